@@ -13,7 +13,7 @@
  *   prototype chain. Listeners have the option `once`, but not `signal`, `capture` or `passive`.
  * - An exception in a listener ends the iteration, as everywhere in k6.
  * - An event of more than `maxEventSize` bytes (default 1 MiB) closes the `EventSource` with reason `too_long`.
- * - Options, attributes and methods marked "Not in the standard" are additions.
+ * - All options except `withCredentials` are additions, and so are the attributes and methods marked "Not in the standard".
  *
  * Differences between `open` and xk6-sse:
  *

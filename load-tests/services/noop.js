@@ -4,8 +4,8 @@
 //
 // GET /event/connect?id= returns 409 if the id has a stream. A noop is `data: 0`. Noops of backend/ have an `id:` of
 // 1, 2, 3 … per client id, which continues after a reconnect, and a comment `: sent=` with the time in microseconds.
-// DELETE /event/forcedisconnect?id= ends the stream. Noops of other backends may lack both. Such noops are counted
-// by interval.
+// DELETE /event/forcedisconnect?id= ends the stream. Noops of other backends may lack the id and the comment. Noops
+// without an id are counted by interval.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {

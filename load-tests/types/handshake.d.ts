@@ -24,17 +24,17 @@
  */
 declare module 'k6/x/handshake' {
   /**
-   * Before the TCP connection: `dns`, `refused`, `unreachable`, `tcp_timeout`, `tcp_reset`, `no_ports` (this
-   * host has no free ephemeral port for that address), `no_descriptors` (this process has no free file
-   * descriptor).
+   * Before the TCP connection: `dns`, `refused` (also for any other error of the dial), `unreachable`, `tcp_timeout`,
+   * `tcp_reset`, `no_ports` (this host has no free ephemeral port for that address), `no_descriptors` (this process has
+   * no free file descriptor).
    *
    * During TLS: `server_certificate` (the client refuses the server's certificate), `client_certificate` (the server
    * refuses the client's certificate, or its absence; in TLS 1.3 the client learns that instead of the response),
    * `tls_alert` (any other alert of the server), `tls_timeout`, `tls_reset` (the server closed the connection), `tls`
-   * (the server does not support TLS).
+   * (any other error, such as a server without TLS).
    *
    * After TLS: `resumed` (not a full handshake), `answer_timeout`, `answer_reset`, `status` (not 200),
-   * `answer` (not HTTP). At any time: `interrupted` (k6 ended the iteration).
+   * `answer` (any other error, such as a response that is not HTTP). At any time: `interrupted` (k6 ended the iteration).
    */
   export type Cause =
     | 'dns' | 'refused' | 'unreachable' | 'tcp_timeout' | 'tcp_reset' | 'no_ports' | 'no_descriptors'

@@ -14,5 +14,5 @@
  * member. "HTML" is the HTML Living Standard, section 9.2 Server-sent events,
  * https://html.spec.whatwg.org/multipage/server-sent-events.html.
  *
- * All times are milliseconds unless a name contains another unit.
+ * Times are in milliseconds, unless the name or the comment of a member states another unit.
  */

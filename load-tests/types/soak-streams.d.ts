@@ -108,8 +108,8 @@ declare module 'k6/x/soak' {
 
   /**
    * Keeps the streams of a virtual user open, in Go. It connects each stream with a limited number of concurrent
-   * dials, and counts its messages in a ledger. After `openFor` it requests the ends, 20 at a time and not while a
-   * noop is due. Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a
+   * dials, and counts its messages in a ledger. After `openFor` it requests the ends, at most 20 at a time, and not while
+   * a noop is due. Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a
    * request) and `Received all messages`.
    *
    * The metrics are those of an `EventSource` (`sse_*`), and those of `k6/http` for the requests that end streams.
@@ -131,7 +131,8 @@ declare module 'k6/x/soak' {
    *
    * @param service the result of {@link service}, or null for noop in a script that does not call it
    * @returns a promise that resolves when every stream has ended and its checks are made
-   * @throws if the request for a stream cannot be created, for example if `token` of the description throws
+   * @throws in the init context, for invalid options, and if the request for a stream cannot be created, for example if
+   *   `token` of the description throws
    */
   export function hold(service: Service | null, options: HoldOptions): Promise<void>;
 
@@ -141,9 +142,10 @@ declare module 'k6/x/soak' {
     baseUrl: string;
     /** Values of `{prompt}`, used in turn. `{id}` in them is replaced by the id of the request. Empty: a default text with that id. */
     prompts?: string[];
-    /** Requests per second (open model); 0: closed model with {@link concurrency} open responses. */
+    /** Requests per second (open model); 0: closed model with `concurrency` open responses. */
     rate: number;
     concurrency: number;
+    /** Seconds in which requests start. */
     seconds: number;
     /** Whether requests are a Poisson process with that rate and seed, instead of evenly spaced. */
     poisson?: boolean;
@@ -174,6 +176,7 @@ declare module 'k6/x/soak' {
    * terminal event. The results are in the shard of `--out soak=…`.
    *
    * @returns a promise that resolves when every response has ended
+   * @throws in the init context, for invalid options, and for a service without `end.by: 'event'`
    */
   export function finite(service: Service, options: FiniteOptions): Promise<void>;
 }

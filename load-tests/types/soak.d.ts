@@ -134,7 +134,8 @@ declare module 'k6/x/soak' {
    * Returns the settings that only this script has. PROFILE selects their defaults (`full` or `smoke`). `soak run` or,
    * under `k6 run`, the environment overrides them. A number in seconds may be a duration, such as `90s`.
    *
-   * @throws if a setting does not have the type of its default, or is negative.
+   * @throws if PROFILE is neither `full` nor `smoke`, if a setting does not have the type of its default, or if it is
+   *   negative. Some limits allow -1, which turns them off.
    */
   export function profile<Values extends Record<string, number | number[] | string>>(profiles: { smoke: Values; full: Values }): {
     name: string;
@@ -218,7 +219,7 @@ declare module 'k6/x/soak' {
   export interface Suite {
     name: string;
     profile: string;
-    /** Tags by which every metric is split. At most 5000 combinations are allowed. */
+    /** Tags by which every metric is split. Beyond 5000 sums, new combinations of tags share one sum per metric. */
     splitBy: string[];
     /** Settings with their parsed values. */
     parameters: Record<string, string>;
@@ -228,7 +229,8 @@ declare module 'k6/x/soak' {
   /**
    * Declares the suite. Call it in the init context. Every virtual user must declare the same suite.
    *
-   * @throws if it differs from an earlier one, and outside the init context.
+   * @throws if it has no name, if the names of its stages are not unique, if it differs from an earlier one, and outside
+   *   the init context.
    */
   export function suite(suite: Suite): void;
 
@@ -237,7 +239,7 @@ declare module 'k6/x/soak' {
     | 'planned'
     | 'connecting'
     | 'open'
-    /** A stream was lost, a reconnect follows. */
+    /** A stream was lost; a reconnect follows. */
     | 'waiting'
     /** The server ended the stream on request. */
     | 'completed'

@@ -168,7 +168,7 @@ declare module "k6/x/soak" {
     tags?: Record<string, string | number | boolean>;
     /**
      * Time limit from the dial, redirects included, until the headers are complete. Default `"10s"`; 0 for none.
-     * At most 1000 sources of a process dial at a time; the wait before the dial does not count.
+     * At most 250 sources of a process dial at a time; the wait before the dial does not count.
      */
     connectTimeout?: Duration;
     /**
@@ -218,12 +218,10 @@ declare module "k6/x/soak" {
     /** Maximum bytes of one line, and of the data of one event. Default 1048576. Longer comments are skipped. */
     maxEventSize?: number;
     /**
-     * A `Ledger` of `k6/x/soak`, or a value of another extension whose Go type implements
-     * `sse.Observer`. It receives every event in Go, with the time of the read. An event without
-     * a listener then runs no JavaScript and allocates no memory.
-     * A ledger that implements `sse.BlockObserver` also receives comments and blocks without data, which
-     * many services send as heartbeats.
-     * Each source needs its own ledger.
+     * A `Ledger` of `k6/x/soak`, or a value of another extension whose Go type implements the
+     * interface `Ledger` of the Go package `k6/sse`. It receives every event in Go, with the time of the read, and
+     * also comments and blocks without data, which many services send as heartbeats. An event without a listener
+     * then runs no JavaScript and allocates no memory. Each source needs its own ledger. Not in the standard.
      * @example new Ledger("client-1")
      */
     ledger?: object;
