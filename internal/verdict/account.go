@@ -13,24 +13,22 @@ import (
 )
 
 // streamMargin is the time after the start of a stream, and before its end, in which no message is expected on it. A
-// message that is published in that time may or may not reach the stream. If the publisher ran on another host, the
-// delay of the fastest message extends the margin, because it bounds the difference of the two clocks.
+// message that is published in that time may or may not reach the stream. For a publisher on another host, the delay of
+// the fastest message extends the margin. That delay bounds the difference of the two clocks.
 const streamMargin = time.Second
 
-// arrivalSpread is the tolerance for clients that receive a message earlier than the client whose arrival time counts
-// as the send time.
+// arrivalSpread is the time by which a message may arrive before its assumed publish time (see messagesFor).
 const arrivalSpread = 100 * time.Millisecond
 
-// comparePublished compares the messages that the ith connection received with those published to its topic. A message
-// is expected if the service confirmed it and one of these holds:
+// comparePublished compares the messages that the ith connection received with those published to its topic. It returns
+// the record of the connection, with its losses. A message is expected if the service confirmed it and one of these
+// holds:
 //   - a stream was open when it was published;
 //   - it was published between two streams, and the second one resumed the first;
 //   - messages before and after it arrived on one stream, or on streams that each resumed the previous one, and the
 //     service keeps the order.
 //
-// An expected message that did not arrive is lost. A message that the service refused or did not answer is never
-// expected. comparePublished returns the record of the connection, with its losses, and adds them to the sums of the
-// run. For clients that are compared with each other, it calls compareClients.
+// An expected message that did not arrive is lost.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
 	if s.comparedTopics != nil {
 		return s.compareClients(i, r)
@@ -42,9 +40,8 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 	return s.compareMessages(i, r, messages, s.topics[topic], nil)
 }
 
-// compareMessages compares the messages that the ith connection received with the messages of its topic. certainFrom
-// has, for each stream, the time from which its position in the feed was known (see feed.Correction); nil: from the
-// start.
+// compareMessages compares the ith connection with the messages of its topic. certainFrom has, for each stream, the
+// time from which its position in the feed was known (see feed.Correction); nil: from the start.
 func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certainFrom)
 	if t := s.comparedTopics[topic.Name]; t != nil && t.aligned.Repeated() {
@@ -67,8 +64,7 @@ func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.M
 	return r
 }
 
-// An account compares the messages that one connection was expected to receive with those that it received. Times are
-// in microseconds since 1970.
+// An account compares the expected messages of one connection with the received ones. int64 times are in µs since 1970.
 type account struct {
 	r            *shard.Connection
 	messages     []shard.Message // of the topic
@@ -88,8 +84,8 @@ type account struct {
 	unpublished  uint64          // messages that arrived and were not published
 }
 
-// A span is a time in which messages were expected, on one stream or on a sequence of streams that each resumed the
-// previous one. first and last are the lowest and the highest number that arrived in it; 0: none.
+// A span is a time in which messages were expected, on one stream or on several that each resumed the previous one.
+// first and last are the lowest and the highest number that arrived in it; 0: none.
 type span struct {
 	from, to    int64
 	first, last uint64
@@ -100,7 +96,7 @@ func (s *span) encloses(numbers ledger.Range) bool {
 	return s.first > 0 && s.first < numbers[0] && numbers[1] < s.last
 }
 
-// receive extends the range from first to last to the numbers that arrived on a stream.
+// receive adds the numbers that arrived on a stream to the range from first to last.
 func (s *span) receive(stream *ledger.Span) {
 	if stream.First > 0 && (s.first == 0 || stream.First < s.first) {
 		s.first = stream.First
@@ -187,16 +183,14 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 	return runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
 }
 
-// mayBePending reports whether a message may still have been in transit at the end of the run. That is the case if no
-// later message arrived, and if the message was published shortly before the end: within 1.5 times the delay of the
-// last message. Messages that are sent at an interval have the same tolerance (docs/accounting.md).
+// mayBePending reports whether a message may have been in transit at the end of the run. No later message arrived, and
+// its age at the end was under 1.5 times the delay of the last message (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.delay*3/2).Microseconds()
 }
 
-// lostNumbers returns the numbers of the expected messages that did not arrive. It omits those that may be corrupted
-// messages without a number (see couldBe). In the account, it counts the confirmed messages that were not expected, or
-// may not have been.
+// lostNumbers returns the numbers of the expected messages that did not arrive. It omits those that may be messages
+// with unknown numbers (see couldBe). It also sets the counts of the account (see expects).
 func (a *account) lostNumbers() (out []ledger.Range) {
 	published := uint64(len(a.messages))
 	missing := []ledger.Range{{1, published}}
@@ -222,8 +216,7 @@ func (a *account) lostNumbers() (out []ledger.Range) {
 	return out
 }
 
-// unplacedTimes returns the arrival times of corrupted messages without a number. Each of them may be a message that is
-// missing at about that time.
+// unplacedTimes returns the arrival times of messages whose numbers are unknown.
 func (a *account) unplacedTimes() (times []time.Time) {
 	all := a.r.UnplacedAt
 	if d := a.r.Deviations; d != nil {
@@ -235,17 +228,15 @@ func (a *account) unplacedTimes() (times []time.Time) {
 	return times
 }
 
-// couldBe reports whether the corrupted message that arrived at the given time may be the message with the given
-// number. It must have arrived after that message was published, within the tolerances of the account. Its delay may
-// exceed that of the last message by at most the margin.
+// couldBe reports whether a message with an unknown number, which arrived at the given time, may have the given number.
+// Within the tolerances of the account, it must have arrived after the publish time, by at most a.delay + a.margin.
 func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	elapsed := arrival.Sub(time.UnixMicro(a.messages[number-1].SentUS))
 	return elapsed >= streamMargin-a.margin-a.tolerance && elapsed <= a.delay+a.margin
 }
 
-// expects reports whether a message that did not arrive was expected. In the account, it counts a confirmed message
-// that was not expected, or may not have been. isEnclosed reports whether messages before and after that message
-// arrived in one span.
+// expects reports whether a message that did not arrive was expected. It counts a confirmed message that was not
+// expected, or may not have been, in the account. isEnclosed: messages before and after it arrived in one span.
 func (a *account) expects(number uint64, isEnclosed bool) bool {
 	m := &a.messages[number-1]
 	if m.State != shard.Confirmed {
@@ -298,15 +289,13 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 	return r
 }
 
-// unpublishedNote is the note of findings about messages that arrived and were not published.
 const unpublishedNote = "it was never published"
 
 // notExpectedReason states why confirmed messages that did not arrive were not expected.
 var notExpectedReason = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(streamMargin))
 
-// deliveryChecks returns the checks that no message was received before it was published, and that most messages could
-// be checked. If clients are compared with each other, the first check is comparabilityCheck. It returns nil if there
-// is neither a publisher nor such a comparison.
+// deliveryChecks returns the checks that no message arrived before it was published, and that most messages could be
+// checked. For clients that are compared with each other, comparabilityCheck replaces the first one.
 func (s *Streams) deliveryChecks() []Check {
 	if s.comparedTopics != nil {
 		return []Check{s.comparabilityCheck().AsDoubt(), s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
@@ -324,8 +313,7 @@ func (s *Streams) deliveryChecks() []Check {
 	}
 }
 
-// undecidedFrom returns the time from which it is unknown whether a missing message was expected, in microseconds since
-// 1970; math.MaxInt64 if it is always known.
+// undecidedFrom returns the time from which it is unknown whether missing messages were expected; math.MaxInt64: never.
 func (a *account) undecidedFrom() int64 {
 	switch {
 	case a.clocksDiffer:

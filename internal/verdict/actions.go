@@ -45,7 +45,6 @@ func secondsBetween(from, to float64) time.Duration {
 	return time.Duration((to - from) * float64(time.Second)).Round(time.Millisecond)
 }
 
-// sentence describes a failed action.
 func (a *ActionResult) sentence() string {
 	text := fmt.Sprintf("the action %s (%s, at %s) failed: %s", a.Name, a.Command, format.Duration(a.At), a.Ending())
 	if lines := strings.Split(strings.TrimSpace(a.Output), "\n"); lines[len(lines)-1] != "" {
@@ -62,7 +61,6 @@ type Action struct {
 }
 
 // actionCheck returns the check that all actions succeeded, because a run whose deploy failed did not test a deploy.
-// An unmet check turns a pass into invalid; a fail stays a fail.
 func (e *Evidence) actionCheck() Check {
 	var failed []string
 	for i := range e.Actions {
@@ -76,7 +74,6 @@ func (e *Evidence) actionCheck() Check {
 	}.AsDoubt()
 }
 
-// actions returns the actions of the run with their effects on streams and responses.
 func (e *Evidence) actions(s *Streams, r *shard.Responses) []Action {
 	out := make([]Action, len(e.Actions))
 	for i, a := range e.Actions {

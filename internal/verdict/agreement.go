@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Agreement returns the checks that compare the counts of the clients with the server's ledger, and with the checks of
-// the script.
+// Agreement returns the checks that compare the clients' counts with the server's ledger and with the script's checks.
 func (s *Streams) Agreement() (out []Check) {
 	if s.server != nil {
 		unexplained := s.unexplained.sentences()
@@ -53,17 +52,14 @@ func (s *Streams) Agreement() (out []Check) {
 }
 
 // reasonUnconfirmed is the reason for not judging the script's own count. A runner expects all numbers of a topic,
-// because it does not know which messages the service confirmed. The check of confirmed messages is unmet in such a
-// run.
+// because it does not know which messages the service confirmed.
 const reasonUnconfirmed = "it includes messages that the service did not confirm"
 
-// hasUnconfirmed reports whether a publisher sent a message that the service did not confirm.
 func (s *Streams) hasUnconfirmed() bool {
 	p := s.Messages.Published
 	return p != nil && p.Confirmed < p.Sent
 }
 
-// reasonEndedEarly is the reason for not judging checks that are made at the end of a stream.
 const reasonEndedEarly = "all runners ended early"
 
 // allEndedEarly reports whether no client was watched to the end of the run.
@@ -71,8 +67,8 @@ func (s *Streams) allEndedEarly() bool {
 	return s.Connections.Planned > 0 && s.Connections.Unwatched == s.Connections.Planned
 }
 
-// maxFailedConnections returns the number of connections that did not pass a script check, for the check that passed
-// least often. A connection that did not open or was disconnected fails a check, or does not reach it.
+// maxFailedConnections returns how many connections did not pass the script check that passed least often. A connection
+// that did not open or was disconnected fails a check, or does not reach it.
 func maxFailedConnections(m *shard.Merged) (count uint64) {
 	for _, c := range m.Checks {
 		count = max(count, uint64(max(int64(m.Plan.Connections)-c.Passes, 0)))
@@ -80,9 +76,8 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 	return count
 }
 
-// missingChecks describes the script checks that did not run once per observed client, because a check that did not run
-// cannot fail. Clients whose runner ended early may lack a check. If the script ran no check at all, missingChecks
-// states that.
+// missingChecks describes the script checks that did not run once per client, because a check that did not run cannot
+// fail. Clients whose runner ended early may lack a check.
 func (s *Streams) missingChecks() (out []string) {
 	observed := s.observed()
 	for _, c := range s.m.Checks {
@@ -109,11 +104,10 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 	return e.First <= 1 && e.Sent > r.Received+r.Corrupted+r.Duplicated
 }
 
-// compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
-// last one that arrived. unnoticed is the part of them that the client did not count as missing. d is a mismatch of
-// another kind. An entry is ignored if another client used the id first, or if the connection had no stream. It is also
-// ignored if the runner ended early or replaced another one. The messages of the connection then count as not compared.
-// Otherwise compare adds the counts of the entry to the sums of the server and the runner.
+// compare compares a connection with the server's entry, and adds the entry to the sums. sent is the number of messages
+// that the server sent after the last one that arrived. unnoticed is the part of them that the client did not count as
+// missing. d is a mismatch of another kind. The entry is ignored if another client used the id first, or if the
+// connection had no stream. It is also ignored if the runner ended early or replaced another one.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
@@ -149,7 +143,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed 
 	return sent, sent - min(sent, r.Tail), d
 }
 
-// compareCount compares a connection whose messages have no numbers with the server's entry, as compare does.
+// compareCount does the same as compare for a connection whose messages have no numbers.
 func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	arrived := r.Received + r.Corrupted
 	switch {
@@ -178,7 +172,6 @@ const (
 	differenceKinds
 )
 
-// differsBy returns the difference between the number of messages that the entry lists and the number that arrived.
 func differsBy(e *ServerEntry, noun string, arrived uint64) difference {
 	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, noun, e.ID, arrived)}
 }

@@ -27,11 +27,10 @@ const (
 	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay. A
 	// conclusive control group, if there was one, was late too.
 	SignalSteal Signal = "steal"
-	// SignalWait means that threads of the runners waited for a CPU for over 5 % of the run, and for longer than they
-	// used one.
+	// SignalWait means that threads of the runners waited long for a CPU (see CPUUse.HasLongWait).
 	SignalWait Signal = "cpu-wait"
-	// SignalGenerator means that a suite measured a delay of the load generator itself that may explain the unmet
-	// check, or that the load generator had no port or descriptor left for a connection.
+	// SignalGenerator means that a delay of the load generator, measured by a suite, may explain the unmet check. Or
+	// the generator had no port or descriptor left for a connection.
 	SignalGenerator Signal = "generator"
 )
 
@@ -55,8 +54,8 @@ type faults struct {
 	n    uint64
 }
 
-// rules states which faults each signal may explain. No signal explains a refusal by the service, a reset or a wrong message, because
-// the service sent it. No signal explains a numbered message that is missing on a stream that continued, because TCP
+// rules states which faults each signal may explain. No signal explains a refusal, a reset or a wrong message, because
+// the service sent these. No signal explains a numbered message that is missing on a stream that continued, because TCP
 // loses no data. SignalWait explains no fault, because many short waits do not make a message late.
 var rules = []struct {
 	signal   Signal
@@ -108,8 +107,8 @@ func (e explanations) attribute(c Check) Check {
 	return c.AsDoubt()
 }
 
-// attribute returns the check as inconclusive if the control group explains its faults, or, without a control group,
-// the stalls of the runners. kinds are the kinds of findings of a check that depends on the interval.
+// attribute returns the check as inconclusive if the control group explains its faults. Without a control group, the
+// stalls of the runners decide. kinds are the kinds of findings of a check that depends on the interval.
 func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	e := explanations{}
 	switch c.faults.kind {
@@ -157,8 +156,7 @@ func (s *Streams) hasStallWithoutGroup() bool {
 	})
 }
 
-// isControlLateAt reports whether there are findings of the given kinds, and the control group was late enough at each
-// to cause it.
+// isControlLateAt reports whether findings of the kinds exist, and the control group was late enough to cause each.
 func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	if !s.Control.decides() {
 		return false
@@ -215,10 +213,9 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 	return 0
 }
 
-// delayOf returns the longest delay that the load generator may have caused for a client between two instants, and the
-// signal that shows it. The network to the reference target may also have caused the delay. The delay is 0 if the
-// control group was on time. Without a conclusive control group, the delay is the longest stall of the runner in the
-// whole run.
+// delayOf returns the longest delay that the load generator, or the network to the reference target, may have caused
+// for a client between two instants. It also returns the signal that shows this delay. Without a conclusive control
+// group, the delay is the longest stall of the runner in the whole run.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
 	r := &s.m.Runners[runner]
 	group := r.ControlGroup

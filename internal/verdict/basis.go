@@ -28,7 +28,6 @@ type Basis struct {
 	Why          []string `json:"why"`
 }
 
-// basisTexts describes the evidence for the counts of messages, by kind.
 var basisTexts = map[string]string{
 	ByPublisher:   "the publisher: messages that the service confirmed are expected",
 	ByServer:      "the server's own ledger, and the numbers or the interval of the messages",
@@ -43,8 +42,7 @@ var basisTexts = map[string]string{
 func (e Basis) Text() string { return basisTexts[e.Kind] }
 
 // undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number
-// of the last message sent. The ledger may have only a count. If that count is at most the number of messages that the
-// client counted as arrived or missed, a duplicate may still have replaced a lost message.
+// of the last message sent. If the ledger has only a count, a duplicate may have replaced a lost message.
 func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	if r.Undetectable+r.PossibleCopies == 0 { // the common case, before a lookup in a large map
 		return 0
@@ -61,8 +59,7 @@ func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	return r.Undetectable
 }
 
-// setBasis sets the basis of the counts, which is the weakest evidence of any stream: if one stream is counted by
-// interval alone, it is ByClock. It also sums up the undetectable losses and the last outages.
+// setBasis sets the evidence to the weakest of any stream, and sums up the undetectable losses and the last outages.
 func (s *Streams) setBasis() {
 	e := &s.Evidence
 	if !s.m.Service.ByInterval() {
@@ -105,7 +102,6 @@ func (s *Streams) setBasis() {
 	}
 }
 
-// sourceName returns the display name of a kind of evidence.
 func sourceName(kind string) string {
 	if kind == ByServer {
 		return "server's ledger"
@@ -155,15 +151,13 @@ func (s *Streams) setBasisOfNumbers() {
 	}
 }
 
-// hasOpenEnds reports whether losses before the first and after the last message of a stream are undetectable. That is
-// the case if the run has neither a publisher nor a server's ledger.
+// hasOpenEnds reports whether losses before the first and after the last message of a stream are undetectable.
 func (s *Streams) hasOpenEnds() bool {
 	return s.Evidence.Kind == ByClock || s.Evidence.Kind == ByNothing || s.Evidence.Kind == BySubscribers || s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval()
 }
 
-// UndetectableLosses returns the check that limits undetectable losses: by default to none, or to any number if losses
-// at the ends of streams are undetectable. A few clients that were reconnecting when the run ended do not make the run
-// invalid.
+// UndetectableLosses returns the check of MAX_HIDDEN. The default limit is 0, or "any" if losses at the ends of streams
+// are undetectable. A few clients that were reconnecting when the run ended do not make the run invalid.
 func (s *Streams) UndetectableLosses() Check {
 	e, maximum, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
 	limit, count, pass := fmt.Sprint(maximum), e.Undetectable, true

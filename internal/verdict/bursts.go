@@ -8,8 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// MinBufferedShare is a share of messages. If a larger share arrived together, a program between service and client may
-// buffer the messages.
+// MinBufferedShare is the share of messages that arrived together above which a proxy may have buffered them.
 const MinBufferedShare = .5
 
 // Bursts describes how many messages arrived together with the previous one; "" if none did.
@@ -24,8 +23,7 @@ func Bursts(b *shard.Bursts, noun string) string {
 	return text
 }
 
-// Buffer states that a program between service and client may buffer the messages. It names the server if the responses
-// have a Server header.
+// Buffer states that something buffers the messages. It names the server if the responses have a Server header.
 func Buffer(b *shard.Bursts) string {
 	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
 	if server := b.Server(); server != "" {
@@ -37,8 +35,7 @@ func Buffer(b *shard.Bursts) string {
 // minDueGap is the minimum interval at which messages are expected to arrive one by one.
 const minDueGap = 20 * time.Millisecond
 
-// bufferWarning returns a warning if most messages arrived together although they were due one by one; otherwise "". It
-// ignores compressed streams, which have their own check.
+// bufferWarning warns if most messages arrived together although due one by one. compressionChecks judges compression.
 func (s *Streams) bufferWarning() string {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {

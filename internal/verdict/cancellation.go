@@ -18,8 +18,7 @@ type ModelEntry struct {
 // A ModelLedger has the requests of the numbered model by id; nil if it was not read.
 type ModelLedger map[string][]ModelEntry
 
-// ReadModelLedger adds the entries of an NDJSON file to a ledger, which may be nil. If the file does not exist, it
-// returns the ledger unchanged.
+// ReadModelLedger adds the entries of an NDJSON file to a ledger, which may be nil. A missing file adds nothing.
 func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 	l := to
 	if l == nil {
@@ -38,8 +37,7 @@ func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 	return to, nil
 }
 
-// A Cancellation shows whether the service cancelled requests at the numbered model after their clients had
-// disconnected.
+// A Cancellation shows whether the service cancelled requests at the numbered model after clients had disconnected.
 type Cancellation struct {
 	Checked   int64 `json:"checked"`   // abandoned responses whose requests are in the ledger of the model
 	Cancelled int64 `json:"cancelled"` // of these, those that were cancelled at the model before the run had ended

@@ -7,9 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// ConnectionsOnly reports whether the run passed without checking any message, because the service description has
-// message: 'unchecked'. It is false for responses that end by themselves, because these are checked up to their
-// terminal event.
+// ConnectionsOnly reports whether the run passed without checking any message (message: 'unchecked'). It is false for
+// responses that end by themselves, because these are checked up to their terminal event.
 func (v *Verdict) ConnectionsOnly() bool {
 	return v.Verdict == Pass && v.Evidence.Kind == ByNothing && v.Responses == nil
 }
@@ -38,9 +37,8 @@ func (v *Verdict) NextStep() string {
 		"soak probe URL --publish-url URL --publish-body BODY --out FILE.js (docs/services.md)"
 }
 
-// CheckedMessages returns the check that at least one message was checked. An unmet check turns a pass into invalid; a
-// fail stays a fail. If the description has message: 'unchecked', the check is not judged, unless the plan has
-// REQUIRE_MESSAGES or no stream received an event.
+// CheckedMessages returns the check that at least one message was checked. If the description has message: 'unchecked',
+// the check is not judged, unless REQUIRE_MESSAGES is set or the streams received nothing.
 func (s *Streams) CheckedMessages() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checkedCount()
@@ -82,15 +80,13 @@ func (s *Streams) checkedCount() uint64 {
 	return n
 }
 
-// lacksNumbers reports whether messages arrived and none had a number at message.seq. In that case the description is
-// wrong, not the messages.
+// lacksNumbers reports whether messages arrived and none had a number at message.seq, so the description is wrong.
 func (s *Streams) lacksNumbers() bool {
 	n := &s.Messages
 	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.sum.Unnumbered == n.Corrupted
 }
 
-// uncheckedReason returns a sentence that states why no message could be checked, and names the field of the
-// description to correct.
+// uncheckedReason states why no message could be checked, and which field of the description to correct.
 func (s *Streams) uncheckedReason() string {
 	m := &s.Messages
 	n := &m.Totals

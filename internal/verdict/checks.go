@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Faults returns the checks of streams and messages. Every planned stream must open and stay open to its end. Every
-// message must arrive once, in order, intact and on time.
+// Faults returns the checks that streams stay open to the end, and messages arrive once, in order, intact and on time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
 	observed, completed := s.observed(), max(c.Completed-s.beforeReplacement, 0)
@@ -89,20 +88,16 @@ func (s *Streams) Faults() (out []Check) {
 // hasMessages reports whether any message arrived, intact or not.
 func (s *Streams) hasMessages() bool { return s.Messages.Received+s.Messages.Corrupted > 0 }
 
-// reasonNoMessage returns the reason for not judging checks of messages that arrived.
 func (s *Streams) reasonNoMessage() string { return "no " + s.m.Service.Noun() + " was received" }
 
-// observed returns the number of clients in the shards. CheckComplete reports the others.
+// observed returns the number of clients in the shards.
 func (s *Streams) observed() int { return s.Connections.Planned - s.Connections.Unobserved }
 
-// reasonUnobserved is the reason for not judging checks of clients.
 const reasonUnobserved = "no client was observed"
 
-// reasonNoStream is the reason for not judging checks of streams.
 const reasonNoStream = "no stream was opened"
 
-// lateCheck returns the check that limits the number of late messages. If lateness is unknown and the plan has a limit,
-// the check turns a pass into invalid. If lateness is unknown and there is no limit, the check is not judged.
+// lateCheck returns the check of MAX_LATE. With a limit, unknown lateness turns a pass into invalid.
 func (s *Streams) lateCheck() Check {
 	p, n := s.m.Plan, s.Messages
 	limit := "any"
@@ -133,7 +128,6 @@ func (s *Streams) lateCheck() Check {
 	return s.attribute(c)
 }
 
-// earlyEnds describes the streams that were not open to the end.
 func (s *Streams) earlyEnds() []string {
 	out := append(s.Sentences(ledger.KindDropped), s.unfinishedText()...)
 	if n := s.Connections.Refused; len(out) == 0 && n > 0 {

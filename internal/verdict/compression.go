@@ -8,9 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// compressionChecks returns an advisory check for each content coding: messages that were due one by one also arrived
-// one by one. The check is unmet if at least half of the messages arrived in bursts, or if none arrived. A few bursts
-// are not enough, because a stall of the load generator causes one.
+// compressionChecks returns an advisory check for each content coding. It is unmet if at least half of the messages
+// arrived in bursts, or if none arrived. A few bursts are not enough, because a stall of the load generator causes one.
 func (s *Streams) compressionChecks() (out []Check) {
 	for _, c := range s.Codings {
 		delay := s.delayedByCompression(&c)
@@ -26,7 +25,6 @@ func (s *Streams) compressionChecks() (out []Check) {
 	return out
 }
 
-// inBursts describes the bursts of messages in one coding.
 func inBursts(c *shard.Coding) string {
 	if c.Bursts == 0 {
 		return "no messages"
@@ -34,8 +32,7 @@ func inBursts(c *shard.Coding) string {
 	return fmt.Sprintf("in bursts of %.0f", math.Round(float64(c.BurstMessages)/float64(c.Bursts)))
 }
 
-// delayedByCompression describes messages that the compressor delayed; "" if there were none, or if it is unknown when
-// they were due.
+// delayedByCompression describes messages that compression delayed; "" if none, or if it is unknown when they were due.
 func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	const remedy = "flush after each message (nginx: proxy_buffering off), or do not compress event streams"
 	noun := s.m.Service.Noun()
@@ -49,7 +46,6 @@ func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	return ""
 }
 
-// addCompressionReason prepends the finding that compression delayed messages, if it did.
 func (s *Streams) addCompressionReason(reasons []string) []string {
 	for _, c := range s.Codings {
 		if delay := s.delayedByCompression(&c); delay != "" {

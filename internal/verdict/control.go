@@ -39,8 +39,7 @@ type Control struct {
 	unexplained  uint64        // the part of LateUnknown that no stall explains
 }
 
-// decides reports whether the control group of a runner is conclusive. It must have received events, which must be
-// frequent enough to show any delay that makes a message late.
+// decides reports whether a control group received events, often enough to show any delay that makes a message late.
 func decides(c *shard.RunnerControl) bool {
 	return c != nil && c.HasEvents() && 2*c.Resolution() < c.Limit()
 }
@@ -49,8 +48,8 @@ func decides(c *shard.RunnerControl) bool {
 const timeTolerance = time.Second
 
 // delayWithin returns by how much the runner, or the network between it and the reference target, may have delayed
-// messages between two times. known is false if the control group was not open or its reference target was late, and
-// the group shows no long delay (see explains). In that case delay is the longest stall of the runner.
+// messages between two times. known is false if the group shows no long delay (see explains), but was not open or had a
+// late reference target. delay is then the longest stall of the runner.
 func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-timeTolerance), to.Add(timeTolerance)
 	known = true
@@ -70,8 +69,7 @@ func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duratio
 	return stall, false
 }
 
-// explains reports whether a delay is over half of the lateness limit. With such a delay, a message that the service
-// sent nearly on time may be late.
+// explains reports whether a delay is over half of LATE_MS, so that a message that was sent nearly on time may be late.
 func explains(c *shard.RunnerControl, delay time.Duration) bool { return 2*delay > c.Limit() }
 
 // controlOf compares late messages with the control groups of all runners; nil if there were none.
@@ -93,7 +91,6 @@ func controlOf(m *shard.Merged) *Control {
 	return out
 }
 
-// setControl sets the result of the control group, and warns if the group is inconclusive.
 func (s *Streams) setControl() {
 	s.Control = controlOf(s.m)
 	switch c := s.m.Control; {
@@ -106,7 +103,6 @@ func (s *Streams) setControl() {
 	}
 }
 
-// addGroup adds the result of the group of one runner.
 func (c *Control) addGroup(group *shard.RunnerControl) {
 	for _, m := range group.Moments {
 		if m.Longest > c.longest && explains(group, m.Longest) {
@@ -137,7 +133,6 @@ func (c *Control) addGroup(group *shard.RunnerControl) {
 	}
 }
 
-// countLaterThan returns how many messages of a moment were late by more than a limit.
 func countLaterThan(m shard.ControlMoment, limit time.Duration) int {
 	if m.Lateness == nil {
 		return 0
@@ -152,7 +147,6 @@ func countLaterThan(m shard.ControlMoment, limit time.Duration) int {
 // decides reports whether there is a conclusive control group.
 func (c *Control) decides() bool { return c != nil && c.Decides }
 
-// signal returns the signal that decides about late messages.
 func (c *Control) signal() Signal {
 	if c.decides() {
 		return SignalControl
@@ -168,8 +162,7 @@ func (c *Control) suspect() string {
 	return "the load generator"
 }
 
-// lateText states what the control group shows about late messages; "" if it is inconclusive, or if no message was
-// late.
+// lateText states what the control group shows about late messages; "" if it is inconclusive, or if none was late.
 func (c *Control) lateText() string {
 	if !c.decides() {
 		return ""

@@ -16,11 +16,10 @@ import (
 // topic. A message is checked if its loss would be reported, as missed or as undetectable.
 const minCheckedShare = .5
 
-// minMessagesPerStream is a number of messages on each stream that is large enough for most of them to be checked. Only
-// those at the ends of the stream are not.
+// minMessagesPerStream is enough messages on each stream for most of them, all but those at its ends, to be checked.
 const minMessagesPerStream = 6
 
-// A coverage has the shares of the confirmed messages that were checked on each client.
+// A coverage sums up the shares of the confirmed messages that were checked on each client.
 type coverage struct {
 	lowest   float64 // the lowest share of any client
 	lowestID string
@@ -30,7 +29,6 @@ type coverage struct {
 	streams  int           // the number of the streams of these clients
 }
 
-// numbersConfirmed returns the numbers of the messages that the service confirmed.
 func numbersConfirmed(messages []shard.Message) (numbers []uint64) {
 	for i := range messages {
 		if messages[i].State == shard.Confirmed {
@@ -66,8 +64,7 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 	return n
 }
 
-// addCoverage adds one client to the coverage, and its checked messages to the sum of the run. It ignores clients
-// without a stream, which were refused, and clients whose runner ended early or replaced another one.
+// addCoverage adds one client, unless it had no stream, or its runner ended early or replaced another one.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return
@@ -90,7 +87,6 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	}
 }
 
-// coverageCheck returns the check that at least minCheckedShare of the messages were checked on each client.
 func (s *Streams) coverageCheck() Check {
 	c := &s.coverage
 	out := Check{

@@ -104,7 +104,6 @@ func (a *account) cutOf(number uint64) int {
 	return -1
 }
 
-// addCuts adds up the cuts of all connections by their kinds.
 func (s *Streams) addCuts() {
 	if !s.m.Plan.Cuts() {
 		return
@@ -176,7 +175,6 @@ func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
 	return c.Next - c.LastNumber - 1
 }
 
-// addCut adds the kth cut of a connection to the sums of its kind.
 func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	c := &r.Cuts.List[k]
 	sum.Count++
@@ -221,7 +219,6 @@ func (s *Streams) untestedReason(c *ledger.Cut) string {
 	return ""
 }
 
-// lossText describes the lost and duplicated messages of a cut.
 func (s *Streams) lossText(c *ledger.Cut, lost uint64) string {
 	text := fmt.Sprintf("%s lost, %d received twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Duplicated)
 	if c.Announced > 0 {
@@ -275,7 +272,6 @@ func (s *Streams) CutChecks() []Check {
 	return []Check{countCheck.AsDoubt(), resumeCheck.AsDoubt().notJudgedIf(all.Count == 0, reason), lossCheck.notJudgedIf(all.Count == 0, reason)}
 }
 
-// brokenCutsText summarizes the faults of all cuts.
 func (s *Streams) brokenCutsText(all *Cuts) string {
 	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %s lost, %d received twice", len(s.cuts.broken), all.Count,
 		format.Plural(all.Lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), all.Duplicated)
@@ -285,7 +281,7 @@ func (s *Streams) brokenCutsText(all *Cuts) string {
 	return text
 }
 
-// CutTable returns a table of the cuts by kind, which also shows how long clients were without a message.
+// CutTable returns a table of the cuts by kind.
 func (s *Streams) CutTable() Table {
 	t := Table{
 		Title: "Resumes by kind of disconnect",

@@ -107,8 +107,7 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 	return all, lifetimeEnds, unlisted
 }
 
-// unlistedCuts returns how many of a connection's unlisted outages are cuts. listed is the number of cuts among the
-// listed outages.
+// unlistedCuts returns how many unlisted outages of a connection are cuts. listed is the number of its listed cuts.
 func unlistedCuts(c *shard.Connection, listed int) int {
 	if c.Cuts == nil {
 		return 0
@@ -122,8 +121,7 @@ func unlistedCuts(c *shard.Connection, listed int) int {
 	return max(ended-listed, 0)
 }
 
-// lastOutage returns the outage at the end of a connection that lost its last stream and did not reconnect; nil if
-// there is none.
+// lastOutage returns the outage of a client that lost its last stream and did not reconnect; nil if there is none.
 func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 	if c.Streams == 0 || c.State != ledger.Dropped && c.State != ledger.Waiting {
 		return nil
@@ -132,14 +130,13 @@ func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 		longest := c.Longest
 		return &longest
 	}
-	// The client did not try to reconnect, or its first connect took longer than this outage, which lasts to the end of
-	// the hold phase.
+	// The client did not try to reconnect, or its first connect took longer than this outage. The outage lasts to the
+	// end of the hold phase.
 	r := &s.m.Runners[c.Runner]
 	end := min(c.OpenedAt-c.Connect+s.m.Plan.Hold(), time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
 	return &ledger.Outage{From: c.ClosedAt, To: max(c.ClosedAt, end)}
 }
 
-// effects sets the effect on the streams of each action that was started.
 func (s *Streams) effects(actions []Action) {
 	all, lifetimeEnds, unlisted := s.losses()
 	previousEnd := 0. // of the effect of the previous action
@@ -161,8 +158,7 @@ func (s *Streams) effects(actions []Action) {
 	}
 }
 
-// startedActions yields the actions that were started, in the order of their starts, each with the start of the next
-// one: infinity for the last.
+// startedActions yields the started actions in order, each with the start of the next one; infinity for the last.
 func startedActions(actions []Action) iter.Seq2[*Action, float64] {
 	var started []*Action
 	for i := range actions {
@@ -194,7 +190,6 @@ func countBetween(times []float64, from, until float64) (n int) {
 	return n
 }
 
-// lastEnd returns the Unix time at which the last runner ended.
 func (s *Streams) lastEnd() (last float64) {
 	for _, r := range s.m.Runners {
 		last = max(last, float64(r.EndedUS)/1e6)
@@ -202,8 +197,7 @@ func (s *Streams) lastEnd() (last float64) {
 	return last
 }
 
-// effect returns the effect of one action, up to the time until. Messages before previousEnd belong to the previous
-// action.
+// effect returns the effect of one action until a time. Messages before previousEnd belong to the previous action.
 func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *Effect {
 	e := &Effect{Until: until, Losses: len(losses)}
 	var reconnects []float64
@@ -266,9 +260,7 @@ func MaxPerInterval[T float64 | time.Duration](times []T, width T) (maximum int)
 	return maximum
 }
 
-// countMessages counts the messages that the streams missed or received twice during the effect of an action. It also
-// counts the messages of outages that arrived afterwards, and those that did not. It adds a note if the counts are
-// lower bounds.
+// countMessages sets Missed, Duplicated, Resumed and NotResumed. It adds a note if a count is a lower bound.
 func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd float64) {
 	incomplete := 0      // records that do not list all missed and duplicated messages
 	type client struct { // Records returns a different pointer for a client on each call
@@ -355,8 +347,8 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 	return n
 }
 
-// notResumed counts the confirmed messages that did not arrive and were not expected. It counts those published from
-// streamMargin before the start of a loss until streamMargin after its end.
+// notResumed counts confirmed messages, published around a loss, that did not arrive and were not expected. Around a
+// loss means from streamMargin before its start to streamMargin after its end.
 func (s *Streams) notResumed(losses []loss) (n uint64) {
 	next := map[*shard.Connection]int{} // by connection: the index of the next message to count
 	for _, l := range losses {
@@ -373,14 +365,12 @@ func (s *Streams) notResumed(losses []loss) (n uint64) {
 	return n
 }
 
-// isMissed reports whether a finding lists the message with that number as lost.
 func isMissed(c *shard.Connection, number uint64) bool {
 	return slices.ContainsFunc(c.Findings, func(f ledger.Finding) bool {
 		return f.Kind == ledger.KindLost && f.From <= number && number <= f.To
 	})
 }
 
-// hasArrived reports whether the message with that number arrived at the connection.
 func hasArrived(c *shard.Connection, number uint64) bool {
 	if number < c.First || number > c.Last || c.First == 0 {
 		return false

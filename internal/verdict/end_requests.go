@@ -36,7 +36,6 @@ type EndServer struct {
 	Failed int64 `json:"failed"`
 }
 
-// addEndRequests sets EndRequests from the requests of all runners.
 func (c *Counts) addEndRequests(m *shard.Merged) {
 	e := m.EndRequests
 	if e == nil || len(e.Outcomes) == 0 {
@@ -83,12 +82,10 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 	return EndTimes{Count: o.Duration.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Duration)}
 }
 
-// minSlowRatio is the minimum ratio of the duration of end requests to the lateness of messages at which only the
-// requests count as slow.
+// minSlowRatio is the minimum ratio of the duration of end requests to the lateness of messages for slowEndsText.
 const minSlowRatio = 5
 
-// slowEndsText returns a sentence if the requests that end streams are slow although messages are on time; otherwise
-// "". In that case the cause is the request itself, not the load of the streams.
+// slowEndsText states that the requests that end streams are slow although messages are on time; "" if they are not.
 func (s *Streams) slowEndsText() string {
 	e, late, noun := s.EndRequests, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {

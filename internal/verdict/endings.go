@@ -35,7 +35,6 @@ func endText(reason, verb string) string {
 	return strings.Replace(text, "%s", verb, 1)
 }
 
-// droppedText returns the sentence about a stream that ended early.
 func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock string) string {
 	reason, detail := r.Reason, ""
 	if suffix, ok := strings.CutPrefix(f.Note, reason); ok && endings[reason] != "" {
@@ -55,8 +54,7 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 	return text + ", at " + clock + disconnectedFor(r.Record, f)
 }
 
-// An end is the kind of end of a client's last stream. All kinds except otherEnd are of streams that the server did not
-// end as requested.
+// An end is the kind of end of a client's last stream.
 type end int
 
 const (
@@ -66,7 +64,6 @@ const (
 	endStop               // the run was stopped, or the script closed the stream without a request to end it
 )
 
-// endOf returns the kind of end of a connection's last stream.
 func endOf(r *shard.Connection) end {
 	isRequested := r.StreamTime > r.OpenTime // OpenTime ends at the request to end the stream
 	switch {
@@ -82,7 +79,6 @@ func endOf(r *shard.Connection) end {
 	return endError
 }
 
-// unfinishedText describes the streams that the server did not end when requested.
 func (s *Streams) unfinishedText() (out []string) {
 	count, errs := map[end]int{}, map[string]int{}
 	for c := range s.Records() {

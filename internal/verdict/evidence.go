@@ -98,15 +98,13 @@ func TargetFailureAt(at time.Time, text string) TargetFailure {
 	return f
 }
 
-// isPlanned reports whether an action may have ended a process of the target: the process ended during the action, or
-// within a minute after it.
+// isPlanned reports whether a process of the target ended during an action, or within settleTime after it.
 func (e *Evidence) isPlanned(f TargetFailure) bool {
 	return f.Unix > 0 && slices.ContainsFunc(e.Actions, func(a ActionResult) bool {
 		return a.Started() && f.Unix >= a.StartedUnix && f.Unix <= max(a.StartedUnix, a.EndedUnix)+settleTime.Seconds()
 	})
 }
 
-// texts returns the texts of failures.
 func texts(all []TargetFailure) (out []string) {
 	for _, f := range all {
 		out = append(out, f.Text)
@@ -114,8 +112,7 @@ func texts(all []TargetFailure) (out []string) {
 	return out
 }
 
-// A RunInfo has the command, the versions and the machine of a run, as `soak run` recorded them. Empty fields are not
-// recorded.
+// A RunInfo has the command, versions and machine of a run, as `soak run` recorded them. Empty: not recorded.
 type RunInfo struct {
 	Command []string          `json:"command,omitempty"` // settings from the environment, then the command line, without secrets
 	Commit  string            `json:"commit,omitempty"`  // commit of soak, with the suffix +dirty if files of the build were modified
@@ -141,8 +138,7 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 // word matches a word of at least four letters. Units are shorter.
 var word = regexp.MustCompile(`\pL{4}`)
 
-// Numeric reports whether each cell of a column is empty, or a number with or without a unit. "20 at a time" is not a
-// number. It returns false for a table without rows.
+// Numeric reports whether each cell of a column is empty or a number, with or without a unit. It is false without rows.
 func (t *Table) Numeric(column int) bool {
 	for _, row := range t.Rows {
 		first, _ := utf8.DecodeRuneInString(row[column])

@@ -29,8 +29,7 @@ type comparedTopic struct {
 // maxRecords limits the number of records in memory at a time.
 const maxRecords = 20_000
 
-// alignFeeds numbers the messages of topics whose streams are compared with each other. It aligns several small topics
-// in one pass, because each pass unpacks all records.
+// alignFeeds numbers the messages of compared topics. Small topics share a pass, because each pass unpacks all records.
 func (s *Streams) alignFeeds() {
 	feeds := s.m.Feeds()
 	counts := map[string]int{}
@@ -55,7 +54,6 @@ func (s *Streams) alignFeeds() {
 	}
 }
 
-// alignTopics numbers the messages of several topics.
 func (s *Streams) alignTopics(feeds []*shard.Feed) {
 	type record struct {
 		ledger.Record
@@ -122,8 +120,7 @@ func (t *comparedTopic) isExpected(index int) bool {
 	return t.aligned.Messages[index].Live && !t.hasSingleRecipients
 }
 
-// messagesFor returns the messages of the topic, with times on the clock of a runner. index is the index of that
-// runner.
+// messagesFor returns the messages of the topic, with times on the clock of the runner with the given index.
 func (t *comparedTopic) messagesFor(runner *shard.Runner, index int) []shard.Message {
 	if t.runner == index {
 		return t.messages
@@ -142,8 +139,7 @@ func (t *comparedTopic) messagesFor(runner *shard.Runner, index int) []shard.Mes
 	return t.messages
 }
 
-// compareClients compares the messages that the ith connection received with those that the other clients of its topic
-// received.
+// compareClients compares the ith connection with the other clients of its topic.
 func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 	name, ok := s.m.FeedTopic(r)
 	t := s.comparedTopics[name]
@@ -182,7 +178,6 @@ func (s *Streams) streamMarginOf(r *shard.Connection) time.Duration {
 	return streamMargin
 }
 
-// addDiverged records a client that did not receive the same messages as most clients, and the time of the difference.
 func (t *comparedTopic) addDiverged(at time.Time, id string) {
 	d := &t.topic.Diverged
 	if !slices.Contains(*d, id) && len(*d) < maxDiverged {
@@ -193,7 +188,6 @@ func (t *comparedTopic) addDiverged(at time.Time, id string) {
 	}
 }
 
-// maxDiverged limits the list of clients of a topic that did not receive the same messages as most clients.
 const maxDiverged = 10
 
 // recipients states how many clients of a topic received a message: "3 of 4 clients".
@@ -206,8 +200,7 @@ func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	return fmt.Sprintf("%d of %s", t.aligned.Messages[number-1].Count, format.Count(t.clients, "client"))
 }
 
-// monotonyReason returns a sentence if messages of the topic have too few different contents to compare its clients;
-// otherwise "".
+// monotonyReason returns a sentence if the topic has too few different contents to compare its clients; otherwise "".
 func (t *comparedTopic) monotonyReason() string {
 	contents, interval := t.aligned.Monotonous()
 	if contents == 0 {
@@ -217,14 +210,12 @@ func (t *comparedTopic) monotonyReason() string {
 		t.topic.subject(), contents, format.Duration(interval))
 }
 
-// uncertainReason states that it is unknown which messages clients missed.
 func (t *comparedTopic) uncertainReason() string {
 	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s (the first: %s): set message.same to a part that differs between messages",
 		t.topic.subject(), format.Plural(len(t.uncertainClients), "client lacks", "clients lack"), t.uncertainClients[0])
 }
 
-// comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare
-// them.
+// comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare.
 func (s *Streams) comparabilityCheck() Check {
 	c := Check{
 		ID: CheckComparability, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,

@@ -21,13 +21,11 @@ type CPUUse struct {
 // maxWaitShare is the maximum share of the time for which threads may wait for a core.
 const maxWaitShare = .05
 
-// HasLongWait reports whether threads waited for a core for more than maxWaitShare of the time, and for longer than
-// they used one.
+// HasLongWait reports whether threads waited for a core for over maxWaitShare of the time, and longer than they ran.
 func (u CPUUse) HasLongWait() bool {
 	return u.Wall > 0 && u.Wait > maxWaitShare*u.Wall && u.Wait > u.CPU
 }
 
-// useOf returns the CPU use of all runners together.
 func useOf(m *shard.Merged) (u CPUUse) {
 	for _, r := range m.Runners {
 		u.CPU += r.CPUSeconds
@@ -38,7 +36,6 @@ func useOf(m *shard.Merged) (u CPUUse) {
 	return u
 }
 
-// generator returns the CPU use of the runners, and the longest pause of their garbage collectors, for verdict.json.
 func generator(m *shard.Merged) (g Generator) {
 	u := useOf(m)
 	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Wait, format.InMilliseconds(u.Stall)
@@ -48,12 +45,10 @@ func generator(m *shard.Merged) (g Generator) {
 	return g
 }
 
-// isSaturated reports whether the load generator was delayed, or waited long for a CPU.
 func (s *Streams) isSaturated() bool { return s.generatorDelay() > 0 || useOf(s.m).HasLongWait() }
 
-// generatorDelay returns the longest delay of the load generator, if it is long enough to make a message late (see
-// explains); otherwise 0. The control group shows it, or the stalls of the runners if there is no conclusive control
-// group.
+// generatorDelay returns the longest delay of the load generator if it can make a message late (see explains);
+// otherwise 0. Without a conclusive control group, it is the longest stall of a runner.
 func (s *Streams) generatorDelay() time.Duration {
 	if s.Control.decides() {
 		return max(s.Control.longest, s.Control.longestStall)
@@ -64,8 +59,7 @@ func (s *Streams) generatorDelay() time.Duration {
 	return 0
 }
 
-// portsCheck returns the check that the load generator had a port and a descriptor for each connection, or nil if it
-// had. The unmet check turns a pass into invalid, because the clients were not tested as planned.
+// portsCheck returns an unmet check if the generator lacked a port or a descriptor for a connection; otherwise nil.
 func (s *Streams) portsCheck() []Check {
 	c := Check{
 		ID: CheckPorts, Name: "connects that failed on the load generator", Limit: "0", ExplainedBy: SignalGenerator,

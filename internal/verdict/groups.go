@@ -67,8 +67,7 @@ type cause struct {
 	source ledger.Source
 }
 
-// A subject is the message, or the range of messages, that a finding is about. For a dropped connection it is the last
-// one that arrived.
+// A subject is the message or range of messages of a finding; for a dropped connection, the last one that arrived.
 type subject struct {
 	topic    string
 	from, to uint64
@@ -125,7 +124,6 @@ func (s *Streams) eachFinding(visit func(n int, r *shard.Connection, f ledger.Fi
 	}
 }
 
-// groupFindings builds the groups and the incidents from the findings.
 func (s *Streams) groupFindings() {
 	times, all := map[cause]map[int64]bool{}, map[int64]bool{}
 	s.eachFinding(func(_ int, r *shard.Connection, f ledger.Finding, at time.Time) {
@@ -160,14 +158,12 @@ func (s *Streams) groupFindings() {
 	s.listGroups(clusters)
 }
 
-// inIncidents reports whether findings of a kind are part of incidents. Late messages are, if their number exceeds the
-// limit.
+// inIncidents reports whether findings of a kind are part of incidents: all but late messages within MAX_LATE.
 func (s *Streams) inIncidents(kind ledger.Kind) bool {
 	limit := s.m.Plan.MaxLate
 	return kind != ledger.KindLate || limit >= 0 && s.Messages.Late > uint64(limit)
 }
 
-// addToCluster adds a finding to a cluster.
 func (s *Streams) addToCluster(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	message := s.subjectOf(r, f)
 	s.addToBundle(&to.all, c, message, n, r, f, at)
@@ -237,7 +233,6 @@ func (s *Streams) addToIncident(k, n int, r *shard.Connection, f ledger.Finding,
 	}
 }
 
-// listGroups sets Groups, in order of time.
 func (s *Streams) listGroups(clusters map[cause][]*cluster) {
 	words := Formatter{s.m}
 	for _, all := range clusters {
@@ -265,7 +260,6 @@ func (s *Streams) listGroups(clusters map[cause][]*cluster) {
 	})
 }
 
-// causeOf returns the cause of a finding.
 func causeOf(r *shard.Connection, f ledger.Finding) cause {
 	c := cause{kind: f.Kind, source: f.Source}
 	if f.Kind == ledger.KindDropped || f.Kind == ledger.KindRefused {
@@ -274,7 +268,6 @@ func causeOf(r *shard.Connection, f ledger.Finding) cause {
 	return c
 }
 
-// subjectOf returns the subject of a finding.
 func (s *Streams) subjectOf(r *shard.Connection, f ledger.Finding) subject {
 	switch f.Kind { //nolint:exhaustive // all others are about messages
 	case ledger.KindDropped:
@@ -310,7 +303,6 @@ func weightOf(f ledger.Finding) uint64 {
 	return 1
 }
 
-// countKinds sets Kinds from the counters of the connections.
 func (s *Streams) countKinds() {
 	all := &s.sum
 	for _, total := range []struct {

@@ -21,7 +21,6 @@ type Interval struct {
 // maxDeviation is the maximum deviation of the interval of a stream from the planned one, as a share.
 const maxDeviation = .01
 
-// sumIntervals sets Interval from the intervals that the ledgers measured.
 func (s *Streams) sumIntervals() {
 	if !s.m.Service.ByInterval() {
 		return
@@ -46,8 +45,7 @@ func (s *Streams) sumIntervals() {
 	s.intervalCount = len(intervals)
 }
 
-// hasOtherInterval reports whether the interval of a stream differs from the planned one by over maxDeviation, even
-// after the possible measurement error is subtracted from the difference.
+// hasOtherInterval reports whether an interval differs from the planned one by over maxDeviation plus IntervalError.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))
 }
@@ -85,21 +83,19 @@ func (s *Streams) intervalCheck() Check {
 	return c
 }
 
-// maxUnevenShare is the maximum share of gaps between messages that may differ from a multiple of the interval by more
-// than the assumed jitter. If messages arrive up to a quarter of the interval early or late, the share is 16 %.
+// maxUnevenShare is the maximum share of uneven gaps between messages. An uneven gap differs from a multiple of the
+// interval by more than the assumed jitter. If messages arrive up to a quarter of the interval early or late, the share
+// is 16 %.
 const maxUnevenShare = .1
 
-// unevenShare returns the share of gaps that differ from a multiple of the interval by more than the assumed jitter.
 func (s *Streams) unevenShare() float64 {
 	return float64(s.sum.UnevenGaps) / float64(max(s.Messages.Received, 1))
 }
 
-// isUneven reports whether gaps between messages are less regular than counting by interval assumes.
 func (s *Streams) isUneven() bool { return s.unevenShare() > maxUnevenShare }
 
 // scheduleCheck returns the check that gaps between messages are as regular as counting by interval assumes. An unmet
-// check makes the run invalid if counting by interval found a fault, because the fault may be false. Faults that do not
-// depend on the interval still fail the run.
+// check makes the run invalid if counting by interval found a fault, because the fault may be false.
 func (s *Streams) scheduleCheck() Check {
 	n, noun, uneven := s.Messages, s.m.Service.Noun(), s.unevenShare()
 	c := Check{

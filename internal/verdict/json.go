@@ -15,7 +15,6 @@ type Suite struct {
 	Stages     []shard.Stage     `json:"stages"`
 }
 
-// declaredSuite returns the load that the script of a run declared.
 func declaredSuite(m *shard.Merged) *Suite {
 	out := &Suite{Name: m.Plan.Suite, BackendURL: m.Plan.BackendURL}
 	if s := m.Suite; s != nil { // nil: no runner left a shard

@@ -73,8 +73,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	return v
 }
 
-// processChecks returns the checks of the target's processes. They are listed first, because they may explain faults of
-// streams.
+// processChecks returns the checks of the target's processes. They are first, as they may explain faults of streams.
 func (e *Evidence) processChecks() (out []Check) {
 	if len(e.Failures) > 0 {
 		limit, failures, met := "no restart", e.Failures, false
@@ -102,8 +101,6 @@ func (e *Evidence) processChecks() (out []Check) {
 	return out
 }
 
-// copyRunners sets the runners, their resources, the start and the end of the run, and the checks of the script, from
-// the merged shards.
 func (v *Verdict) copyRunners(m *shard.Merged) {
 	for i, r := range m.Runners {
 		out := &v.Runners[i]

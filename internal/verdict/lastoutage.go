@@ -46,13 +46,11 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 }
 
-// isFew reports whether a correct service may have this number of such clients at any time. A client whose last attempt
-// was unanswered is one too many.
+// isFew reports whether a correct service may have this many such clients at any time. None may be unanswered.
 func (l *lastOutages) isFew(planned int) bool {
 	return l.unanswered == 0 && l.clients <= max(int(maxLastOutageShare*float64(planned)), 1)
 }
 
-// reasons returns the sentences that state why losses of these clients are undetectable.
 func (l *lastOutages) reasons() (out []string) {
 	if l.unanswered > 0 {
 		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(streamMargin)))

@@ -26,7 +26,6 @@ type affectedFaults struct {
 	lateBySteal            uint64 // late messages while the hypervisor used the CPU
 }
 
-// byPackets reports whether streams had faults while packets were dropped.
 func (a *affectedFaults) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
 
 // String lists the faults that streams had while packets were dropped, with their numbers.
@@ -54,8 +53,8 @@ type counterIncrease struct {
 	effect machine.Effect
 }
 
-// increasesByRunner returns the increases of the counters of each runner. It ignores dropped packets of a machine that
-// also has the target, because packets between runner and target do not pass a network there.
+// increasesByRunner returns the increases of the counters of each runner. It ignores dropped packets of a machine with
+// both runner and target, because packets between these pass no network.
 func increasesByRunner(all []MachineReport, runners int) [][]counterIncrease {
 	out := make([][]counterIncrease, runners)
 	for n := range all {
@@ -89,8 +88,7 @@ func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counte
 }
 
 // increase returns by how much the matching counters of the matching machines increased between two times. An increase
-// lies between two samples. If only a part of the time between the samples is within the given times, the whole
-// increase still counts. known is false if these machines have no such counter.
+// between two samples counts in full if a part of it is within the times. known reports whether such a counter exists.
 func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
@@ -108,7 +106,6 @@ func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport
 	return sum, known
 }
 
-// signalsOf compares the faults of streams with the counters of all machines.
 func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	out := &machineSignals{explanations: explanations{}, affected: make([]affectedFaults, len(all))}
 	if s == nil {
@@ -125,8 +122,7 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	return out
 }
 
-// countLocalRefusals counts the clients that did not connect, or did not reconnect, because the load generator had no
-// port or descriptor left.
+// countLocalRefusals counts the clients that could not connect, or reconnect, for lack of a local port or descriptor.
 func (m *machineSignals) countLocalRefusals(s *Streams) {
 	for r := range s.Records() {
 		switch o := r.LastOutage; {
@@ -184,8 +180,7 @@ func stealIncrease(runner *shard.Runner, f ledger.Finding, all []counterIncrease
 	return overlappingIncrease(all, from, to, machine.Delays)
 }
 
-// overlappingIncrease returns the first increase with the given effect that overlaps the second half of a silence; nil
-// if there is none.
+// overlappingIncrease returns the first increase with the given effect in the second half of a silence; nil if none.
 func overlappingIncrease(all []counterIncrease, from, to time.Time, effect machine.Effect) *counterIncrease {
 	middle := from.Add(to.Sub(from) / 2)
 	for i := range all {

@@ -18,8 +18,7 @@ const (
 	// comparative study of aggregate TCP retransmission rates"). The share in a private network is far smaller.
 	maxRetransmittedShare = .02
 	minRetransmitted      = 100
-	// maxTrackedShare is the maximum use of the table of tracked connections. If the table is full, the kernel drops
-	// new connections.
+	// maxTrackedShare is the maximum use of the table of tracked connections. A full table makes connects fail.
 	maxTrackedShare = .9
 )
 
@@ -41,8 +40,8 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	return all
 }
 
-// droppedByAWS returns the check that AWS dropped no packets of the machine. ok is false if it dropped none, so that
-// the check is omitted. If streams had faults at that time, the check turns a pass into invalid.
+// droppedByAWS returns the unmet check that AWS dropped no packets of the machine; ok is false if it dropped none. If
+// streams had faults at that time, the check turns a pass into invalid.
 func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	var packets float64
 	c = Check{
@@ -73,7 +72,6 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	return c, packets > 0
 }
 
-// stealWarnings warns of CPU time that the hypervisor used.
 func (m *MachineReport) stealWarnings(s *affectedFaults) (out []string) {
 	c := m.Counter(machine.Steal)
 	if c == nil || m.StealShare == nil {
@@ -90,7 +88,6 @@ func (m *MachineReport) stealWarnings(s *affectedFaults) (out []string) {
 	return out
 }
 
-// overflowWarning warns of connects that the machine of the target dropped, usually because an accept queue was full.
 func (m *MachineReport) overflowWarning() []string {
 	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
 	if !m.Target || overflows+drops == 0 {
@@ -106,7 +103,6 @@ func (m *MachineReport) overflowWarning() []string {
 		format.Count(int(overflows), "connect"), m, formatStretch(c.increases[0]), format.Thousands(int(drops)))}
 }
 
-// retransmissionWarning warns of a network that loses packets.
 func (m *MachineReport) retransmissionWarning() []string {
 	share, retransmits := m.RetransmittedShare(), m.increase(machine.Retrans)
 	if share <= maxRetransmittedShare || retransmits < minRetransmitted {
@@ -116,8 +112,7 @@ func (m *MachineReport) retransmissionWarning() []string {
 		m, format.Thousands(int(retransmits)), 100*share, 100*maxRetransmittedShare)}
 }
 
-// RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if no segment is known to have been
-// sent.
+// RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if none is known to have been sent.
 func (m *MachineReport) RetransmittedShare() float64 {
 	if sent := m.increase(machine.OutSegs); sent > 0 { // segments
 		return m.increase(machine.Retrans) / sent
@@ -125,7 +120,6 @@ func (m *MachineReport) RetransmittedShare() float64 {
 	return 0
 }
 
-// fullTableWarning warns of a table of tracked connections that is nearly full.
 func (m *MachineReport) fullTableWarning() []string {
 	c := m.Counter(machine.ConntrackEntries)
 	if c == nil || c.HighestShare < maxTrackedShare {
@@ -135,7 +129,6 @@ func (m *MachineReport) fullTableWarning() []string {
 		m, 100*c.HighestShare, format.Clock(float64(c.highestUS)/1e6))}
 }
 
-// oomWarning warns of processes that the kernel killed.
 func (m *MachineReport) oomWarning() []string {
 	c := m.Counter(machine.OOMKills)
 	if c == nil || c.Increase == 0 {
@@ -145,7 +138,6 @@ func (m *MachineReport) oomWarning() []string {
 		m, format.Count(int(c.Increase), "process"), formatStretch(c.increases[0]))}
 }
 
-// clockWarning warns of a wall clock that was set, although runners count and measure by the monotonic clock.
 func (m *MachineReport) clockWarning() []string {
 	c := m.Counter(machine.ClockStep)
 	if c == nil || c.Increase == 0 {

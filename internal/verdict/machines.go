@@ -55,7 +55,6 @@ func (m *MachineReport) Counter(name string) *MachineCounter {
 	return nil
 }
 
-// increase returns the increase of a counter, 0 if it is missing.
 func (m *MachineReport) increase(name string) float64 {
 	if c := m.Counter(name); c != nil {
 		return c.Increase
@@ -63,9 +62,8 @@ func (m *MachineReport) increase(name string) float64 {
 	return 0
 }
 
-// MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. If a
-// record of Prometheus describes the machine of a runner, it is added to that machine. Otherwise it is a further
-// machine.
+// MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. A record
+// of Prometheus that describes none of them is a further machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {
@@ -108,9 +106,8 @@ func MachinesOf(e *Evidence) []MachineReport {
 // isRunnerMachine reports whether the name of a machine in Prometheus marks it as a machine for runners.
 func isRunnerMachine(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
-// isSame reports whether a record of Prometheus describes this machine. Both must have the same boot id. If a boot id
-// is unknown, both must have the same name and nearly the same boot time, because the kernel reports that time with an
-// error of a second.
+// isSame reports whether a record of Prometheus describes this machine: they have the same boot id. If one is unknown,
+// they have the same name, and boot times at most 2 s apart. The kernel reports that time with an error of 1 s.
 func (m *MachineReport) isSame(r *machine.Record) bool {
 	return slices.ContainsFunc(m.fromRunners, func(s runnerRecord) bool {
 		if r.Boot != "" && s.Boot != "" {
@@ -137,15 +134,13 @@ func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport)
 	}
 }
 
-// differs reports whether two machines are certainly not the same. Only Prometheus reports m; second has records of
-// runners.
+// differs reports whether m, which only Prometheus reports, is certainly not second, which has records of runners.
 func (m *MachineReport) differs(second *MachineReport) bool {
 	return slices.ContainsFunc(second.fromRunners, func(s runnerRecord) bool {
 		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.records, func(r *machine.Record) bool { return r.Boot != "" })
 	})
 }
 
-// sum adds up the records of the machine.
 func (m *MachineReport) sum() {
 	for _, c := range machine.Counters {
 		sum, known := MachineCounter{Name: c.Name, kind: c}, false
@@ -181,9 +176,9 @@ func (m *MachineReport) sum() {
 	}
 }
 
-// recordsOf returns the records from which a counter is summed. For a counter of a network namespace, it returns the
-// longest record of each namespace and round. For any other counter, it returns the longest record of each round.
-// Records of Prometheus are used if no runner reads the counter of the machine itself.
+// recordsOf returns the records from which a counter is summed: the longest of each round. For a counter of a network
+// namespace, it is the longest of each namespace and round. Records of Prometheus are added if no runner reads the
+// counter of the machine itself.
 func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string

@@ -78,7 +78,6 @@ type Topic struct {
 	confirmed []uint64      // the numbers of the messages that were confirmed or, in a feed, expected by all clients
 }
 
-// maxTopics limits the number of listed topics.
 const maxTopics = 50
 
 // listTopics sets the topics of the publishers, in their order, including topics without a stream.
@@ -98,14 +97,12 @@ func (s *Streams) listTopics() {
 	}
 }
 
-// add adds the counts of a connection.
 func (t *Topic) add(r *shard.Connection) {
 	t.Streams++
 	t.counts.Add(r.Counts)
 	t.Totals = t.counts.Totals()
 }
 
-// sumMessages sets Messages from the sums over all connections, and from the publishers.
 func (s *Streams) sumMessages() {
 	m, all := &s.Messages, &s.sum
 	m.Totals = all.Totals()
@@ -153,8 +150,7 @@ func publication(publishers []*shard.Published) *Publication {
 	return &out
 }
 
-// hasNoEvidence reports whether the streams received nothing that shows that they work: a message, or, if messages are
-// unchecked, any event or heartbeat.
+// hasNoEvidence reports whether the streams received no message and, if messages are unchecked, no event or heartbeat.
 func (s *Streams) hasNoEvidence() bool {
 	m := &s.Messages
 	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
@@ -205,25 +201,21 @@ func (s *Streams) unpublishedLocally() (n uint64) {
 	return n
 }
 
-// The limits for the lag of a publisher. After a short stall the publisher sends the delayed messages, and each of them
-// is checked.
+// The limits for the lag of a publisher. After a short stall it sends the delayed messages, and all of them are checked.
 const (
 	maxLagShare = .01              // the maximum share of messages that were sent over a second behind the schedule
 	maxLag      = 10 * time.Second // the maximum lag of a message
 )
 
-// publishedOnTime reports whether the publisher was within the limits for its lag.
 func (s *Streams) publishedOnTime() bool {
 	p := s.Messages.Published
 	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.longestLag() <= maxLag
 }
 
-// longestLag returns MaxLagMS as a duration.
 func (p *Publication) longestLag() time.Duration {
 	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
 }
 
-// lagText states how far the publisher was behind its schedule, and the likely cause.
 func (p *Publication) lagText() string {
 	reason := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %s, max %s)",
 		format.Milliseconds(p.ResponseMS.P99), format.Milliseconds(p.ResponseMS.Max))
@@ -235,7 +227,6 @@ func (p *Publication) lagText() string {
 		format.Plural(p.Late, "message was", "messages were"), format.Milliseconds(p.MaxLagMS), reason)
 }
 
-// failureText describes one kind of message that the service did not confirm.
 func failureText(p *shard.Published, f shard.PublishFailure) string {
 	outcome := "not answered"
 	switch {
@@ -252,8 +243,7 @@ func failureText(p *shard.Published, f shard.PublishFailure) string {
 	return text
 }
 
-// silenceChecks returns the check of the longest silence of a stream, if the description has the interval of
-// heartbeats.
+// silenceChecks returns the check of the longest silence of a stream; nil if the description has no heartbeat interval.
 func (s *Streams) silenceChecks() []Check {
 	if s.m.Service.Heartbeat() == 0 {
 		return nil
@@ -280,8 +270,7 @@ func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64,
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: reason, Reasons: s.Sentences(kind)}
 }
 
-// endingChecks returns the checks of the lifetimes of streams, and those of messages of other topics, announced gaps
-// and missing ids if there were any.
+// endingChecks returns the checks of lifetimes, and of misrouted messages, announced gaps and missing ids, if any.
 func (s *Streams) endingChecks() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		hasNoStream := s.Connections.Opened == 0
@@ -308,8 +297,7 @@ func (s *Streams) endingChecks() (out []Check) {
 	return append(out, s.idChecks()...)
 }
 
-// idChecks returns the checks of clients that could not resume although the description has `resume`. The service had
-// reset their id, or had sent none.
+// idChecks returns the checks of clients that could not resume because the service had reset their id or sent none.
 func (s *Streams) idChecks() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {

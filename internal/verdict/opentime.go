@@ -58,8 +58,7 @@ func (s *Streams) openTimeOf(r *shard.Connection) time.Duration {
 	return min(open, s.m.Plan.Hold())
 }
 
-// sumOpenTime sets OpenTime and Reconnect from all connections. It warns of entries of the server's ledger that are
-// ignored, because another client used the id.
+// sumOpenTime sets OpenTime and Reconnect. It warns of ledger entries that are ignored, because their id was in use.
 func (s *Streams) sumOpenTime() {
 	var open time.Duration
 	outages := shard.NewHistogram() // listed outages; the count and the maximum are of all outages
@@ -101,9 +100,8 @@ func (s *Streams) sumOpenTime() {
 	}
 }
 
-// OpenTimeChecks returns the check of the time that streams were open. It ignores clients that were refused, dropped or
-// unfinished, which other checks report. If clients reconnect, it also returns the checks of outages. Those checks
-// include dropped and unfinished clients.
+// OpenTimeChecks returns the check of the connected time of the clients that were not refused, dropped or unfinished.
+// If clients reconnect, it also returns the checks of outages, which include dropped and unfinished clients.
 func (s *Streams) OpenTimeChecks() []Check {
 	judged := 0
 	shortOpen := s.overruns(func(c *shard.Connection) (out excess) {
@@ -210,9 +208,8 @@ func (o overrun) check(c Check) Check {
 	return o.attribute(c)
 }
 
-// An excess is the time by which a connection is over a maximum or under a minimum, and a sentence about it. If length
-// is 0, the connection is within the limit. A delay of the load generator between from and to may have caused the
-// excess.
+// An excess is the time by which a connection is over a maximum or under a minimum; 0: it is within the limit. A delay
+// of the load generator between from and to may have caused the excess.
 type excess struct {
 	length   time.Duration
 	from, to ledger.Instant
@@ -243,7 +240,6 @@ func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun
 	return out
 }
 
-// outageSentence describes the longest outage of a client.
 func (s *Streams) outageSentence(c *shard.Connection) string {
 	o, r := c.Longest, s.m.Runners[c.Runner]
 	end, event := "it reconnected", "it reconnected"
@@ -283,7 +279,6 @@ func refusals(prefix string, list []ledger.Refusal) string {
 	return prefix + strings.Join(all, ", ")
 }
 
-// times returns "once" or "N times".
 func times(n int) string {
 	if n == 1 {
 		return "once"

@@ -45,8 +45,7 @@ func (c *Check) State() State {
 	return Broken
 }
 
-// notJudgedIf returns NotJudged(reason) if the check is met only because there was nothing to compare with the limit,
-// as nothingCompared reports.
+// notJudgedIf returns NotJudged(reason) if the check is met only because there was nothing to compare with the limit.
 func (c Check) notJudgedIf(nothingCompared bool, reason string) Check {
 	if !nothingCompared || !c.Pass {
 		return c
@@ -60,7 +59,6 @@ func (c Check) NotJudged(reason string) Check {
 	return c
 }
 
-// effectiveWeight returns the effect of the check on the verdict.
 func (c *Check) effectiveWeight() weight {
 	switch {
 	case c.Pass || c.Severity == SeverityWarning || c.Unjudged:
@@ -95,9 +93,8 @@ func weightOfFault(isProven bool) weight {
 	return byClock
 }
 
-// decide sets the verdict by the heaviest check that is not met, and the lists of checks, reasons and warnings. A
-// lighter inconclusive check becomes a warning if the verdict is a fail, or if the check could only turn a pass into
-// invalid.
+// decide sets the verdict by the heaviest unmet check, and the lists of checks, reasons and warnings. A lighter
+// inconclusive check becomes a warning if the verdict is a fail, or if its weight is doubt.
 func (v *Verdict) decide(all []Check) {
 	heaviest := noWeight
 	for i := range all {

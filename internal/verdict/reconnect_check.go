@@ -14,8 +14,8 @@ import (
 // minReconnectedShare is the minimum share of clients that must reconnect within BACK_WITHIN.
 const minReconnectedShare = .999
 
-// reconnectCheck returns the check that limits the longest outage of all clients but one in a thousand. An outage
-// starts with the loss of a stream. MAX_OUTAGE limits the outages of every client, and the time of the first connect.
+// reconnectCheck returns the check of BACK_WITHIN, for all clients but one in a thousand. An outage starts with the
+// loss of a stream. MAX_OUTAGE also limits the time of the first connect.
 func (s *Streams) reconnectCheck() Check {
 	var outages []time.Duration
 	for c := range s.Records() {

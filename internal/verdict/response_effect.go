@@ -10,8 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// lateFactor defines a late response: it takes over lateFactor times as long as the longest response of the minute
-// before the action.
+// lateFactor times the longest response of the minute before the action is the limit above which a response is late.
 const lateFactor = 2
 
 // A ResponseEffect counts the responses after the start of an action. It ends when the command has ended and no
@@ -34,7 +33,6 @@ type ResponseEffect struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// responseEffects sets the effect on the responses of each action that was started.
 func responseEffects(actions []Action, r *shard.Responses) {
 	var all []shard.LoggedResponse // in the order of their ends
 	unlisted := int64(0)
@@ -51,7 +49,6 @@ func responseEffects(actions []Action, r *shard.Responses) {
 	}
 }
 
-// effectOnResponses returns the effect of one action until the start of the next one.
 func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *ResponseEffect {
 	e := &ResponseEffect{Faulty: map[ledger.ResponseState]int{}}
 	start := a.StartedUnix
@@ -95,7 +92,6 @@ func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *Res
 	return e
 }
 
-// longer returns the longer of two times. A nil time is ignored.
 func longer(current *float64, seconds float64) *float64 {
 	if current == nil || seconds > *current {
 		return &seconds

@@ -52,7 +52,6 @@ type ResponseQuantiles struct {
 	Max float64 `json:"max"`
 }
 
-// responseQuantiles returns quantiles of a histogram of durations, in milliseconds.
 func responseQuantiles(h *shard.Histogram) ResponseQuantiles {
 	at := func(q float64) float64 { return format.InMilliseconds(h.Quantile(q)) }
 	return ResponseQuantiles{P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: format.InMilliseconds(h.Max())}
@@ -84,7 +83,6 @@ func Chunks(r *shard.Responses) ledger.Totals {
 	return c
 }
 
-// basisOfResponses returns the basis of the counts of chunks.
 func basisOfResponses(r *shard.Responses) Basis {
 	b := Basis{Kind: ByNumbers, Undetectable: uint64(r.Uncovered + r.OpenTails), Why: []string{}} // #nosec G115 -- counts
 	if r.Uncovered > 0 {
@@ -104,8 +102,6 @@ func basisOfResponses(r *shard.Responses) Basis {
 	return b
 }
 
-// addResponses sets the responses of a verdict, the counts of their chunks, and the evidence for them. It adds a
-// finding for each listed fault of a response.
 func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
 	v.Responses, v.Evidence = ResponsesOf(r, l), basisOfResponses(r)
 	v.Messages.Totals = Chunks(r)

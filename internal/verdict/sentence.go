@@ -69,7 +69,6 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, clock)
 }
 
-// evidenceOf states the evidence that messages were lost.
 func evidenceOf(source ledger.Source) string {
 	switch source {
 	case ledger.SourcePublisher:
@@ -82,7 +81,6 @@ func evidenceOf(source ledger.Source) string {
 	return ": the number was skipped"
 }
 
-// predicate returns the predicate of a sentence about one client or several.
 func predicate(kind ledger.Kind, messages string) string {
 	switch kind { //nolint:exhaustive // the others have different words for one client and for several
 	case ledger.KindUnsent:
@@ -95,7 +93,6 @@ func predicate(kind ledger.Kind, messages string) string {
 	return "received " + messages + " corrupted"
 }
 
-// group describes a group of several findings.
 func (w Formatter) group(b *bundle, runner int) string {
 	clock := ", " + period(b.first, b.last)
 	if b.connections == 1 {
@@ -170,7 +167,6 @@ func (w Formatter) messages(b *bundle) string {
 	return format.Plural(b.count, noun, noun+"s")
 }
 
-// lastMessages names the last messages that arrived before connections were dropped.
 func (w Formatter) lastMessages(b *bundle) string {
 	noun := w.Service.Noun()
 	switch {
@@ -203,7 +199,6 @@ func (w Formatter) messageNames(r *shard.Connection) func(from, to uint64) strin
 	return w.nameOf(topic)
 }
 
-// nameOf returns a function that names messages of a topic by their numbers. topic may be "".
 func (w Formatter) nameOf(topic string) func(from, to uint64) string {
 	noun := w.Service.Noun()
 	if topic != "" {
@@ -256,8 +251,7 @@ func (w Formatter) corruption(f ledger.Finding) string {
 	return f.Note
 }
 
-// otherEvents describes other events that arrived, if there are at least as many of them as missing messages; otherwise
-// "".
+// otherEvents describes other events, if at least as many of them arrived as messages are missing; otherwise "".
 func otherEvents(r ledger.Record, f ledger.Finding) string {
 	var all uint64
 	var names []string

@@ -25,7 +25,6 @@ type ServerEntry struct {
 // A ServerLedger has the server's own counts by id; nil if the server has no ledger.
 type ServerLedger map[string]ServerEntry
 
-// entry returns the entry of an id, or nil.
 func (l ServerLedger) entry(id string) *ServerEntry {
 	if e, ok := l[id]; ok {
 		return &e
@@ -42,8 +41,7 @@ func ReadServerLedger(path string) (ServerLedger, error) {
 	return l, nil
 }
 
-// readLedger calls add with each entry of an NDJSON file. It reports whether the file exists. operation is the prefix
-// of its errors.
+// readLedger calls add with each entry of an NDJSON file, and reports whether the file exists.
 func readLedger[E any](path, operation string, add func(E) error) (exists bool, err error) {
 	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +60,6 @@ func readLedger[E any](path, operation string, add func(E) error) (exists bool, 
 // lenientJSON makes jsonv2 read as encoding/json does, in half the time. A ledger may have a million lines.
 var lenientJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-// add adds an entry that an NDJSON file lists.
 func (l ServerLedger) add(e ServerEntry) error {
 	if e.ID == "" {
 		return errors.New("the entry has no id")
@@ -74,7 +71,6 @@ func (l ServerLedger) add(e ServerEntry) error {
 	return e.check()
 }
 
-// eachLine calls add with the value of each line of NDJSON. It ignores empty lines.
 func eachLine[E any](r io.Reader, add func(E) error) error {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {

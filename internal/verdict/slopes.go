@@ -51,7 +51,6 @@ var controlLateness = Figure{Name: "longest lateness of the control group", Unit
 	return knownIf(w.ControlLate > 0, w.ControlLate)
 }}
 
-// knownIf returns the value if it is known, and otherwise NaN.
 func knownIf(known bool, value float64) float64 {
 	if known {
 		return value
@@ -59,8 +58,8 @@ func knownIf(known bool, value float64) float64 {
 	return math.NaN()
 }
 
-// Slope returns the growth of a figure per hour. It ignores the first window, in which streams open, and the last, in
-// which they end. ok is false if the figure is known in fewer than resources.MinPoints of the other windows.
+// Slope returns the growth of a figure per hour, without the first and the last window, in which streams open and end.
+// ok is false if the figure is known in fewer than resources.MinPoints of the other windows.
 func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	var hours, values []float64
 	for i := 1; i < len(v.Windows)-1; i++ {
@@ -88,12 +87,10 @@ func (f *Figure) Interval(s resources.Slope) string {
 	return format.Change(s.Low, f.Unit) + " to " + format.Change(s.High, f.Unit)
 }
 
-// perHour formats a slope with its confidence interval.
 func (f *Figure) perHour(s resources.Slope) string {
 	return fmt.Sprintf("%s per hour (95 %% interval: %s)", format.Change(s.PerUnit, f.Unit), f.Interval(s))
 }
 
-// slopeChecks returns the checks of the figures whose growth the plan limits.
 func (v *Verdict) slopeChecks() (out []Check) {
 	for i := range Figures {
 		if l := Figures[i].limit; l != nil && l.value(&v.Plan) > 0 {
@@ -103,8 +100,7 @@ func (v *Verdict) slopeChecks() (out []Check) {
 	return out
 }
 
-// slopeCheck returns the check of one figure. It is unmet if the whole confidence interval of the slope is above the
-// limit.
+// slopeCheck returns the check of one figure: unmet if the whole confidence interval of the slope is above the limit.
 func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	limit := l.value(&v.Plan)
 	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}

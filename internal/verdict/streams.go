@@ -12,8 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Streams has the counts of the event streams of a run, and the checks of these counts. A suite selects the checks
-// that fit its streams.
+// Streams has the counts of the event streams of a run, and their checks, from which a suite selects.
 type Streams struct {
 	Counts
 	OpenTime
@@ -105,9 +104,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records yields the connections as the verdict counts them: the records of the runners with corrections. These follow
-// from the end of the run, the publisher, other clients and the server's ledger. A record is valid until the next
-// iteration.
+// Records yields the connections as the verdict counts them. The end of the run, the publisher, other clients and the
+// server's ledger correct the records of the runners. A record is valid until the next iteration.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
 		for _, c := range s.allRecords() {
@@ -158,7 +156,6 @@ func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connectio
 	return c
 }
 
-// count corrects the record of the ith connection according to all evidence, and adds it to all sums.
 func (s *Streams) count(i int, r *shard.Connection) {
 	r = s.comparePublished(i, r)
 	endedEarly := s.endedEarly(r)
@@ -197,7 +194,6 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	s.listFindings(r)
 }
 
-// listFindings lists the findings of a connection, unless there are too many of their kind.
 func (s *Streams) listFindings(r *shard.Connection) {
 	for _, f := range r.Findings {
 		if s.listed[f.Kind]++; s.listed[f.Kind] > maxFindings {
@@ -208,7 +204,6 @@ func (s *Streams) listFindings(r *shard.Connection) {
 	}
 }
 
-// sentence describes a finding. It names the laptop if several took part in the run.
 func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
 	text := Formatter{s.m}.Sentence(r, f, at)
 	if laptop := s.m.Laptop(r.Runner); laptop != "" {
@@ -284,7 +279,6 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	}
 }
 
-// setLatency sets LatencyMS from the latencies of all runners.
 func (s *Streams) setLatency() {
 	l := s.m.Latency
 	if l == nil {

@@ -28,7 +28,6 @@ func (v *Verdict) Summary() string {
 	return v.Heading()
 }
 
-// summarize returns the text of Summary.
 func (v *Verdict) summarize() string {
 	text := v.passSummary()
 	switch v.Verdict {
@@ -43,7 +42,6 @@ func (v *Verdict) summarize() string {
 	return v.Heading() + ": " + v.addWatchedShare(text)
 }
 
-// passSummary returns the summary of a pass without its heading.
 func (v *Verdict) passSummary() string {
 	if v.Layout.Declared {
 		return strings.Join(v.Reasons, "; ")
@@ -87,7 +85,6 @@ func (v *Verdict) stopSummary() string {
 	return text
 }
 
-// stopTime states after how much of the planned time the user stopped the run.
 func (v *Verdict) stopTime() string {
 	length := secondsBetween(v.StartedUnix, v.EndedUnix).Round(time.Second)
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
@@ -105,7 +102,6 @@ func (v *Verdict) invalidSummary() string {
 		format.Count(v.Connections.Planned, "client"), format.Form(missing, "was", "were"))
 }
 
-// invalidReasons returns the reasons of the checks that make the run invalid.
 func (v *Verdict) invalidReasons() (out []string) {
 	for i := range v.Checks {
 		if c := &v.Checks[i]; c.State() == Undecided {

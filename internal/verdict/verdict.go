@@ -126,8 +126,7 @@ type Reconnects struct {
 	Count int `json:"count"`
 }
 
-// A Generator has the CPU usage and the delays of the runners. CPUSeconds and RunDelaySeconds are sums over all
-// runners.
+// A Generator has the CPU usage and the delays of the runners. CPUSeconds and RunDelaySeconds are sums over them.
 type Generator struct {
 	CPUSeconds      float64 `json:"cpu_seconds"`
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core

@@ -13,9 +13,9 @@ import (
 )
 
 // A WatchedTime is the client time that was observed in a run with a runner that ended early. For a client that
-// endedEarly reports, it lasts from the first stream to the loss of the last one, or to the last known message if that
-// was later. For any other client it lasts as long as the runner, at most for the planned time. No message is expected
-// in the rest of the time.
+// endedEarly reports, it lasts from the first stream to the loss of the last one, or to a later known message. For any
+// other client it lasts as long as the runner, at most for the planned time. No message is expected in the rest of the
+// time.
 type WatchedTime struct {
 	Planned float64 `json:"planned"` // seconds
 	Watched float64 `json:"watched"` // seconds
@@ -32,8 +32,7 @@ func (w *WatchedTime) String() string {
 }
 
 // endedEarly reports whether a client was open, connecting or reconnecting when its runner ended early. It does not
-// report a client whose outage was already longer than Plan.MaxLastOutage, or that was refused before its first stream,
-// because these are faults.
+// report two faults: an outage that was already longer than Plan.MaxLastOutage, and a refusal before the first stream.
 func (s *Streams) endedEarly(r *shard.Connection) bool {
 	runner := &s.m.Runners[r.Runner]
 	if !runner.EndedEarly() {
@@ -46,8 +45,7 @@ func (s *Streams) endedEarly(r *shard.Connection) bool {
 	return endOf(r) == endStop && !(r.State == ledger.Connecting && len(r.Refusals) > 0)
 }
 
-// watchedOf returns the time for which the runner of a record watched its client. endedEarly is the result of
-// s.endedEarly for the record.
+// watchedOf returns the time for which the runner of a record watched its client. endedEarly is s.endedEarly(r).
 func (s *Streams) watchedOf(r *shard.Connection, endedEarly bool) time.Duration {
 	runner, hold := &s.m.Runners[r.Runner], s.m.Plan.Hold()
 	switch {
@@ -72,8 +70,7 @@ func (s *Streams) sumWatched() *WatchedTime {
 	return w
 }
 
-// runnerEnds returns sentences about the runners that ended early, about the causes of other incomplete data, and about
-// the data that is missing.
+// runnerEnds describes the runners that ended early, the causes of other incomplete data, and the missing data.
 func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	m := e.Rounds[0]
 	for _, end := range e.RunnerEnds {
@@ -125,7 +122,6 @@ func (a *Assessment) watchedTime() *WatchedTime {
 	return a.Streams.Watched
 }
 
-// addWatchedShare adds the watched share to the summary of a run that was judged, if a runner ended early.
 func (v *Verdict) addWatchedShare(text string) string {
 	switch {
 	case v.Watched == nil || v.Verdict == Invalid:

@@ -86,7 +86,6 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 	return out
 }
 
-// faultsByWindow returns the number of faulty messages in each window, by the listed findings.
 func (s *Streams) faultsByWindow(windowOf func(unix int64) int64, windows int) []int {
 	faults := make([]int, windows)
 	for c := range s.Records() {
@@ -112,8 +111,7 @@ func (w *Window) add(b *shard.Bucket) {
 	}
 }
 
-// worstWindow describes the window with the most faults. Among windows with equally many faults, it describes the one
-// with the most late messages. It returns "" if no window has any.
+// worstWindow describes the window with the most faults and, among equals, the most late messages; "" if none has any.
 func (v *Verdict) worstWindow() string {
 	if len(v.Windows) == 0 {
 		return ""
