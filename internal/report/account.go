@@ -64,8 +64,7 @@ func runnersOf(v *verdict.Verdict) Section {
 	return out
 }
 
-// serverSent returns the number of messages that the server's ledger lists as sent. It returns "–" if the number was
-// not compared, because the runner ended early or replaced another one.
+// serverSent returns how many messages the server's ledger lists as sent; "–" if that number was not compared.
 func serverSent(s verdict.Server, received, sent uint64) string {
 	if s.Uncompared > 0 && received > 0 && sent == 0 {
 		return "–"
@@ -81,7 +80,6 @@ func runnerState(state string) string {
 	return state
 }
 
-// account returns the counts of messages by runner, the counts of other events, and the findings.
 func (s *subject) account() Section {
 	out := runnersOf(s.v)
 	out.ID, out.Title, out.Short = "account", s.nouns(true)+" and findings", s.nouns(true)
@@ -92,7 +90,6 @@ func (s *subject) account() Section {
 	return out
 }
 
-// findings returns the table of the first 100 finding groups, in order of time. ok is false if there are none.
 func (s *subject) findings() (t Table, ok bool) {
 	const maxRows = 100
 	n := len(s.v.Groups)
@@ -106,8 +103,7 @@ func (s *subject) findings() (t Table, ok bool) {
 	return t, n > 0
 }
 
-// arithmetic returns the calculation of docs/accounting.md with the numbers of the run, if messages are expected by
-// interval.
+// arithmetic returns the calculation of docs/accounting.md for a run whose messages are expected by interval.
 func (s *subject) arithmetic() Section {
 	if !s.v.Service.ByInterval() {
 		return Section{}
@@ -137,8 +133,7 @@ func (s *subject) arithmetic() Section {
 	return Section{ID: "arithmetic", Title: "Arithmetic of expected " + nouns, Short: "Arithmetic", Tables: []Table{t}}
 }
 
-// explain returns why the number of expected messages differs from the product of connections and messages per
-// connection.
+// explain states why the number of expected messages differs from connections × messages per connection.
 func explain(difference, connections int) string {
 	switch {
 	case difference == 0:
@@ -151,8 +146,7 @@ func explain(difference, connections int) string {
 	return "some connections opened late, were disconnected for a while, or were not open to the end"
 }
 
-// eventSize returns the number of bytes that the reference backend writes for noop n, with the framing of its chunk.
-// docs/accounting.md has the sum.
+// eventSize returns the number of bytes that the reference backend writes for noop n (docs/accounting.md has the sum).
 func eventSize(n int) int {
 	event := len(fmt.Sprintf("id: %d\n", n)) + len(": sent=1763690000000000\n") + len("data: 0\n") + 1
 	return event + len(fmt.Sprintf("%x\r\n", event)) + len("\r\n")

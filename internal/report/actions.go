@@ -10,7 +10,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// actions returns the actions of the run, with their effects on streams or responses.
 func actions(v *verdict.Verdict) Section {
 	out := Section{ID: "actions", Title: "Actions during the run", Short: "Actions"}
 	for i := range v.Actions {
@@ -25,7 +24,6 @@ func actions(v *verdict.Verdict) Section {
 	return out
 }
 
-// actionTable returns the facts of one action.
 func actionTable(a *verdict.Action) Table {
 	out := facts{Caption: "Action " + a.Name}
 	out.add("command", "%s", a.Command)
@@ -48,7 +46,6 @@ func actionTable(a *verdict.Action) Table {
 	return Table(out)
 }
 
-// effect adds the effect of an action on the streams: lost streams, reconnects, refused attempts, and messages.
 func (f *facts) effect(e *verdict.Effect) {
 	if e.Lost == 0 {
 		f.add("lost", "no stream")
@@ -84,7 +81,6 @@ func (f *facts) effect(e *verdict.Effect) {
 	}
 }
 
-// responses adds the effect of an action on the responses: the number in each state, and their durations.
 func (f *facts) responses(e *verdict.ResponseEffect) {
 	f.add("in flight", "%s when the action started", format.Count(e.InFlight, "response"))
 	if e.Drained != nil {
@@ -109,7 +105,6 @@ func (f *facts) responses(e *verdict.ResponseEffect) {
 	}
 }
 
-// waitPhrase returns a number of seconds as a phrase; "never" for nil.
 func waitPhrase(seconds *float64) string {
 	if seconds == nil {
 		return "never"

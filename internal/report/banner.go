@@ -12,7 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// banner returns the result of a run in one sentence, the facts of the run, and its findings.
 func banner(v *verdict.Verdict) Banner {
 	b := Banner{Word: v.Heading(), Tone: tone(v), Sentence: sentence(v), Name: v.TestID, Findings: findings(v)}
 	target := v.Plan.BackendURL
@@ -35,7 +34,6 @@ func banner(v *verdict.Verdict) Banner {
 	return b
 }
 
-// tone returns the colour of the result.
 func tone(v *verdict.Verdict) Tone {
 	switch {
 	case v.Verdict == verdict.Pass && !v.ConnectionsOnly():
@@ -46,16 +44,13 @@ func tone(v *verdict.Verdict) Tone {
 	return Doubt
 }
 
-// maxFindings is the maximum number of findings in a banner.
 const maxFindings = 5
 
-// sentence returns the result in one sentence, without the heading.
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
-// findings returns at most maxFindings reasons: first the causes of an invalid run and failures of the target, then
-// findings in order of time, then reasons without a time. It omits symptoms, unless all reasons are symptoms, and
-// reasons that the sentence of the banner contains. If there are too many, the last text states the number of the
-// omitted ones.
+// findings returns at most maxFindings reasons: causes of an invalid run, failures of the target, findings in order of
+// time, other reasons. It omits reasons that the sentence of the banner contains. It omits symptoms, unless all reasons
+// are symptoms. If there are too many reasons, the last text counts the omitted ones.
 func findings(v *verdict.Verdict) []string {
 	type finding struct {
 		order, unix float64
@@ -113,7 +108,6 @@ func symptoms(v *verdict.Verdict) (out []string) {
 	return out
 }
 
-// tiles returns the tiles of connections, messages and the server's own count.
 func (s *subject) tiles() []Tile {
 	v, c := s.v, s.v.Connections
 	open := ""
@@ -129,7 +123,7 @@ func (s *subject) tiles() []Tile {
 	return tiles
 }
 
-// judgeCount sets the tone of a tile to good or bad. A good count is not judged if no item was expected.
+// judgeCount sets the tone of a tile. A good count is not judged if no item was expected.
 func judgeCount(t Tile, expected uint64, good bool) Tile {
 	switch {
 	case expected == 0 && good:
@@ -142,7 +136,6 @@ func judgeCount(t Tile, expected uint64, good bool) Tile {
 	return t
 }
 
-// messageTiles returns the tiles of received, missed and confirmed messages, and of their lateness, spread or latency.
 func (s *subject) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
 	if s.v.Service.Counted() {
@@ -186,7 +179,6 @@ func (s *subject) receivedTile(t ledger.Totals) Tile {
 	return out
 }
 
-// serverTile returns the tile that compares the server's own count with the received messages.
 func (s *subject) serverTile() Tile {
 	server := s.v.Server
 	t := Tile{Name: "server's count", Value: "agrees", Note: "its ledger lists " + format.Thousands(server.Sent) + " as sent", Tone: Good}

@@ -12,7 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// card returns the section with the plan, the machines and the time of the run.
 func (s *subject) card() Section {
 	p := s.v.Plan
 	target := p.BackendURL
@@ -49,7 +48,6 @@ func (s *subject) card() Section {
 	return Section{ID: "card", Title: "Run", Tables: []Table{plan, s.environment()}}
 }
 
-// environment returns the programs and the machine of the run.
 func (s *subject) environment() Table {
 	m := s.Machine
 	t := Facts(
@@ -74,7 +72,6 @@ func ifKnown[N int | uint64](n N, text string) string {
 	return text
 }
 
-// script returns the file name and the checksum of the script.
 func (s *subject) script() string {
 	if len(s.Merged.Runners) == 0 {
 		return ""
@@ -97,7 +94,6 @@ func (s *subject) sampleInterval() string {
 	return format.Duration(interval)
 }
 
-// source describes where the samples of target and host come from.
 func (s *subject) source() string {
 	switch {
 	case s.ResourcesFrom != "":

@@ -119,7 +119,6 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 // A point is a point of a line: its index on the time axis, and its value.
 type point struct{ x, y float64 }
 
-// splitRuns divides the known values into sequences whose points are at most gap steps apart.
 func splitRuns(values []float64, gap int) (out [][]point) {
 	last := -1
 	for i, v := range values {
@@ -135,10 +134,8 @@ func splitRuns(values []float64, gap int) (out [][]point) {
 	return out
 }
 
-// lttb selects n of the points with the algorithm Largest-Triangle-Three-Buckets (Steinarsson, 2013). It keeps the
-// first and the last point, and one point of each of n − 2 ranges between them. That point forms the largest triangle
-// with the previously kept point and the mean of the next range. The line keeps its shape. If n is less than 3, at most
-// two points remain.
+// lttb selects n points that keep the shape of the line: Largest-Triangle-Three-Buckets (Steinarsson, 2013). If n is
+// less than 3, at most two points remain.
 func lttb(points []point, n int) []point {
 	if n >= len(points) || n < 3 {
 		if len(points) > 2 && n < 3 {

@@ -9,7 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The marks and tones of the states of a check.
 var (
 	marks = map[verdict.State]string{
 		verdict.Met: "✓", verdict.Broken: "✗", verdict.Undecided: "?", verdict.Warned: "!", verdict.NotJudged: "–",
@@ -17,8 +16,6 @@ var (
 	tones = map[verdict.State]Tone{verdict.Met: Good, verdict.Broken: Bad, verdict.Undecided: Doubt, verdict.Warned: Doubt}
 )
 
-// checks returns the checks of the verdict, those of the script, and the warnings. If there are more reasons than a
-// banner can list, the section also lists all reasons.
 func checks(v *verdict.Verdict) Section {
 	out := Section{ID: "checks", Title: "Checks"}
 	if len(v.Checks) > 0 {
@@ -44,7 +41,6 @@ func checks(v *verdict.Verdict) Section {
 	return out
 }
 
-// checksTable returns a table of the given checks.
 func checksTable(list []verdict.Check) Table {
 	t := Table{Columns: Columns("check", "limit", "actual", "-impact")}
 	for i := range list {

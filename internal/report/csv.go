@@ -68,7 +68,6 @@ func cell(text string) string {
 	return text
 }
 
-// outages returns the listed outages of a client with their lengths, and the number of further ones, as text.
 func outages(c *shard.Connection, r shard.Runner) string {
 	var out []string
 	for _, o := range c.Outages {
@@ -80,7 +79,6 @@ func outages(c *shard.Connection, r shard.Runner) string {
 	return strings.Join(out, "; ")
 }
 
-// attempts returns the numbers of failed attempts by reason as text.
 func attempts(c *shard.Connection) string {
 	var out []string
 	for _, f := range c.Refusals {
@@ -89,8 +87,7 @@ func attempts(c *shard.Connection) string {
 	return strings.Join(out, "; ")
 }
 
-// SeriesCSV writes a row for each bucket of five seconds: the observations of the clients, the resources of the
-// processes and the host, and the published messages.
+// SeriesCSV writes a row for each bucket of five seconds: clients, processes, host, and published messages.
 func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	prefix := "lateness"
@@ -167,8 +164,7 @@ func (w *rowWriter) row(values ...any) {
 	_ = w.Write(w.cells)
 }
 
-// latenessCells returns the lateness of a bucket; empty if no message was received, because 0 would mean that
-// messages were on time.
+// latenessCells returns the lateness of a bucket; empty if no message arrived, because 0 would mean on time.
 func latenessCells(b shard.Bucket) (p50, p99, maximum string) {
 	h := lateness(b)
 	if h == nil {
@@ -185,10 +181,8 @@ func rate(first, last float64, from, to int64) string {
 	return oneDecimal(100 * (last - first) / float64(to-from))
 }
 
-// oneDecimal formats a number with one decimal.
 func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// decimals formats a duration in the given unit with three decimals.
 func decimals(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)
 }
@@ -201,8 +195,7 @@ func stamp(known bool, t time.Time) string {
 	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
 }
 
-// CutsCSV writes a row for each disconnect and pause that the run made on its own streams, by connection. The cell of
-// an event that did not happen is empty.
+// CutsCSV writes a row for each disconnect and pause that the run made. The cell of a missing event is empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	out.row("id", "runner", "cut", "at_unix_s", "last_number", "ended_the_stream", "reconnected_unix_s", "resume_requested", "next_unix_s", "next_number", "outage_s",
@@ -223,8 +216,7 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 // messageHeader names the columns of connections.csv about the messages of a client and about other events.
 var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "misrouted"}
 
-// appendMessageCells appends the values of the columns of messageHeader. The numbers of the first and the last message
-// are empty if none arrived.
+// appendMessageCells appends the values of the columns of messageHeader.
 func appendMessageCells(values []any, m *shard.Merged, c *shard.Connection) []any {
 	topic, _, published := m.Topic(c)
 	if !published {
@@ -235,7 +227,6 @@ func appendMessageCells(values []any, m *shard.Merged, c *shard.Connection) []an
 	)
 }
 
-// silence returns the longest silence of a client in seconds; "" if it was not measured.
 func silence(c *shard.Connection) any {
 	if c.MaxSilence == 0 {
 		return ""
@@ -243,7 +234,6 @@ func silence(c *shard.Connection) any {
 	return decimals(c.MaxSilence, time.Second)
 }
 
-// number returns the number of a message, "" for none.
 func number(n uint64) any {
 	if n == 0 {
 		return ""
@@ -278,8 +268,7 @@ func publishedByBucket(m *shard.Merged) map[int64]publishedCount {
 	return out
 }
 
-// TableFile returns the name of the file with a table of a suite: "Latency of good responses, ms" is in
-// latency-of-good-responses-ms.csv.
+// TableFile returns the file name of a table: latency-of-good-responses-ms.csv for "Latency of good responses, ms".
 func TableFile(t *verdict.Table) string {
 	words := strings.FieldsFunc(strings.ToLower(t.Title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Join(words, "-") + ".csv"

@@ -20,8 +20,7 @@ type Run struct {
 	Files      []File
 }
 
-// Circumstances are the command, the versions and the machine of a run, as `soak run` recorded them in run.json. Each
-// field may be empty.
+// Circumstances are the command, the versions and the machine of a run, as in run.json. Each field may be empty.
 type Circumstances struct {
 	Command  []string          `json:"command"`
 	Version  string            `json:"version"`           // of soak
@@ -45,7 +44,6 @@ func Brief(v *verdict.Verdict) *Page {
 	return p
 }
 
-// add appends the sections that have something to show.
 func (p *Page) add(list ...Section) {
 	for _, s := range list {
 		if !s.empty() || len(s.Notes) > 0 {
@@ -54,7 +52,6 @@ func (p *Page) add(list ...Section) {
 	}
 }
 
-// suiteTables returns the tables of the suite and of the topics.
 func suiteTables(v *verdict.Verdict) Section {
 	out := Section{ID: "found", Title: "Results"}
 	for _, t := range v.Tables {
@@ -75,7 +72,6 @@ type subject struct {
 	bands  []Band
 }
 
-// newSubject derives the data that several sections read.
 func newSubject(r *Run) *subject {
 	s := &subject{Run: r, v: r.Verdict, phases: phasesOf(r.Merged, r.Verdict)}
 	s.bands = s.phases.bands()
@@ -102,8 +98,7 @@ var sections = map[string]func(*subject) Section{
 // Full returns the document of a run with its charts: report.html.
 func Full(r *Run) *Page { return newSubject(r).page() }
 
-// page returns the page of the run with the sections that its suite names. A page of a run that passed starts with the
-// charts. Any other page starts with the failures.
+// page returns the page with the sections that the suite names. The charts of a run that passed are first.
 func (s *subject) page() *Page {
 	p := &Page{
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),
@@ -125,7 +120,6 @@ func (s *subject) page() *Page {
 	return p
 }
 
-// data returns the section with the files of the run.
 func (s *subject) data() Section {
 	out := Section{ID: "data", Title: "Files of the run", Short: "Files"}
 	for _, f := range s.Files {
@@ -137,7 +131,6 @@ func (s *subject) data() Section {
 	return out
 }
 
-// lines returns the starts of actions.
 func (s *subject) lines() (out []Line) {
 	for i := range s.v.Actions {
 		if a := &s.v.Actions[i]; a.Started() {

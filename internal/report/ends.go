@@ -36,14 +36,12 @@ func (g *groups) add(event string, tone Tone, n int, at float64, duration time.D
 	entry.durations.Record(duration)
 }
 
-// sortByCount sorts the groups by size, largest first.
 func (g groups) sortByCount() groups {
 	slices.SortStableFunc(g, func(a, b *group) int { return b.n - a.n })
 	return g
 }
 
-// addGroups adds a table of groups, unless there are none. Shares are of total; timeName is the name of the
-// durations.
+// addGroups adds a table of groups, unless there are none. Shares are of total; timeName names the durations.
 func (s *Section) addGroups(g groups, caption, column, timeName string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#count", "#share", "first seen (UTC)", "last seen (UTC)", "#"+timeName+", p50", "#p99", "#max")}
 	for _, entry := range g.sortByCount() {
@@ -60,7 +58,6 @@ func (s *Section) addGroups(g groups, caption, column, timeName string, total in
 	}
 }
 
-// timeQuantiles returns quantiles of a histogram.
 func timeQuantiles(h *shard.Histogram, quantiles ...float64) (row Row) {
 	for _, q := range quantiles {
 		row = append(row, Cell{Text: format.Milliseconds(format.InMilliseconds(h.Quantile(q)))})
@@ -74,11 +71,9 @@ var causes = map[string]string{
 	"truncated": "closed by the server in the middle of a response",
 }
 
-// cause returns the description of a reason.
 func cause(reason string) string { return cmp.Or(causes[reason], reason) }
 
-// ends returns the ends of streams, the failed attempts to connect, the outages of clients that reconnected, and the
-// faults, each by cause. The section is empty if all streams stayed open to the end without any of these.
+// ends returns the disconnects and errors by cause. It is empty if all streams stayed open to the end without errors.
 func (s *subject) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups
@@ -127,7 +122,6 @@ func (s *subject) ends() Section {
 	return out
 }
 
-// teardown returns the durations of the requests that ended streams.
 func (s *subject) teardown() Section {
 	out := Section{ID: "teardown", Title: "Requests that end the streams", Short: "End requests"}
 	for _, t := range s.v.Tables {
@@ -137,7 +131,6 @@ func (s *subject) teardown() Section {
 	return out
 }
 
-// kindNames describes the kinds of findings.
 var kindNames = map[ledger.Kind]string{
 	ledger.KindLost: "missed", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",

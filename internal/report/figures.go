@@ -17,12 +17,10 @@ import (
 // facts is a table of names and values. A row without a name continues the previous row.
 type facts Table
 
-// add appends a row.
 func (f *facts) add(name, value string, args ...any) {
 	f.Rows = append(f.Rows, Cells(name, fmt.Sprintf(value, args...)))
 }
 
-// section returns the facts as a section.
 func (f *facts) section(id, title string) Section {
 	if len(f.Rows) == 0 {
 		return Section{ID: id, Title: title}
@@ -30,7 +28,6 @@ func (f *facts) section(id, title string) Section {
 	return Section{ID: id, Title: title, Tables: []Table{Table(*f)}}
 }
 
-// figures returns the counts and measurements of the run.
 func figures(v *verdict.Verdict) Section {
 	var out facts
 	if v.Layout.Declared {
@@ -49,7 +46,6 @@ func figures(v *verdict.Verdict) Section {
 	return out.section("figures", "")
 }
 
-// connections adds the counts of connections and the connected time.
 func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
 	f.add("connections", "%s opened, %s open to the end, %s refused, %s dropped",
@@ -59,8 +55,7 @@ func (f *facts) connections(v *verdict.Verdict) {
 	}
 }
 
-// plannedMessages returns the number of messages in the plan if fewer were expected, because streams were open for less
-// time than planned. It returns 0 otherwise, and for a pass.
+// plannedMessages returns the planned number of messages if the run did not pass and expected fewer; otherwise 0.
 func plannedMessages(v *verdict.Verdict) uint64 {
 	if n := v.Messages; v.Verdict == verdict.Pass || !v.Service.ByInterval() || n.Expected >= n.Floor {
 		return 0
@@ -68,7 +63,6 @@ func plannedMessages(v *verdict.Verdict) uint64 {
 	return v.Messages.Floor
 }
 
-// messages adds the counts of received messages, of other events, and of published messages.
 func (f *facts) messages(v *verdict.Verdict) {
 	m, nouns := v.Messages, v.Service.Noun()+"s"
 	if v.Service.Counted() {
@@ -98,8 +92,7 @@ func (f *facts) messages(v *verdict.Verdict) {
 	}
 }
 
-// otherEvents returns the counts of events that do not count as received messages, such as heartbeats and repeated
-// messages, as texts.
+// otherEvents lists the counts of events that do not count as received messages, such as heartbeats.
 func otherEvents(m verdict.Messages) (out []string) {
 	for _, n := range []struct {
 		count            uint64
@@ -120,12 +113,10 @@ func otherEvents(m verdict.Messages) (out []string) {
 	return out
 }
 
-// quantiles formats the quantiles of a duration.
 func quantiles(q verdict.Quantiles) string {
 	return fmt.Sprintf("p50 %s, p95 %s, p99 %s, max %s", format.Milliseconds(q.P50), format.Milliseconds(q.P95), format.Milliseconds(q.P99), format.Milliseconds(q.Max))
 }
 
-// latency adds the lateness, spread or latency of messages.
 func (f *facts) latency(v *verdict.Verdict) {
 	switch {
 	case v.Messages.Received == 0:
@@ -145,7 +136,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	}
 }
 
-// latencyBasis returns the two times between which latency is measured, and whether one clock measured both, as text.
+// latencyBasis states between which times latency is measured, and whether one clock measured both.
 func latencyBasis(v *verdict.Verdict) string {
 	from := "from send time to receive time"
 	if v.Messages.Published != nil {
@@ -157,7 +148,6 @@ func latencyBasis(v *verdict.Verdict) string {
 	return from + ", relative to the fastest message because clocks may differ"
 }
 
-// attempts adds the connect times, the refused attempts, the reconnects of clients, and the longest outage.
 func (f *facts) attempts(v *verdict.Verdict) {
 	if v.Connections.Opened > 0 {
 		f.add("connect", "%s", quantiles(v.ConnectMS))
@@ -173,7 +163,6 @@ func (f *facts) attempts(v *verdict.Verdict) {
 	}
 }
 
-// refusals lists refused attempts to connect by cause; "" if there are none.
 func refusals(attempts map[string]int) string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(attempts)) {
@@ -182,8 +171,6 @@ func refusals(attempts map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// processes adds the server's own count, or the evidence of the verdict. It also adds the CPU and memory of target and
-// runners.
 func (f *facts) processes(v *verdict.Verdict) {
 	switch {
 	case v.Server.Known && v.Stopped(): // the counts of a stopped run are not compared
@@ -208,7 +195,6 @@ func (f *facts) processes(v *verdict.Verdict) {
 	}
 }
 
-// system adds the threads of processes, and the network traffic and DNS lookups of the machine of `soak run`.
 func (f *facts) system(r *verdict.Resources) {
 	var threads []string
 	for _, figure := range []struct {
@@ -233,9 +219,8 @@ func (f *facts) system(r *verdict.Resources) {
 // maxTopics is the maximum number of topics of a table in text and Markdown.
 const maxTopics = 20
 
-// topics returns the table of the messages that were published to each topic and received by its streams. Faults other
-// than missed messages have a column only if they occurred. ok is false if there are no topics, or more than limit. The
-// limit does not apply to topics whose clients are compared with each other.
+// topics returns the table of messages by topic. Faults other than missed messages have a column only if they occurred.
+// ok is false if there are no topics, or more than limit. The limit does not apply to a comparison of clients.
 func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	p, list := v.Messages.Published, v.Messages.Topics
 	if v.Service.ComparesClients() && len(list) > 0 {
@@ -265,7 +250,6 @@ func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	return t, true
 }
 
-// comparedTopics returns the table of topics whose clients are compared with each other.
 func comparedTopics(list []*verdict.Topic) Table {
 	t := Table{Caption: "Topics", Columns: Columns("topic", "#clients", "#messages", "#fewest", "#most", "#missed", "diverged", "from (UTC)")}
 	for _, topic := range list {
@@ -298,7 +282,6 @@ func zero(n uint64) Tone {
 	return Bad
 }
 
-// tableOf converts a table of a suite to a table of a page.
 func tableOf(t verdict.Table) Table {
 	out := Table{Caption: t.Title, Note: t.Note, Columns: make([]Column, len(t.Columns))}
 	for i, name := range t.Columns {
@@ -310,7 +293,6 @@ func tableOf(t verdict.Table) Table {
 	return out
 }
 
-// span returns the length of the run.
 func span(v *verdict.Verdict) time.Duration {
 	return time.Duration(max(v.EndedUnix-v.StartedUnix, 0) * float64(time.Second)).Round(time.Second)
 }

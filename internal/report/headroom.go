@@ -12,8 +12,7 @@ import (
 // headroomMinSeconds is the minimum duration of the hold, in seconds, for an extrapolation.
 const headroomMinSeconds = 60
 
-// headroom returns the CPU and memory of each process per stream, and the number of streams that would fill a core. The
-// section is empty if the hold was too short.
+// headroom returns CPU and memory per stream, and how many streams would fill a core; empty if the hold was too short.
 func (s *subject) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.holdRange(s.series)
@@ -60,8 +59,8 @@ func (s *subject) headroom() Section {
 	return out
 }
 
-// rise returns the mean memory of the hold minus that of the first sample. It returns the mean itself if there was no
-// sample at the start of the run, or if that sample was not lower.
+// rise returns the mean memory of the hold minus that of the first sample. Without a lower sample at the start of the
+// run, it returns the mean itself.
 func rise(values []float64, holdStart int, mean float64) float64 {
 	if first := numbersOf(values, 0, min(holdStart, 2)); len(first) > 0 && first[0] < mean {
 		return mean - first[0]
@@ -69,7 +68,6 @@ func rise(values []float64, holdStart int, mean float64) float64 {
 	return mean
 }
 
-// hostName names the machine on which the samples were taken.
 func hostName(c Circumstances) string {
 	if c.ResourcesFrom != "" {
 		return "the machines in Prometheus"

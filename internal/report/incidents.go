@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	// maxActionAge is the maximum number of seconds between the start of an action and an incident that is reported
-	// with it.
+	// maxActionAge is the maximum time from the start of an action to an incident that names it, in seconds.
 	maxActionAge = 60
-	// maxIncidents limits the incidents of the section.
 	maxIncidents = 12
 )
 
@@ -47,8 +45,7 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	return out
 }
 
-// failureSection returns the section for a run that did not pass: the failures with their clients, times and
-// preceding actions.
+// failureSection returns the incidents of a run that did not pass.
 func (s *subject) failureSection() Section {
 	out := Section{ID: "story", Title: "Incidents"}
 	list := incidents(s.v)
@@ -83,7 +80,6 @@ func (s *subject) failureSection() Section {
 	return out
 }
 
-// description names the failures of the target, and the faults of an incident with their numbers by kind.
 func (s *subject) description(inc *incident) string {
 	parts := slices.Clone(inc.causes)
 	for _, k := range inc.Kinds {
@@ -92,7 +88,6 @@ func (s *subject) description(inc *incident) string {
 	return strings.Join(parts, "; ")
 }
 
-// clients names the first affected clients, and states the number of the others.
 func (inc *incident) clients() string {
 	text := strings.Join(inc.IDs, ", ")
 	if omitted := inc.Connections - len(inc.IDs); omitted > 0 {
@@ -112,7 +107,6 @@ func (s *subject) actionsBefore(inc *incident) string {
 	return strings.Join(out, "; ")
 }
 
-// relativeTime formats a number of seconds as "5 s before". For a negative number it returns "5 s later".
 func relativeTime(seconds float64) string {
 	if seconds < 0 {
 		return format.Milliseconds(-1000*seconds) + " later"

@@ -16,8 +16,6 @@ type distribution struct {
 	h    *shard.Histogram
 }
 
-// lateness returns the lateness of all messages, by percentile and over time. For messages that are not counted by
-// interval, it returns their spread between clients or their latency.
 func (s *subject) lateness() Section {
 	switch {
 	case s.v.Service.ComparesClients():
@@ -47,7 +45,6 @@ func (s *subject) hasSendTime() bool {
 	return s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend
 }
 
-// latencies returns the histogram of latency: from the send time if it is known, otherwise above the fastest message.
 func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 	if !s.hasSendTime() {
 		return l.Histogram
@@ -57,9 +54,8 @@ func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 	return h
 }
 
-// distributions sets the table and the charts of a section: the given distributions, the connect times, the times to
-// the first message, and a heat map. It adds a note on messages that arrived together. heatName describes the values of
-// the heat map.
+// distributions sets the table and the charts of a section. It adds the connect times and the times to the first
+// message to the list. heatName describes the values of the heat map.
 func (s *subject) distributions(out *Section, list []distribution, heatName string) {
 	list = append(list, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
@@ -84,8 +80,7 @@ func (s *subject) distributions(out *Section, list []distribution, heatName stri
 	}
 }
 
-// percentiles returns the points x = 1 / (1 − q), y = milliseconds. The last point is the maximum, at x = number of
-// values.
+// percentiles returns the points x = 1 / (1 − q), y = milliseconds. The maximum is the last, at x = number of values.
 func percentiles(name string, h *shard.Histogram) Series {
 	const perDecade = 24
 	out := Series{Name: name}
@@ -109,10 +104,8 @@ var heatRows = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 }
 
-// heatColumns is the maximum number of columns of a heat map.
 const heatColumns = 240
 
-// heat returns the heat map of the lateness, nil if the run has none.
 func (s *subject) heat() *Heat {
 	t := s.series
 	if t.n < 2 || t.rows == nil {
@@ -146,7 +139,6 @@ func (s *subject) heat() *Heat {
 	return heat
 }
 
-// edgeLabel returns the text of an edge, such as "200 ms".
 func edgeLabel(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%v ms", format.InMilliseconds(d))

@@ -10,11 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// maxMachines is the maximum number of rows of a table of machines.
 const maxMachines = 20
 
-// machines returns the machine counters that may explain faults of the streams. The section is empty if no counters are
-// known.
 func machines(v *verdict.Verdict) Section {
 	out := Section{ID: "machines", Title: "Machines"}
 	if len(v.Machines) == 0 {
@@ -57,7 +54,6 @@ func machines(v *verdict.Verdict) Section {
 	return out
 }
 
-// machineName returns the runners on a machine with its name, and whether the target is on it too.
 func machineName(m *verdict.MachineReport) string {
 	name := m.String()
 	if m.Target && len(m.Runners) > 0 {
@@ -66,7 +62,6 @@ func machineName(m *verdict.MachineReport) string {
 	return name
 }
 
-// machineCount returns the increase of a counter, "–" if it is not known.
 func machineCount(m *verdict.MachineReport, name string) string {
 	c := m.Counter(name)
 	if c == nil {
@@ -75,7 +70,6 @@ func machineCount(m *verdict.MachineReport, name string) string {
 	return format.Thousands(int(c.Increase))
 }
 
-// droppedByAWS returns the numbers of packets that AWS dropped, by counter; "–" if they are not known.
 func droppedByAWS(m *verdict.MachineReport) string {
 	cell := "–"
 	var drops []string
@@ -95,7 +89,6 @@ func droppedByAWS(m *verdict.MachineReport) string {
 	return cell
 }
 
-// notices returns the notices of AWS with their times.
 func notices(m *verdict.MachineReport) string {
 	var out []string
 	for _, n := range m.Notices {

@@ -44,7 +44,6 @@ func markdownSection(out *bytes.Buffer, s *Section) {
 	}
 }
 
-// markdownTable writes a table, with its caption and note before it.
 func markdownTable(out *bytes.Buffer, t *Table) {
 	if t.Caption != "" {
 		fmt.Fprintf(out, "\n**%s**\n", escape(t.Caption))

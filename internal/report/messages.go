@@ -13,7 +13,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// service returns the name of the service, and the checksum of its description.
 func (s *subject) service() string {
 	text := s.v.Plan.ServiceName()
 	if hash := s.v.Service.SHA256; hash != "" {
@@ -22,7 +21,6 @@ func (s *subject) service() string {
 	return text
 }
 
-// latencyName returns the two points between which latency is measured.
 func (s *subject) latencyName() string {
 	name := "sent → received"
 	if s.v.Messages.Published != nil {
@@ -34,7 +32,6 @@ func (s *subject) latencyName() string {
 	return name
 }
 
-// completedText describes the expected end of a stream.
 func (s *subject) completedText() string {
 	if s.v.Service.EndRequest == "" {
 		return "open to the end"
@@ -42,7 +39,6 @@ func (s *subject) completedText() string {
 	return "ended by the server on request"
 }
 
-// kindText returns the description of a kind of findings.
 func (s *subject) kindText(k ledger.Kind) string {
 	if k == ledger.KindLost && s.v.Messages.Published != nil {
 		return "lost: published, but not received"
@@ -50,8 +46,7 @@ func (s *subject) kindText(k ledger.Kind) string {
 	return cmp.Or(kindNames[k], string(k))
 }
 
-// messageBasis adds the counts of other events, and notes on the count of messages. It changes the title of the section
-// if messages are not checked.
+// messageBasis adds the counts of other events, and notes on how messages were counted.
 func (s *subject) messageBasis(out *Section) {
 	if !s.v.Service.Counted() {
 		out.Title, out.Short = "Events received", ""
@@ -73,8 +68,6 @@ func (s *subject) messageBasis(out *Section) {
 	}
 }
 
-// publishedSection returns the published messages, the responses of the service, and the outcome by topic. For a
-// service whose clients are compared with each other, it returns that comparison.
 func (s *subject) publishedSection() Section {
 	out := Section{ID: "published", Title: "Published messages", Short: "Published"}
 	p := s.v.Messages.Published
@@ -104,7 +97,6 @@ func (s *subject) publishedSection() Section {
 	return out
 }
 
-// clientComparison returns the comparison of the messages that the clients of each topic received.
 func (s *subject) clientComparison() Section {
 	out := Section{ID: "published", Title: "Clients compared with each other", Short: "Clients"}
 	t, ok := topics(s.v, math.MaxInt)
@@ -119,7 +111,6 @@ func (s *subject) clientComparison() Section {
 	return out
 }
 
-// spread returns the delays from the first client that received a message to each other client.
 func (s *subject) spread() Section {
 	out := Section{ID: "lateness-all", Title: "Spread between clients", Short: "Spread"}
 	if s.Merged.Lateness.Count() == 0 {
@@ -130,7 +121,6 @@ func (s *subject) spread() Section {
 	return out
 }
 
-// latency returns the latency of all messages, from send to receipt, by percentile and over time.
 func (s *subject) latency() Section {
 	out := Section{ID: "lateness-all", Title: "Latency"}
 	var list []distribution
@@ -155,8 +145,7 @@ func (s *subject) latency() Section {
 	return out
 }
 
-// messagesOverTime adds the chart of received messages over time, and of expected ones if not all were received. If the
-// run has a publisher, it also adds the charts of published messages and of the responses to them.
+// messagesOverTime adds the charts of received and expected messages and, if there is a publisher, of its messages.
 func (s *subject) messagesOverTime(out *Section, width int) {
 	if !s.v.Service.Counted() {
 		return
@@ -183,8 +172,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	}
 }
 
-// sumBars returns the sums of bars of width points. Like messagesPerBar, it sets only the first point of each
-// bar.
+// sumBars returns the sum of each bar of width points, at the first point of the bar (see messagesPerBar).
 func sumBars(values []float64, width int) []float64 {
 	out := slices.Repeat([]float64{math.NaN()}, len(values))
 	for from := 0; from+width < len(values); from += width {

@@ -54,7 +54,6 @@ type Section struct {
 	Downloads []string // names of Files
 }
 
-// empty reports whether the section has nothing to show.
 func (s *Section) empty() bool { return len(s.Lead)+len(s.Tables)+len(s.Charts)+len(s.Downloads) == 0 }
 
 // A Table has texts from any source; the renderers escape them.

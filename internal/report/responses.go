@@ -6,8 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// responses returns the charts of responses that end by themselves: their states and times over time, and times by
-// percentile.
+// responses returns the charts of responses that end by themselves.
 func (s *subject) responses() Section {
 	out := Section{ID: "responses", Title: "Responses over time", Short: "Responses"}
 	responses := s.Merged.Responses

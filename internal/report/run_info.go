@@ -16,7 +16,6 @@ import (
 // notRecorded replaces missing values, because a guess would look like evidence.
 const notRecorded = "not recorded"
 
-// runInfo returns the command, the versions and the machine of a run.
 func runInfo(v *verdict.Verdict) Section {
 	r := v.RunInfo
 	if r == nil {
@@ -60,7 +59,6 @@ func K6Versions(v *verdict.Verdict) string {
 	return strings.Join(versions, ", ")
 }
 
-// computer returns the hardware of a machine, without its name.
 func computer(m resources.Machine) string {
 	if m.Cores == 0 {
 		return notRecorded
@@ -72,7 +70,6 @@ func computer(m resources.Machine) string {
 	return text
 }
 
-// system returns the operating system and the kernel of a machine.
 func system(m resources.Machine) string {
 	if m.Kernel == "" {
 		return notRecorded
@@ -82,8 +79,7 @@ func system(m resources.Machine) string {
 
 var needsNoQuotes = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Shell returns a command line that can be pasted into a shell: empty arguments, and those with special characters,
-// are quoted.
+// Shell returns a command line for a shell. It quotes empty arguments, and arguments with special characters.
 func Shell(args ...string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {

@@ -39,7 +39,6 @@ type series struct {
 	rows [][]int64 // lateness by point, then heatRows
 }
 
-// newSeries returns the series of merged shards and samples. cores is the number of cores of the host.
 func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	s := &series{}
 	var from, to int64 = math.MaxInt64, 0
@@ -65,7 +64,7 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 }
 
 // trimAxis limits the axis to times near the median of the data. A runner whose clock is at 1970 would make the axis
-// half a century long, with a point per step in each column. Such a run is invalid, and the verdict has the reason.
+// half a century long. Such a run is invalid, and the verdict has the reason.
 func trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
 	const stepsPerBucket, minSeconds = 10, 24 * 3600
 	n, middle := len(buckets), from
@@ -78,8 +77,7 @@ func trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample
 	return max(from, middle-radius), min(to, middle+radius)
 }
 
-// set sets the value of the point nearest to a Unix time, unless the value is NaN or the time is outside the axis. It
-// creates a column for the first value.
+// set sets the point nearest to a Unix time, unless the value is NaN or the time is outside the axis.
 func (s *series) set(column *[]float64, unix int64, value float64) {
 	i := s.nearest(unix)
 	if unix < s.from || i >= int64(s.n) || math.IsNaN(value) {
@@ -94,7 +92,6 @@ func (s *series) set(column *[]float64, unix int64, value float64) {
 // nearest returns the point nearest to a Unix time, which may be outside the axis.
 func (s *series) nearest(unix int64) int64 { return (unix - s.from + step/2) / step }
 
-// addClients adds the observations of the clients: open streams, messages, and lateness.
 func (s *series) addClients(buckets []shard.Bucket) {
 	for _, b := range buckets {
 		put := func(column *[]float64, value float64) { s.set(column, b.Unix+step, value) }
@@ -116,7 +113,6 @@ func (s *series) addClients(buckets []shard.Bucket) {
 	}
 }
 
-// addRunners adds the resources of the runners, if known.
 func (s *series) addRunners(buckets []shard.Bucket) {
 	for _, b := range buckets {
 		if b.RSS == 0 {
@@ -147,7 +143,6 @@ func lateness(b shard.Bucket) *shard.Histogram {
 	return h
 }
 
-// addSamples adds the resources of target and host, except rates.
 func (s *series) addSamples(samples []resources.Sample) {
 	for _, sample := range samples {
 		put := func(column *[]float64, value float64) { s.set(column, sample.Unix, value) }
@@ -222,14 +217,12 @@ func numbersOf(column []float64, from, to int) []float64 {
 	return slices.DeleteFunc(slices.Clone(column[from:to]), math.IsNaN)
 }
 
-// mib returns a number of bytes in MiB.
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
 // phases has the times of the phases of a soak, in Unix seconds: streams connect from start to open, stay open until
 // ending, and disconnect from ending to end.
 type phases struct{ start, open, ending, end float64 }
 
-// phasesOf derives the phases from the connections.
 func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 	p := phases{start: v.StartedUnix, open: v.StartedUnix, ending: v.EndedUnix, end: v.EndedUnix}
 	seconds := func(c *shard.Connection, at ledger.Instant) float64 {
@@ -247,7 +240,6 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 	return p
 }
 
-// bands returns the phases for the charts.
 func (p phases) bands() []Band {
 	return []Band{
 		{Name: "connect", From: p.start, To: p.open},

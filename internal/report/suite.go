@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// stages returns a band of the timelines for each stage that the script declared and that started.
+// stages returns a band for each declared stage that started.
 func stages(v *verdict.Verdict) (out []Band) {
 	for _, stage := range v.Suite.Stages {
 		if from := v.StartedUnix + stage.Start; from < v.EndedUnix {
@@ -21,7 +21,6 @@ func stages(v *verdict.Verdict) (out []Band) {
 	return out
 }
 
-// metricTiles returns a tile for each of the first five metrics.
 func (s *subject) metricTiles() (out []Tile) {
 	const maxTiles = 5
 	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), maxTiles)] {
@@ -34,7 +33,6 @@ func (s *subject) metricTiles() (out []Tile) {
 	return out
 }
 
-// suiteCard returns the section with the suite, the machines and the settings of the run.
 func (s *subject) suiteCard() Section {
 	info := s.v.Suite
 	run := Facts("suite", info.Name, "profile", info.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
@@ -51,7 +49,6 @@ func (s *subject) suiteCard() Section {
 	return out
 }
 
-// suiteTables returns the results of the suite. If the script declared the load, the figures of the run are first.
 func (s *subject) suiteTables() Section {
 	out := suiteTables(s.v)
 	if s.v.Layout.Declared {
@@ -63,8 +60,7 @@ func (s *subject) suiteTables() Section {
 // maxCurves is the number of lines that can be distinguished in one chart.
 const maxCurves = 8
 
-// curves returns the section with the latency of good responses by percentile. The chart has a line for each load, and
-// at most maxCurves lines.
+// curves returns the latency of good responses by percentile, with a line for each of at most maxCurves loads.
 func (s *subject) curves() Section {
 	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good responses", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
@@ -98,7 +94,6 @@ func (s *subject) curves() Section {
 	return out
 }
 
-// suiteTimelines returns the charts of the resource use during a suite.
 func (s *subject) suiteTimelines() Section {
 	out := Section{ID: "timelines", Title: "Timelines"}
 	if s.series.n > 0 {

@@ -17,9 +17,8 @@ type TerminalOptions struct {
 // maxWarnings is the maximum number of lines of warnings on a terminal, without the line that counts the omitted ones.
 const maxWarnings = 3
 
-// Terminal writes a verdict for a terminal: warnings, figures, actions, and the checks that are not met. If the script
-// declared the load, Terminal also writes the results of the suite. With Verbose, Terminal writes report.txt instead.
-// files are lines with the paths of further files. The result is at the beginning and at the end.
+// Terminal writes a verdict for a terminal, with the result at the beginning and at the end. With Verbose, it writes
+// report.txt; otherwise it omits the checks that are met. files are lines with the paths of further files.
 func Terminal(w io.Writer, v *verdict.Verdict, look TerminalOptions, files ...string) error {
 	if look.Colour {
 		w = format.WithoutEscaper(w) // the texts are escaped one by one
@@ -48,7 +47,6 @@ func Terminal(w io.Writer, v *verdict.Verdict, look TerminalOptions, files ...st
 	return out.Flush()
 }
 
-// warnings writes at most maxWarnings lines of warnings. If it omits warnings, a further line has their number.
 func (t *TextWriter) warnings(list []string) {
 	remaining := maxWarnings
 	for i, warning := range list {

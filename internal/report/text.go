@@ -42,7 +42,6 @@ func NewText(w io.Writer, colour bool) *TextWriter { return &TextWriter{bufio.Ne
 
 var colours = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
 
-// withColour returns a text in the colour of a tone.
 func (t *TextWriter) withColour(tone Tone, text string) string {
 	if colour := colours[tone]; t.colour && colour != "" {
 		return colour + text + "\x1b[0m"
@@ -50,10 +49,8 @@ func (t *TextWriter) withColour(tone Tone, text string) string {
 	return text
 }
 
-// line writes a line without trailing spaces.
 func (t *TextWriter) line(text string) { fmt.Fprintln(t, strings.TrimRight(text, " ")) }
 
-// verdict writes the result in one sentence.
 func (t *TextWriter) verdict(b *Banner) {
 	lines := fold(b.Word+": "+b.Sentence, textWidth, false)
 	word := escapeControls(b.Word)
@@ -65,14 +62,12 @@ func (t *TextWriter) verdict(b *Banner) {
 	}
 }
 
-// banner writes the result, the facts of the run, and the findings.
 func (t *TextWriter) banner(b *Banner) {
 	t.verdict(b)
 	t.Wrap("", strings.Join(append([]string{b.Name}, b.About...), " · "))
 	t.list(b.Findings)
 }
 
-// list writes sentences as a list.
 func (t *TextWriter) list(sentences []string) {
 	for _, s := range sentences {
 		t.Wrap("  - ", s)
@@ -132,7 +127,6 @@ func (t *TextWriter) Table(table *Table) {
 	}
 }
 
-// facts writes names and values.
 func (t *TextWriter) facts(table *Table) {
 	width := nameWidth
 	for _, row := range table.Rows {
@@ -170,7 +164,6 @@ var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!
 // markIndent is as wide as a mark and the space after it.
 const markIndent = "    "
 
-// hasMarks reports whether the first column has marks.
 func (table *Table) hasMarks() bool {
 	return slices.ContainsFunc(table.Rows, func(r Row) bool { return r[0].Mark != "" })
 }
@@ -232,7 +225,6 @@ func (table *Table) blocks(widths []int) [][]int {
 	return blocks
 }
 
-// columns writes the header and the rows of some columns of a table.
 func (t *TextWriter) columns(table *Table, columns, widths []int) {
 	head := make(Row, len(table.Columns))
 	for i, c := range table.Columns {
@@ -314,8 +306,7 @@ func fold(s string, width int, breakWords bool) (lines []string) {
 	return append(lines, string(line))
 }
 
-// escapeControls replaces each control or invisible character with a space, because a terminal or a table would
-// interpret it.
+// escapeControls replaces control and invisible characters with spaces, because a terminal would interpret them.
 func escapeControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

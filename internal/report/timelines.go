@@ -23,7 +23,6 @@ func Timelines(r *Run) (Section, Axis) {
 // sampleGap is the maximum distance, in steps, at which a line joins two points of a sampled series.
 const sampleGap = 3
 
-// timelines returns the charts over time of a run with planned connections.
 func (s *subject) timelines() Section {
 	t := s.series
 	out := Section{ID: "timelines", Title: "Timelines"}
@@ -48,7 +47,6 @@ func (s *subject) timelines() Section {
 	return out
 }
 
-// processes adds the charts of the resource use of target, runners and host, and sets the notes of the section.
 func (s *subject) processes(out *Section) {
 	t := s.series
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "percent of one core", Unit: "%"},
@@ -97,8 +95,8 @@ func (s *Section) add(c *Chart, lines ...Series) {
 }
 
 // backendStreams returns the number of streams that were open on the backend. It omits points within one step of the
-// start, because the first sample may be there although it was taken before the first stream. A sample that was taken
-// after the end of the streams may be at a point before that end. backendStreams moves that sample to the next point.
+// start, where a sample may precede the first stream. A sample taken after the end of the streams may be at a point
+// before that end; backendStreams moves it to the next point.
 func (s *subject) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
@@ -115,8 +113,7 @@ func (s *subject) backendStreams() []float64 {
 	return out
 }
 
-// planned returns the planned number of open connections: all of them from the start to the planned end of the hold,
-// and 0 after it.
+// planned returns the planned number of open connections until the planned end of the hold, and 0 after it.
 func (s *subject) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
@@ -185,8 +182,7 @@ func (s *subject) messagesPerBar(width int) (expected, received []float64) {
 }
 
 // openSeconds estimates the total open time of all streams, in seconds, in the step that ends at point i. It
-// interpolates between the numbers of open streams. If the run starts or ends within the step, no stream is open before
-// its start or after its end.
+// interpolates between the numbers of open streams. Before the run starts and after it ends, no stream is open.
 func (s *subject) openSeconds(i int) float64 {
 	p, from, to := s.phases, s.series.timeAt(i-1), s.series.timeAt(i)
 	first, last := s.series.open[i-1], s.series.open[i]
@@ -205,8 +201,7 @@ func (s *subject) openSeconds(i int) float64 {
 	return (first + last) / 2 * (to - from)
 }
 
-// extendToEnd copies the last value, which is at the first point of its bar, to the end of that bar. The line
-// then ends with the last bar. width is the number of steps of a bar.
+// extendToEnd copies the last value, which is at the first point of its bar, to the end of that bar.
 func extendToEnd(values []float64, width int) []float64 {
 	for i := len(values) - 1 - width; i >= 0; i-- {
 		if !math.IsNaN(values[i]) {
@@ -217,8 +212,7 @@ func extendToEnd(values []float64, width int) []float64 {
 	return values
 }
 
-// cutsOverTime adds the chart of the disconnects that the run made. Unlike actions, they are not lines on every chart,
-// because there may be thousands of them.
+// cutsOverTime adds a chart of the disconnects. They are not lines on every chart, because there may be thousands.
 func (s *subject) cutsOverTime(out *Section) {
 	t := s.series
 	var disconnects, broken []float64

@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// windows returns the section with the windows of a run: a strip for each figure, and a row for each window. It is
-// empty if the verdict has no windows, for example because the run is not longer than one window.
+// windows returns a strip for each figure, and a row for each window; empty if the verdict has no windows.
 func windows(v *verdict.Verdict) Section {
 	out := Section{ID: "windows", Title: "Windows"}
 	if len(v.Windows) == 0 {
@@ -42,7 +41,6 @@ func windows(v *verdict.Verdict) Section {
 	return out
 }
 
-// strip returns the row of one figure: its bars, its highest value, and its slope, if that is known.
 func strip(v *verdict.Verdict, f *verdict.Figure) Row {
 	s, highest := &Spark{Label: f.Name + " by window"}, math.NaN()
 	for i := range v.Windows {

@@ -59,7 +59,6 @@ func Write(w io.Writer, p *report.Page) error {
 	return d.write(w)
 }
 
-// write lays out the document with the style and, if it has Data, the script.
 func (d *document) write(w io.Writer) error {
 	var script, uplot string
 	if d.Data != nil {
@@ -78,7 +77,6 @@ func (d *document) write(w io.Writer) error {
 	return pages.Execute(w, d)
 }
 
-// chartsOf returns the charts of sections by their ids.
 func chartsOf(sections ...report.Section) map[string]*report.Chart {
 	out := map[string]*report.Chart{}
 	for _, s := range sections {
@@ -89,7 +87,6 @@ func chartsOf(sections ...report.Section) map[string]*report.Chart {
 	return out
 }
 
-// bundle returns the content of a file of the bundle, or "" if the file does not exist.
 func bundle(name string) (string, error) {
 	b, err := bundledFiles.ReadFile("bundle/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +100,6 @@ func policy(style, script string) string {
 	return fmt.Sprintf("default-src 'none'; img-src data:; style-src %s; script-src %s", contentHash(style), contentHash(script))
 }
 
-// contentHash returns the hash of a style or script as a source of a Content Security Policy.
 func contentHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -28,8 +28,8 @@ func WriteLive(w io.Writer, l *Live, id string) error {
 	return d.write(w)
 }
 
-// A Part is a part of a live page as viewers receive it. Content is JSON with the HTML of the part, which replaces the
-// element with this ID, and with the data of its charts.
+// A Part is a part of a live page as viewers receive it. Content is JSON: the HTML that replaces the element with this
+// ID, and the data of its charts.
 type Part struct {
 	ID      string
 	Content json.RawMessage
