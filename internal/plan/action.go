@@ -17,8 +17,7 @@ type Action struct {
 // actionName matches the name of an action, which is also the value of a tag.
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name contains the position in the list,
-// counted from 1, such as action-2. Duplicate names are an error.
+// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The nth action is named action-n by default, from 1.
 func ParseActions(lines []string) (out []Action, err error) {
 	names := map[string]bool{}
 	for i, line := range lines {
@@ -66,7 +65,6 @@ func ParseActionTimes(list string) (out []Action) {
 	return out
 }
 
-// parseAction parses one value of --at. The name is empty if the value has none.
 func parseAction(line string) (a Action, err error) {
 	head, command, ok := strings.Cut(line, ":")
 	words := strings.Fields(head)

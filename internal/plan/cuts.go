@@ -67,8 +67,7 @@ func (p *Plan) shares() (out []int, err error) {
 }
 
 // CutPeriod returns the time in which streams are disconnected or paused, relative to the start of the first stream.
-// Before it each stream has time to receive a message. After it a client has time to end a pause, to reconnect, and to
-// receive another message.
+// Before it, each stream can receive a message. After it, a client can end a pause, reconnect, and receive a message.
 func (p *Plan) CutPeriod() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
@@ -121,7 +120,6 @@ func deal(shares []int, count int) (out []string) {
 	return out
 }
 
-// checkCuts validates the settings of cuts against each other and against the rest of the plan.
 func (p *Plan) checkCuts() error {
 	if p.AllowGaps && !p.Published() {
 		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show what is missing; set TOPICS and PUBLISH_RATE, or remove it")
@@ -146,8 +144,7 @@ func (p *Plan) checkCuts() error {
 	return nil
 }
 
-// cutOutage returns the seconds from a disconnect until the same stream can be disconnected again: the time to
-// reconnect, and one interval.
+// cutOutage returns the seconds from a disconnect until the same stream can be disconnected again.
 func (p *Plan) cutOutage() float64 { return reconnectSeconds + p.NoopInterval }
 
 // MinStreamsForCuts returns the minimum number of streams with which CUTS_PER_SECOND is possible.

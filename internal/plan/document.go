@@ -75,8 +75,7 @@ func SourceOf(variable func(name string) string) (*Source, error) {
 	return s, nil
 }
 
-// Setting returns the text of a setting of the suite's script, from the document. Without a document it returns the
-// value of the environment variable with that name. It returns "" if the setting or variable is not set.
+// Setting returns a setting of the suite's script from the document or, without one, from its variable; "" if not set.
 func (s *Source) Setting(name string) string {
 	if s.document != nil {
 		return s.document.Settings[name]
@@ -84,8 +83,7 @@ func (s *Source) Setting(name string) string {
 	return s.variable(name)
 }
 
-// CheckInterval returns an error if the plan cannot be read, or if its interval is out of bounds. The interval is
-// checked because a service description may read it.
+// CheckInterval validates the interval of the plan, because a service description may read it.
 func (s *Source) CheckInterval() error {
 	p, err := s.Plan()
 	for _, s := range p.Settings() {

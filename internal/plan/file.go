@@ -63,7 +63,6 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	return true, nil
 }
 
-// setFromFile sets a flag to the values of a key in the settings file, unless the flag is set already.
 func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	flag := flags.Lookup(name)
 	switch {
@@ -99,8 +98,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	return nil
 }
 
-// example returns the end of a sentence that shows the default of a flag as a line of the settings file; "" if the flag
-// has no default.
+// example shows the default of a flag as a line of the settings file, for the end of a sentence; "" if it has none.
 func example(flag *pflag.Flag) string {
 	if flag.DefValue == "" {
 		return ""
@@ -118,7 +116,6 @@ func repeats(flag *pflag.Flag) bool {
 	return ok
 }
 
-// fileTemplate is the template of SettingsText.
 var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soak run`" + ` in this folder. A flag overrides its variable, which overrides this file.
 {{range .}}
 # {{.Help}}

@@ -16,8 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// DisconnectLead is the time in seconds between the request to end a stream and the end of the run. In that time the
-// run observes the end of the stream.
+// DisconnectLead is the time in seconds from the request to end a stream to the end of the run.
 const DisconnectLead = 5
 
 // Limits for ending streams.
@@ -109,8 +108,7 @@ func CheckTestID(id string) error {
 	return nil
 }
 
-// check validates each of the settings, and the values that need more than bounds: TESTID, encoding, HTTP version and
-// URLs.
+// check validates the given settings, and the values that need more than bounds.
 func (p *Plan) check(settings []Setting) error {
 	for _, s := range settings {
 		if err := s.check(); err != nil {
@@ -129,7 +127,6 @@ func (p *Plan) check(settings []Setting) error {
 	return cmp.Or(p.CheckControl(), p.checkURL())
 }
 
-// checkStreams validates the settings of a soak against each other.
 func (p *Plan) checkStreams() error {
 	if err := p.checkService(); err != nil {
 		return err
@@ -152,8 +149,7 @@ func (p *Plan) checkStreams() error {
 // longestURL is the maximum length of a URL in bytes, below the limit of a shard.
 const longestURL = 1000
 
-// CheckControl validates the address of the reference target, so that an invalid one is reported at the start of a
-// run. The error omits the address, which may contain a password.
+// CheckControl validates the address of the reference target. The error omits it, because it may contain a password.
 func (p *Plan) CheckControl() error {
 	if p.ControlURL == "" {
 		return nil
@@ -165,7 +161,6 @@ func (p *Plan) CheckControl() error {
 	return nil
 }
 
-// checkURL validates BACKEND_URL. Each of several services needs a runner.
 func (p *Plan) checkURL() error {
 	if _, err := NormalURLs("BACKEND_URL", p.BackendURL); err != nil {
 		return err
@@ -176,8 +171,7 @@ func (p *Plan) checkURL() error {
 	return nil
 }
 
-// BackendURLs returns the URLs of the services, in their normal form if the plan passes Check. If BACKEND_URL is empty,
-// the result is one empty string.
+// BackendURLs returns the URLs of the services, normalized if the plan passes Check; one "" if BACKEND_URL is empty.
 func (p *Plan) BackendURLs() []string {
 	normal, err := NormalURLs("BACKEND_URL", p.BackendURL)
 	if err != nil {
@@ -220,8 +214,7 @@ func (p *Plan) PerBackend(services int) (connections int) {
 // HTTP2 is the HTTPVersion in which streams share connections.
 const HTTP2 = "2"
 
-// defaultPerConnection is the number of streams that RFC 9113 (6.5.2) recommends a server to allow per HTTP/2
-// connection.
+// defaultPerConnection is the smallest limit of streams per HTTP/2 connection that RFC 9113 (6.5.2) recommends.
 const defaultPerConnection = 100
 
 // Sockets returns the maximum number of connections for a number of streams. Virtual users do not share connections.
@@ -235,9 +228,8 @@ func (p *Plan) Sockets(streams int) int {
 }
 
 // StreamsPerVU returns the number of streams per virtual user. A virtual user needs twenty times the memory of a
-// stream, so several streams share one virtual user. With several virtual users a runner uses all its cores, and the
-// failure of one affects few streams. The number of virtual users is limited, because all of them have requests in
-// flight when their streams end.
+// stream, so several streams share one. Several virtual users let a runner use all its cores, and the failure of one
+// affects few streams. Their number is limited, because all of them have requests in flight when their streams end.
 func (p *Plan) StreamsPerVU() int {
 	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
@@ -249,7 +241,6 @@ func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
 
-// noEncoding is the value of ACCEPT_ENCODING for uncompressed streams.
 const noEncoding = "none"
 
 // anyHTTP is the value of HTTP_VERSION that lets the server choose over TLS, and means HTTP/1.1 over http://.
@@ -291,20 +282,18 @@ func (p *Plan) Teardown() time.Duration {
 	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.Connections/p.Runners/endsPerSecond+1)*time.Second
 }
 
-// MaxOutage returns the maximum outage of a client. A value of 0 means the default. ok is false if there is no limit:
-// MAX_OUTAGE is -1, or clients do not reconnect.
+// MaxOutage returns the maximum outage of a client. ok is false if MAX_OUTAGE is -1, or if clients do not reconnect.
 func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	return p.reconnectLimit(p.MaxOutageS, DefaultMaxOutage)
 }
 
-// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. A value of 0 means the default.
-// ok is false if there is no limit: BACK_WITHIN is -1, or clients do not reconnect.
+// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. ok is false if BACK_WITHIN is -1,
+// or if clients do not reconnect.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return p.reconnectLimit(p.BackWithinS, DefaultBackWithin)
 }
 
-// reconnectLimit returns a limit for clients that reconnect; seconds 0 means defaultLimit, and below 0 no limit. ok is
-// false if there is no limit, or if clients do not reconnect.
+// reconnectLimit returns a limit for clients that reconnect; seconds 0 means defaultLimit, and below 0 no limit.
 func (p *Plan) reconnectLimit(seconds float64, defaultLimit time.Duration) (limit time.Duration, ok bool) {
 	if !p.Reconnect || seconds < 0 {
 		return 0, false
@@ -321,23 +310,19 @@ func (p *Plan) MaxLastOutage() time.Duration {
 	return DefaultMaxOutage
 }
 
-// fullCoverage is the default of MIN_COVERAGE, in percent.
 const fullCoverage = 100
 
 // RequiredCoverage returns the share of the planned client time that a run must observe, 0 to 1.
 func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, fullCoverage) / fullCoverage }
 
-// defaultWindow is the default of WINDOW.
 const defaultWindow = time.Hour
 
-// Window returns the length of a window: a part of the run with its own row in reports. A run has windows if it is
-// longer than one.
+// Window returns the length of a window, a part of the run with its own row in reports. Only longer runs have windows.
 func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }
 
-// NoopsPerConnection returns the minimum number of noops of a stream that is open for Hold: floor(Hold / Interval). It
-// returns 0 if the plan has no interval.
+// NoopsPerConnection returns the minimum number of noops of a stream: floor(Hold / Interval), 0 without an interval.
 func (p *Plan) NoopsPerConnection() int {
 	if p.Interval() <= 0 {
 		return 0
@@ -348,8 +333,7 @@ func (p *Plan) NoopsPerConnection() int {
 // DeviceID returns the id of client n, from 0.
 func (p *Plan) DeviceID(n int) string { return p.Prefix + strconv.Itoa(n) }
 
-// Number returns the number of the client with the given id, counted from 0. ok is false if the id does not belong to
-// the plan.
+// Number returns the number of the client with the given id, from 0. ok is false if the id is not one of the plan.
 func (p *Plan) Number(id string) (n int, ok bool) {
 	digits, ok := strings.CutPrefix(id, p.Prefix)
 	if !ok {

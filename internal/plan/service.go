@@ -29,8 +29,7 @@ func (p *Plan) ServiceName() string {
 // Published reports whether the run publishes the messages that its streams should receive.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 
-// PublishInterval returns the seconds between two messages of a topic. Each stream has one topic. The caller must check
-// that the run is Published.
+// PublishInterval returns the seconds between two messages of a topic, for a run that is Published.
 func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
 
 // TopicCount returns the number of topics that the streams subscribe to.
@@ -51,8 +50,6 @@ func (p *Plan) TopicName(k int) string {
 // maxTopicName is the maximum length of the name of a topic in bytes. Shards and findings contain the name.
 const maxTopicName = 1024
 
-// checkTopicNames returns an error if two topics have the same name, if a name is too long, or if the number of names
-// differs from TOPICS.
 func (p *Plan) checkTopicNames() error {
 	names := slices.Compact(slices.Sorted(slices.Values(p.TopicNames)))
 	for _, name := range names {
@@ -72,7 +69,6 @@ func (p *Plan) checkTopicNames() error {
 // Padding returns the filler text of each published message: MESSAGE_KB × 1024 bytes; "" for 0.
 func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
 
-// checkRate returns an error if the messages of a topic are less than shortestInterval apart.
 func (p *Plan) checkRate() error {
 	if p.Published() && p.PublishInterval() < shortestInterval {
 		return fmt.Errorf("PUBLISH_RATE must be at most %v messages per second for each topic, got %v with TOPICS %d; raise TOPICS, or lower PUBLISH_RATE",
@@ -84,7 +80,6 @@ func (p *Plan) checkRate() error {
 // MarkerOf returns the value of {run} in the messages of topic k. A stream does not count messages of another topic.
 func (p *Plan) MarkerOf(k int) string { return p.Marker + "." + strconv.Itoa(k) }
 
-// checkService validates the settings of a described service against each other.
 func (p *Plan) checkService() error {
 	if err := p.checkTopicNames(); err != nil {
 		return err

@@ -58,7 +58,6 @@ func (s Setting) Type() string {
 	return strings.TrimPrefix(reflect.TypeOf(s.Value).Elem().String(), "[]")
 }
 
-// value returns the value of the field.
 func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface() }
 
 // String returns the value in the form that Set accepts.
@@ -133,8 +132,7 @@ func parseWhole(name, text string) (int, error) {
 	return strconv.Atoi(text) //nolint:wrapcheck // the caller knows the setting
 }
 
-// duration parses a value with a unit, such as 90s. ok is false if the setting is not in seconds, or if the value is
-// not a duration.
+// duration parses a value with a unit, such as 90s. ok is false for other values, and for settings not in seconds.
 func duration(name, text string) (d time.Duration, ok bool) {
 	if !isSeconds(name) {
 		return 0, false
@@ -143,7 +141,6 @@ func duration(name, text string) (d time.Duration, ok bool) {
 	return d, err == nil
 }
 
-// isSeconds reports whether a setting is in seconds.
 func isSeconds(name string) bool {
 	return strings.HasSuffix(name, "SECONDS") || slices.Contains(secondsSettings, name)
 }
@@ -185,7 +182,6 @@ func (s Setting) assign(value any) {
 	}
 }
 
-// reset sets each value to its default.
 func reset(settings []Setting) {
 	for _, s := range settings {
 		s.assign(s.Default)
@@ -265,8 +261,7 @@ func DefaultLocal() (l Local) {
 	return l
 }
 
-// ReadEnvironment sets each field from its variable. lookup returns the value of a variable. An empty variable leaves
-// the field unchanged.
+// ReadEnvironment sets each field from its variable by lookup. An empty variable leaves the field unchanged.
 func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	for _, s := range p.Settings() {
 		value := lookup(s.Name)
@@ -280,8 +275,7 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	return nil
 }
 
-// Difference describes the first difference between two plans, among the settings whose scope is scope or wider. It
-// returns "" if there is none.
+// Difference describes the first difference between two plans, in settings of the given scope or a wider one; or "".
 func Difference(want, other Plan, scope Scope) string {
 	planned := want.Settings()
 	for i, s := range other.Settings() {

@@ -24,10 +24,10 @@ const DefaultConnections = 1200
 // MaxConnections is the maximum number of connections of a run. Within this bound no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
-// Settings returns the table of all settings of a plan, bound to the fields of p. The table defines flags with their
-// help and bounds, and the environment of runners and pods. It also defines which settings must match in a merge, and
-// which ones scripts read (soak.settings). From it, `go generate ./internal/plan` writes docs/reference/settings.md,
-// load-tests/types/soak.d.ts and load-tests/lib/plan.js.
+// Settings returns the table of all settings of a plan, bound to the fields of p. It defines flags with help and
+// bounds, the environment of runners and pods, the comparison in a merge, and the settings that scripts read. From it,
+// `go generate ./internal/plan` writes docs/reference/settings.md, load-tests/types/soak.d.ts and
+// load-tests/lib/plan.js.
 func (p *Plan) Settings() []Setting {
 	const (
 		control    = "reference streams per runner, which show delays of the generator (0: none)"
@@ -124,8 +124,7 @@ func (p *Plan) Settings() []Setting {
 	}
 }
 
-// A Local has the settings of `soak run` that are not part of the plan. The document of a runner does not contain them,
-// and a merge does not compare them.
+// A Local has the settings of `soak run` outside the plan. No runner receives them, and no merge compares them.
 type Local struct {
 	Out, Shards, StartAt, On, Overlay  string
 	ControlListen, Progress, Pin, Live string

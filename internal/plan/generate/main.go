@@ -28,7 +28,6 @@ var endMarkers = map[string]string{
 // defaultPattern matches the end of a help text with the default that `soak run` chooses.
 var defaultPattern = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
-// functions are the functions that the templates call.
 var functions = template.FuncMap{
 	"name":    func(doc string) string { return strings.TrimSuffix(path.Base(doc), ".md") },
 	"link":    func(doc string) string { return "../" + strings.TrimPrefix(doc, "docs/") },
@@ -64,15 +63,13 @@ func main() {
 	}
 }
 
-// allSettings returns the settings of the plan and the local ones, set to the defaults of `soak run`.
 func allSettings() []plan.Setting {
 	p, l := plan.Default(), plan.DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses the number
 	return append(p.Settings(), l.Settings()...)
 }
 
-// serviceNames returns the names of the service descriptions. plan.js contains them, because a k6 script cannot list a
-// folder.
+// serviceNames returns the names of the service descriptions for plan.js, because a k6 script cannot list a folder.
 func serviceNames(root string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "load-tests", "services", "*.js"))
 	for i, file := range files {
@@ -81,8 +78,7 @@ func serviceNames(root string) ([]string, error) {
 	return files, err
 }
 
-// generate returns the new content of a file, which is a key of endMarkers. It keeps the text outside the generated
-// part.
+// generate returns the new content of a file of endMarkers. It keeps the text outside the generated part.
 func generate(root, file string) (string, error) {
 	t, err := template.New(path.Base(file)+".tmpl").Funcs(functions).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
