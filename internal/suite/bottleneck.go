@@ -147,7 +147,6 @@ func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	return intro + strings.Join(out, ", ")
 }
 
-// advice returns the advice for the first full resource, or general advice if no resource was full.
 func (b *Bottleneck) advice() string {
 	if full := b.Full(); len(full) > 0 {
 		return full[0].Advice
@@ -189,9 +188,8 @@ const (
 	minMedianResponses = 100 // minimum number of responses for a comparison of medians
 )
 
-// speedupFacts returns a fact that explains why responses at a higher load were faster than at the lowest load. It
-// compares good loads with at least minMedianResponses, and returns nil if no load had faster responses. docs/http.md
-// explains each cause.
+// speedupFacts explains why responses at a higher load were faster than at the lowest one; nil if none were. It
+// compares good loads with at least minMedianResponses. docs/http.md explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {
@@ -212,7 +210,6 @@ func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict
 	return []verdict.Fact{{Name: "p50 under load", Value: text + fasterCauses(low.Machine, fast.Machine)}}
 }
 
-// fasterCauses names the differences between a low load and a higher load with faster responses.
 func fasterCauses(low, fast Machine) string {
 	var causes []string
 	add := func(differs bool, format string, a ...any) {

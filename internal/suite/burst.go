@@ -8,7 +8,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// concurrentRequests is the unit of the loads of a burst.
 const concurrentRequests = "requests at once"
 
 var burst = Suite{
@@ -83,7 +82,6 @@ func assessBurst(r *Run) verdict.Assessment {
 	return a
 }
 
-// checkRecovery returns the check that the service responds after each burst.
 func checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
 	unknown := 0 // health checks that the load generator failed
@@ -106,9 +104,8 @@ func (st *StageResult) failedByGenerator() bool {
 	return st.OK.Count() == 0 && st.Failed.Count() > 0 && st.Attributed == st.Failed.Count()
 }
 
-// sendDuration returns the milliseconds between the first and the last request of a burst. The values of the metric are
-// times since the start of the burst on one runner, and runners start a burst at different times. The result therefore
-// uses the times of the samples if the metric has them.
+// sendDuration returns the milliseconds between the first and the last request of a burst. Values count from the start
+// of the burst on their runner. Runners start at different times, so sendDuration prefers the times of the samples.
 func sendDuration(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min
@@ -116,8 +113,6 @@ func sendDuration(sent shard.Metric) float64 {
 	return max(float64(sent.LastUS-sent.FirstUS)/1000-sent.Min, 0)
 }
 
-// inFlightText returns the maximum number of requests in flight that the service reports, with a remark if that exceeds
-// the size of the burst.
 func inFlightText(st StageResult, inFlight shard.Metric) string {
 	if int(inFlight.Max) > st.Concurrency {
 		return count(inFlight.Max) + " (more than in the burst)"

@@ -9,7 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamsUnit is the unit of the loads of the suite capacity.
 const streamsUnit = "connections"
 
 var capacity = Suite{
@@ -66,8 +65,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 	}
 }
 
-// startedSteps returns the merged shards with the plan reduced to the streams of started steps. The script starts no
-// further step after the breaking point.
+// startedSteps returns the merged shards with the plan of the started steps. No step starts after the breaking point.
 func (r *Run) startedSteps() *shard.Merged {
 	m := *r.Rounds[0]
 	streams := sumsByStage(&m, "capacity_streams")
@@ -80,7 +78,6 @@ func (r *Run) startedSteps() *shard.Merged {
 	return &m
 }
 
-// checkEnds returns the check that the service ended all sustained streams on request.
 func checkEnds(streams *verdict.Streams, m *shard.Merged, b BreakingPoint) verdict.Check {
 	var open int64
 	for c := range streams.Records() {

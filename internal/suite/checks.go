@@ -86,20 +86,19 @@ func check(id verdict.CheckID, name, limit string, actual any, pass bool, reason
 }
 
 // invalidateIfUnmet returns a copy of the check. If it is not met, the run is invalid, even if another check fails.
-// verdict.Check.AsDoubt differs: it turns only a pass into invalid.
 func invalidateIfUnmet(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityInconclusive
 	return c
 }
 
-// advisory returns a copy of the check. If it is not met, it is a warning.
+// advisory returns a copy of the check that is a warning if it is not met.
 func advisory(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityWarning
 	return c
 }
 
-// attributeIf returns a copy of the check. If it is not met, and explained is true, the copy is attributed to the load
-// generator and turns only a pass into invalid.
+// attributeIf returns a copy of the check. If it is not met and explained, it is attributed to the load generator, and
+// turns only a pass into invalid.
 func attributeIf(explained bool, c verdict.Check) verdict.Check {
 	if c.Pass || !explained {
 		return c

@@ -50,7 +50,6 @@ func assessChurn(r *Run) verdict.Assessment {
 	return a
 }
 
-// lifetimeTable returns the numbers of connections and messages by lifetime of the connection.
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
 	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not completed")
@@ -86,9 +85,8 @@ const (
 	ledgerEntry    = 400     // bytes
 )
 
-// earlyEnd returns the end of the early part of the run, as a share of the run. It is after the start of the first
-// stream of every slot. Slots start within MEAN_HOLD, or within half of the run if that is shorter
-// (load-tests/sse/churn.js).
+// earlyEnd returns the end of the early part of the run, as a share. Before it each slot starts its first stream:
+// within MEAN_HOLD, or within half of the run if that is shorter (load-tests/sse/churn.js).
 func (r *Run) earlyEnd() float64 {
 	return max(.4, min(r.number("MEAN_HOLD")/r.number("SECONDS"), .5)+.1)
 }
@@ -121,8 +119,7 @@ func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdic
 	return c, t, true
 }
 
-// peakUsage returns the maximum usage of the backend between two times, given as shares of the length of the run. Files
-// excludes the descriptors of streams.
+// peakUsage returns the maximum usage of the backend between two shares of the run. Files excludes those of streams.
 func peakUsage(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
 	if len(m.Runners) == 0 {
 		return u, false

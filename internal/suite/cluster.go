@@ -78,7 +78,6 @@ func sideOf(stages []StageResult, servers int) Side {
 	return s
 }
 
-// stages returns the levels, each with all of its rounds.
 func (s *Side) stages() (out []StageResult) {
 	for _, level := range s.levels {
 		out = append(out, level.StageResult)
@@ -99,7 +98,6 @@ func (s *Side) p95s() (out []float64) {
 	return out
 }
 
-// peakMetric returns the peak as a metric to compare with other runs.
 func (s *Side) peakMetric(name string) verdict.Metric {
 	if s.Peak == 0 {
 		return verdict.Metric{Name: name, Unit: perSecond, HigherIsBetter: true}
@@ -107,7 +105,6 @@ func (s *Side) peakMetric(name string) verdict.Metric {
 	return s.bestLevel.rateMetric(name)
 }
 
-// peakText states the concurrency of the peak, and what limited it.
 func (s *Side) peakText() string {
 	if s.Peak == 0 {
 		return ""
@@ -124,8 +121,7 @@ func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
 // The targets are measured in alternating rounds, so that conditions that both share in a round cancel out. The
 // difference of a round is the difference of the logarithms, whose size does not depend on the order of the targets.
 // The mean over the rounds has a confidence interval by Student's t. There is no winner if there are too few rounds, if
-// the interval contains 0, or if the difference is under minGain. There is also none if the load generator was, or may
-// have been, the limit.
+// the interval contains 0, if the difference is under minGain, or if the load generator may have been the limit.
 type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
@@ -136,9 +132,7 @@ type Comparison struct {
 // A Reason is a cause, as a sentence for texts and as a word for tables.
 type Reason struct{ Sentence, Word string }
 
-// Compare compares two targets by their figures of each round. lower reports whether a lower figure is better.
-// incomparable is a reason why the targets cannot be compared; then there is no winner. The zero Reason means that they
-// can be compared.
+// Compare compares two targets by their figures of each round. If incomparable is not zero, there is no winner.
 func Compare(one, several []float64, lowerIsBetter bool, incomparable Reason) Comparison {
 	n := min(len(one), len(several))
 	logs := make([]float64, 0, n)
@@ -180,7 +174,6 @@ func compareFailures(one, several float64) Comparison {
 	return Comparison{Interval: "–", NoWinner: Reason{Word: "little"}}
 }
 
-// signedPercent formats a difference of logarithms in percent.
 func signedPercent(log float64) string {
 	share := 100 * (math.Exp(log) - 1)
 	if math.IsInf(share, 0) || share >= 1000 {
@@ -200,8 +193,7 @@ func (c Comparison) Sentence() string {
 	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.NoWinner.Sentence)
 }
 
-// incomparable returns the reason why a level cannot be compared: the load generator was saturated, or may have been.
-// The zero Reason means that all levels can be compared.
+// incomparable returns why levels cannot be compared: the generator was, or may have been, saturated. Zero: they can.
 func incomparable(one, several []roundLevel) Reason {
 	for i := range min(len(one), len(several)) {
 		for _, side := range []struct {
@@ -309,7 +301,6 @@ func checkAnsweringServers(levels []StageResult, sum *Requests, size int) verdic
 	return c
 }
 
-// shortList lists at most 20 names.
 func shortList(names []string) string {
 	const limit = 20
 	if len(names) > limit {
@@ -329,7 +320,6 @@ func (c Comparison) row(one, several string) []string {
 	return []string{one, several, c.Interval, c.Winner, c.Margin}
 }
 
-// levelTable compares the two targets level by level.
 func levelTable(one, several Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: from the single backend to the cluster, as a %s interval by Student's t over the rounds; "+
 		"a winner is better by at least %s (failed: by over %s of the requests), the interval excludes 0, and the load generator limited neither; "+
@@ -355,7 +345,6 @@ func levelTable(one, several Side) verdict.Table {
 	return t
 }
 
-// sideTable compares gains and costs of the two targets.
 func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 	t := newTable("Total: gains and costs", "", "figure"+comparedColumns)
 	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }

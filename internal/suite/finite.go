@@ -12,7 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// finite is the suite of event streams that end by themselves.
 var finite = Suite{
 	Name:   "finite",
 	Short:  "check responses that end by themselves, such as LLM answers",
@@ -134,7 +133,6 @@ func (f *finiteRun) facts() []verdict.Fact {
 	return append(facts, f.gauge.facts()...)
 }
 
-// cancellationText states how many abandoned requests were cancelled at the numbered model, and after how long.
 func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	text := sentence("%v of %v abandoned requests were cancelled at the model", c.Cancelled, c.Checked)
 	if c.Cancelled > 0 {
@@ -143,7 +141,6 @@ func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	return text + sentence("; it sent %s that no client received", format.Count(c.UnreceivedChunks, "chunk"))
 }
 
-// bursts describes how many chunks arrived together, and in how many responses all did; "" if none did.
 func (f *finiteRun) bursts() string {
 	text := verdict.Bursts(f.responses.Bursts, "chunk")
 	if f.v.SingleBurst > 0 {
@@ -176,10 +173,8 @@ func (f *finiteRun) faulty() int64 {
 	return f.v.Started - f.v.Complete - f.v.Lingering - f.v.Abandoned - f.v.Refused
 }
 
-// expectedComplete returns the number of responses that were expected to complete.
 func (f *finiteRun) expectedComplete() int64 { return f.v.Started - f.v.Abandoned }
 
-// hasLimits reports whether the run has a limit for the times of responses.
 func (f *finiteRun) hasLimits() bool {
 	return f.number("MAX_TTFT_MS") > 0 || f.number("MAX_GAP_MS") > 0 || f.number("MAX_TOTAL_S") > 0
 }
@@ -219,8 +214,8 @@ func (f *finiteRun) checks() []verdict.Check {
 	return append(out, f.checkNumbers())
 }
 
-// checkRefused returns the check of the share of refused responses. It attributes refusals to the load generator if the
-// share is within the limit without those for which the generator had no port or descriptor left.
+// checkRefused returns the check of the share of refused responses. If only the refusals for lack of a local port or
+// descriptor exceed the limit, the check is attributed to the load generator.
 func (f *finiteRun) checkRefused() verdict.Check {
 	limit, local, reasons := f.share("MAX_REFUSED"), f.responses.RefusedLocally, f.sentences(ledger.ResponseRefused)
 	if local > 0 {
@@ -231,10 +226,8 @@ func (f *finiteRun) checkRefused() verdict.Check {
 	return attributeIf(share(f.v.Refused-local, f.v.Started) <= limit, c)
 }
 
-// maxSkippedShare is the maximum share of skipped requests.
 const maxSkippedShare = .01
 
-// chunkCheck returns the check that no response has chunks with the given kind of fault.
 func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countOf func(ledger.Totals) uint64) verdict.Check {
 	var reasons []string
 	if n > 0 {
@@ -252,7 +245,6 @@ func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countO
 	return c
 }
 
-// sentences states the number of responses in a state, and describes each finding among them.
 func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 	n := f.responses.States[state]
 	if n == 0 {
@@ -267,7 +259,6 @@ func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 	return out
 }
 
-// checkGoodput returns the check of the share of responses that are complete and within the limits.
 func (f *finiteRun) checkGoodput() verdict.Check {
 	good := share(f.v.Good, f.expectedComplete())
 	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", f.number("MIN_GOODPUT")), percentOf(good), good >= f.share("MIN_GOODPUT"),
@@ -275,12 +266,10 @@ func (f *finiteRun) checkGoodput() verdict.Check {
 			f.v.Good, f.expectedComplete(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
 }
 
-// maxStartDelayMS is the maximum 99th percentile of the delay with which the load generator makes requests, in
-// milliseconds.
+// maxStartDelayMS is the maximum p99 of the delay with which the load generator makes requests, in milliseconds.
 const maxStartDelayMS = 100
 
-// checkOnTime returns the check that the load generator made the requests on time. If it did not, the times of
-// responses cannot be judged.
+// checkOnTime returns the check that the requests were made on time. Otherwise the times of responses are not judged.
 func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
 	return check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxStartDelayMS)), ms(late), late <= maxStartDelayMS,
@@ -321,7 +310,6 @@ func (f *finiteRun) figureTable() verdict.Table {
 	return t
 }
 
-// maxTimeRows is the maximum number of rows of the table over time.
 const maxTimeRows = 30
 
 func (f *finiteRun) timeTable() verdict.Table {
@@ -359,11 +347,8 @@ func unpackInto(h *shard.Histogram, p *shard.Packed) {
 	}
 }
 
-// maxFindings is the maximum number of responses that the table of findings lists.
 const maxFindings = 50
 
-// findingTables returns a table of the first responses that did not complete, or whose chunks differ from those that
-// were sent; nil if there are none.
 func (f *finiteRun) findingTables() []verdict.Table {
 	if len(f.responses.Findings) == 0 {
 		return nil

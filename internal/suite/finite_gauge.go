@@ -18,9 +18,8 @@ type requestGauge struct {
 	last    float64       // value of the last sample minus that of the first; not below 0
 }
 
-// requestGauge evaluates the samples of the gauge. Little's law gives the mean time for which an abandoned request
-// stays open. It is the time integral of the number of open abandoned requests, divided by the number of all abandoned
-// requests.
+// requestGauge evaluates the samples of the gauge. By Little's law, the mean open time of abandoned requests is the
+// time integral of the number of open ones, divided by the number of all of them.
 func (f *finiteRun) requestGauge() (g requestGauge) {
 	if f.v.Abandoned == 0 {
 		return g
@@ -55,8 +54,7 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	return g
 }
 
-// responseTimes returns the sorted starts and ends of all responses in Unix seconds. complete is false if the log of a
-// runner lacks responses.
+// responseTimes returns the sorted Unix times of the starts and ends of responses; complete: no log lacks a response.
 func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
 	complete = true
 	for i := range f.responses.Logs {
@@ -81,7 +79,6 @@ func countUntil(times []float64, at float64) int {
 	return n
 }
 
-// facts returns the results of the gauge; nil if it cannot be used.
 func (g *requestGauge) facts() []verdict.Fact {
 	if g.name == "" || g.problem != "" {
 		return nil

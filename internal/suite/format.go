@@ -12,8 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// count formats a number: with one decimal if it is below 10 and not whole, otherwise rounded, with thousands
-// separators.
+// count formats a number: with one decimal if below 10 and not whole, otherwise rounded, with thousands separators.
 func count(v float64) string {
 	if v < 10 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -59,8 +58,7 @@ func change(from, to float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(to-from)/from)
 }
 
-// quantiles formats quantiles of a histogram in milliseconds, without a unit; 1 is the maximum. Each is "–" if the
-// histogram is empty or nil.
+// quantiles formats quantiles of a histogram in ms, without a unit; 1 is the maximum, "–" an empty or nil histogram.
 func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	for _, q := range at {
 		if h == nil || h.Count() == 0 {
@@ -72,7 +70,6 @@ func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	return out
 }
 
-// p95Cell formats the 95th percentile of the good responses; "–" if there are none.
 func p95Cell(q *Requests) string { return quantiles(q.OK, .95)[0] }
 
 // netErrors describes the error codes of k6, which its documentation lists.
@@ -83,7 +80,6 @@ var netErrors = map[string]string{
 	"1310": "certificate of an unknown authority", "1311": "certificate of another host", "1701": "content cannot be decompressed",
 }
 
-// codeText describes the outcome code of a request.
 func codeText(code string) string {
 	switch code {
 	case shard.CodeWrongContent:
@@ -114,8 +110,7 @@ func codeText(code string) string {
 // raw is a number that sentence formats by the verb of the layout.
 type raw float64
 
-// text formats a value as in all reports: integers with thousands separators, other numbers by count, durations by
-// format.Duration, and any other value by fmt.Sprint.
+// text formats a value as in all reports. It formats a number that is not an integer by count.
 func text(v any) string {
 	switch v := v.(type) {
 	case int:

@@ -136,9 +136,8 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 // untrustedClients are the kinds of clients that a server must refuse, as the script names them.
 var untrustedClients = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
-// checkUntrustedRefused returns the check that the server refused all untrusted certificates, according to the script's
-// checks before and during the load. The script checks only attempts that the server answered, or refused with an alert
-// or a status.
+// checkUntrustedRefused returns the check that the server refused all untrusted certificates, before and during the
+// load. The checks of the script count only attempts that the server answered, or refused with an alert or a status.
 func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	c := check(CheckUntrusted, "untrusted certificates are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
@@ -183,18 +182,16 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 	return answered, ends
 }
 
-// checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. A
-// connection that never opened fails the check. If the load generator could not open these connections, the check turns
-// only a pass into invalid.
+// checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. If the load
+// generator could not open the missing ones, the check turns only a pass into invalid.
 func checkOpenToTheEnd(m *shard.Merged, st StageResult) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
 	c := check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 	return attributeIf(fails > 0 && fails <= st.Attributed, c)
 }
 
-// checkOpenTogether returns the check that all connections were open at the same time. That is the case if the first
-// worker closed its connections after the last worker had opened its own. It returns nil if no connection was opened,
-// or none was closed.
+// checkOpenTogether returns the check that all connections were open at the same time: the first one closed after the
+// last one had opened. It returns nil if no connection was opened, or none was closed.
 func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	released := sumsByStage(m, "handshake_released")[st.Name]
 	if released.Count == 0 || st.OK.Count() == 0 {
@@ -216,7 +213,6 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	return []verdict.Check{c.AsDoubt()}
 }
 
-// scriptCheck returns how often a check of the script passed and failed.
 func scriptCheck(m *shard.Merged, name string) (passes, fails int64) {
 	for _, c := range m.Checks {
 		if c.Name == name {
@@ -237,7 +233,6 @@ var causes = map[string]string{
 	"status": "an error status", "answer": "no HTTP response",
 }
 
-// dominantCause describes the most frequent cause of failures.
 func dominantCause(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "none failed"
@@ -278,7 +273,6 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	return t
 }
 
-// phaseTable returns the durations of TCP handshakes, TLS handshakes and responses, by scale.
 func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Phases, ms", "", "connections|phase|n|mean|p50|p99|max")
 	for _, st := range stages {
@@ -296,7 +290,6 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	return t
 }
 
-// bytesTable returns the bytes on the wire by scale, and compares the received ones with those of a single connection.
 func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Bytes", "sent and received by the runners, in TLS records without TCP and IP headers; each: per connection, "+
 		"with requests and responses; handshake: of completed handshakes; expected: the good connections times the bytes of a single connection "+

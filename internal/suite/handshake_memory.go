@@ -17,9 +17,8 @@ const (
 	flatSpare  = 16 << 20 // bytes
 )
 
-// memoryByScale returns the memory of runners and backend at each scale, and the checks that memory is flat. It is flat
-// if the last scale, with many times the connections of the first, uses little more memory. Without a second scale, and
-// for connections that stay open, there are no checks.
+// memoryByScale returns the memory of runners and backend at each scale, and the checks that it is flat. There are no
+// checks for a single scale, and for connections that stay open.
 func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Check) {
 	t = newTable("Memory by scale", "maximum during each scale", "connections|runners|backend")
 	var runners, backend []uint64
@@ -44,7 +43,6 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 	return t, flat
 }
 
-// sampledBytes formats an amount of memory; "–" if there was no sample.
 func sampledBytes(n uint64) string {
 	if n == 0 {
 		return "–"
@@ -52,7 +50,6 @@ func sampledBytes(n uint64) string {
 	return format.Bytes(n)
 }
 
-// memory returns the peak memory of all runners together, and of the backend, between two times.
 func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint64) {
 	for _, b := range m.Series {
 		start := time.Unix(b.Unix, 0)
@@ -68,7 +65,6 @@ func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint
 	return runners, backend
 }
 
-// maxMemoryRows limits the rows of the table of memory over time.
 const maxMemoryRows = 20
 
 // memoryOverTime returns memory, descriptors and closed connections over time, which shows leaks of connections.
@@ -121,12 +117,11 @@ func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) str
 	return titles[len(", "):]
 }
 
-// processMemory is the resident memory of a process before the first connection, its peak, and its median while all
-// connections were open, in bytes. 0 means that there is no sample.
+// processMemory is the resident memory of a process in bytes: before the first connection, its peak, and its median
+// while all connections were open. 0 means that there is no sample.
 type processMemory struct{ before, peak, open uint64 }
 
-// memoryOfOpen returns a table of the memory of runners and backend for connections that stay open, and the growth per
-// connection as metrics.
+// memoryOfOpen returns the memory for connections that stay open, and the growth per connection as metrics.
 func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, metrics []verdict.Metric) {
 	t = newTable("Memory of open connections", "resident memory before the first connection, the maximum while connections were opening and open, "+
 		"and the median while all were open; KB each (1024 bytes): the growth from the first to the last per connection, including garbage",
@@ -151,8 +146,7 @@ func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, me
 	return t, metrics
 }
 
-// memoryOf returns the memory of a process before, during and after the connects of a stage, from samples of its
-// resident memory. answered has the time of the last response.
+// memoryOf returns the memory of a process from samples. answered has the time of the last response.
 func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered shard.Metric) (p processMemory) {
 	var open []float64
 	for at, rss := range samples {

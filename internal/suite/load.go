@@ -86,7 +86,6 @@ func (l Limits) Judge(v Level) Trial {
 	return Trial{v.Load, Bad, reason}
 }
 
-// exceeded names the exceeded limits; "" if there are none.
 func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 	var reason []string
 	if failed > l.FailedShare {
@@ -175,7 +174,6 @@ func (b BreakingPoint) Summary(unit string) string {
 // standardMargin is the safety margin for everyday peaks.
 const standardMargin = 1.4
 
-// recommendations divides the sustained load by margins.
 func (b BreakingPoint) recommendations(unit string) verdict.Table {
 	t := newTable("Recommended maximum loads", "the sustained load, divided by the margin", "load|margin|"+unit+"|for")
 	add := func(name string, margin float64, purpose string) {
@@ -191,7 +189,6 @@ func (b BreakingPoint) recommendations(unit string) verdict.Table {
 	return t
 }
 
-// facts states the breaking point, the safe loads, and the loads between them, which have no reserve.
 func (b BreakingPoint) facts(unit string) []verdict.Fact {
 	standard := b.Sustained / standardMargin
 	safe, bursts := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
@@ -204,7 +201,6 @@ func (b BreakingPoint) facts(unit string) []verdict.Fact {
 	return []verdict.Fact{{Name: "breaking point", Value: b.Sentence(unit)}, {Name: "safe load", Value: safe}, {Name: "without reserve", Value: bursts}}
 }
 
-// lowestSustained returns the check that the lowest load is sustained.
 func lowestSustained(name string, trials []Trial) verdict.Check {
 	if len(trials) == 0 {
 		return invalidateIfUnmet(check(CheckLowest, name, "good", "no load was tried", false))
@@ -216,7 +212,6 @@ func lowestSustained(name string, trials []Trial) verdict.Check {
 	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Reason)
 }
 
-// checkSustained returns the check that the sustained load is at least the value of a setting.
 func (b BreakingPoint) checkSustained(r *Run, setting, name string) verdict.Check {
 	required := r.number(setting)
 	c := check(CheckSustained, name, atLeast(required), b.Sustained, b.Sustained >= required)
@@ -233,8 +228,7 @@ func (b BreakingPoint) checkSustained(r *Run, setting, name string) verdict.Chec
 	return c
 }
 
-// checkGeneratorAtLoads warns of loads at which the load generator was saturated. Faults at these loads are not
-// attributed to the service.
+// checkGeneratorAtLoads warns of loads whose faults are attributed to the load generator, not to the service.
 func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 	var at, reasons []string
 	for _, v := range trials {
@@ -275,8 +269,7 @@ func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 	return advisory(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
 }
 
-// NextLoad returns the next load to try in the search for the breaking point. It returns 0 if the breaking point is
-// known within 10 %, or cannot be found.
+// NextLoad returns the next load of the search for the breaking point; 0: known within 10 %, or it cannot be found.
 func (b BreakingPoint) NextLoad() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
@@ -302,7 +295,6 @@ func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }
 
-// countUnrequested returns the number of connections with unrequested bytes after a response.
 func countUnrequested(all []StageResult) (n int64) {
 	for _, st := range all {
 		n += st.Unrequested
@@ -335,8 +327,8 @@ func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	return c
 }
 
-// checkServerCount returns the check that the backends counted as many requests as the runners, if the backends are
-// ours and were started for this run. A failed request may or may not have reached a backend.
+// checkServerCount returns the check that the backends counted as many requests as the runners. It applies to our own
+// backends that were started for this run. A failed request may or may not have reached a backend.
 func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil

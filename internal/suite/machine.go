@@ -34,12 +34,10 @@ type Machine struct {
 	ForeignLoad             bool // other programs used most of the busy time of the service's cores; if SeparateCores
 }
 
-// headroom states how busy the cores of service and generator were.
 func (m Machine) headroom() string {
 	return fmt.Sprintf("the service's cores were %.0f %% busy, the generator's %.0f %%", 100*m.ServiceBusy, 100*m.GeneratorBusy)
 }
 
-// machine returns the load of machines and processes between two times.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	out := Machine{Cores: r.Cores, SharedHost: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), TooShort: to.Sub(from).Seconds() < minDuration}
 	if !to.After(from) {
@@ -128,9 +126,8 @@ func seconds(m *shard.Merged) []shard.Second {
 	return out
 }
 
-// sampleRange returns the times of the first and the last sample between two times. If there are fewer than two
-// samples, it returns the two times and false. Samples from Prometheus do not count, because their times are whole
-// seconds.
+// sampleRange returns the times of the first and the last sample between two times. With fewer than two samples it
+// returns these times and false. Samples from Prometheus do not count, because their times are whole seconds.
 func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
 		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {
@@ -215,7 +212,6 @@ type Usage struct {
 	CPU, Accepts, ContextSwitches float64
 }
 
-// usage returns the usage in a stage from the samples within it.
 func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	t.Loopback, t.Link = r.OneHost || plan.OnLoopback(m.Plan.BackendURL), -1
 	r.cores(&t, m)
@@ -260,7 +256,6 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	return t
 }
 
-// samplesBetween returns the samples between two times.
 func (r *Run) samplesBetween(from, to time.Time) (out []resources.Sample) {
 	for _, s := range r.Samples {
 		if at := s.At(); !at.Before(from) && !at.After(to) {
@@ -270,7 +265,6 @@ func (r *Run) samplesBetween(from, to time.Time) (out []resources.Sample) {
 	return out
 }
 
-// cores sets TargetCores and GeneratorCores of t.
 func (r *Run) cores(t *Usage, m *shard.Merged) {
 	if t.Loopback {
 		t.TargetCores, t.GeneratorCores = float64(cmp.Or(r.ServiceCores, r.Cores)), float64(cmp.Or(r.RunnerCores, r.Cores))

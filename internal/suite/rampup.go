@@ -40,13 +40,11 @@ func (r *Run) limits() Limits {
 	return Limits{FailedShare: r.share("MAX_FAILED_PERCENT"), P95: r.number("MAX_P95_MS"), AnsweredShare: r.share("MIN_ANSWERED_PERCENT")}
 }
 
-// searchRounds is the maximum number of rounds that halve the distance between a good and a bad load. They follow the
-// round of the planned stages.
+// searchRounds is the maximum number of rounds of a search, without the round of the planned stages.
 const searchRounds = 6
 
 // searchRampup returns the environment of the next round of a search: a load between the last good and the first bad
-// one, and in the last round the sustained load once more. It returns nil without SEARCH=1, or if there is nothing left
-// to try.
+// one, and in the last round the sustained load once more. It returns nil if there is nothing left to try.
 func searchRampup(r *Run) map[string]string {
 	if r.number("SEARCH") != 1 {
 		return nil
@@ -64,9 +62,8 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// repeatLoad returns the load to repeat at the end of the search: the highest sustained one. It returns 0 if there is
-// no such load, or if the last stage had it. A service that does not sustain it again gets slower with time, or does
-// not recover from overload.
+// repeatLoad returns the highest sustained load, to repeat it at the end of the search; 0: there is none, or the last
+// stage had it. A service that does not sustain it again gets slower with time, or does not recover from overload.
 func (b BreakingPoint) repeatLoad(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0
@@ -121,7 +118,6 @@ func assessRampup(r *Run) verdict.Assessment {
 	return a
 }
 
-// stressTable compares the lowest stage with the highest.
 func stressTable(stages []StageResult) verdict.Table {
 	byRate := func(a, b StageResult) int { return cmp.Compare(a.Rate, b.Rate) }
 	low, high := slices.MinFunc(stages, byRate), slices.MaxFunc(stages, byRate)

@@ -19,9 +19,8 @@ type part struct {
 	*Requests
 }
 
-// addRequests adds the facts, checks and tables that several suites of requests have: refusals, the server's own count,
-// times and failures of the listed stages, CPU and memory. It inserts the tables of the parameter more before those of
-// the processes. all has all stages of the run; sum excludes stages that do not count.
+// addRequests adds the facts, checks and tables that several suites of requests have. It inserts more before the tables
+// of the processes. all has all stages of the run; sum excludes stages that do not count.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum *Requests, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
@@ -39,7 +38,6 @@ func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum 
 	a.Tables = slices.Concat(a.Tables, failureTables(listed, sum), more, r.resourceTables(all, listed))
 }
 
-// latencyTable returns a table with the times of good responses, by part of the requests.
 func latencyTable(title, partColumn string, parts []part) verdict.Table {
 	t := newTable(title, "", partColumn+"|n|min|mean|sd|p50|p75|p95|p99|max")
 	for _, p := range parts {
@@ -72,7 +70,6 @@ func endpointTables(stages []StageResult) (out []verdict.Table) {
 	return out
 }
 
-// targetTables returns the counts and the times of the requests of one target by endpoint; nil for a single endpoint.
 func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 	var seconds float64
 	byEndpoint := map[string]*Requests{}
@@ -110,14 +107,12 @@ func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 	return []verdict.Table{counts, latencyTable("Latency by endpoint"+suffix+", ms", "endpoint", parts)}
 }
 
-// codesByCount returns the codes of failures, the most frequent first.
 func (q *Requests) codesByCount() []string {
 	return slices.SortedFunc(maps.Keys(q.Codes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
 	})
 }
 
-// times returns the durations of the requests with the given code.
 func (q *Requests) times(code string) *shard.Histogram {
 	h := shard.NewHistogram()
 	for _, m := range q.metrics {
@@ -128,7 +123,6 @@ func (q *Requests) times(code string) *shard.Histogram {
 	return h
 }
 
-// failureTables returns the times and the causes of failed requests, if there are any.
 func failureTables(stages []StageResult, sum *Requests) []verdict.Table {
 	if len(sum.Codes) == 0 {
 		return nil
@@ -143,7 +137,6 @@ func failureTables(stages []StageResult, sum *Requests) []verdict.Table {
 	return []verdict.Table{t, sum.causes("Errors", "code", "requests", codeText)}
 }
 
-// causes returns a table of the failures by code, the most frequent first.
 func (q *Requests) causes(title, code, unit string, describe func(string) string) verdict.Table {
 	t := newTable(title, "", code+"|description|"+unit+"|of failed|of all")
 	for _, code := range q.codesByCount() {
@@ -188,7 +181,6 @@ func refusals(stages []StageResult) []verdict.Fact {
 		worst.Title, codeText(code), ms(refused), ms(answered))}}
 }
 
-// resourceTables returns CPU and memory of every process: in total, and in the listed stages.
 func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	byStage := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
 	cores := newTable("Busy cores", sentence("reserved cores: %s for the service, %s for the runners; the side whose cores were full "+
@@ -213,8 +205,8 @@ func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	return out
 }
 
-// processTable returns the CPU of all runners together, nginx and the backend over the whole run, and their maximum
-// memory. That of the runners is the sum of their maxima, in the round with the largest sum.
+// processTable returns the CPU and the maximum memory of the processes. The memory of the runners is the sum of their
+// maxima, in the round with the largest sum.
 func (r *Run) processTable(requests int64) verdict.Table {
 	t := newTable("Processes", "CPU per request: CPU time of the whole run, including start and idle time", "process|CPU of a core|CPU per request|maximum memory")
 	add := func(name string, cpu, seconds float64, rss uint64) {
@@ -250,8 +242,7 @@ func (r *Run) processTable(requests int64) verdict.Table {
 	return t
 }
 
-// cpuMetric returns the CPU time of the service per request, including nginx, to compare runs. Other programs on the
-// machine hardly affect it. ok is false if the CPU time of the service is unknown, or if there was no request.
+// cpuMetric returns the CPU time of the service per request, which other programs hardly affect; ok: it is known.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	var seconds float64
 	for i := range r.Samples {
@@ -273,7 +264,6 @@ func (r *Run) cpuTable(part, runners, more string) verdict.Table {
 		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
 }
 
-// row returns a row of cpuTable.
 func (m Machine) row(name string) []string {
 	if m.TooShort {
 		return []string{name, "–", "–", "–", "–", "–", "–"}

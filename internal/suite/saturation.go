@@ -73,9 +73,9 @@ func (st *StageResult) onlyWaited() bool {
 	return st.Machine.HasControl && st.BytesSent > 0 && st.BytesSent <= maxSmallRequest*float64(st.Total())
 }
 
-// hadFreeCores reports whether the control group was on time, so that a lack of cores for the generator does not
-// explain a delay of this duration. It returns false if the runners use at least half of their cores, because requests
-// may wait in queues of the runners.
+// hadFreeCores reports whether the control group was on time. A lack of cores for the generator then does not explain a
+// delay of this duration. It returns false if the runners use at least half of their cores, because requests may wait
+// in queues of the runners.
 func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
 	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.ControlDelay < duration
@@ -108,7 +108,6 @@ func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 // generatorWaited reports whether connections spent more time on waits of the generator than on the service.
 func (st *StageResult) generatorWaited() bool { return 2*totalTime(st.Undelayed) < totalTime(st.OK) }
 
-// waitOf returns the longest wait of a runner in a second.
 func waitOf(s shard.Second) time.Duration { return time.Duration(s.WaitMS) * time.Millisecond }
 
 // totalTime returns the sum of a histogram, with the precision of its mean.
@@ -139,9 +138,8 @@ func fastestOf(stages []StageResult) map[string]float64 {
 	return out
 }
 
-// tooFewConnections returns a sentence if the generator had too few connections for the rate, otherwise "". In that
-// case requests waited for a connection, but the service took at most maxSlowdown times its fastest time. Without the
-// wait, p95 is within its limit.
+// tooFewConnections returns a sentence if requests waited for a connection, but were fast once they had one: at most
+// maxSlowdown times the fastest, with p95 within its limit. Otherwise it returns "".
 func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float64) string {
 	good := st.OK.Count()
 	if st.Rate == 0 || good == 0 || float64(st.Waiting) < minWaitedShare*float64(st.Total()) || st.FailedShare() > minWaitedShare {
@@ -226,8 +224,7 @@ const (
 // A Limit is the side that limited a stage: the service or the load generator.
 type Limit string
 
-// The limits. A very short stage has an unknown limit, because there is one sample per second. So has a stage in which
-// other programs filled the service's cores.
+// The limits. The limit is unknown for a very short stage, and if other programs filled the service's cores.
 const (
 	NoLimit        Limit = "–"
 	LimitUnknown   Limit = "not known"
@@ -252,7 +249,6 @@ func (m Machine) Limit() (limit Limit, reason string) {
 	return LimitService, m.headroom()
 }
 
-// foreignLoadText states that other programs used most of the service's cores.
 func (m Machine) foreignLoadText() string {
 	return fmt.Sprintf("other programs used most of the service's cores: these were %.0f %% busy, and the service used %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
@@ -293,12 +289,10 @@ func (m Machine) GeneratorLimit() string {
 	return ""
 }
 
-// isFull reports whether a CPU usage fills the machine that service and runners share.
 func (m Machine) isFull(host float64) bool {
 	return m.SharedHost && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
 }
 
-// dropText states how many packets of the runners' machines AWS dropped.
 func (m Machine) dropText() string {
 	return fmt.Sprintf("AWS dropped %s of the runners' machines", format.Count(int(m.PacketsDropped), "packet"))
 }

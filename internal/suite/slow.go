@@ -107,7 +107,6 @@ type slowStreams struct {
 	memory                   memory
 }
 
-// slowStreams sums up the metrics of the script, the records of the slow streams, and the samples of memory.
 func (r *Run) slowStreams() slowStreams {
 	m := r.Rounds[0]
 	metric := func(name string) shard.Metric { return sumsByStage(m, "slow_"+name)["slow"] }
@@ -146,8 +145,7 @@ func (r *Run) slowStreams() slowStreams {
 	return s
 }
 
-// count adds the messages that were published while streams were slow. from is the time in microseconds when they
-// became slow.
+// count adds the messages that were published while streams were slow: since a time in microseconds since 1970.
 func (s *slowStreams) count(p *shard.Published, from int64) {
 	for k := range p.Topics {
 		for _, m := range p.Topic(k) {
@@ -162,10 +160,8 @@ func (s *slowStreams) count(p *shard.Published, from int64) {
 	}
 }
 
-// closedAll returns the number of slow streams that the service closed.
 func (s *slowStreams) closedAll() int { return int(s.closed.Count) + s.detectedLater }
 
-// outcome states how the slow streams ended.
 func (s *slowStreams) outcome() string {
 	var out []string
 	add := func(n int, text string) {
@@ -224,8 +220,7 @@ func (s *slowStreams) checkBuffers(r *Run) verdict.Check {
 			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).AsDoubt()
 }
 
-// checkDelivered returns the checks of broadcasts; nil if none were expected. The messages of a publisher or a feed are
-// checked as missed messages instead.
+// checkDelivered returns the checks of broadcasts; nil if none were expected. Other messages are checked as missed.
 func (s *slowStreams) checkDelivered() []verdict.Check {
 	if s.due == 0 {
 		return nil
@@ -252,7 +247,6 @@ func (s *slowStreams) checkPolicy(r *Run) []verdict.Check {
 	return nil
 }
 
-// checkGrowth returns the check that memory grew by at most MAX_GROWTH; nil if there is no limit.
 func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 	limit, memory := r.number("MAX_GROWTH"), s.memory
 	if limit < 0 {
@@ -282,8 +276,7 @@ type memory struct {
 	readings    []reading
 }
 
-// memoryDuring returns the memory of the service while clients read slowly, from start for a duration, and afterwards.
-// A sample counts at the end of its second.
+// memoryDuring returns the service's memory before, during and after a phase. A sample counts at the end of its second.
 func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration) (out memory) {
 	before, after := false, false
 	known, unknown := 0, 0 // samples while clients were slow: a service close to its limit may not report its memory
@@ -323,7 +316,6 @@ func (m *memory) String() string {
 	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB at the end", m.before, m.peak, m.after)
 }
 
-// table returns the memory before the clients became slow, and a selection of the readings.
 func (m *memory) table() verdict.Table {
 	t := newTable("Memory of the service", "in MiB; seconds since the clients became slow", "seconds|memory")
 	if !m.sampled {
@@ -336,8 +328,7 @@ func (m *memory) table() verdict.Table {
 	return t
 }
 
-// closeTime returns the time until our own backend had n fewer streams than before. It returns 0 if that did not
-// happen, and for other services.
+// closeTime returns the time until our backend had n fewer streams than before; 0 if never, and for other services.
 func (r *Run) closeTime(start time.Time, n int) time.Duration {
 	before := 0
 	for _, s := range r.Samples {

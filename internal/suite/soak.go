@@ -34,8 +34,7 @@ func assessSoak(r *Run) verdict.Assessment {
 	}
 }
 
-// soakMetrics returns the metrics of a soak. Latency requires a known send time, lateness an interval. The lateness of
-// a feed is the spread between its clients.
+// soakMetrics returns the metrics of a soak. The lateness of a feed is the spread between its clients.
 func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
@@ -72,8 +71,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	)
 }
 
-// resume is a soak that disconnects streams while messages continue. Its plan has the rate and the kinds of disconnects
-// (plan/cuts.go).
+// resume is a soak that disconnects streams while messages continue (plan/cuts.go).
 var resume = Suite{
 	Name:     "resume",
 	Short:    "disconnect streams while messages continue, and check every message",
@@ -94,7 +92,6 @@ func assessResume(r *Run) verdict.Assessment {
 	return a
 }
 
-// resumeMetrics returns the metrics of a soak, and the median outages by kind of disconnect.
 func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	for _, c := range v.Cuts {
 		out = append(out, verdict.Metric{Name: "away after " + c.Kind + " p50", Unit: "ms", Value: c.OutageMS.P50})
@@ -102,8 +99,7 @@ func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	return append(out, soakMetrics(v)...)
 }
 
-// endTables returns the table of the requests that ended the streams; nil if there were none. The table has successful
-// requests in total and by server, and failed ones in total, by cause and by server.
+// endTables returns the table of the requests that ended the streams; nil if there were none.
 func endTables(e *verdict.EndRequests) []verdict.Table {
 	if e == nil {
 		return nil

@@ -45,7 +45,6 @@ type Requests struct {
 	late        []shard.Metric   // all series passed to AddLate
 }
 
-// newRequests returns an empty sum.
 func newRequests() *Requests {
 	return &Requests{
 		OK: shard.NewHistogram(), Failed: shard.NewHistogram(), Undelayed: shard.NewHistogram(), Connected: shard.NewHistogram(), Late: shard.NewHistogram(),
@@ -182,7 +181,6 @@ func (r *Run) stages() []StageResult {
 	return out
 }
 
-// add adds one series of a metric that the script tagged with the stage.
 func (st *StageResult) add(m shard.Metric) {
 	switch m.Name {
 	case shard.RequestDuration:
@@ -236,13 +234,11 @@ func (st *StageResult) goodResponsesWithGrace(grace time.Duration) int64 {
 	return st.inTime() + st.Late.CountBy([]time.Duration{grace})[0]
 }
 
-// rateMetric returns the responses per second of the stage as a metric.
 func (st *StageResult) rateMetric(name string) verdict.Metric {
 	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.isGeneratorLimited()}
 }
 
-// timeMetrics returns the times of the good responses and the share of failures as metrics. subject names the requests.
-// bound reports whether the load generator was the limit.
+// timeMetrics returns the times of the good responses and the share of failures. subject names the requests.
 func (q *Requests) timeMetrics(subject string, bound bool) []verdict.Metric {
 	failed := verdict.Metric{Name: "failed " + subject, Unit: OfRequests, Value: 100 * q.FailedShare(), Requests: q.Total(), Bound: bound}
 	if q.OK.Count() == 0 {
@@ -260,14 +256,12 @@ func (q *Requests) timeMetrics(subject string, bound bool) []verdict.Metric {
 	return append(out, failed)
 }
 
-// isGeneratorLimited reports whether the load generator was the limit of the stage.
 func (st *StageResult) isGeneratorLimited() bool {
 	limit, _ := st.Machine.Limit()
 	return limit == LimitGenerator
 }
 
-// Curve returns the label of the curve of a stage in a chart of times. All rounds of a level have the same label. It
-// returns "" for warm-ups and health checks, which have no curve.
+// Curve returns the label of a stage in a chart of times, equal for all rounds; "" for warm-ups and health checks.
 func Curve(st shard.Stage) string {
 	if st.Kind == kindWarmup || st.Kind == kindHealth {
 		return ""
@@ -276,7 +270,6 @@ func Curve(st shard.Stage) string {
 	return load
 }
 
-// filterKinds returns the stages of the given kinds.
 func filterKinds(all []StageResult, kinds ...string) (out []StageResult) {
 	for _, st := range all {
 		if slices.Contains(kinds, st.Kind) {
@@ -286,7 +279,6 @@ func filterKinds(all []StageResult, kinds ...string) (out []StageResult) {
 	return out
 }
 
-// total sums up the requests of stages.
 func total(stages []StageResult) *Requests {
 	sum := newRequests()
 	for _, st := range stages {
@@ -301,7 +293,6 @@ func total(stages []StageResult) *Requests {
 	return sum
 }
 
-// fact states the numbers of requests.
 func (q *Requests) fact() verdict.Fact {
 	return verdict.Fact{Name: "requests", Value: sentence("%v made, %v good, %s failed, %v not made",
 		q.Total(), q.OK.Count(), ratio(q.Failed.Count(), q.Total()), q.Dropped)}
@@ -314,8 +305,7 @@ type roundLevel struct {
 	rounds []StageResult
 }
 
-// groupByLevel groups the stages of one target by the number of concurrent requests. Groups are in the order of their
-// first stages.
+// groupByLevel groups the stages of one target by the number of concurrent requests, in the order of the first stages.
 func groupByLevel(stages []StageResult) (out []roundLevel) {
 	for _, st := range stages {
 		i := slices.IndexFunc(out, func(l roundLevel) bool { return l.Concurrency == st.Concurrency })
@@ -330,7 +320,6 @@ func groupByLevel(stages []StageResult) (out []roundLevel) {
 	return out
 }
 
-// sum sets the StageResult to the sum of the rounds.
 func (l *roundLevel) sum() {
 	l.Requests, l.Title = total(l.rounds), sentence("%v at a time, %s", l.Concurrency, l.Target)
 	l.First = l.rounds[0].First
@@ -348,7 +337,6 @@ func (l *roundLevel) sum() {
 	l.Machine = typical(machines)
 }
 
-// values returns the value of a figure in each round.
 func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 	for i := range l.rounds {
 		out = append(out, figure(&l.rounds[i]))
@@ -357,8 +345,8 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 }
 
 // typical returns the machine of the median round. Rounds are ordered by whether the generator was the limit, and then
-// by the CPU of the runners, so a single round with a fault does not decide. If at least half of the rounds were too
-// short for figures, the result is TooShort.
+// by the CPU of the runners. A single round with a fault therefore does not decide. If at least half of the rounds were
+// too short for figures, the result is TooShort.
 func typical(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.TooShort })
 	if 2*len(known) <= len(all) {

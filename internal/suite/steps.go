@@ -67,7 +67,6 @@ func (s step) hasExplanation() bool {
 	return s.machine.Explains(late) || s.machine.machineLimit(late, false) != ""
 }
 
-// generatorDelay states the delay of the generator that explains a step.
 func (s step) generatorDelay() string {
 	if s.machine.PacketsDropped > 0 {
 		return s.machine.dropText()
@@ -150,8 +149,7 @@ func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, i
 	lastWrong.faults += max(faults, 0)
 }
 
-// firstDue returns the time at which the first message of a finding was due. The other messages follow, one per
-// interval.
+// firstDue returns when the first message of a finding was due. The other messages follow, one per interval.
 func firstDue(c *shard.Connection, f ledger.Finding, interval time.Duration) ledger.Instant {
 	if f.Kind == ledger.KindTail || f.Kind == ledger.KindLost && f.From > c.Last {
 		return c.LastAt + interval // the finding is about the last messages of the stream
@@ -171,8 +169,7 @@ func openingStep(steps []step, n int) *step {
 	return &steps[len(steps)-1]
 }
 
-// stepAt returns the step that was in progress at a time. first is the step that opened the stream; no earlier step is
-// returned.
+// stepAt returns the step that was in progress at a time, but no step before first, which opened the stream.
 func stepAt(steps []step, first *step, at time.Time) *step {
 	out := first
 	for i := range steps {

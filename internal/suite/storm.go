@@ -94,13 +94,11 @@ func stormFaults(streams *verdict.Streams) []verdict.Check {
 	return all
 }
 
-// checkDropped returns the check that all planned streams were dropped. An unmet check turns a pass into invalid.
 func (s *stormStage) checkDropped() verdict.Check {
 	return checkTreated(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
 }
 
-// checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm. An
-// unmet check turns a pass into invalid.
+// checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm.
 func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
 	name, limitText := s.Title+": dial delay of the generator", sentence("99 %% within %v", limit)
@@ -146,7 +144,6 @@ func (s *stormStage) checkRefusals() verdict.Check {
 	return advisory(check(CheckRefusals, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.refusalText()))
 }
 
-// checkConnectTimes warns of slow connects.
 func (s *stormStage) checkConnectTimes() verdict.Check {
 	reason := sentence("%s: %v of %v connects took over %s, the longest %s", s.Title, s.slow, s.connect.Count, ms(s.slowMS), ms(s.connect.Max))
 	if cause := s.machine.GeneratorLimit(); cause != "" {
@@ -173,7 +170,6 @@ func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 	return attributeIf(cause != "", c)
 }
 
-// queueTable returns the counters of dropped connects by machine.
 func (r *Run) queueTable() verdict.Table {
 	counters := []string{machine.Overflows, machine.Drops, machine.SYNRetrans}
 	t := newTable("Accept queues", "over the whole run; a repeated SYN delays a connect by a second or more", "machine|of|"+strings.Join(counters, "|"))
@@ -248,8 +244,8 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	return out
 }
 
-// clockTolerance is the maximum time by which an event in a ledger may precede the script's sample of it, because the
-// clock of the script is rounded.
+// clockTolerance is the maximum time by which an event in a ledger may precede the script's sample of it. The script
+// rounds its clock.
 const clockTolerance = 100_000 // µs
 
 // readLedgers counts the streams that the script dropped between from and to, with their refused attempts. It also
@@ -303,8 +299,7 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 	}
 }
 
-// countRefusals adds the refused attempts of one stream. It returns the time of the first attempt of each reason, in
-// microseconds since 1970.
+// countRefusals adds the refused attempts of one stream. It returns the first time of each reason, in µs since 1970.
 func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refusal) (at []int64) {
 	if len(refusals) > 0 {
 		s.delayed++
@@ -316,8 +311,7 @@ func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refus
 	return at
 }
 
-// reconnectTime returns the time since the first drop after which the given share of the streams had reconnected; 0 if
-// fewer reconnected.
+// reconnectTime returns the time since the first drop until a share of the streams had reconnected; 0 if fewer did.
 func (s *stormStage) reconnectTime(share float64) time.Duration {
 	rank := int(math.Ceil(share * float64(s.dropped)))
 	if rank == 0 || rank > len(s.reconnects) {
@@ -326,7 +320,6 @@ func (s *stormStage) reconnectTime(share float64) time.Duration {
 	return s.reconnects[rank-1]
 }
 
-// reconnectText formats reconnectTime.
 func (s *stormStage) reconnectText(share float64) string {
 	if d := s.reconnectTime(share); d > 0 {
 		return format.Duration(d)
@@ -363,10 +356,8 @@ func (s *stormStage) backoffText() string {
 	return sentence("refusals delayed %v of %v clients, so the rate is a lower bound", s.delayed, s.dropped)
 }
 
-// peak returns the maximum number of streams that reconnected within a second.
 func (s *stormStage) peak() int { return verdict.MaxPerInterval(s.reconnects, time.Second) }
 
-// refusals returns the number of refused attempts.
 func (s *stormStage) refusals() (n int) {
 	for _, count := range s.refused {
 		n += count
@@ -374,8 +365,7 @@ func (s *stormStage) refusals() (n int) {
 	return n
 }
 
-// refusalText states the refusals, and how many connects the service accepted before the first one; "" if there are
-// none.
+// refusalText states the refusals, and the number of connects before the first one; "" if there are none.
 func (s *stormStage) refusalText() string {
 	if s.refusals() == 0 {
 		return ""

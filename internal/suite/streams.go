@@ -24,10 +24,8 @@ var streamSettings = []Setting{
 	{"END_TIMEOUT", "maximum time from the DELETE's response to the end of the stream, in seconds"},
 }
 
-// streams returns the event streams of the run.
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
-// checkObserved returns the check that every planned stream was observed. An unmet check makes the run invalid.
 func checkObserved(m *shard.Merged) verdict.Check {
 	problems := m.CheckConnections()
 	if m.Plan.Connections == 0 {
@@ -41,7 +39,6 @@ func checkObserved(m *shard.Merged) verdict.Check {
 	return invalidateIfUnmet(check(verdict.CheckObserved, "every planned stream observed", text(m.Plan.Connections), actual, pass, unreported...))
 }
 
-// streamFacts returns the facts that all suites with event streams have.
 func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	n, unit := s.Messages, "streams"
 	if s.Connections.Planned < m.Plan.Connections {
@@ -66,7 +63,6 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// sumsByStage returns the sums of one metric, by stage.
 func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	out := map[string]shard.Metric{}
 	for _, metric := range m.Metrics {
@@ -86,8 +82,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness returns the lateness of messages in the buckets that are completely between two times; nil if there are
-// none.
+// lateness returns the lateness of messages in the buckets completely between two times; nil if there are none.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {
@@ -106,7 +101,6 @@ func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 // trend formats a quantile of a metric as figure does; "–" if the metric has no samples.
 func trend(m shard.Metric, q float64) string { return quantiles(m.Trend, q)[0] }
 
-// stagesOf returns the stages that the script declared.
 func stagesOf(m *shard.Merged) []shard.Stage {
 	if m.Suite == nil {
 		return nil
@@ -117,8 +111,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 // bystanderSetting is the setting of all suites that disturb only a share of their streams: storm, slow and vanish.
 var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum number of late noops on undisturbed streams (-1: no limit; default: 0)"}
 
-// isSelected reports whether load-tests/lib/share.js selects stream n, from 0, by the setting EVERY: every EVERYth
-// stream.
+// isSelected reports whether load-tests/lib/share.js selects stream n, from 0: every EVERYth stream.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
@@ -149,14 +142,12 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	return s
 }
 
-// counterGauge reports whether GAUGE names a counter. A counter never falls, so it shows neither open streams nor
-// memory.
+// counterGauge reports whether GAUGE names a counter. It never falls, so it shows neither open streams nor memory.
 func (r *Run) counterGauge() bool {
 	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
 }
 
-// counterReason returns the reason why a check cannot use GAUGE: it is a counter. subject is what the gauge should
-// measure.
+// counterReason states why a check cannot use GAUGE. subject is what the gauge should measure.
 func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls; set GAUGE to a gauge of %s", gauge, subject)
 }
@@ -189,13 +180,11 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	return c
 }
 
-// checkTreated returns the check that the suite disturbed all planned clients. An unmet check turns a pass into
-// invalid. reason is a layout for the two numbers: "only %v of %v …".
+// checkTreated returns the check that the suite disturbed all planned clients. reason is a layout: "only %v of %v …".
 func checkTreated(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
 	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).AsDoubt()
 }
 
-// reasonCounts formats how often each reason occurred.
 func reasonCounts(counts map[string]int) string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(counts)) {

@@ -92,7 +92,6 @@ type Page struct {
 
 const httpDoc = "docs/http.md"
 
-// declaredSections are the sections of report.html for a script that declares its stages.
 var declaredSections = []string{
 	"checks", "actions", "found", "curves", "settings", "processes", "machines", "comparison", "data",
 }
@@ -247,7 +246,6 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	return out
 }
 
-// fault returns a count of faults as a metric.
 func fault(name string, n uint64) verdict.Metric {
 	return verdict.Metric{Name: name, Value: float64(n), Fault: true}
 }

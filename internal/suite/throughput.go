@@ -24,7 +24,6 @@ var throughput = Suite{
 	Assess: assessThroughput,
 }
 
-// peak returns the stage with the most responses per second. ok is false if there is no stage.
 func peak(stages []StageResult) (best StageResult, ok bool) {
 	if len(stages) == 0 {
 		return best, false
@@ -32,7 +31,6 @@ func peak(stages []StageResult) (best StageResult, ok bool) {
 	return slices.MaxFunc(stages, func(a, b StageResult) int { return cmp.Compare(a.PerSecond(), b.PerSecond()) }), true
 }
 
-// boundText returns the limit of a peak as text. If the load generator was saturated, the peak is a lower bound.
 func boundText(st StageResult) string {
 	switch limit, reason := st.Machine.Limit(); limit {
 	case LimitGenerator:
@@ -83,7 +81,6 @@ func assessThroughput(r *Run) verdict.Assessment {
 	return a
 }
 
-// fixedTable returns the table of stages with a fixed concurrency.
 func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 	t := newTable(title, l.String(), "stage|requests|failed|responses/s|p95 ms|status|limit")
 	for i, level := range l.fixedLevels(stages) {

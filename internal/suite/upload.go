@@ -26,8 +26,7 @@ var upload = Suite{
 	Assess: assessUpload,
 }
 
-// uploadRate returns the bytes that arrived in a stage, the duration of the uploads in seconds, and the rate. The time
-// between two sequential uploads does not count.
+// uploadRate returns the bytes of a stage, the seconds of its uploads without the time between them, and the rate.
 func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) {
 	switch st.Kind {
 	case kindSequence:
@@ -90,7 +89,6 @@ func assessUpload(r *Run) verdict.Assessment {
 	return a
 }
 
-// mostFrequent describes the most frequent failure.
 func mostFrequent(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "the others were not finished in time"

@@ -15,8 +15,7 @@ type measurement struct {
 	text     string  // the use, or why it is unknown
 }
 
-// cell formats the measurement for a cell of a table: "–" if there is none, and only "not known", without the reason,
-// if the use is unknown.
+// cell formats the measurement for a table, without the reason if the use is unknown; "–" if there is no measurement.
 func (u measurement) cell() string {
 	switch {
 	case u.measured:
@@ -34,7 +33,6 @@ const (
 	noNginx      = "no nginx is known in front of the service on this machine"
 )
 
-// unknownValue returns the measurement of a resource whose use is unknown for the given reason.
 func unknownValue(reason string) measurement { return measurement{text: "not known: " + reason} }
 
 // usageOf returns a measurement. text is a layout for sentence.
@@ -129,7 +127,6 @@ func cpuOf(user string) func(*StageResult) measurement {
 	}
 }
 
-// coreUsers lists the known users of the service's cores in parentheses.
 func (m Machine) coreUsers() string {
 	_, otherUse, _ := m.serviceCores()
 	var parts []string
@@ -204,7 +201,6 @@ func bandwidth(st *StageResult) measurement {
 	return unknownValue("neither network cards nor AWS report the capacity")
 }
 
-// backendFiles measures the descriptors of the backends.
 func backendFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
 	if t.MaxFiles == 0 || t.Files == 0 {
@@ -240,7 +236,6 @@ func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageRes
 	}
 }
 
-// generatorCPU measures the cores of the load generator.
 func generatorCPU(st *StageResult) measurement {
 	m := st.Machine
 	switch {
@@ -255,7 +250,6 @@ func generatorCPU(st *StageResult) measurement {
 	return usageOf(share, "%s busy", percent(share))
 }
 
-// generatorConnections measures whether the load generator had enough connections for its rate.
 func generatorConnections(st *StageResult) measurement {
 	switch {
 	case st.connectionLimit != "":
@@ -266,7 +260,6 @@ func generatorConnections(st *StageResult) measurement {
 	return usageOf(0, "enough")
 }
 
-// generatorPorts measures addresses, ports and descriptors of the load generator by the failures for lack of one.
 func generatorPorts(st *StageResult) measurement {
 	var n int64
 	for code, times := range st.Codes {

@@ -111,8 +111,7 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	return g
 }
 
-// gaugeOf returns the value of the gauge in a sample. Without a name it is the number of open streams of our own
-// backend.
+// gaugeOf returns the value of the gauge in a sample; without a name, the number of open streams of our own backend.
 func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 	switch {
 	case name == "":
@@ -124,9 +123,8 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 }
 
 // fallTime returns the time from which the gauge stayed lower by at least the given share of the vanished clients. ok
-// is false if there is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low
-// reading that is followed by a higher one does not count: it may come from only a part of the service, or from a
-// restart.
+// is false if there is none, if the gauge is unusable, or if its last reading is below lowerBound. A low reading before
+// a higher one does not count: it may come from a part of the service, or from a restart.
 func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 	if !g.isGauge() || g.vanished == 0 || g.last().value < g.lowerBound() {
 		return 0, false
@@ -143,7 +141,6 @@ func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 	return elapsed, ok
 }
 
-// last returns the last reading, or the value before clients vanished if there is none.
 func (g *streamGauge) last() reading {
 	if n := len(g.readings); n > 0 {
 		return g.readings[n-1]
@@ -160,7 +157,6 @@ func (g *streamGauge) lowerBound() float64 {
 // slack returns the tolerance for changes of the gauge that have other causes.
 func (g *streamGauge) slack() float64 { return g.unit * max(1, float64(g.vanished)/20) }
 
-// fallText formats fallTime.
 func (g *streamGauge) fallText(share float64) string {
 	if d, ok := g.fallTime(share); ok {
 		return format.Duration(d.Round(time.Second))
@@ -168,7 +164,6 @@ func (g *streamGauge) fallText(share float64) string {
 	return "–"
 }
 
-// noticedText states when the service had noticed half, 99 % and all of the vanished clients.
 func (g *streamGauge) noticedText() string {
 	text := fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", g.fallText(.5), g.fallText(.99), g.fallText(1))
 	if _, ok := g.fallTime(1); !ok {
@@ -188,7 +183,6 @@ func (g *streamGauge) isGauge() bool {
 // maxGap is the maximum time without a reading before the end.
 const maxGap = 10 * time.Second
 
-// isStale reports whether there were no readings at the end.
 func (g *streamGauge) isStale() bool {
 	return len(g.readings) == 0 || g.limit-g.last().elapsed > maxGap
 }
@@ -203,7 +197,6 @@ func (g *streamGauge) hasRisen() bool {
 	return slices.ContainsFunc(g.readings, func(r reading) bool { return r.value >= g.before+tolerance })
 }
 
-// checkGauge returns the check that the gauge counts the open streams. An unmet check turns a pass into invalid.
 func (g *streamGauge) checkGauge() verdict.Check {
 	c := check(CheckGauge, "the gauge counts the streams", "1 per stream", sentence("%v without streams, %v with all streams", g.base, g.before), g.isGauge())
 	if !g.sampled {
@@ -238,8 +231,7 @@ func (g *streamGauge) checkAllVanished() verdict.Check {
 		"only %v of %v clients vanished: the streams of the others were not open, or this system does not support it (see the log of k6)")
 }
 
-// checkNoticed returns the check that the service noticed all vanished clients within the limit. An unmet check turns a
-// pass into invalid if the gauge cannot show it.
+// checkNoticed returns the check that the service noticed all vanished clients within the limit.
 func (g *streamGauge) checkNoticed() verdict.Check {
 	_, ok := g.fallTime(1)
 	last := g.last().value
@@ -263,10 +255,8 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 	return c
 }
 
-// maxReadings limits the rows of a table of readings.
 const maxReadings = 30
 
-// selectReadings returns at most maxReadings readings at regular intervals, and the last one.
 func selectReadings(all []reading) (out []reading) {
 	step := (len(all) + maxReadings - 1) / maxReadings
 	for i, r := range all {
@@ -277,7 +267,6 @@ func selectReadings(all []reading) (out []reading) {
 	return out
 }
 
-// table returns a selection of the readings at which the gauge changed, and the last one.
 func (g *streamGauge) table() verdict.Table {
 	t := newTable("The gauge after clients vanished", cmp.Or(g.name, "not known")+", read once a second, or as often as Prometheus scrapes it", "seconds after|gauge")
 	t.Add("before", count(g.before))
