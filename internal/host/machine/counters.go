@@ -1,6 +1,5 @@
-// Package machine records host interference with streams: packets that AWS drops, CPU time that the hypervisor takes
-// away, and accept queues that overflow. It has a table of counters, a Watch that reads them, and the Record of a
-// machine during a run.
+// Package machine records host interference with streams, such as packets that AWS drops, CPU time that the hypervisor
+// uses, and full accept queues. It has a table of counters, a Watch that reads them, and the Record of a run.
 package machine
 
 import "time"
@@ -22,8 +21,7 @@ const (
 type Counter struct {
 	Name   string // in the kernel or in AWS's driver, if they have the counter
 	Effect Effect
-	// Namespaced reports whether each network namespace has its own counter. A container usually has its own network
-	// namespace. The other counters cover the whole machine.
+	// Namespaced reports whether each network namespace, such as that of a container, has its own counter.
 	Namespaced bool
 	Metric     string // of node_exporter; "": none. Several series are added up
 	Limit      string // name of the limit of a gauge; "": a counter

@@ -81,14 +81,12 @@ func (s *source) read() Reading {
 	return r
 }
 
-// set sets a value, unless it is missing or negative.
 func (r Reading) set(name string, v *float64) {
 	if v != nil && *v >= 0 {
 		r[name] = *v
 	}
 }
 
-// readKilled reads the number of processes that the kernel killed for lack of memory.
 func (s *source) readKilled(r Reading) {
 	text, err := os.ReadFile(filepath.Join(s.proc, "vmstat"))
 	if err != nil {
@@ -103,8 +101,7 @@ func (s *source) readKilled(r Reading) {
 	}
 }
 
-// identity sets the identity of the machine and of the network namespace, the time of the machine's start, and the
-// number of cores. It also sets whether the namespace has network cards.
+// identity sets what does not change during a run: ids, the start of the machine, cores, and network cards.
 func (s *source) identity(r *Record) {
 	if text, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/random/boot_id")); err == nil {
 		r.Boot = strings.TrimSpace(string(text))

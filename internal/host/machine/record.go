@@ -77,8 +77,7 @@ const (
 	maxValue     = 1 << 53
 )
 
-// Check returns an error if no runner could have written the record, for example because the file of the record is
-// damaged or hostile. r may be nil.
+// Check returns an error if no runner could have written the record, such as a damaged or hostile one. r may be nil.
 func (r *Record) Check() error {
 	if r == nil {
 		return nil
@@ -110,7 +109,6 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// check returns an error if no runner could have written the series into the record r.
 func (s *Series) check(r *Record) error {
 	if len(s.Name) > maxText || len(s.Stretches) > maxStretches {
 		return fmt.Errorf("counter %.20q of the machine must have a short name and at most %d increases, got %d", s.Name, maxStretches, len(s.Stretches))

@@ -15,9 +15,8 @@ type Watch struct {
 	maxSteal float64 // largest increase of Steal, in seconds between two readings, that adds no stretch
 }
 
-// New returns a Watch of the machine of this process. A message counts as late if its lateness exceeds lateThreshold.
-// The record has the times of an increase of Steal only if the increase between two samples exceeds half of
-// lateThreshold.
+// New returns a Watch of the machine of this process. A message counts as late above lateThreshold. The record has the
+// times of an increase of Steal only if the increase between two samples exceeds half of lateThreshold.
 func New(lateThreshold time.Duration) *Watch { return newWatch(localSource, lateThreshold) }
 
 func newWatch(s source, lateThreshold time.Duration) *Watch {
@@ -103,8 +102,7 @@ func (w *Watch) Add(now time.Time, r Reading) {
 	}
 }
 
-// recordShare records the value v of a gauge, and its share of limit if that is the highest so far. at is the time of
-// v in Unix microseconds.
+// recordShare records the value v of a gauge at a time in Unix microseconds, and its highest share of limit.
 func (s *Series) recordShare(v, limit float64, at int64) {
 	s.End = v
 	if limit > 0 && v/limit > s.MaxShare {

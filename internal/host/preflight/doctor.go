@@ -35,8 +35,7 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"` // an instruction, often a command
 }
 
-// Inspect returns the findings of all checks of this machine for a run of a plan. programs are the programs of this
-// repository.
+// Inspect returns the findings of all checks of this machine for a plan. programs are those of this repository.
 func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) []Finding {
 	out := limits(p, Read(), s)
 	out = append(out, clock())
@@ -102,10 +101,8 @@ var optionalPrograms = []Program{
 	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, Consequence: "reports cannot be opened on this machine", Remedy: "apt-get install chromium"},
 }
 
-// versionTimeout is the time limit for a program to print its version.
 const versionTimeout = 5 * time.Second
 
-// find runs the program, and returns a finding with its version, or with the reason why it cannot be used.
 func (p Program) find(ctx context.Context) Finding {
 	f := Finding{Group: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
 	path, err := p.path()
@@ -132,7 +129,6 @@ func (p Program) find(ctx context.Context) Finding {
 	return f
 }
 
-// stateIfMissing returns the state of the finding if the program cannot be used.
 func (p Program) stateIfMissing() State {
 	if p.Needed {
 		return Broken
@@ -140,7 +136,6 @@ func (p Program) stateIfMissing() State {
 	return Absent
 }
 
-// path returns the path of the program, from Find if it is set, otherwise by its names.
 func (p Program) path() (path string, err error) {
 	if p.Find != nil {
 		return p.Find()

@@ -50,7 +50,6 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 	return errs, append(warnings, u.coreWarnings(m)...)
 }
 
-// coreWarnings returns warnings about too few cores for handshakes.
 func (u Users) coreWarnings(m Machine) (warnings []string) {
 	if !u.Handshakes || m.Cores == 0 {
 		return nil

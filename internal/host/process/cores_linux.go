@@ -24,8 +24,7 @@ func Allowed() (out Cores) {
 	return out
 }
 
-// CoreOf returns the name of the core of a hardware thread, which is the same for all threads of the core. If the
-// core is unknown, it returns the number of the thread.
+// CoreOf returns a name that all threads of a core share, or the number of the thread if its core is unknown.
 func CoreOf(thread int) string {
 	siblings, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", thread))
 	if err != nil {

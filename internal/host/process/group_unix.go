@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// signalGroup sends a signal to the process group. Signal 0 only checks the group: signalGroup returns an error if the
-// group has no process.
+// signalGroup sends a signal to the process group. With signal 0 it returns an error if the group has no process.
 func (p *Process) signalGroup(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
 // guard is a script that kills a process group when its standard input is closed, which means that soak has ended.

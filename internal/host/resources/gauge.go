@@ -21,8 +21,7 @@ var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 // counters, because their difference may be a gauge.
 var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
-// pidPrefix is the prefix of a GAUGE that selects the memory of a process on this machine. The process id follows the
-// prefix.
+// pidPrefix is the prefix of a GAUGE that selects the memory of the process with the id after it.
 const pidPrefix = "pid:"
 
 // GaugePID returns the process id in a gauge such as pid:1234, or 0 for another gauge.
@@ -35,8 +34,7 @@ func GaugePID(gauge string) int {
 	return pid
 }
 
-// CheckGauge returns an error if gauge, the value of GAUGE, is invalid. If prometheus, the address of a Prometheus
-// server, is not empty, gauge may be a query.
+// CheckGauge returns an error for an invalid value of GAUGE. It may be a query if prometheus, an address, is not empty.
 func CheckGauge(gauge, prometheus string) error {
 	if strings.HasPrefix(gauge, pidPrefix) {
 		if pid := GaugePID(gauge); pid > 0 {
@@ -68,8 +66,7 @@ func (s *Sample) FromProcess(pid int) error {
 	return nil
 }
 
-// FromPage returns a function that reads a gauge from a metrics page of the service, adds up the gauge's series, and
-// sets Counter. The function ignores a page without the gauge.
+// FromPage returns a function that adds the gauge's series of a metrics page, if there are any, and sets Counter.
 func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	return func(page io.Reader) error {
 		return eachMetric(page, func(name model.LabelValue, v float64, kind dto.MetricType) {

@@ -15,8 +15,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Host has the resources of the machine on which `soak run` runs. If Prometheus watches the target's
-// machines, it has their sum instead (OfTarget).
+// Host has the resources of the machine of `soak run`, or of all machines of the target in Prometheus (OfTarget).
 type Host struct {
 	BusySeconds  float64 `json:"host_cpu_seconds,omitempty"` // sum over all cores
 	Available    uint64  `json:"host_memory_available_bytes,omitempty"`
@@ -58,7 +57,6 @@ func (s *Sample) FromHost() {
 	s.NetworkKnown = true
 }
 
-// timeWait returns the number of TCP connections in the state TIME_WAIT, or 0 if the number is unknown.
 func timeWait(fs procfs.FS) int {
 	if stat, err := fs.NetSockstat(); err == nil {
 		for _, p := range stat.Protocols {
@@ -70,7 +68,6 @@ func timeWait(fs procfs.FS) int {
 	return 0
 }
 
-// count returns the value of a kernel counter, or 0 if it is missing or negative.
 func count(v *float64) uint64 {
 	if v == nil || *v < 0 {
 		return 0
@@ -78,8 +75,7 @@ func count(v *float64) uint64 {
 	return uint64(*v)
 }
 
-// ReservedCores has the CPU seconds that all processes used on the cores reserved for the service and on those reserved
-// for the runners (--pin).
+// ReservedCores has the CPU seconds that all processes used on the cores reserved for service and runners (--pin).
 type ReservedCores struct {
 	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
 	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`

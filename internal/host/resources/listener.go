@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// A Listener finds the processes that listen on a loopback address of this machine. They are the service if BACKEND_URL
-// has such an address. A Listener is not safe for concurrent use.
+// A Listener finds the processes that listen on a loopback address of this machine: the service, if BACKEND_URL has
+// that address. A Listener is not safe for concurrent use.
 type Listener struct {
 	addresses []net.IP
 	port      uint64
@@ -22,19 +22,16 @@ type Listener struct {
 	foundAt time.Time
 }
 
-// searchEvery is the maximum age of a search result. PIDs then searches again, because a service may replace its
-// workers.
+// searchEvery is the maximum age of a search result, because a service may replace its workers.
 const searchEvery = 30 * time.Second
 
 // listening is the state TCP_LISTEN in /proc/net/tcp.
 const listening = 0x0A
 
-// forwarders are programs that listen on behalf of services that run elsewhere. The kernel truncates names to 15
-// characters.
+// forwarders are programs that listen for services elsewhere. The kernel truncates names to 15 characters.
 var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
 
-// ListenerOf returns the Listener for the URL of a service. It returns nil if the URL is invalid, or if its host is not
-// a loopback address or localhost.
+// ListenerOf returns the Listener for the URL of a service, or nil if its host is not localhost or a loopback address.
 func ListenerOf(service string) *Listener {
 	u, err := url.Parse(service)
 	if err != nil {
@@ -71,7 +68,6 @@ func (l *Listener) PIDs() []int {
 	return l.pids
 }
 
-// search finds the processes that PIDs returns.
 func (l *Listener) search() (pids []int) {
 	missing := l.sockets()
 	all, err := procfs.AllProcs()

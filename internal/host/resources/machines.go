@@ -61,7 +61,6 @@ type readings struct {
 	cores    int
 }
 
-// readingsOf returns the readings of the machine that a metric describes. It adds empty readings for a new machine.
 func (m *machines) readingsOf(metric model.Metric) *readings {
 	name := string(metric["instance"])
 	if m.byInstance[name] == nil {
@@ -70,7 +69,6 @@ func (m *machines) readingsOf(metric model.Metric) *readings {
 	return m.byInstance[name]
 }
 
-// record returns the record of the machine. name is the machine's instance in Prometheus.
 func (r *readings) record(name string, lateThreshold time.Duration) *machine.Record {
 	w := machine.Follow(name, lateThreshold)
 	for _, at := range slices.Sorted(maps.Keys(r.bySecond)) {
@@ -84,7 +82,6 @@ func (r *readings) record(name string, lateThreshold time.Duration) *machine.Rec
 	return out
 }
 
-// collect queries all counters, identities and notices.
 func (m *machines) collect(ctx context.Context) error {
 	for _, c := range machine.Counters {
 		if c.Metric == "" {
@@ -120,8 +117,7 @@ func (m *machines) collect(ctx context.Context) error {
 	return nil
 }
 
-// series reads a metric of all machines, and stores the values in the machines' readings under name. If a machine has
-// several series of the metric, series stores their sum.
+// series stores the sum of a metric's series by machine in the readings, under name.
 func (m *machines) series(ctx context.Context, name, metric string) error {
 	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
 	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {

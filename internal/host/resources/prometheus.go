@@ -16,8 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml), because the queries must cover only
-// the target.
+// notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml) from queries about the target.
 const notRunners = `instance!~"runner-.+"`
 
 // machineQueries has the queries for nginx and the target's machines, each with a function that stores the value in a
@@ -68,7 +67,6 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	return samples, nil
 }
 
-// prometheusAt returns a client for the Prometheus at an address.
 func prometheusAt(address string) (prometheus.API, error) {
 	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("PROMETHEUS_URL must begin with http:// or https:// and name a host") // the URL may contain a password
@@ -80,8 +78,7 @@ func prometheusAt(address string) (prometheus.API, error) {
 	return prometheus.NewAPI(client), nil
 }
 
-// fill queries each metric, and stores each value in the sample with the same time. found reports whether there is data
-// from any backend.
+// fill stores the value of each metric in the samples. found reports whether there is data from any backend.
 func fill(ctx context.Context, client prometheus.API, samples []Sample) (found bool, err error) {
 	window := prometheus.Range{
 		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Interval,

@@ -63,8 +63,7 @@ func (s *Sample) At() time.Time {
 	return time.Unix(s.Unix, 0)
 }
 
-// backendMetrics maps the name of a metric to a function that adds the metric's value to a field of a Sample. The
-// values of several backends thus add up.
+// backendMetrics maps the name of a metric to a function that adds its value, so that several backends add up.
 var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"process_resident_memory_bytes": func(s *Sample, v float64) { s.BackendRSS += uint64(v) },
 	"process_cpu_seconds_total":     func(s *Sample, v float64) { s.BackendCPU += v },
@@ -79,8 +78,8 @@ var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// servedMetric counts the plain requests that a backend has served. A check compares the number with the count of the
-// runners. The metric is not read from Prometheus, whose last scrape may precede the last request.
+// servedMetric counts the plain requests that a backend has served. A check compares it with the count of the runners.
+// It is not read from Prometheus, whose last scrape may precede the last request.
 const servedMetric = "backend_service_requests_total"
 
 // FromMetrics adds the values of a backend from its metrics page.
@@ -92,7 +91,6 @@ func (s *Sample) FromMetrics(page io.Reader) error {
 	})
 }
 
-// eachMetric calls f with each sample of a metrics page.
 func eachMetric(page io.Reader, f func(name model.LabelValue, value float64, kind dto.MetricType)) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)
@@ -115,8 +113,7 @@ type Summary struct {
 	NginxCPUPercent   float64
 }
 
-// Summarize returns the summary of samples. It ignores the decrease of a counter, which means that a new process has
-// started.
+// Summarize returns the summary of samples. A counter that decreases belongs to a new process.
 func Summarize(samples []Sample) (s Summary) {
 	var backend, nginx, last float64
 	for i, now := range samples {

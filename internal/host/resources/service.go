@@ -11,22 +11,20 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Service has the resources of the target's processes on this machine. The counters start with
-// the processes or their control groups.
+// Service has the resources of the target's processes here. Counters start with the processes or their control groups.
 type Service struct {
 	Periods     uint64 `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
 	Throttled   uint64 `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
 	BackendRuns uint64 `json:"backend_timeslices,omitempty"`   // number of times that backend threads were scheduled
 	NginxRuns   uint64 `json:"nginx_timeslices,omitempty"`
-	// RunSeconds is the CPU time of backends and nginx with a resolution of 1 ns. Other CPU times have ticks of 10 ms.
+	// RunSeconds is the CPU time of backends and nginx, with a resolution of 1 ns.
 	RunSeconds float64 `json:"target_threads_ran_seconds,omitempty"`
 	// NginxFull is the highest share of the descriptor limit that any one nginx process uses.
 	NginxFull float64 `json:"nginx_open_fds_share,omitempty"`
 	NginxLog
 }
 
-// FromService adds the resources of the backends with the given process ids, and of nginx's master process and workers.
-// nginx is the id of the master process, or 0 if there is no nginx.
+// FromService adds the resources of backends by process id, and of nginx by the id of its master process; 0: no nginx.
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
@@ -94,7 +92,6 @@ func groupOf(pid int) string {
 	return found
 }
 
-// readThrottled adds the enforcement periods of a control group's CPU limit, and those in which the limit was reached.
 func (s *Sample) readThrottled(group string) {
 	if group == "" {
 		return

@@ -23,8 +23,7 @@ const MinPoints = 8
 // normal975 is the 97.5 % quantile of the normal distribution.
 const normal975 = 1.959964
 
-// SlopeOf returns the slope of y over x. The values of x must increase. ok is false for fewer than MinPoints points, or
-// if the lengths of x and y differ.
+// SlopeOf returns the slope of y over increasing x. ok is false for under MinPoints points or for different lengths.
 func SlopeOf(x, y []float64) (s Slope, ok bool) {
 	n := len(x)
 	if n < MinPoints || len(y) != n {

@@ -20,7 +20,6 @@ type System struct {
 	LookupMS float64 `json:"dns_lookup_ms,omitempty"`
 }
 
-// readBytes adds up the bytes of all interfaces.
 func (s *System) readBytes(fs procfs.FS) {
 	counted, err := fs.NetDev()
 	if err != nil {
@@ -67,8 +66,7 @@ func (l *Lookups) Run(ctx context.Context) {
 	}
 }
 
-// FromLookups sets the duration of the latest lookup, and removes it from l, so that only one sample has it. l may be
-// nil.
+// FromLookups moves the duration of the latest lookup from l, which may be nil, so that only one sample has it.
 func (s *Sample) FromLookups(l *Lookups) {
 	if l == nil {
 		return
@@ -78,8 +76,7 @@ func (s *Sample) FromLookups(l *Lookups) {
 	s.LookupMS, l.last = float64(l.last.Microseconds())/1000, 0
 }
 
-// A SystemSummary has the maximum numbers of threads and the bytes received and sent during a run. It also has the
-// number of lookups, and their median and maximum duration.
+// A SystemSummary has the maximum numbers of threads, the network bytes, and the DNS lookups of a run.
 type SystemSummary struct {
 	BackendThreads int     `json:"backend_threads_max,omitempty"`
 	NginxThreads   int     `json:"nginx_threads_max,omitempty"`

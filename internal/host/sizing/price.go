@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// schema is the version of the format of a table of prices.
 const schema = 1
 
 // maxUSD is above all real prices. A price of maxUSD or more is an error.
@@ -61,7 +60,6 @@ func ReadPrices(file string) (t Prices, err error) {
 	return t, t.check(file)
 }
 
-// check returns an error if the table has another schema, no valid date, no source, or a price that is out of bounds.
 func (t Prices) check(file string) error {
 	if _, err := time.Parse(time.DateOnly, t.AsOf); err != nil || t.Source == "" || t.Schema != schema {
 		return fmt.Errorf("prices in %s must have schema %d, as_of (YYYY-MM-DD) and source", file, schema)
@@ -116,8 +114,7 @@ func noPriceError(subject string) error {
 // Cost returns the cost, in US dollars, of the machines for a duration.
 func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// CheckBudget returns an error if maximum is negative or NaN, or if usd, the cost of the subject, exceeds maximum. A
-// maximum of 0 means no limit.
+// CheckBudget returns an error if usd, the cost of subject, exceeds maximum (0: no limit), or maximum is not valid.
 func CheckBudget(usd, maximum float64, subject string) error {
 	switch {
 	case !(maximum >= 0):

@@ -1,7 +1,6 @@
 // Package sizing computes the resources that a number of streams needs: runners, memory, descriptors, ports, hosts and
-// money. It uses the figures of preflight, which a test compares with the measurements of `make bench`
-// (docs/results/bench.json). Prices are AWS on-demand prices in US dollars, from a table with their date and source
-// (prices.json).
+// money. Its figures are those of preflight, which a test compares with the measurements of `make bench`
+// (docs/results/bench.json). Prices are dated AWS on-demand prices in US dollars (prices.json).
 package sizing
 
 import (
@@ -90,7 +89,6 @@ func (l Load) Need(connections int) (Need, error) {
 	return n, nil
 }
 
-// needOf returns the Need of a plan with the given number of connections.
 func needOf(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
