@@ -42,8 +42,7 @@ func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error
 	return out, nil
 }
 
-// earlierRuns returns the earlier runs of the same plan that define the normal range of the run, the latest first.
-// Their folders are next to the folder of the run.
+// earlierRuns returns the runs next to d, of the same plan, that define the normal range, the latest first.
 func (d Dir) earlierRuns() ([]compare.Run, error) {
 	folder, err := filepath.Abs(string(d))
 	if err != nil {
@@ -60,8 +59,7 @@ func (d Dir) earlierRuns() ([]compare.Run, error) {
 	return h.Runs[i].earlierRuns, nil
 }
 
-// chosenBaseline reads the run that the user chose as the baseline of current. It returns an error if the two cannot be
-// compared.
+// chosenBaseline reads the baseline that the user chose. It returns an error if current cannot be compared with it.
 func chosenBaseline(folder string, current compare.Run) (compare.Run, error) {
 	baseline, err := compare.Read(folder)
 	if err == nil {
@@ -73,14 +71,12 @@ func chosenBaseline(folder string, current compare.Run) (compare.Run, error) {
 	return baseline, err
 }
 
-// outcomes has the cell for each outcome of a metric.
 var outcomes = map[compare.Outcome]report.Cell{
 	compare.Same: {Text: "same"}, compare.Better: {Text: "better", Tone: report.Good}, compare.Worse: {Text: "regression", Tone: report.Bad},
 	compare.Unsure: {Text: "unsure", Tone: report.Doubt},
 }
 
-// fillComparison lists the differences from the baseline, which is the first of the old runs, and the noise of all old
-// runs.
+// fillComparison lists the differences from the baseline, the first of the old runs, and the noise of all old runs.
 func fillComparison(out *report.Section, old []compare.Run, current compare.Run) {
 	baseline := old[0]
 	name := filepath.Base(baseline.Dir)
@@ -119,8 +115,7 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	out.Tables = []report.Table{t}
 }
 
-// noise returns the range of a metric that is attributed to chance: the band, or the range of the old runs for a fault.
-// It returns "–" if neither is known.
+// noise returns the range due to chance: the band or, for a fault, the range of the old runs; "–" if it is unknown.
 func noise(c compare.Change) string {
 	low, high := c.Old.Min, c.Old.Max
 	switch {

@@ -22,9 +22,8 @@ import (
 // fetchConcurrency limits how many files of a bucket are fetched at a time.
 const fetchConcurrency = 8
 
-// Fetch copies the files of a run from a store to out/TESTID. It replaces all shards of an earlier fetch, and other
-// files of the same name. progress is called after each copied file. A file that cannot be copied is a problem of the
-// run.
+// Fetch copies the files of a run from a store to out/TESTID. It replaces all shards there, and files of the same name.
+// It calls progress after each copied file. A file that cannot be copied is a problem of the run.
 func Fetch(ctx context.Context, from store.Store, out string, progress func(done, total int)) (d Dir, problems []string, err error) {
 	names, err := runFiles(ctx, from)
 	if err != nil {
@@ -63,7 +62,6 @@ func (d Dir) FetchShards(ctx context.Context, from store.Store) error {
 	return err
 }
 
-// runFiles returns the names of the files that a verdict needs.
 func runFiles(ctx context.Context, from store.Store) (names []string, err error) {
 	candidates, err := from.Names(ctx)
 	if err != nil {
@@ -148,8 +146,7 @@ func (d Dir) testID(folder string) (string, error) {
 	return folder, nil
 }
 
-// moveTo moves all files into the folder to. It replaces all shards in to, because a shard of an earlier fetch must
-// not be counted.
+// moveTo moves all files to a folder. It replaces all shards there, because a shard of an earlier fetch must not count.
 func (d Dir) moveTo(to Dir) error {
 	if err := makeFolder(string(to)); err != nil {
 		return err

@@ -59,8 +59,7 @@ type History struct {
 	Unrelated []string    // folders that do not belong to a run
 }
 
-// ReadHistory reads the folder of all runs, including damaged and unfinished runs. It returns an error if the folder
-// itself cannot be read.
+// ReadHistory reads the folder of all runs, including damaged and unfinished runs.
 func ReadHistory(folder string) (*History, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,8 +128,7 @@ func readEntry(folder string) *Entry {
 	return r
 }
 
-// unfinishedEntry completes the entry of a run without a verdict, and returns it. It returns nil if d is not the
-// folder of a run.
+// unfinishedEntry completes the entry of a run without a verdict. It returns nil if d is not the folder of a run.
 func (r *Entry) unfinishedEntry(d Dir) *Entry {
 	names := []string{PlanFile, ManifestFile, ShardsDir}
 	i := slices.IndexFunc(names, func(name string) bool { return d.exists(name) })
@@ -163,8 +161,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// relate groups the runs by plan, finds the previous run of each run, and compares each run with the earlier runs of
-// its plan.
+// relate sets Plans, and the Plan, Previous and Comparison of each run.
 func (h *History) relate() {
 	plans, last := map[string]*PlanRuns{}, map[string]*Entry{}
 	for _, r := range slices.Backward(h.Runs) {
@@ -216,8 +213,7 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// regressions returns a sentence for each metric that got worse. It omits the failed verdict if another metric also
-// got worse.
+// regressions returns a sentence for each metric that got worse, but not for the failed verdict if another one did.
 func (r *Entry) regressions() (out []string) {
 	if r.Comparison == nil {
 		return nil

@@ -28,8 +28,8 @@ const HistoryFile = "index.html"
 // generator marks the pages of soak, so that soak does not replace an index.html of another program.
 const generator = "soak history"
 
-// WriteHistory writes the page of all runs into their folder, and replaces an existing page. If runs end at the same
-// time, each writes the page again until it is complete.
+// WriteHistory writes the page of all runs into their folder. If runs end at the same time, each of them writes the
+// page again until it is complete.
 func WriteHistory(folder string) error {
 	const attempts = 5 // a limit, because other runs may end continuously
 	for range attempts {
@@ -98,7 +98,6 @@ func isGenerated(path string) (bool, error) {
 	return bytes.Contains(head[:n], []byte(`<meta name="generator" content="`+generator+`">`)), err
 }
 
-// page returns the page of all runs.
 func (h *History) page() *report.Page {
 	p := &report.Page{Title: "Runs in " + h.name(), Generator: generator, Banner: h.banner()}
 	for _, s := range []report.Section{h.runs(), h.plans(), h.otherFolders()} {
@@ -111,7 +110,6 @@ func (h *History) page() *report.Page {
 
 func (h *History) name() string { return Dir(h.Folder).name() }
 
-// count returns the number of runs of each outcome.
 func (h *History) count() map[string]int {
 	out := map[string]int{}
 	for _, r := range h.Runs {
@@ -133,7 +131,6 @@ var kinds = []struct {
 	{string(Damaged), "damaged", "!", report.Doubt},
 }
 
-// mark returns the mark and the tone of a run.
 func (r *Entry) mark() (mark string, tone report.Tone) {
 	for _, group := range kinds {
 		if group.outcome == r.outcome() {
@@ -143,7 +140,6 @@ func (r *Entry) mark() (mark string, tone report.Tone) {
 	return "", report.Doubt
 }
 
-// banner returns the banner of the page: the last run, and the number of runs of each outcome.
 func (h *History) banner() report.Banner {
 	b := report.Banner{Word: format.Count(len(h.Runs), "run"), Name: "Runs in " + h.name(), Tone: report.Doubt}
 	if len(h.Runs) == 0 {
@@ -165,7 +161,6 @@ func (h *History) banner() report.Banner {
 	return b
 }
 
-// runs returns the section with all runs, newest first.
 func (h *History) runs() report.Section {
 	t := report.Table{Columns: report.Columns("run", "verdict", "plan", "figures", "against earlier runs", "changed since the previous run")}
 	for _, r := range h.Runs {
@@ -213,7 +208,6 @@ func (h *History) id(p *PlanRuns) string {
 // maxPoints is the maximum number of runs that a line shows, because more points cannot be distinguished.
 const maxPoints = 60
 
-// plans returns the section with the metrics of each plan over its runs. It omits plans with one run.
 func (h *History) plans() report.Section {
 	out := report.Section{ID: "plans", Title: "Plans, and their metrics over the runs", Short: "Plans"}
 	for _, p := range h.Plans {
@@ -227,7 +221,6 @@ func (h *History) plans() report.Section {
 	return out
 }
 
-// table returns the metrics of a plan over its runs.
 func (p *PlanRuns) table(id string) report.Table {
 	t := report.Table{ID: id, Caption: p.Title, Note: p.sum(), Columns: report.Columns("metric", "over the runs", "#newest", "#median", "#lowest", "#highest")}
 	for _, l := range p.lines() {
@@ -283,7 +276,6 @@ func (p *PlanRuns) lines() (out []line) {
 	return out
 }
 
-// sum returns the numbers of runs of a plan by verdict, as a sentence.
 func (p *PlanRuns) sum() string {
 	n := map[verdict.Outcome]int{}
 	for _, r := range p.Runs {
@@ -299,7 +291,6 @@ func (p *PlanRuns) sum() string {
 	return text
 }
 
-// otherFolders lists the folders that do not belong to a run.
 func (h *History) otherFolders() report.Section {
 	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
 	if len(h.Unrelated) > 0 {

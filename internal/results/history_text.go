@@ -47,7 +47,6 @@ func (h *History) Text(w io.Writer, limit int) error {
 	return out.Flush()
 }
 
-// facts returns a table of a few lines about a run.
 func (r *Entry) facts() report.Table {
 	name := strings.ToUpper(r.outcome())
 	about := fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started))
@@ -132,7 +131,6 @@ func (p Pair) metrics() (out []verdict.Metric) {
 // failedVerdict is the metric that is 1 for a run that failed.
 const failedVerdict = "failed verdict"
 
-// maxFigures limits the figures that describe a run.
 const maxFigures = 4
 
 // faults returns the non-zero fault counters of a run as text, without failedVerdict.
@@ -185,7 +183,6 @@ func number(m verdict.Metric, v float64) string {
 	return format.Quantity(v, m.Unit)
 }
 
-// status states how a run compares with earlier runs of its plan.
 func (r *Entry) status() (text string, tone report.Tone) {
 	switch {
 	case r.Verdict == nil:
@@ -215,7 +212,6 @@ func (r *Entry) status() (text string, tone report.Tone) {
 	return "no worse than " + against + " before", ""
 }
 
-// changes describes the differences between two runs: versions, the machine, settings.
 func changes(old, current *Entry) (out []string) {
 	add := func(name, from, to string) {
 		if from != to {
@@ -252,7 +248,6 @@ func abbreviate(value string) string {
 // maxChanges limits the changes that describe a run. Runs with more differences have little in common.
 const maxChanges = 10
 
-// changesSincePrevious describes the changes since the previous run.
 func (r *Entry) changesSincePrevious() string {
 	switch {
 	case r.Verdict == nil:

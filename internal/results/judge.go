@@ -163,14 +163,12 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allPr
 	return merger.Merged(p), problems, nil
 }
 
-// A shardResult is a shard, or the error of reading it.
 type shardResult struct {
 	shard *shard.Shard
 	err   error
 }
 
-// shardsOf yields the shards of files in their order. It reads at most one file per core at a time, so that only few
-// shards are in memory.
+// shardsOf yields the shards of files in order. To limit memory, it reads at most one file per core at a time.
 func shardsOf(paths []string) iter.Seq[shardResult] {
 	return func(yield func(shardResult) bool) {
 		results := make(chan chan shardResult, runtime.GOMAXPROCS(0)-1)
@@ -267,8 +265,7 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, baseline Dir) error {
 	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, report.Full(page)) })
 }
 
-// maxInPage is the size in bytes of the largest file that a page embeds. Browsers open a page with a table of 100,000
-// connections slowly. Larger files are only in the folder.
+// maxInPage is the maximum size of a file in a page, in bytes: 100,000 connections in a table make browsers slow.
 const maxInPage = 8 << 20
 
 // page collects the content of report.html. verdict.json and the tables must exist.

@@ -26,14 +26,12 @@ type Manifest struct {
 	RunInfo *verdict.RunInfo `json:"run_info,omitempty"`
 }
 
-// ManifestName, RunName and LedgerName return the names of ManifestFile, RunFile and LedgerFile of a part. If the parts
-// of a run were started on several machines, each part has its own files, numbered by its runner. Part 0 is the whole
-// run.
+// ManifestName, RunName and LedgerName return the file names of a part. If the parts of a run were started on several
+// machines, each part has its own files, numbered by its runner. Part 0 is the whole run.
 func ManifestName(part int) string { return partName(ManifestFile, part) }
 func RunName(part int) string      { return partName(RunFile, part) }
 func LedgerName(part int) string   { return partName(LedgerFile, part) }
 
-// partName inserts the number of a part before the extension of a file name; part 0 has no number.
 func partName(name string, part int) string {
 	if part == 0 {
 		return name
@@ -55,8 +53,7 @@ func Evidence(part int) []string {
 // requiredFiles lists the evidence that each run must have: the plan, and the observations of `soak run`.
 func requiredFiles(part int) []string { return Evidence(part)[:2] }
 
-// NewManifest returns the manifest of a run, or of a part of it, that is about to start. ledger reports whether
-// the run must have the ledger of its service.
+// NewManifest returns the manifest of a run or part before its start. ledger: it must have the ledger of its service.
 func NewManifest(part int, runID string, ledger bool, run *RunRecord) Manifest {
 	needs := requiredFiles(part)
 	if ledger {
@@ -133,7 +130,6 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	return problems
 }
 
-// manifest reads the manifest of a part, or of the whole run if part is 0.
 func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	exists, err = d.readJSON(ManifestName(part), &m)
 	required := requiredFiles(part)
@@ -145,7 +141,6 @@ func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	return m, exists, err
 }
 
-// missing returns a problem for each needed file or folder that d does not have.
 func (m Manifest) missing(d Dir) (problems []string) {
 	for _, name := range m.Needs {
 		if !d.exists(name) {

@@ -24,8 +24,8 @@ type RunRecord struct {
 	Actions      []verdict.ActionResult  `json:"actions,omitempty"` // of --at, in their order
 }
 
-// Join creates the folder for the part of a run that has the runner with this index. Parts may share a folder. Join
-// returns an error if a file of this runner exists already.
+// Join creates the folder for a part with the given runner. Parts may share a folder. An existing file of the runner is
+// an error.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	shardPaths, err := d.shardFiles()
@@ -50,8 +50,7 @@ func Rejoin(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// Run returns the content of run.json or, in a run in parts, of the file of the runner with this index. It is empty if
-// the file cannot be read.
+// Run returns run.json or, in a run in parts, the file of the runner with this index; empty if it cannot be read.
 func (d Dir) Run(first int) RunRecord {
 	var run RunRecord
 	exists, err := d.readJSON(RunFile, &run)
@@ -64,8 +63,7 @@ func (d Dir) Run(first int) RunRecord {
 	return run
 }
 
-// runInfo returns the programs and the machine of the run, or nil if they were not recorded. first is the index of
-// its first runner.
+// runInfo returns the programs and the machine of the run; nil: not recorded. first is the index of its first runner.
 func (d Dir) runInfo(first int) *verdict.RunInfo {
 	run := d.Run(first)
 	if info := run.runInfo(); info != nil {
@@ -79,7 +77,6 @@ func (d Dir) runInfo(first int) *verdict.RunInfo {
 	return nil
 }
 
-// runInfo returns the programs and the machine of the run; nil if they were not recorded.
 func (run *RunRecord) runInfo() *verdict.RunInfo {
 	if run.Version == "" && len(run.Command) == 0 {
 		return nil
@@ -89,8 +86,7 @@ func (run *RunRecord) runInfo() *verdict.RunInfo {
 	}
 }
 
-// readRun reads run.json and adds the observations of the run's parts. Each sentence of a part begins with the number
-// of its runner.
+// readRun reads run.json and adds the records of parts, whose sentences then begin with the number of the runner.
 func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {
 		return run, err
@@ -119,11 +115,9 @@ func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 	return run, nil
 }
 
-// A ledgerReader returns the server's ledger of a run that is not in parts; nil if there is none. It reads the file
-// once.
+// A ledgerReader returns the server's ledger of a run without parts; nil if there is none. It reads the file once.
 type ledgerReader func() (verdict.ServerLedger, error)
 
-// serverLedger returns the function that reads the server's ledger in the folder.
 func (d Dir) serverLedger() ledgerReader {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }
@@ -140,9 +134,9 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	return l, err
 }
 
-// ledgerOf returns the server's ledger; nil if there is none. In a run in parts, each part reads the ledger after the
-// end of its own streams. Each entry is therefore taken from the part with its stream. If only some parts have a
-// ledger, ledgerOf returns an error: with a partial ledger, the other messages would count as lost by the server.
+// ledgerOf returns the server's ledger; nil if there is none. Each part of a run reads the ledger after the end of its
+// own streams, so ledgerOf takes each entry from the part with its stream. A partial ledger is an error, because the
+// other messages would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

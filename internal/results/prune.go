@@ -18,13 +18,11 @@ type Decision struct {
 	Reason string
 }
 
-// removedPrefix is the prefix of a folder that is being removed, so that a partly removed folder is no longer listed
-// as a run.
+// removedPrefix is the prefix of a folder that is being removed. A partly removed folder is not listed as a run.
 const removedPrefix = ".removed-"
 
-// Prune decides which runs to remove. It keeps the given number of newest runs, the baselines of other runs, and the
-// target of the link `latest`. It also keeps all runs that failed, are invalid with faults, or have no readable
-// verdict.
+// Prune decides which runs to remove. It keeps the given number of newest runs, baselines of other runs, and the target
+// of `latest`. It also keeps runs that failed, are invalid with faults, or have no readable verdict.
 func (h *History) Prune(keep int) ([]Decision, error) {
 	baselines, err := h.baselines()
 	if err != nil {
@@ -59,8 +57,7 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 	return decisions, nil
 }
 
-// baselines returns the runs that are a named baseline (`soak report --baseline`), by name. The value is the name of a
-// run that is compared with the baseline.
+// baselines returns the named baselines (`soak report --baseline`), each with a run that is compared with it.
 func (h *History) baselines() (map[string]string, error) {
 	out := map[string]string{}
 	for _, r := range h.Runs {
@@ -89,7 +86,6 @@ func (h *History) Remove(decisions []Decision) error {
 	return errors.Join(append(errs, h.clear())...)
 }
 
-// clear removes the folders with removedPrefix.
 func (h *History) clear() error {
 	entries, err := os.ReadDir(h.Folder)
 	errs := []error{err}

@@ -56,8 +56,7 @@ func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }
 
-// Create creates the folder of a new run, and sets the link `latest` to it, unless the user has another file of that
-// name.
+// Create creates the folder of a new run, and sets the link `latest` to it, unless the user has a file of that name.
 func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	err := makeFolder(out)
@@ -124,7 +123,6 @@ func (d Dir) Write(name string, fill func(io.Writer) error) error {
 	return store.Folder(d).Write(name, func(w io.Writer) error { return fill(format.NewEscaper(w)) })
 }
 
-// readJSON reads a JSON file, if it exists.
 func (d Dir) readJSON(name string, v any) (exists bool, err error) {
 	err = safefile.JSON(d.Path(name), safefile.Document, v)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,7 @@ import (
 // roundPrefix is the prefix of the folder of each later round of a suite.
 const roundPrefix = "round-"
 
-// Round creates the folder of a round of a suite, counted from 0, and adds it to the manifest. The first round uses the
-// folder of the run.
+// Round creates the folder of a round, counted from 0, and adds it to the manifest. Round 0 uses the folder of the run.
 func (d Dir) Round(n int) (Dir, error) {
 	if n == 0 {
 		return d, nil
@@ -39,8 +38,7 @@ func (d Dir) SuiteRun(run RunRecord) (*suite.Run, error) {
 	return (*suite.Run)(e), err
 }
 
-// evidence returns the evidence of a verdict: the merged shards, and the other files of the run. Unreadable files are
-// problems; unreadable samples are only a warning if the suite does not require them.
+// evidence returns the evidence of a verdict. Unreadable files are problems; optional samples are only a warning.
 func (d Dir) evidence(merged *shard.Merged, run RunRecord, ledger ledgerReader) (*verdict.Evidence, error) {
 	kind, err := suite.ByName(merged.Plan)
 	if err != nil {

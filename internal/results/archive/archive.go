@@ -1,6 +1,5 @@
-// Package archive packs the folder of a run into one tar.gz, without secrets, together with the Prometheus data from
-// the time of the run. It unpacks such an archive without trusting its author, and loads the data into a new
-// Prometheus.
+// Package archive packs the folder of a run into one tar.gz without secrets, with the Prometheus data from the time of
+// the run. It unpacks such an archive without trusting its author, and loads the data into a new Prometheus.
 // docs/report.md#archive-a-run describes the format.
 package archive
 
@@ -49,7 +48,6 @@ type verdictFields struct {
 	Ended   float64 `json:"ended_unix_s"`
 }
 
-// readVerdict reads the verdict, the name and the times of the run in a folder.
 func readVerdict(folder string) (v verdictFields, err error) {
 	err = safefile.JSON(filepath.Join(folder, "verdict.json"), safefile.Verdict, &v)
 	if _, statErr := os.Stat(folder); errors.Is(statErr, os.ErrNotExist) {

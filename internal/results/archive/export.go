@@ -35,8 +35,7 @@ const (
 	maxRequest        = 64 << 20 // bytes of one request that Load accepts
 )
 
-// addExport stores the Prometheus data from the time of the run. If there is no such data, or it cannot be read, the
-// contents state the reason.
+// addExport stores the Prometheus data from the time of the run, or the reason why there is none.
 func (m *maker) addExport(address, skipReason string) error {
 	export := &m.contents.Prometheus
 	if skipReason != "" {
@@ -81,8 +80,7 @@ func (m *maker) addExport(address, skipReason string) error {
 	return nil
 }
 
-// export writes the series of a Prometheus, and counts the series and their samples. It replaces secrets in label
-// values.
+// export writes the series of a Prometheus without secrets in label values. It counts the series and their samples.
 func (m *maker) export(remote *Remote, result *Export, out io.Writer) (readErr, writeErr error) {
 	names := map[string]bool{}          // of all series
 	replacements := map[string]string{} // label values
@@ -112,7 +110,6 @@ func (m *maker) export(remote *Remote, result *Export, out io.Writer) (readErr, 
 	return readErr, writeErr
 }
 
-// writeRequests writes series as remote-write requests.
 func writeRequests(out io.Writer, series []*Series) error {
 	for len(series) > 0 {
 		n, samples := 0, 0

@@ -19,17 +19,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// kinds lists the extensions of the files of a run. Other files in its folder, such as keys and certificates, are not
-// evidence.
+// kinds lists the extensions of evidence. Other files in the folder of a run, such as keys, are not evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// isInPage reports whether report.html may contain the data of a file. The page itself cannot be searched for secrets,
-// because it encodes the data.
+// isInPage reports whether report.html may contain the data of a file. The page encodes the data, so it cannot be
+// searched for secrets.
 func isInPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
 const page = "report.html"
 
-// addFiles copies the folder of a run, without secrets.
 func (m *maker) addFiles(folder string) error {
 	var hasPage bool
 	var stale bool // the page contains a file in which addFile replaced secrets
@@ -127,8 +125,7 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 	return found, err
 }
 
-// maxFile is the maximum size of a file, after decompression if it is compressed. It is the limit for the largest files
-// of a run.
+// maxFile is the maximum size of a file, after decompression.
 const maxFile = safefile.Table
 
 var errUnpacked = errors.New("the unpacked file is too large")
@@ -141,7 +138,6 @@ func sizeOf(file *os.File) string {
 	return format.Bytes(info.Size())
 }
 
-// hasPackedSecret reports whether the content of a compressed file has a secret.
 func (m *maker) hasPackedSecret(packed io.Reader) (bool, error) {
 	text, err := unpack(packed)
 	if err != nil {
@@ -173,8 +169,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NewSecrets returns the values that an archive must not contain: the secrets in an environment, in a .env file if it
-// exists, and in addresses.
+// NewSecrets returns the values that an archive must not contain: secrets in an environment, a .env file and addresses.
 func NewSecrets(environment []string, dotenv string, addresses ...string) *secret.Values {
 	if text, err := os.ReadFile(dotenv); err == nil { // #nosec G304 -- the .env of the working directory
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

@@ -37,8 +37,8 @@ type maker struct {
 // ErrHasData reports that the existing archive of the run has Prometheus data, and the new one would have none.
 var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
 
-// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive
-// contains the reason. In that case, Make keeps an existing archive with the Prometheus data, and returns ErrHasData.
+// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive has
+// the reason. In that case, Make keeps an existing archive with Prometheus data, and returns ErrHasData.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	run, err := readVerdict(from.Folder)
 	if err != nil {
@@ -98,7 +98,6 @@ func (m *maker) scan() error {
 	})
 }
 
-// checkName returns an error if the name of a file contains a secret.
 func (m *maker) checkName(name string) error {
 	variable := m.secrets.FindRemaining([]byte(filepath.ToSlash(name)))
 	if variable == "" {
@@ -108,8 +107,7 @@ func (m *maker) checkName(name string) error {
 		m.secrets.Replace([]byte(name), secret.Redacted), variable)
 }
 
-// remainingSecret returns the name of a variable whose value is in a file, which may be compressed; "" if there is
-// none.
+// remainingSecret returns the name of a variable whose value is in a file, which may be compressed; "" if none is.
 func (m *maker) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {

@@ -87,8 +87,7 @@ func openArchive(file string) (*os.File, error) {
 	return safefile.Open(path, maxBytes)
 }
 
-// HasData reports whether a file is the archive of the run testID and has Prometheus data. It reads only the start of
-// the file.
+// HasData reports whether a file is the archive of the run testID and has Prometheus data. It reads only the start.
 func HasData(file, testID string) bool {
 	in, err := openArchive(file)
 	if err != nil {
@@ -171,7 +170,6 @@ func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	return readContents(root)
 }
 
-// unpack checks one file of the archive, and writes it to the folder.
 func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	top, name, _ := strings.Cut(h.Name, "/")
 	switch {
@@ -212,7 +210,6 @@ func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// readSums reads the checksums in the format of sha256sum, and copies their file to the folder.
 func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	if h.Size > maxSums {
 		return fmt.Errorf("%s is larger than in any run", sumsFile)

@@ -18,8 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// pack writes the files of dir to an archive. It first writes sumsFile to dir, and makes it the first file of the
-// archive. All files of the archive are in a folder named testID.
+// pack writes sumsFile to dir, and then all files of dir to an archive, in a folder named testID.
 func pack(ctx context.Context, dir, testID, file string) error {
 	names := []string{sumsFile, contentsFile} // HasData reads only these two
 	var sums bytes.Buffer
@@ -73,7 +72,6 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// write writes a tar.gz of the named files of dir.
 func write(ctx context.Context, w io.Writer, dir, testID string, names []string, level int) error {
 	zip, err := gzip.NewWriterLevel(w, level)
 	if err != nil {
@@ -88,7 +86,6 @@ func write(ctx context.Context, w io.Writer, dir, testID string, names []string,
 	return errors.Join(out.Close(), zip.Close())
 }
 
-// add copies a file to the tar, under the given name.
 func add(ctx context.Context, out *tar.Writer, file, name string) error {
 	in, err := os.Open(file) // #nosec G304 -- in our temporary folder
 	if err != nil {

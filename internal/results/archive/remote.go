@@ -88,7 +88,6 @@ func (r *Remote) readRanges(ctx context.Context, from, to time.Time, width time.
 	return nil
 }
 
-// readOnce returns all series of one range.
 func (r *Remote) readOnce(ctx context.Context, from, to time.Time) ([]*Series, error) {
 	request := &prompb.ReadRequest{Queries: []*prompb.Query{{
 		StartTimestampMs: from.UnixMilli(), EndTimestampMs: to.UnixMilli(),
@@ -133,8 +132,7 @@ func (r *Remote) Write(ctx context.Context, series []*Series) error {
 	return err
 }
 
-// post sends a message to a path of the Prometheus, and returns the body of the response. The error is errTooMuch if
-// the response would be too large. Other errors name the operation: "query" or "write to".
+// post returns the response to a message, or errTooMuch. operation is "query" or "write to", for other errors.
 func (r *Remote) post(ctx context.Context, operation, path string, message proto.Message) ([]byte, error) {
 	body, err := proto.Marshal(message)
 	if err != nil {

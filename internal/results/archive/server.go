@@ -30,8 +30,7 @@ type Server struct {
 	log     string
 }
 
-// StartPrometheus starts an empty Prometheus that accepts remote writes and scrapes nothing, and waits until it is
-// ready. It stores its files in dir.
+// StartPrometheus starts an empty Prometheus with its files in dir, and waits until it accepts remote writes.
 func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -106,7 +105,6 @@ func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 // Stop ends the server and waits for its end.
 func (s *Server) Stop() { s.process.Stop(context.Background(), syscall.SIGTERM, stopTimeout) }
 
-// freeAddress returns a loopback address with a free port.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

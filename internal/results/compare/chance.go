@@ -83,8 +83,7 @@ func MinP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 // Student's t prediction interval, which assumes a normal distribution. A band computed from few runs is wide.
 type Band struct{ Low, High float64 }
 
-// noiseBand returns the band for the mean of a number of further runs. ok is false for fewer than two values, which
-// have no spread, or without further runs.
+// noiseBand returns the band for the mean of further runs. ok is false for fewer than two values, or no further run.
 func noiseBand(values []float64, further int) (b Band, ok bool) {
 	if len(values) < 2 || further < 1 {
 		return Band{}, false

@@ -109,9 +109,8 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 	return c, nil
 }
 
-// isGeneratorsDelay reports whether a time may have got worse because of the load generator. That is the case if the
-// new runs would not be worse without the maximum delay by the generator. If this delay is unknown, isGeneratorsDelay
-// reports whether a generator was saturated.
+// isGeneratorsDelay reports whether a time may have got worse because of the load generator: without its maximum delay,
+// the new runs would not be worse. If that delay is unknown, it reports whether a generator was saturated.
 func (c *Comparison) isGeneratorsDelay(metric verdict.Metric, old []float64, recent []verdict.Metric) bool {
 	if metric.Unit != "ms" {
 		return false
@@ -143,8 +142,7 @@ func checkPlans(runs []Run) error {
 	return nil
 }
 
-// warn adds warnings about different machines and saturated load generators. It also records whether a generator was
-// saturated.
+// warn adds warnings about different machines and saturated load generators. It also sets saturated.
 func (c *Comparison) warn(allRuns []Run) {
 	for _, r := range allRuns {
 		if hosts, first := r.hosts(), allRuns[0].hosts(); hosts != first {
@@ -163,9 +161,9 @@ func (c *Comparison) warn(allRuns []Run) {
 	}
 }
 
-// isBound reports whether a metric is only a lower bound in at least half of the new runs, because their load generator
-// was the limit. The service may then be as good as before, so isBound adds a warning. Lower bounds in old runs do not
-// matter, because the actual values were even better.
+// isBound reports whether at least half of the new runs have only a lower bound of a metric, because their load
+// generator was the limit. The service may then be as good as before, so isBound adds a warning. Lower bounds in old
+// runs do not matter, because the actual values were even better.
 func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	n := 0
 	for _, m := range recent {
@@ -198,7 +196,6 @@ func valuesOf(metrics []verdict.Metric) (out []float64) {
 	return out
 }
 
-// changeOf returns the change of a metric from old to new values, with its outcome.
 func changeOf(metric verdict.Metric, old, recent []float64, tolerance float64) (Change, error) {
 	c := Change{Metric: metric, Old: Summarize(old), New: Summarize(recent), Outcome: Same}
 	if metric.Fault && c.Old.Max == 0 { // the first fault needs no statistics

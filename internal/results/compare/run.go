@@ -1,6 +1,5 @@
 // Package compare compares runs of one plan. It computes the median and the spread of several runs, and the band in
-// which one more run should fall. It decides whether two sets of runs differ by more than chance. A single run cannot
-// show that.
+// which one more run should fall. It decides whether two sets of runs differ by more than chance.
 package compare
 
 import (
@@ -119,8 +118,7 @@ func Open(dir string) (Run, error) {
 	return r, nil
 }
 
-// actions returns the actions on the service with their times, because a run with a deploy cannot be compared with a
-// run without one.
+// actions returns the actions on the service with their times, because runs with different ones cannot be compared.
 func (r Run) actions() string {
 	var list []string
 	for _, a := range r.Verdict.Actions {
@@ -167,8 +165,7 @@ func SamePlan(a, b Run) error {
 	return nil
 }
 
-// Plan returns the settings that must be equal to compare runs, as text: two runs with the same text have the same
-// plan.
+// Plan returns the settings that must be equal to compare runs, as text. Runs with the same text have the same plan.
 func (r Run) Plan() string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(r.plan)) {
@@ -185,7 +182,6 @@ func Settings(a, b Run) []Setting {
 	return append(differences(a.plan, b.plan), differences(a.otherSettings, b.otherSettings)...)
 }
 
-// differences returns the settings with different values, sorted by name.
 func differences(a, b map[string]any) (out []Setting) {
 	union := maps.Clone(a)
 	maps.Copy(union, b)
@@ -206,7 +202,6 @@ func setting(plan map[string]any, key string) string {
 	return cmp.Or(fmt.Sprint(value), "empty")
 }
 
-// hosts returns the names of the hosts of all runners, sorted and without duplicates, as text.
 func (r Run) hosts() string {
 	var hosts []string
 	for _, runner := range r.Verdict.Runners {

@@ -45,7 +45,6 @@ func (c *Comparison) Text(w io.Writer) error {
 	return nil
 }
 
-// rule returns the rule for "worse" with these numbers of runs.
 func (c *Comparison) rule() string {
 	worse := fmt.Sprintf("Worse is a median that moved by more than %.0f %% (and 5 ms, 1 µs of CPU, 1 MiB, 1 %% of a core) and by more than chance explains:", 100*c.Tolerance)
 	n, m := len(c.Old), len(c.New)
@@ -80,7 +79,6 @@ func (c Change) significance() string {
 	return fmt.Sprintf("%s %s…%s", preposition, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
 }
 
-// number formats a value of the metric with its unit.
 func (c Change) number(v float64) string {
 	switch {
 	case c.Fault:
