@@ -80,8 +80,7 @@ func (e *escaper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isPlain reports whether text is ASCII without characters to escape. The files of a large run are hundreds of MB of such
-// text.
+// isPlain reports whether text is ASCII without characters to escape, like most of the hundreds of MB of a large run.
 func isPlain(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {

@@ -117,7 +117,7 @@ func (c *counter) passedSlots(at Instant) int64 {
 	return c.firstSlots(at)
 }
 
-// firstSlots returns the number of slots up to the first noop of a stream: 1 within maxFirstDue, otherwise the nearest.
+// firstSlots returns the number of slots up to the first noop of a stream: 1 within maxFirstDue, then rounded.
 func (c *counter) firstSlots(at Instant) int64 {
 	if head := at - c.stream.openedAt; head > share(c.interval(), maxFirstDue) {
 		return nearest(head, c.interval())
@@ -184,7 +184,7 @@ func (c *counter) addLate(number uint64, at Instant, lateness time.Duration) {
 	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// delayOf returns the lateness of a noop that fills the first slot in doubt. slots.fill must be called before.
+// delayOf returns the lateness of a noop that filled the first slot in doubt. The caller calls slots.fill first.
 func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }

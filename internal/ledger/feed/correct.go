@@ -72,7 +72,7 @@ func (c *correction) countRepeats() {
 	c.record.Undetectable += d.Unlisted
 }
 
-// copies counts the received entries of the log that are copies or changed messages as such, not as received.
+// copies counts received entries that are copies or changed messages as such, instead of as received.
 func (c *correction) copies() {
 	for _, n := range c.unnumbered[c.log] {
 		if !hasReceived(c.source, n) {
