@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Attach continues a run whose soak process has ended, until the run has a verdict. The run is on this machine if its
-// first runner has a pipe in the folder of the run, and otherwise on Kubernetes.
+// Attach continues a run whose soak process has ended, until the run has a verdict. A run is on this machine if the
+// folder of the run has the pipe of its first runner. Otherwise it is on Kubernetes.
 func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	c.On = "k8s"
 	if _, err := os.Stat(runners.PipePath(filepath.Join(c.Out, c.Plan.TestID), 1)); err == nil {

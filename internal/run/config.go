@@ -216,7 +216,7 @@ func (s *session) completeSettings() error {
 	return nil
 }
 
-// gauge returns the value of GAUGE, or "" if it is not set (the suite then watches our backend) or the suite lacks it.
+// gauge returns the value of GAUGE, or "" if it is not set or the suite lacks it. The suite then watches our backend.
 func (s *session) gauge() string {
 	if !slices.ContainsFunc(s.Suite.Settings, func(setting suite.Setting) bool { return setting.Name == "GAUGE" }) {
 		return ""

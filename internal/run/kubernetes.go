@@ -170,8 +170,7 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	return nil
 }
 
-// targetState opens a new connection to the target, because a connection from before the run may have failed without a
-// fault of the target.
+// targetState opens a new connection to the target. An older one may have failed without a fault of the target.
 func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
@@ -232,8 +231,8 @@ func (d *kubernetes) report(news string) {
 
 const checkpointPoll = 10 * time.Second
 
-// checkpoints reads the progress of an HTTP suite from the checkpoints in the bucket, because its runners aggregate no
-// metrics for k6's REST API. The progress is for display; no verdict depends on it.
+// checkpoints reads the progress of an HTTP suite from the checkpoints in the bucket. Runners of such a suite aggregate
+// no metrics for k6's REST API. The progress is for display; no verdict depends on it.
 type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)

@@ -13,7 +13,7 @@ import (
 )
 
 // canReadKeys reports whether a user at a terminal can press keys for this program. If so, the process ignores SIGTTIN
-// from then on, so that a read in the background returns an error instead of stopping the process.
+// from then on. A read in the background then returns an error, and does not stop the process.
 func canReadKeys() bool {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) || !term.IsTerminal(int(os.Stderr.Fd())) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Locate returns the absolute path of a program or a file of this repository. It searches the folder of the binary
-// (bin/), the folder above it, the working directory, and the folder bin in the working directory.
+// (bin/) and the folder above it, then the working directory and its folder bin.
 func Locate(elements ...string) (string, error) {
 	name := filepath.Join(elements...)
 	var folders []string

@@ -8,13 +8,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// pin reserves half of the cores for a service that soak starts, and the other half for the runners, if the suite or
-// --pin requires it. Service and runners then do not delay each other, and the idle time of each is known.
+// pin reserves half of the cores for a service that soak starts, and half for the runners, if the suite or --pin
+// requires it. Service and runners then do not delay each other, and the idle time of each is known.
 //
-// A response costs the service more than it costs k6/x/requests, so the runners have idle time when the cores of the
-// service are busy. A handshake, or a user's own script, costs both the same. nginx and the backends share their cores,
-// because nginx on separate cores would be the limit at some loads and idle at others. Suites also compare one backend
-// with three on the same cores.
+// A response costs the service more than it costs k6/x/requests. So runners have idle time when the cores of the
+// service are busy. A handshake, or a user's own script, costs both the same. nginx and the backends share their cores.
+// On separate cores, nginx would be the limit at some loads and idle at others. Suites also compare one backend with
+// three on the same cores.
 func (d *local) pin() {
 	auto := d.Pin == plan.PinAuto
 	switch {

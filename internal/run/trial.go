@@ -121,8 +121,8 @@ func (s *session) answerTimeout() time.Duration {
 	return time.Minute
 }
 
-// trialOf returns the configuration of a trial with the first topic of the run, and an id that no stream of the run
-// has.
+// trialOf returns the configuration of a trial with the first topic of the run. No stream of the run has the trial's
+// id.
 func (s *session) trialOf(desc *service.Service) trial.Config {
 	p := &s.Plan
 	return trial.Config{

@@ -28,7 +28,7 @@ const (
 	bucketInterval = 15 * time.Second
 )
 
-// pauseFactor is the minimum pause after a poll as a multiple of its duration, so polling uses at most 1/20 of a core.
+// pauseFactor is the pause after a poll as a multiple of its duration, so polling uses at most 1/20 of a core.
 const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.
@@ -111,8 +111,8 @@ func (e *remoteRun) close() {
 	}
 }
 
-// reportLocation returns the path of the report. The report of a run in a bucket is temporary, so reportLocation
-// returns a clause with the command for a permanent one instead.
+// reportLocation returns the path of the report. The report of a run in a bucket is temporary, so it returns a clause
+// with the command for a permanent one instead.
 func (e *remoteRun) reportLocation(path string) string {
 	if e.dir != "" {
 		return path

@@ -44,7 +44,7 @@ type Chunk struct {
 	Seq    int64
 	HasSeq bool
 	// IsStated reports whether the stated totals include this chunk. StatedText is the text of all such chunks since
-	// the last total, StatedChunks is their number, and StatedTokens is the number of tokens of the response. Each is
+	// the last total, and StatedChunks is their number. StatedTokens is the number of tokens of the response. Each is
 	// valid only with its Has field.
 	IsStated        bool
 	StatedText      []byte

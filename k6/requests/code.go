@@ -19,7 +19,7 @@ import (
 // TestErrorCodesMatchK6 compares them.
 func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(errorCode(err)) }
 
-// errorCode returns the code of err, or else the code of the first of its causes that has one; 1000 if none has.
+// errorCode returns the code of err or, if it has none, of its first cause with a code. It returns 1000 if none has.
 func errorCode(err error) int {
 	if isTimeout(err) {
 		var op *net.OpError

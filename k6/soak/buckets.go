@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A bucketMetric counts durations of at most `le` seconds, like a Prometheus histogram, so that the counters of all
-// runners can be added. It derives the counts from an existing histogram, without a cost per message.
+// A bucketMetric counts durations of at most `le` seconds, like a Prometheus histogram. The counters of all runners can
+// be added. It derives the counts from an existing histogram, without a cost per message.
 type bucketMetric struct {
 	name   string
 	bounds []time.Duration // upper bounds of all buckets except the last, which has none

@@ -20,8 +20,8 @@ import (
 )
 
 // Time limits of deliveries, retries included. The run does not start before the first delivery has succeeded. The last
-// delivery has more time, because all data would be lost without it, but less after an interrupt, because a user waits.
-// The limit of a checkpoint is the shortest time between two checkpoints.
+// delivery has more time, because all data would be lost without it. After an interrupt it has less, because a user
+// waits. The limit of a checkpoint is the shortest time between two checkpoints.
 const (
 	initialTimeout    = 30 * time.Second
 	finalTimeout      = 3 * time.Minute
@@ -138,8 +138,8 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 	return err
 }
 
-// checkOwner returns an error if the user chose the name, and another process has written the file since deliverInitial
-// found that it did not exist.
+// checkOwner returns an error if another process has written the file since deliverInitial found that it did not exist.
+// That can happen only if the user chose the name.
 func (d *delivery) checkOwner(ctx context.Context, s *shard.Shard) error {
 	if !d.explicitName {
 		return nil

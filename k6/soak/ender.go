@@ -124,8 +124,8 @@ func (e *ender) usesRequest() bool {
 	return e.h.service.End.By == service.ByRequest
 }
 
-// send sends the request, records its outcome, and returns the status of the response: 0 without one, and statusNotSent
-// if the runner had no port or descriptor left for the request.
+// send sends the request, records its outcome, and returns the status of the response, 0 without one. It returns
+// statusNotSent if the runner had no port or descriptor left.
 func (e *ender) send(s *holdStream) (status int) {
 	r, err := e.request(s)
 	if err == nil {
@@ -262,8 +262,8 @@ func (e *ender) check(s *holdStream) {
 	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.isFaultless(&sums))
 }
 
-// statusNotSent is the status of a stream that needs no request to end it, because its client is disconnected, or for
-// which the runner could not send the request.
+// statusNotSent is the status of a stream without a request for its end: its client is disconnected, or the runner
+// could not send the request.
 const statusNotSent = -1
 
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// maxWait is the total time for which a call of hold with lifetimes waits for the ends of streams before it opens the
-// next ones. So every planned stream opens within the run, even if the service ends streams late or never.
+// maxWait is the total time for which a call of hold with lifetimes waits for the ends of streams. So every planned
+// stream opens within the run, even if the service ends streams late or never.
 const maxWait = 5 * time.Second
 
-// openByLifetime opens the streams one after the other, each after the end of the previous one, and requests the end of
+// openByLifetime opens the streams one after the other, each after the end of the previous one. It requests the end of
 // each after its lifetime. maxWait limits the waits for these ends.
 func (h *holding) openByLifetime() {
 	var ends sync.WaitGroup

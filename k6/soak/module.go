@@ -1,5 +1,5 @@
-// Package soak is the part of a run that is inside k6. The module k6/x/soak has hold and finite, which open the streams
-// of a run, and EventSource with a Ledger that counts messages in Go. The output `soak` writes the shard.
+// Package soak is the part of a run that is inside k6. The functions hold and finite of the module k6/x/soak open the
+// streams of a run. Its EventSource accepts a Ledger, which counts messages in Go. The output `soak` writes the shard.
 package soak
 
 import (

@@ -85,8 +85,7 @@ func forward[V, T any](valueOf func(*sseclient.Stream) V, method func(V, time.Ti
 }
 
 // commentBlockTimeout is the time within which the block of a comment line must end; otherwise the line is a heartbeat.
-// A heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before its
-// rest.
+// A heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before it.
 const commentBlockTimeout = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
@@ -319,7 +318,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 }
 
 // firstMessageDelay returns the time between the headers of a stream and its first message, and -1 for later messages.
-// It counts the gap before a later message, except in the first burst and on an excluded stream, and passes the message
+// It counts the gap before a later message, except in the first burst and on an excluded stream. It passes the message
 // to the codedStream. The caller calls it once per message.
 func (o *observer) firstMessageDelay(at time.Time) time.Duration {
 	delay := time.Duration(-1)

@@ -169,8 +169,7 @@ func (r *recorder) noteReach(topic int, number uint64, lateness time.Duration) {
 	}
 }
 
-// planIterations sets the planned connections from the options of k6, as in `k6 run --iterations 600`, if the plan does
-// not have them.
+// planIterations sets the planned connections, if the plan has none, from an option of k6 such as --iterations.
 func (r *recorder) planIterations(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

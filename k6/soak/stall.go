@@ -109,9 +109,9 @@ func (w *waits) mergeOlderHalf() {
 // the service if it shares the cores.
 const waitingProcesses = 2
 
-// maxDelay returns the maximum time by which waits can have lengthened a response between two instants: the longest
-// delay of a wake-up multiplied by the number of wake-ups, or the waits of the threads of waitingProcesses, whichever
-// is longer.
+// maxDelay returns the maximum time by which waits can have lengthened a response between two instants. It is the
+// longer of two values: the longest delay of a wake-up multiplied by the number of wake-ups, and the waits of the
+// threads of waitingProcesses.
 func (w *waits) maxDelay(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sums value adds up the metrics of k6 in a form that can be merged across runners, unlike the percentiles of k6's
-// summary.
+// A sums value adds up the metrics of k6, in a form that can be merged across runners. The percentiles of k6's summary
+// cannot be merged.
 type sums struct {
 	splitBy  []string // tags by which a suite splits the metrics
 	metrics  map[string]*shard.Metric

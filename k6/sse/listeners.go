@@ -18,8 +18,8 @@ type listener struct {
 }
 
 // A listeners is the list of the listeners of one EventSource, in the order of their calls. It changes only on the
-// event loop. Each change creates a new list, because the reader may use the old one, and a listener may remove another
-// one during a dispatch.
+// event loop. Each change creates a new list, because the reader may use the old one. A listener may also remove
+// another one during a dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
 func (l *listeners) all() []listener {

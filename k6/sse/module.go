@@ -1,8 +1,9 @@
 // Package sse has the JavaScript bindings and the k6 metrics of the SSE client, internal/sseclient. The module
-// k6/x/soak exports them, and so can a module that replaces xk6-sse.
+// k6/x/soak exports them, and so can a module that replaces xk6-sse. load-tests/types/sse.d.ts documents the API for
+// scripts.
 //
-// The package provides the EventSource of the HTML standard (section 9.2) on k6's event loop, many of them per VU, and
-// the blocking open() of xk6-sse. load-tests/types/sse.d.ts documents the API for scripts.
+// EventSource is that of the HTML standard (section 9.2) on k6's event loop, and a VU can have many. open is the
+// blocking function of xk6-sse.
 //
 // Goroutines of the client use no JavaScript values. These change only in tasks on the event loop.
 package sse

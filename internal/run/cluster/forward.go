@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// A Forward is a port of this machine that leads to a port of a pod. Its connections pass through the API server and
-// the kubelet, so no network policy and no firewall of the cluster applies to them.
+// A Forward is a port of this machine that leads to a port of a pod. Network policies and firewalls of the cluster do
+// not apply to its connections, which pass through the API server and the kubelet.
 type Forward struct {
 	Address string // HOST:PORT here
 	Pod     string

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A logKeeper copies the logs of a run's pods to files during the run, because the log of a deleted pod is lost.
+// A logKeeper copies the logs of a run's pods during the run, because the log of a deleted pod is lost.
 type logKeeper struct {
 	client    *Client
 	namespace string

@@ -20,8 +20,8 @@ var ErrUnreachable = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.
 type Run struct {
-	// OnReport, if not nil, is called with the counts of each runner after each request for them, and with nil when the
-	// runner has ended. Set it before Wait.
+	// OnReport, if not nil, is called with the counts of each runner, and with nil when the runner has ended. Set it
+	// before Wait.
 	OnReport func(index int, p *shard.Progress)
 
 	client    *Client

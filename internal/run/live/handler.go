@@ -54,8 +54,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recordDelivery records that a viewer has loaded the report. A browser that reloads the page sends no key, so the
-// request counts as that of the most recent viewer without the report.
+// recordDelivery records that a viewer has loaded the report. A reload of the page has no key, so it counts for the
+// most recent viewer without the report.
 func (s *Server) recordDelivery() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Server) removeViewer(key string) {
 
 const finalID = "report"
 
-// nextEvent returns the event after the event with the given id, nil if there is none, and the id of the new event.
+// nextEvent returns the event after the event with the given id, and its id. The event is nil if there is none yet.
 // news is closed at the next event. ended reports that no event will follow.
 func (s *Server) nextEvent(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()

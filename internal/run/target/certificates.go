@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Certificates is the path of a folder that `make certs` created, with the certificates of a certificate authority, a
+// Certificates is the path of a folder that `make certs` created. It has the certificates of a certificate authority, a
 // server and several clients. "" means no TLS.
 type Certificates string
 

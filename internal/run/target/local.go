@@ -38,8 +38,8 @@ type LocalConfig struct {
 	Model            bool          // the backend is the numbered model, without nginx
 }
 
-// A Local is one or several backends on unix sockets with nginx in front of them or, without nginx, one backend on a
-// TCP port. A backend reads its other settings (BACKEND_FAULT, NOOP_SCHEDULE, …) from our environment.
+// A Local is one or several backends on unix sockets behind nginx or, without nginx, one backend on a TCP port. A
+// backend reads its other settings (BACKEND_FAULT, NOOP_SCHEDULE, …) from our environment.
 type Local struct {
 	Nginx string // version; "": the runners connect to the backend itself
 
@@ -111,9 +111,8 @@ func nginxBinary() string {
 	return path
 }
 
-// freeAddress returns a random loopback address with a free port, as HOST:PORT. With a fixed address, two soaks that
-// start at the same time could choose the same port, and one would test the other's target. macOS has one loopback
-// address only.
+// freeAddress returns a random loopback address with a free port, as HOST:PORT. With a fixed address, two soaks could
+// choose the same port at the same time, and one would test the other's target. macOS has one loopback address only.
 func freeAddress() (string, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails

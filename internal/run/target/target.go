@@ -185,7 +185,7 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 }
 
 // ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It returns false if the
-// target does not respond or is not that model, and an error if it could not copy the whole ledger.
+// target does not respond or is not that model. If it could not copy the whole ledger, it returns an error, too.
 func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	page, ok := openPage(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
 	if !ok {

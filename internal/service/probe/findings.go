@@ -46,7 +46,7 @@ func (f *findings) tracksOf(roles ...role) (out []*track) {
 }
 
 // isFromProbe reports whether a unit is a message that the probe published. It searches for the value of {run} or
-// {sentAt} if the messages contain one, otherwise for the number of a message that was published shortly before.
+// {sentAt}. If messages have neither, it searches for the number of a message that was published shortly before.
 func (f *findings) isFromProbe(u *unit) bool {
 	if len(f.session.published) == 0 || !u.HasData {
 		return false

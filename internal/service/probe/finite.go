@@ -28,9 +28,9 @@ type finite struct {
 	done      object   // matches the terminal event and no other block
 }
 
-// awaitEnds waits until the service has ended all streams, and reports whether each ended with a terminal event. It
-// waits until the end of the probe at most if requests have a prompt, or half of Length at most if the method is not
-// GET or a stream has ended. Otherwise, and always if the probe publishes, it returns false at once.
+// awaitEnds waits until the service has ended all streams, and reports whether each ended with a terminal event. If
+// requests have a prompt, it waits at most until the end of the probe. If the method is not GET or a stream has ended,
+// it waits for half of Length at most. Otherwise, and always if the probe publishes, it returns false at once.
 func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
@@ -229,8 +229,8 @@ func (f *finite) names() (out []string) {
 	return out
 }
 
-// message describes the chunks. It prefers numbers of all blocks, including the terminal event, because numbers of the
-// chunks do not reveal the loss of the last chunk.
+// message describes the chunks. It prefers numbers of all blocks, including the terminal event. Numbers of the chunks
+// do not reveal the loss of the last chunk.
 func (f *finite) message() (o object, missing []string) {
 	seq, first := findSeq(f.responses)
 	if seq == "" {

@@ -64,8 +64,8 @@ func groupOf(u *unit) (key string, b *group) {
 	return "", nil
 }
 
-// groups returns groups of the blocks that the probe did not publish, the group with the most blocks after the start of
-// a stream first.
+// groups returns groups of the blocks that the probe did not publish. The group with the most blocks after the start of
+// a stream is first.
 func (f *findings) groups() []*group {
 	byKey := map[string]*group{}
 	for _, t := range f.tracksOf(plain, resumed, fresh) {
@@ -103,8 +103,8 @@ func (f *findings) groups() []*group {
 	})
 }
 
-// isHeartbeat reports whether the blocks of a group have no data or are typical of heartbeats, or have constant data
-// and a constant interval while other blocks are messages.
+// isHeartbeat reports whether a group consists of heartbeats. Its blocks have no data, or are typical of heartbeats. If
+// other blocks are messages, constant data at a constant interval are heartbeats, too.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:

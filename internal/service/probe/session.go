@@ -214,8 +214,8 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disconnectOne closes a stream, waits for messages, and opens further streams: one that resumes with the last event
-// ID, one without an event ID, and, if the closed stream had an event ID, one with an unknown event ID.
+// disconnectOne closes a stream, waits for messages, and opens two or three streams. The first resumes with the last
+// event ID, and the second has no event ID. If the closed stream had an event ID, the third has an unknown one.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()

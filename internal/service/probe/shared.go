@@ -89,8 +89,8 @@ type sighting struct {
 	at    time.Time
 }
 
-// countShared returns the result of countCommon for the messages of a name on the plain streams, except the
-// disconnected stream and those without messages. It returns 0 if one of the messages does not have the source.
+// countShared returns the result of countCommon for the messages of a name, or 0 if one of them does not have the
+// source. It uses the plain streams with messages, except the disconnected one.
 func (f *findings) countShared(source, name string) int {
 	s := compile(`{"url":"{base}"}`, string(toJSON(object{{name: "same", value: source}})), "")
 	if s == nil {
@@ -124,9 +124,9 @@ func (f *findings) countShared(source, name string) int {
 	return countCommon(all, from, to)
 }
 
-// countCommon returns the number of messages between two times that all streams received in the same order, or 0 if the
-// streams differ or there is only one. It also returns 0 if the messages cannot identify a loss: fewer than minShared
-// are different, or over two thirds equal the previous one.
+// countCommon returns the number of messages between two times that all streams received in the same order. It returns
+// 0 if the streams differ or there is only one. It also returns 0 if the messages cannot identify a loss: fewer than
+// minShared are different, or over two thirds equal the previous one.
 func countCommon(all [][]sighting, from, to time.Time) int {
 	if len(all) < 2 {
 		return 0

@@ -152,7 +152,7 @@ type unit struct {
 func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
 // sameBlock is the longest time between a comment line and the end of its block. If the block ends later, the line is a
-// heartbeat without an empty line, which became part of the block of the next message.
+// heartbeat without an empty line. The block is then that of the next message.
 const sameBlock = 300 * time.Millisecond
 
 func (t *track) units() (out []*unit) {

@@ -1,10 +1,10 @@
 // Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and records
 // the response to each.
 //
-// The model is open: a message is sent when it is due, without waiting for messages of other topics. A message that
-// cannot be sent in time (the process or the service is slow) is sent as soon as possible, and its lag is recorded. No
-// message is omitted. A message waits for the response to the previous message of its topic, because otherwise their
-// order at the service would be unknown. It does not wait if the description allows any order.
+// The model is open: a message is sent when it is due, without waiting for messages of other topics. If the process or
+// the service is too slow, it is sent as soon as possible, and its lag is recorded. No message is omitted. A message
+// waits for the response to the previous one of its topic, unless the description allows any order. Otherwise, their
+// order at the service would be unknown.
 package publish
 
 import (

@@ -38,8 +38,8 @@ func (t *trial) due(ctx context.Context) error {
 	return invalid
 }
 
-// regular waits for a part that arrives at regular intervals, unless one has arrived already, or the interval is 0 or
-// exceeds maxInterval. Its error names the field of the interval and the kind of part.
+// regular waits for a part that arrives at regular intervals. It does not wait if one has arrived already, or if the
+// interval is 0 or exceeds maxInterval. Its error names the field of the interval and the kind of part.
 func (t *trial) regular(ctx context.Context, interval time.Duration, field, kind string, matches func(stream.Part) bool) error {
 	if interval == 0 || interval > maxInterval || slices.ContainsFunc(t.open.received, matches) {
 		return nil
