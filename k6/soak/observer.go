@@ -84,8 +84,8 @@ func forward[V, T any](valueOf func(*sseclient.Stream) V, method func(V, time.Ti
 	return func(s *sseclient.Stream, at time.Time, value T) { method(valueOf(s), at, value) }
 }
 
-// commentBlockTimeout is the time within which the block of a comment line must end; otherwise the line is a heartbeat.
-// A heartbeat without a blank line, as in Mercure, is formally a part of the next block, but arrives long before it.
+// commentBlockTimeout is the time within which the block of a comment line must end; otherwise the line is a heartbeat. A
+// heartbeat without a blank line, as in Mercure, is formally the start of the next block, which ends much later.
 const commentBlockTimeout = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }

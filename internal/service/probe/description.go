@@ -160,8 +160,8 @@ func (f *findings) thenNotes() []string {
 
 const minLifetime = 100 * time.Millisecond
 
-// addEnd adds end if the service ended streams after minLifetime or later, and no other stream stayed open for much
-// longer. Otherwise, it adds the reason to f.missing.
+// addEnd adds end if the service ended streams, one of them after at least minLifetime, and no other stream stayed open
+// for much longer. Otherwise, it adds the reason to f.missing.
 func (f *findings) addEnd(o *object) {
 	var lifetimes []time.Duration
 	longest, reason := time.Duration(0), ""
