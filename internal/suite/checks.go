@@ -31,6 +31,7 @@ var (
 	CheckMemory    = withImpact("memory.growth", "memory that grows with clients exhausts the service")
 
 	CheckDelivered     = withImpact("deliveries.complete", "clients lose messages")
+	CheckBroadcasts    = withImpact("deliveries.sent", "the service was tested with fewer broadcasts than planned")
 	CheckDeliveredOnce = withImpact("deliveries.once", "clients process a message twice")
 	CheckIntact        = withImpact("deliveries.intact", "clients read damaged messages")
 	CheckSendTime      = withImpact("deliveries.timed", "the delay of a delivery is unknown")

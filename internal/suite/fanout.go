@@ -85,11 +85,26 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 		}
 		return c
 	}
-	return []verdict.Check{
+	checks := []verdict.Check{
 		all,
 		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_duplicated", "repeated a broadcast that the subscriber had already received"),
 		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_unexpected", "did not match any broadcast sent to the subscriber: damaged, or from another sender"),
 		zeroCheck(CheckSendTime, "deliveries without a send time", "fanout_untimed",
 			"lacked a send time, or had one in the future: the clocks of server and runners differ").AsDoubt(),
 	}
+	if planned, unsent := unsentBroadcasts(m); unsent > 0 {
+		checks = append(checks, check(CheckBroadcasts, "broadcasts sent", text(planned), text(planned-unsent), false,
+			sentence("%v of %v broadcasts were not sent before the end of their level", unsent, planned)).AsDoubt())
+	}
+	return checks
+}
+
+// unsentBroadcasts returns the number of planned broadcasts, and how many of them were not sent.
+func unsentBroadcasts(m *shard.Merged) (planned, unsent int) {
+	due := sumsByStage(m, "fanout_due")
+	for _, st := range stagesOf(m) {
+		planned += st.Requests
+		unsent += max(st.Requests-int(due[st.Name].Sum)/max(st.Concurrency, 1), 0)
+	}
+	return planned, unsent
 }

@@ -376,6 +376,7 @@ func TestFanout(t *testing.T) {
 		{"one has no send time, and one is lost", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1).addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "deliveries arrived in time"},
 		{"one has no send time", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 delivery lacked a send time"},
 		{"the server did not confirm one", func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server did not confirm that it sent 1 broadcast to every stream"},
+		{"lost broadcasts left no time for others", func(r *Run) { r.addCounter("fanout_due", "to-10", -60).addCounter("fanout_arrived", "to-10", -60) }, verdict.Invalid, "6 of 10 broadcasts were not sent before the end of their level"},
 		{"no broadcast", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
 	})
 }

@@ -172,6 +172,27 @@ func TestBroadcastsPerSubscriber(t *testing.T) {
 	require.Equal(t, [2]float64{4, 4}, h.metricSums("checks", "check")["Received all messages"])
 }
 
+// Each lost broadcast takes the time limit of a delivery. The next step starts on time, and no unsent broadcast is due.
+func TestLostBroadcastsDoNotProlongAStep(t *testing.T) {
+	t.Parallel()
+	spec := fakeservice.ServiceSpec{Copies: func(id string, _ int) int {
+		if id == "d-1" {
+			return 0
+		}
+		return 1
+	}}
+	start := time.Now()
+	h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 1000}, steps: [
+		{name: "a", streams: 2, for: 500, broadcasts: 20, every: 10, until: 1000}, {name: "b", streams: 2, for: 500, broadcasts: 20, every: 10, until: 2300}]`)
+	require.Less(t, time.Since(start), 20*time.Second, "40 lost broadcasts take 40 s")
+	for _, step := range []string{"a", "b"} {
+		due, arrived := h.sums(fanoutDue)[step], h.sums(fanoutArrived)[step]
+		require.LessOrEqual(t, due, 4., step)
+		require.InDelta(t, due/2, arrived, 0, step)
+	}
+	require.Positive(t, h.sums(fanoutDue)["a"])
+}
+
 func TestSlowStreamsResumeReading(t *testing.T) {
 	t.Parallel()
 	spec := fakeservice.ServiceSpec{Copies: func(id string, n int) int {

@@ -17,6 +17,7 @@ type step struct {
 	For        float64 `js:"for"`     // ms, the ramp included; with broadcasts, up to the first one
 	Broadcasts int     `js:"broadcasts"`
 	Every      float64 `js:"every"` // ms from one broadcast to the next
+	Until      float64 `js:"until"` // ms after the first step, after which no broadcast is sent; 0: no limit
 }
 
 // Metrics of the steps.
@@ -28,10 +29,11 @@ const (
 // runSteps runs the steps up to the first one in which a stream has a fault. Then it requests the ends of the streams.
 func (h *holding) runSteps() {
 	defer h.release()
+	start := time.Now()
 	for i := range h.Steps {
 		st := &h.Steps[i]
 		added, err := h.grow(st)
-		if err != nil || !h.runStep(st, added) {
+		if err != nil || !h.runStep(st, added, start) {
 			break
 		}
 	}
@@ -61,8 +63,9 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	return h.streams[first:], nil
 }
 
-// runStep opens the streams of a step, sends its broadcasts, and reports whether the next step may follow.
-func (h *holding) runStep(st *step, added []*holdStream) bool {
+// runStep opens the streams of a step, sends its broadcasts, and reports whether the next step may follow. It omits
+// broadcasts for which lost ones have left no time. first is the start of the first step.
+func (h *holding) runStep(st *step, added []*holdStream, first time.Time) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcaster == nil {
 		h.sample(stepStreams, tags, start, float64(len(h.streams)-len(added)))
@@ -72,6 +75,9 @@ func (h *holding) runStep(st *step, added []*holdStream) bool {
 	if h.broadcaster != nil {
 		for range st.Broadcasts {
 			sent := time.Now()
+			if st.Until > 0 && sent.Sub(first) > milli(st.Until) {
+				break
+			}
 			h.broadcaster.measure(tags)
 			sleep(h.ctx, max(time.Until(sent.Add(milli(st.Every))), time.Millisecond))
 		}

@@ -38,7 +38,12 @@ const RAMP = 1500;
 
 const stageSeconds = Math.ceil((RAMP + SETTLE + values.BROADCASTS * values.EVERY_MS) / 1000) + 1;
 const stages = levels.map((n, i) => ({ name: `to-${n}`, title: `${n}`, kind: 'load', start: i * stageSeconds, seconds: stageSeconds, concurrency: n, requests: values.BROADCASTS }));
-const seconds = stages.length * (stageSeconds + values.DELIVERY_SECONDS);
+
+/** Seconds of a level, with the time limit of one lost broadcast. */
+const levelSeconds = stageSeconds + values.DELIVERY_SECONDS;
+
+/** The last broadcast of the last level may be lost, too. */
+const seconds = stages.length * levelSeconds + values.DELIVERY_SECONDS;
 const service = noopService(values.NOOP_INTERVAL);
 const config = streamConfig(service, { connections: levels[levels.length - 1], seconds: seconds + 10, lateMs: values.LATE_MS });
 suite({ name: 'fanout', profile: name, parameters, splitBy: ['scenario'], stages });
@@ -53,6 +58,8 @@ export default async function () {
   await hold(service, {
     ...config,
     broadcast: { url: `${config.backendUrl}/event/broadcast?event=announcement`, headers: config.headers, event: 'announcement', within: values.DELIVERY_SECONDS * 1000 },
-    steps: stages.map((stage) => ({ name: stage.name, streams: stage.concurrency, ramp: RAMP, for: RAMP + SETTLE, broadcasts: values.BROADCASTS, every: values.EVERY_MS })),
+    steps: stages.map((stage, i) => ({
+      name: stage.name, streams: stage.concurrency, ramp: RAMP, for: RAMP + SETTLE, broadcasts: values.BROADCASTS, every: values.EVERY_MS, until: (i + 1) * levelSeconds * 1000,
+    })),
   });
 }

@@ -47,6 +47,8 @@ declare module 'k6/x/soak' {
     broadcasts?: number;
     /** Milliseconds between two broadcasts. */
     every?: number;
+    /** Milliseconds after the start of the first step, after which no further broadcast is sent; left out: no limit. */
+    until?: number;
   }
 
   /** A request that makes the service send a message to all streams. Its body is the message. */
