@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -132,6 +134,51 @@ func TestSOCKSProxyResolvesTheNameOfTheServer(t *testing.T) {
 	require.ErrorAs(t, err, &fault)
 	require.ErrorContains(t, err, "the proxy socks5h://"+address+" did not connect to service.test:80: ")
 	require.NotContains(t, err.Error(), "joe")
+}
+
+// serveCONNECT starts a proxy that responds to CONNECT with a status, and forwards data if that is a success.
+func serveCONNECT(t *testing.T, status string) (address string) {
+	t.Helper()
+	return sockets.Serve(t, func(c net.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(c))
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 "+status+"\r\n\r\n")
+		if status[0] != '2' {
+			return
+		}
+		server, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(c, server) }()
+		_, _ = io.Copy(server, c)
+		_ = server.Close()
+	})
+}
+
+// RFC 9110, section 9.3.6: any 2xx means that the tunnel exists.
+func TestStatusOfCONNECT(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(service.Close)
+	for status, accepted := range map[string]bool{"200 OK": true, "201 Created": true, "204 No Content": true, "299 Fine": true, "300 Many": false, "403 Forbidden": false} {
+		proxyURL := "http://" + serveCONNECT(t, status)
+		_, reachErr := reach(t, proxyURL, service.URL)
+		transport := Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, proxyURL), nil }).Transport(service.Client().Transport.(*http.Transport).Clone())
+		resp, err := (&http.Client{Transport: transport, Timeout: 5 * time.Second}).Get(service.URL)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		for _, err := range []error{reachErr, err} {
+			if accepted {
+				assert.NoError(t, err, status)
+			} else {
+				assert.ErrorContains(t, err, "refused CONNECT "+service.Listener.Addr().String()+" with "+status)
+			}
+		}
+	}
 }
 
 func TestReasonOfARefusal(t *testing.T) {

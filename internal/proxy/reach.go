@@ -97,7 +97,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 		return nil, p.newError(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+	if !opensTunnel(resp) {
 		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // if this fails, so does reading the body
 		return nil, p.RefusalError(request, resp.Status, resp.Header, resp.Body)
 	}
@@ -106,6 +106,9 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	}
 	return conn, nil
 }
+
+// opensTunnel reports whether the response to a CONNECT request is a success: any 2xx (RFC 9110, section 9.3.6).
+func opensTunnel(resp *http.Response) bool { return resp.StatusCode/100 == 2 }
 
 // A bufferedConn is a connection with bytes that were read together with the proxy's response.
 type bufferedConn struct {

@@ -17,7 +17,8 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 		return p.URL(), err
 	}
 	t.OnProxyConnectResponse = func(_ context.Context, proxyURL *url.URL, req *http.Request, resp *http.Response) error {
-		if resp.StatusCode == http.StatusOK {
+		if opensTunnel(resp) {
+			resp.StatusCode = http.StatusOK // net/http accepts no other status
 			return nil
 		}
 		p := &Proxy{url: proxyURL, target: &url.URL{Scheme: "https", Host: req.Host}}
