@@ -72,7 +72,7 @@ func (d *attachedDriver) check(ctx context.Context) error {
 	return nil
 }
 
-// notFoundError adds a hint to err, which depends on the folder of the run on this machine.
+// notFoundError adds a hint to err. The hint depends on the folder of the run on this machine.
 func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.PlanFile)); statErr != nil {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
@@ -173,7 +173,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 	return nil
 }
 
-// prepare starts a reference target of the control group again.
+// prepare sets the targets, and starts a reference target of the control group again.
 func (d *reattachedDriver) prepare(context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err

@@ -192,8 +192,8 @@ func (d *kubernetes) openShards(ctx context.Context, location string) (store.Sto
 	return store.Open(ctx, location)
 }
 
-// clusterBucket reports whether a location is in a bucket of the cluster. It returns the service of the bucket, and the
-// location at another address as a function.
+// clusterBucket reports whether a location is in a bucket of the cluster. It returns the service of the bucket, and a
+// function that replaces the address in the location.
 func clusterBucket(location string) (service cluster.Service, rebase func(address string) string, ok bool) {
 	u, err := url.Parse(location)
 	if err != nil {

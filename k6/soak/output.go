@@ -250,7 +250,7 @@ func (o *outputSoak) tick() {
 	}
 }
 
-// sampleSecond takes the per-second samples of a suite. A soak may last for hours, so buckets are sufficient for it.
+// sampleSecond takes the per-second samples of a suite. A soak has none: it may last for hours, and has buckets.
 func (o *outputSoak) sampleSecond() {
 	if o.recorder.declaredSuite() == nil {
 		return
