@@ -28,7 +28,7 @@ func archiveCommand() *cobra.Command {
 		Use:   "archive TESTID|DIR [FILE]",
 		Short: "Pack a run and its Prometheus data into one archive",
 		Long: "archive packs the folder of a run, and the Prometheus data of the same period, into one tar.gz with checksums.\n" +
-			"`soak open` shows it again (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
+			"`soak open` shows the archived run (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
 			"archive gets the data by remote read from the Prometheus server at --prometheus or PROMETHEUS_URL, an address that may contain\n" +
 			"a user and a password. If the server does not answer, the archive has no Prometheus data, and states the reason. Secrets are redacted.",

@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
-const initHelp = `init prepares an empty folder for soaks of a service: it probes the service as ` + "`soak probe`" + ` does, and writes
+const initHelp = `init prepares an empty folder for soaks of a service. It probes the service, as ` + "`soak probe`" + ` does, and writes:
 
     NAME.js                      the description of the service, with the evidence as comments
     soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder
@@ -34,11 +34,11 @@ soak publishes messages to check their delivery. The service only has to deliver
       --publish-url 'https://HOST/rooms/news/messages' \
       --publish-body '{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}'
 
-Responses that end by themselves, such as answers of a language model, are tested by ` + "`soak run finite`" + `:
+For responses that end by themselves, such as answers of a language model, init prepares ` + "`soak run finite`" + `:
 
     soak init 'https://HOST/ask' --method POST --body '{"question":"{prompt}"}'
 
-init does not overwrite files without --update or --force. Without a URL it prompts for one.`
+init does not overwrite files without --update or --force. Without a URL, init prompts for one.`
 
 // An overwriteMode selects the existing files to replace: all (force), unedited ones (update), or none (zero).
 type overwriteMode struct{ force, update bool }

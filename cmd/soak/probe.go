@@ -21,7 +21,7 @@ import (
 )
 
 const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module as in
-load-tests/services/, with the evidence for each part as comments. Ctrl-C ends it early and keeps the results.
+load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
 
 URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); the request that publishes
 has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the description, {token} replaces a header value that looks
@@ -32,9 +32,9 @@ one per second.
       --publish-url http://HOST/pub/news \
       --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
 
---idle writes no description. It keeps up to ten silent streams open for a quarter of an hour, and reports when each
-one is closed, and the probable cause. With --publish-url it tests each stream with one message, because a NAT drops
-connections without notice; each stream then has its own topic.`
+With --idle, probe writes no description. It keeps up to ten silent streams open for 15 minutes, and reports when each
+stream is closed, and the probable cause. A NAT drops connections without notice. With --publish-url, probe therefore
+tests each stream with one message; each stream then has its own topic.`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config
