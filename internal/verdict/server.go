@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
@@ -34,11 +35,22 @@ func (l ServerLedger) entry(id string) *ServerEntry {
 
 // ReadServerLedger reads the NDJSON file that the run saved. It returns nil if the file does not exist.
 func ReadServerLedger(path string) (ServerLedger, error) {
-	l := ServerLedger{}
+	l := make(ServerLedger, estimatedEntries(path))
 	if exists, err := readLedger(path, "read the server's ledger", l.add); err != nil || !exists {
 		return nil, err
 	}
 	return l, nil
+}
+
+// estimatedEntries estimates the number of entries in a file. A map that grows to a million entries copies each of them
+// once more, and doubles the memory meanwhile.
+func estimatedEntries(path string) int64 {
+	const entrySize, limit = 80, 1 << 20 // a file may be damaged
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0 // readLedger reports the error
+	}
+	return min(info.Size()/entrySize, limit)
 }
 
 // readLedger calls add with each entry of an NDJSON file, and reports whether the file exists.
