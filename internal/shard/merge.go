@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -64,10 +65,10 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 type Merger struct {
 	m          Merged
 	parts      []part // by runner
-	buckets    map[int64]*Bucket
+	buckets    map[int64]*bucketSum
 	metrics    map[string]*Metric
 	readErrors []string // problems of series and responses that cannot be read
-	buffer     []byte   // see Packed.add
+	buffer     packedBuffer
 }
 
 // A part has what a merge compares between runners: plan, suite and service.
@@ -84,7 +85,7 @@ func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
-		g.buckets, g.metrics = map[int64]*Bucket{}, map[string]*Metric{}
+		g.buckets, g.metrics = map[int64]*bucketSum{}, map[string]*Metric{}
 	}
 	m.Runners = append(m.Runners, s.Runner)
 	m.Runners[len(m.Runners)-1].Machine = s.Machine
@@ -151,7 +152,12 @@ func (g *Merger) finish() {
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 	}
 	m.Problems = append(m.Problems, g.readErrors...)
-	m.Series, m.Metrics = valuesByKey(g.buckets), valuesByKey(g.metrics)
+	m.Series, m.Metrics = make([]Bucket, 0, len(g.buckets)), valuesByKey(g.metrics)
+	for _, unix := range slices.Sorted(maps.Keys(g.buckets)) {
+		sum := g.buckets[unix]
+		sum.addPending(&g.buffer)
+		m.Series = append(m.Series, sum.Bucket)
+	}
 }
 
 // sort sorts the runners, their parts and their connections. compare receives indexes in Runners before the sort.

@@ -36,7 +36,7 @@ func TestMergedPartsEqualOneRun(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for n := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, n))
-		p := planFor(1+r.IntN(6), 20+r.IntN(60))
+		p := planFor(1+r.IntN(2*latenessBatch+2), 20+r.IntN(60))
 		parts, single := randomRun(r, p)
 		one := p
 		one.Runners = 1

@@ -41,16 +41,18 @@ func (p *Packed) Unpack() (*Histogram, error) {
 
 // check returns an error for unreadable buckets, impossible counts, or a maximum that is not in the last bucket.
 func (p *Packed) check() error {
-	bars, top := bars(), hdrhistogram.Bar{}
 	c := newBucketReader(p.Counts)
 	for c.next() {
 		if c.count < 1 || c.count > maxCount {
 			return fmt.Errorf("histogram has the impossible count %[2]d in bucket %[1]d", c.index, c.count)
 		}
-		top = bars[c.index]
+	}
+	var top hdrhistogram.Bar
+	if c.index >= 0 {
+		top = bars()[c.index]
 	}
 	switch {
-	case len(c.unread) > 0:
+	case c.read < len(c.counts):
 		return fmt.Errorf("histogram has unreadable buckets after bucket %d", c.index)
 	case p.Max < top.From || p.Max > top.To:
 		return fmt.Errorf("histogram has a maximum of %d µs, but its last bucket ends at %d µs", p.Max, top.To)
@@ -58,65 +60,86 @@ func (p *Packed) check() error {
 	return nil
 }
 
-// add adds the counts of other. The caller reuses the buffer, because a large run has a million histograms.
-func (p *Packed) add(other *Packed, buffer *[]byte) error {
-	if err := other.check(); err != nil {
-		return err
+// A packedBuffer is memory that additions share, because a large run has a million histograms.
+type packedBuffer struct {
+	counts []int64 // by index; 0 between two additions
+	text   []byte
+}
+
+// add adds valid histograms. Packing the sum is the most expensive step, so one call for several is faster.
+func (p *Packed) add(buffer *packedBuffer, others ...*Packed) {
+	if buffer.counts == nil {
+		buffer.counts = make([]int64, len(bars()))
 	}
-	sum := newBucketWriter((*buffer)[:0])
-	a, b := newBucketReader(p.Counts), newBucketReader(other.Counts)
-	moreA, moreB := a.next(), b.next()
-	for moreA || moreB {
-		switch {
-		case !moreB || moreA && a.index < b.index:
-			sum.write(a.index, a.count)
-			moreA = a.next()
-		case !moreA || b.index < a.index:
-			sum.write(b.index, b.count)
-			moreB = b.next()
-		default:
-			sum.write(a.index, a.count+b.count)
-			moreA, moreB = a.next(), b.next()
+	last := buffer.unpack(p)
+	for _, other := range others {
+		last, p.Max = max(last, buffer.unpack(other)), max(p.Max, other.Max)
+	}
+	counts := buffer.counts[:last+1]
+	sum := newBucketWriter(buffer.text[:0])
+	for i, n := range counts {
+		if n > 0 {
+			sum.write(int64(i), n)
 		}
 	}
-	p.Counts, p.Max, *buffer = append(p.Counts[:0], sum.text...), max(p.Max, other.Max), sum.text
-	return nil
+	clear(counts)
+	p.Counts, buffer.text = append(p.Counts[:0], sum.text...), sum.text
+}
+
+// unpack adds a histogram to counts, and returns the index of its last bucket (−1: empty).
+func (b *packedBuffer) unpack(p *Packed) (last int64) {
+	c := newBucketReader(p.Counts)
+	for c.next() {
+		b.counts[c.index] += c.count
+	}
+	return c.index
 }
 
 // addPacked adds a histogram to a sum. Either may be nil.
-func addPacked(sum **Packed, more *Packed, buffer *[]byte) error {
+func addPacked(sum **Packed, more *Packed, buffer *packedBuffer) error {
 	if more == nil {
 		return nil
 	}
-	result := cmp.Or(*sum, &Packed{})
-	if err := result.add(more, buffer); err != nil {
+	if err := more.check(); err != nil {
 		return err
 	}
-	*sum = result
+	*sum = cmp.Or(*sum, &Packed{})
+	(*sum).add(buffer, more)
 	return nil
 }
 
 type bucketReader struct {
-	unread       []byte
+	counts       []byte
+	read         int // bytes
 	index, count int64
 	last         int64 // index of the last bucket of a histogram
 }
 
 func newBucketReader(counts []byte) bucketReader {
-	return bucketReader{unread: counts, index: -1, last: int64(len(bars())) - 1}
+	return bucketReader{counts: counts, index: -1, last: int64(len(bars())) - 1}
 }
 
 // next reads the next bucket. It returns false at the end and at invalid data.
 func (r *bucketReader) next() bool {
-	distance, n := binary.Uvarint(r.unread)
-	if n <= 0 || distance < 1 || distance > uint64(r.last-r.index) { // #nosec G115 -- index is at most last
+	unread := r.counts[r.read:]
+	var distance, count uint64
+	if len(unread) > 1 && unread[0]|unread[1] < 0x80 { // two varints of one byte, as in most buckets
+		distance, count = uint64(unread[0]), uint64(unread[1])
+		unread = unread[2:]
+	} else {
+		var n, m int
+		if distance, n = binary.Uvarint(unread); n <= 0 {
+			return false
+		}
+		if count, m = binary.Uvarint(unread[n:]); m <= 0 {
+			return false
+		}
+		unread = unread[n+m:]
+	}
+	if distance < 1 || distance > uint64(r.last-r.index) { // #nosec G115 -- index is at most last
 		return false
 	}
-	count, m := binary.Uvarint(r.unread[n:])
-	if m <= 0 {
-		return false
-	}
-	r.unread = r.unread[n+m:]
+	r.read = len(r.counts) - len(unread)
 	r.index += int64(distance) // #nosec G115 -- below the number of buckets
 	r.count = int64(count)     // #nosec G115 -- check rejects negative counts
 	return true

@@ -12,15 +12,14 @@ func TestPackedHistogramsAddUp(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	sum := &Packed{}
-	var room []byte
+	var buffer packedBuffer
 	want := NewHistogram()
 	for range 50 {
 		h := NewHistogram()
 		for range r.IntN(40) {
 			h.Record(time.Duration(r.ExpFloat64() * float64(time.Second)))
 		}
-		require.NoError(t, sum.add(h.Pack(), &room))
-		require.NoError(t, sum.add(h.PackCoarse(), &room))
+		sum.add(&buffer, h.Pack(), h.PackCoarse())
 		want.Merge(h)
 		coarse, err := h.PackCoarse().Unpack()
 		require.NoError(t, err)

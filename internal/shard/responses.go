@@ -233,7 +233,7 @@ func (r *Responses) Merge(o *Responses) error {
 }
 
 func (r *Responses) mergeSeries(more []ResponseBucket) error {
-	var buffer []byte
+	var buffer packedBuffer
 	for _, b := range more {
 		i, ok := slices.BinarySearchFunc(r.Series, b.Unix, func(have ResponseBucket, unix int64) int { return cmp.Compare(have.Unix, unix) })
 		if !ok {

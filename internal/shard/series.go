@@ -7,32 +7,62 @@ import (
 	"slices"
 )
 
+// latenessBatch is the number of histograms of one time that a Merger adds to the sum at once.
+const latenessBatch = 8
+
 // addSeries adds the buckets of a shard to those of the same time. It records unreadable lateness as a read error.
 func (g *Merger) addSeries(s *Shard) {
 	var err error
 	for _, b := range s.Series {
 		if g.buckets[b.Unix] == nil {
-			g.buckets[b.Unix] = &Bucket{Unix: b.Unix}
+			g.buckets[b.Unix] = &bucketSum{Bucket: Bucket{Unix: b.Unix}}
 		}
-		err = cmp.Or(g.buckets[b.Unix].add(b, &g.buffer), err)
+		sum := g.buckets[b.Unix]
+		sum.addCounts(b)
+		if b.Lateness == nil {
+			continue
+		}
+		if failure := b.Lateness.check(); failure != nil {
+			err = failure
+			continue
+		}
+		if sum.pending = append(sum.pending, b.Lateness); len(sum.pending) == latenessBatch {
+			sum.addPending(&g.buffer)
+		}
 	}
 	if err != nil {
 		g.readErrors = append(g.readErrors, fmt.Sprintf("unreadable series of runner %d: %v", s.Runner.Index, err))
 	}
 }
 
+type bucketSum struct {
+	Bucket
+	pending []*Packed // valid Lateness that is not in Bucket.Lateness yet
+}
+
+func (b *bucketSum) addPending(buffer *packedBuffer) {
+	if len(b.pending) == 0 {
+		return
+	}
+	b.Lateness = cmp.Or(b.Lateness, &Packed{})
+	b.Lateness.add(buffer, b.pending...)
+	clear(b.pending) // the histograms may be freed
+	b.pending = b.pending[:0]
+}
+
 // SumBuckets adds buckets of the same time. If it returns an error, their lateness is unreadable; other sums are valid.
 func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
-	var buffer []byte
+	var buffer packedBuffer
 	for _, b := range buckets {
 		sum.Unix = b.Unix
-		err = cmp.Or(sum.add(b, &buffer), err)
+		sum.addCounts(b)
+		err = cmp.Or(addPacked(&sum.Lateness, b.Lateness, &buffer), err)
 	}
 	return sum, err
 }
 
-// add adds the bucket of another runner, without Undisturbed. See Packed.add for the buffer and the error.
-func (b *Bucket) add(o Bucket, buffer *[]byte) error {
+// addCounts adds a bucket without Undisturbed and Lateness.
+func (b *Bucket) addCounts(o Bucket) {
 	b.Open += o.Open
 	b.Opened += o.Opened
 	b.ConnectUS += o.ConnectUS
@@ -47,7 +77,6 @@ func (b *Bucket) add(o Bucket, buffer *[]byte) error {
 		}
 		b.Control.Add(*o.Control)
 	}
-	return addPacked(&b.Lateness, o.Lateness, buffer)
 }
 
 // add adds the resources of another runner. GCPauseUS and StallMS become the maxima of both.
