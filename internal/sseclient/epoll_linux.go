@@ -22,6 +22,7 @@ import (
 type poller struct {
 	mu      sync.Mutex
 	epoll   int           // valid while running is set
+	file    *os.File      // of epoll, registered with Go's network poller
 	wake    int           // an eventfd
 	conns   []*polledConn // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
 	streams int           // number of conns that are not nil
@@ -133,7 +134,7 @@ func (c *polledConn) start() error {
 	p.streams++
 	if !p.running {
 		p.running = true
-		go p.run(p.epoll, p.wake)
+		go p.run(p.file, p.wake)
 	}
 	p.nudge(c)
 	return nil
@@ -153,6 +154,8 @@ func (p *poller) open() (err error) {
 		_ = unix.Close(p.epoll)
 		return os.NewSyscallError("eventfd", err)
 	}
+	_ = unix.SetNonblock(p.epoll, true) // Go's network poller accepts no other files
+	p.file = os.NewFile(uintptr(p.epoll), "epoll")
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} // #nosec G115 -- a descriptor
 	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, p.wake, &ev); err != nil {
 		p.close()
@@ -161,23 +164,33 @@ func (p *poller) open() (err error) {
 	return nil
 }
 
-func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
+func (p *poller) close() { _, _ = p.file.Close(), unix.Close(p.wake) }
 
 type scratch struct {
 	buf   [pollBuffer]byte
 	block eventstream.Block
 }
 
-func (p *poller) run(epoll, wake int) {
+// run waits in Go's network poller. A goroutine that blocks in epoll_wait would keep its core (P) for up to 10 ms, in which
+// Go's monitor thread wakes up some 50 times to look for other goroutines that need the core.
+func (p *poller) run(file *os.File, wake int) {
+	epoll, _ := file.SyscallConn() // an error only if file is nil
 	events := make([]unix.EpollEvent, eventsPerWait)
+	var n int
+	takeEvents := func(fd uintptr) bool {
+		var err error
+		if n, err = unix.EpollWait(int(fd), events, 0); err != nil {
+			panic(os.NewSyscallError("epoll_wait", err)) // only wrong arguments cause it
+		}
+		return n > 0
+	}
 	var ready []*polledConn
 	var shared scratch
 	for {
-		n, err := unix.EpollWait(epoll, events, -1)
-		if err != nil && err != unix.EINTR {
-			panic(os.NewSyscallError("epoll_wait", err)) // only wrong arguments cause it
+		if err := epoll.Read(takeEvents); err != nil {
+			panic(err) // Go's network poller does not support the file
 		}
-		ready = p.gather(ready[:0], events[:max(n, 0)], wake)
+		ready = p.gather(ready[:0], events[:n], wake)
 		for i, c := range ready {
 			ready[i] = nil
 			c.turn(&shared)
