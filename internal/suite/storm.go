@@ -102,14 +102,18 @@ func (s *stormStage) checkDropped() verdict.Check {
 func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
 	name, limitText := s.Title+": dial delay of the generator", sentence("99 %% within %v", limit)
-	if s.dialDelay.Trend == nil || s.dialDelay.Trend.Count() == 0 || len(s.dropTimes) == 0 {
+	if s.dialDelay.Trend == nil || s.dialDelay.Trend.Count() == 0 || len(s.reconnects) == 0 {
 		return check(CheckDialDelay, name, limitText, "not known", false,
 			s.Title+": no stream reconnected at its first attempt, so the dial delay of the load generator is unknown").AsDoubt()
 	}
-	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.dialDelay.Trend.Quantile(.99)
-	c := check(CheckDialDelay, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
-		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late (limit: %v, DIAL_MS); "+
-			"use more machines, or fewer streams", s.Title, gap, wait, limit))
+	gap, wait := s.dropGap, s.dialDelay.Trend.Quantile(.99)
+	reason := sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late (limit: %v, DIAL_MS); "+
+		"use more machines, or fewer streams", s.Title, gap, wait, limit)
+	if max(s.runnerDropGap, wait) <= limit { // each runner was fast enough
+		reason = sentence("%s: the runners did not start at the same time: each dropped 99 %% of its streams within %v, and all together within %v (limit: %v, DIAL_MS); "+
+			"set RUNNERS=1, or raise DIAL_MS", s.Title, s.runnerDropGap, gap, limit)
+	}
+	c := check(CheckDialDelay, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit, reason)
 	if !c.Pass {
 		c.ExplainedBy = verdict.SignalGenerator
 	}
@@ -197,19 +201,20 @@ func (r *Run) queueTable() verdict.Table {
 // A stormStage is one storm: streams are dropped at the same time, and reconnect.
 type stormStage struct {
 	shard.Stage
-	dropped      int             // streams
-	dropTimes    []time.Duration // times of the drops since the first one, sorted
-	reconnects   []time.Duration // times of the reconnects since the first drop, sorted
-	lost         int             // clients whose stream broke, bystanders included (see isStreamLoss)
-	refused      map[string]int  // refused attempts, by reason
-	local        int             // streams that did not reconnect in time for lack of a port or descriptor of the generator
-	delayed      int             // streams with a refused attempt, after which clients wait longer before each attempt
-	firstRefusal time.Duration   // time of the first refused attempt since the first drop; 0: there was none
-	dialDelay    shard.Metric    // ms by which the load generator dialed late
-	connect      shard.Metric    // ms from the dial to the headers
-	slow         int64           // connects that took over slowMS
-	slowMS       float64         // SLOW_MS
-	machine      Machine
+	dropped       int             // streams
+	dropGap       time.Duration   // time from the first drop until 99 % were dropped
+	runnerDropGap time.Duration   // the longest such time of one runner
+	reconnects    []time.Duration // times of the reconnects since the first drop, sorted
+	lost          int             // clients whose stream broke, bystanders included (see isStreamLoss)
+	refused       map[string]int  // refused attempts, by reason
+	local         int             // streams that did not reconnect in time for lack of a port or descriptor of the generator
+	delayed       int             // streams with a refused attempt, after which clients wait longer before each attempt
+	firstRefusal  time.Duration   // time of the first refused attempt since the first drop; 0: there was none
+	dialDelay     shard.Metric    // ms by which the load generator dialed late
+	connect       shard.Metric    // ms from the dial to the headers
+	slow          int64           // connects that took over slowMS
+	slowMS        float64         // SLOW_MS
+	machine       Machine
 }
 
 // storms returns the declared storms, in order. A storm that was not started has no dropped streams.
@@ -254,6 +259,7 @@ const clockTolerance = 100_000 // µs
 func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
 	var drops, reconnects, refusals, local []int64
+	byRunner := map[int][]int64{} // drops
 	s.refused = map[string]int{}
 	for c := range streams.Records() {
 		runner, dropped := &m.Runners[c.Runner], false
@@ -267,6 +273,7 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 			case !bystander && !dropped && opened >= from-clockTolerance:
 				dropped = true
 				drops, reconnects = append(drops, opened), append(reconnects, runner.At(o.To).UnixMicro())
+				byRunner[c.Runner] = append(byRunner[c.Runner], opened)
 				refusals = append(refusals, s.countRefusals(runner, o.Refusals)...)
 				if ledger.AreLocal(o.Refusals) {
 					local = append(local, runner.At(o.To).UnixMicro())
@@ -283,10 +290,12 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 			}
 		}
 	}
-	slices.Sort(drops)
+	s.dropGap = dropGap(drops)
+	for _, drops := range byRunner {
+		s.runnerDropGap = max(s.runnerDropGap, dropGap(drops))
+	}
 	slices.Sort(reconnects)
 	for i := range drops {
-		s.dropTimes = append(s.dropTimes, time.Duration(drops[i]-drops[0])*time.Microsecond)
 		s.reconnects = append(s.reconnects, time.Duration(reconnects[i]-drops[0])*time.Microsecond)
 	}
 	for _, at := range local {
@@ -297,6 +306,15 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 	if len(refusals) > 0 && len(drops) > 0 {
 		s.firstRefusal = time.Duration(max(slices.Min(refusals)-drops[0], 1)) * time.Microsecond
 	}
+}
+
+// dropGap sorts the times of drops, in microseconds, and returns the time from the first one until 99 % were dropped.
+func dropGap(drops []int64) time.Duration {
+	if len(drops) == 0 {
+		return 0
+	}
+	slices.Sort(drops)
+	return time.Duration(drops[(len(drops)*99-1)/100]-drops[0]) * time.Microsecond
 }
 
 // countRefusals adds the refused attempts of one stream. It returns the first time of each reason, in µs since 1970.

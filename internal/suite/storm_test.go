@@ -86,6 +86,18 @@ func TestStormFindsFaults(t *testing.T) {
 				}
 			}
 		}, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 2."},
+		{"a runner started 1.5 s after the other one", func(r *Run) {
+			m := r.Rounds[0]
+			m.Runners = append(m.Runners, m.Runners[0])
+			for n := 50; n < 100; n++ {
+				c := m.Connections.Edit(n)
+				c.Runner = 1
+				for i := range c.Outages {
+					c.Outages[i].From += 1500 * time.Millisecond
+					c.Outages[i].To += 1500 * time.Millisecond
+				}
+			}
+		}, verdict.Invalid, "at once: the runners did not start at the same time: each dropped 99 % of its streams within 0 ms, and all together within 1.5 s (limit: 1 s, DIAL_MS); set RUNNERS=1, or raise DIAL_MS"},
 		{"no client reconnected with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream reconnected at its first attempt"},
 		{"a stream reconnected too late", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams did not reconnect within 10 s"},
 		{"a stream reconnected just in time", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams reconnected within 10 s"},
