@@ -41,7 +41,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		}
 		if m.node.kind == kindNull {
 			f.reported[m.name] = true
-			p.mistakes.add(m.node.at, "%s is null; set a value, or remove it", full)
+			p.mistakes.add(m.node.at, "%s is null, or Infinity or NaN, which JSON cannot represent; set a value, or remove it", full)
 			continue
 		}
 		f.byName[m.name] = m
