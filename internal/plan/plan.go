@@ -100,10 +100,17 @@ func (p *Plan) Check() error {
 // CheckDeclared validates the settings that every suite has. It is for a plan whose script declares the others.
 func (p *Plan) CheckDeclared() error { return p.check(SuiteSettings(p.Settings())) }
 
+// maxTestID limits the length of a test id. The names of files may have 255 bytes, of which an archive and its
+// temporary files need some.
+const maxTestID = 200
+
 // CheckTestID returns an error unless id can name a folder or is empty.
 func CheckTestID(id string) error {
 	if !idPart.MatchString(id) || id == "." || id == ".." {
 		return fmt.Errorf("TESTID must be the name of a folder, of letters, digits, '.', '_' and '-', got %q", id)
+	}
+	if len(id) > maxTestID {
+		return fmt.Errorf("TESTID must have at most %d characters, got %d", maxTestID, len(id))
 	}
 	return nil
 }

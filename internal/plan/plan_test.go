@@ -83,6 +83,7 @@ func TestCheck(t *testing.T) {
 		{"a prefix that is too long", func(p *Plan) { p.Prefix = strings.Repeat("a", 61) }, "PREFIX and the number of a client must have at most 64 characters together"},
 		{"a test id with a path", func(p *Plan) { p.TestID = "../x" }, "TESTID must be the name of a folder"},
 		{"a test id of two dots", func(p *Plan) { p.TestID = ".." }, "TESTID must be the name of a folder"},
+		{"a test id that is too long for archives", func(p *Plan) { p.TestID = strings.Repeat("x", 201) }, "TESTID must have at most 200 characters, got 201"},
 		{"a test id of one dot", func(p *Plan) { p.TestID = "." }, "TESTID must be the name of a folder"},
 		{"an invalid URL", func(p *Plan) { p.BackendURL = "http://[::1" }, "BACKEND_URL must be the URL of a service"},
 		{"a negative end timeout", func(p *Plan) { p.EndTimeoutS = -1 }, "END_TIMEOUT must be positive seconds up to a year, or 0 (the default), got -1"},
