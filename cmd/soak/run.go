@@ -174,6 +174,10 @@ func loadSettings(f *pflag.FlagSet) (variables []string, file string, err error)
 	}
 	config := f.Lookup("config")
 	read, err := plan.FlagsFromFile(f, config.Value.String(), config.Changed, isRunFlag)
+	var unknown plan.UnknownKeyError
+	if errors.As(err, &unknown) {
+		err = suggestName(err, "", string(unknown), runFlags())
+	}
 	if err != nil {
 		return nil, "", usageError{Err: err}
 	}
@@ -183,9 +187,15 @@ func loadSettings(f *pflag.FlagSet) (variables []string, file string, err error)
 	return variables, file, nil
 }
 
-func isRunFlag(name string) bool {
+func isRunFlag(name string) bool { return slices.Contains(runFlags(), name) }
+
+// runFlags returns the names of the flags of `soak run` and of all suites.
+func runFlags() (names []string) {
 	run := runCommand(new(verdict.Outcome))
-	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
+	for _, c := range append(run.Commands(), run) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	}
+	return names
 }
 
 // start runs a suite. scriptSettings has the profile first, then the settings that the script reads and the plan lacks.

@@ -63,6 +63,13 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	return true, nil
 }
 
+// An UnknownKeyError is a key of a settings file that is not a setting.
+type UnknownKeyError string
+
+func (e UnknownKeyError) Error() string {
+	return string(e) + " is not a setting; `soak run --help-all` lists them"
+}
+
 func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	flag := flags.Lookup(name)
 	switch {
@@ -71,7 +78,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	case name == AllowActions:
 		return fmt.Errorf("%s must be a command-line flag; a file cannot allow its own commands", name)
 	case flag == nil || name == "help" || name == "config":
-		return fmt.Errorf("%s is not a setting; `soak run --help-all` lists them", name)
+		return UnknownKeyError(name)
 	case flag.Changed:
 		return nil
 	}
