@@ -57,7 +57,7 @@ func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 }
 
 // connectFault applies a fault (nil: none) to a connect. It reports whether the fault responds in place of an event
-// stream. guard writes the response if it is an error.
+// stream. If it returns an error, guard writes the response.
 func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string, f *fault.Fault) (answered bool, err error) {
 	if f == nil {
 		return false, nil

@@ -25,7 +25,7 @@ const (
 	RunFile         = "run.json"
 	LedgerFile      = "backend-ledger.ndjson"
 	ResourcesFile   = "resources.ndjson"
-	MachinesFile    = "machines.json" // records of machines from a Prometheus
+	MachinesFile    = "machines.json" // records of machines from a Prometheus server
 	VerdictFile     = "verdict.json"
 	PageFile        = "report.html"
 	ConnectionsFile = "connections.csv" // of a run with streams

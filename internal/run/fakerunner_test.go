@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// TestMain acts as k6 if the binary has that name, and serves a Prometheus with one value for every query.
+// TestMain acts as k6 if the binary has that name, and serves a Prometheus server with one value for every query.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "k6" {
 		os.Exit(fakeRunner(os.Args))

@@ -22,7 +22,7 @@ const prometheusTimeout = 15 * time.Second
 
 // queryPrometheus stores the records of the machines that the Prometheus at PROMETHEUS_URL watched. Its samples of a
 // backend also replace soak's samples of the target, unless a check depends on the latter. Prometheus samples less
-// often, counts no requests, and may watch another service than soak's.
+// often, counts no requests, and may watch a service other than that of soak.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {

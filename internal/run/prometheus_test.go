@@ -25,7 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Samples of a Prometheus that watches another backend must not replace the samples that show a leak.
+// Samples of a Prometheus server that watches another backend must not replace the samples that show a leak.
 func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 	queried := false
 	t.Setenv("PROMETHEUS_URL", serve(t, func(w http.ResponseWriter, r *http.Request) {

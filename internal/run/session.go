@@ -30,7 +30,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A session is one run from its target to its verdict.
+// A session is the state of one run, or of one part of a run (--runner K/N).
 type session struct {
 	Config
 	driver driver
@@ -51,7 +51,7 @@ type session struct {
 	service       shard.Service    // zero until the description is known
 	desc          *service.Service // the description; nil until it is known
 	isModule      bool             // the description is a module, which the script has to load
-	customToken   bool             // the service's token() returns another token than SUBSCRIBE_TOKEN
+	customToken   bool             // the service's token() returns a token other than SUBSCRIBE_TOKEN
 	dir           results.Dir
 	location      string // of this run's shards
 	targets       target.Targets
@@ -67,7 +67,7 @@ type session struct {
 }
 
 // Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless
-// the error states otherwise. The first Ctrl-C stops the runners gracefully, a second one ends everything at once.
+// the error states otherwise. The first Ctrl-C stops the runners gracefully; a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		s := newSession(c)
@@ -194,8 +194,8 @@ func (s *session) findScript() (err error) {
 // unusedURL is the URL of the target for a script that is loaded before the target runs.
 const unusedURL = "http://127.0.0.1:1"
 
-// inspect sets the requirements of the script: from the plan if the suite has one, else from the script itself. Loading
-// the script also detects invalid settings, and loads a description that is a module.
+// inspect sets the requirements of the script: from the plan if settings define it, else from the script itself.
+// Loading the script also detects invalid settings, and loads a description that is a module.
 func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
@@ -312,7 +312,7 @@ func (s *session) awaitStart(ctx context.Context) error {
 var errStopped = errors.New("stopped before the start; no load was generated")
 
 // storeRecords stores the target's ledger and the records of this session, and then completes the manifest. Only a
-// service with our protocol, or the numbered model, may have a ledger.
+// target with the protocol of our backend, or the numbered model, may have a ledger.
 func (s *session) storeRecords(ctx context.Context) error {
 	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)
@@ -337,7 +337,8 @@ func (s *session) warn(text string) {
 	}
 }
 
-// printWarnings prints the warnings so far, after the header line or before an error. Then warn prints each one.
+// printWarnings prints the warnings so far, after the header line or before an error. From then on, warn prints each
+// new warning itself.
 func (s *session) printWarnings() {
 	for _, text := range s.record.Warnings {
 		printMessage("warning: " + text)

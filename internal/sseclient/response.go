@@ -124,7 +124,7 @@ func (r *Response) refusal() io.Reader {
 	return b
 }
 
-// statusError returns the error for an unaccepted status. Its text has the reason from the body, and names the proxy.
+// statusError returns the error for an unexpected status. Its text has the reason from the body, and names the proxy.
 func (r *Response) statusError() error {
 	detail := proxy.Sentence(r.refusal())
 	if detail == "" && r.proxy.Forwards() {

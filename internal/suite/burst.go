@@ -84,7 +84,7 @@ func assessBurst(r *Run) verdict.Assessment {
 
 func checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
-	unknown := 0 // health checks that the load generator failed
+	unknown := 0 // health checks that failed because of the load generator
 	stages := filterKinds(all, kindHealth)
 	for _, st := range stages {
 		if st.failedByGenerator() {

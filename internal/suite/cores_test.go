@@ -90,7 +90,7 @@ func TestThroughputCostPerRequest(t *testing.T) {
 	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the CPU time of the service is unknown")
 }
 
-// Samples of a Prometheus lack the use of cores, and a very short stage has no samples.
+// Samples of a Prometheus server lack the use of cores, and a very short stage has no samples.
 func TestUnknownCores(t *testing.T) {
 	t.Parallel()
 	r := levels().addAnswers("level-10", 2000, 20).setCores(.97, .61)

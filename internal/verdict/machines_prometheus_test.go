@@ -61,8 +61,8 @@ func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	}
 }
 
-// A Prometheus that scrapes the machine of soak has the counters of the runners. It is recognized as the same machine
-// by its name and boot time. Its further counters are added.
+// A Prometheus server that scrapes the machine of soak has the counters of the runners. It is recognized as the same
+// machine by its name and boot time. Its further counters are added.
 func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

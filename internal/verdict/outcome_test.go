@@ -61,7 +61,8 @@ func halfAsOften(m *shard.Merged) {
 	}
 }
 
-// If the service has another interval than planned, faults that depend on the interval do not count, and all others do.
+// If the interval of the service differs from the plan, faults that depend on the interval do not count, and all others
+// do.
 func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

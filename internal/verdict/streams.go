@@ -212,8 +212,8 @@ func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) 
 	return text
 }
 
-// recordProofs records which faults of a connection are proven even if the service has another interval than planned.
-// Idle timeouts and END_TIMEOUT prove no fault, because they may depend on the planned interval.
+// recordProofs records which faults of a connection are proven even if the interval of the service differs from the
+// plan. Idle timeouts and END_TIMEOUT prove no fault, because they may depend on the planned interval.
 func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
 	switch end := endOf(r); {

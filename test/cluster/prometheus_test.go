@@ -38,13 +38,13 @@ const (
 	hashedPassword = "$2a$04$XXfr7ZDylYHTFW40Xkkg0.f5nYj1dVbXGeTtWMdZcdL1JUAzzQrn."
 )
 
-// A watcher is a Prometheus outside of the cluster.
+// A watcher is a Prometheus server outside of the cluster.
 type watcher struct {
 	prometheus.API
 	address string // address for the pods
 }
 
-// startPrometheus starts a Prometheus on this machine, at an address that the pods reach.
+// startPrometheus starts a Prometheus server on this machine, at an address that the pods reach.
 func startPrometheus(t *testing.T, k *kube) *watcher {
 	t.Helper()
 	web := filepath.Join(t.TempDir(), "web.yml")
@@ -84,8 +84,8 @@ func sum(values map[string]float64) (total float64) {
 	return total
 }
 
-// Each runner writes the metrics of the dashboards. Only the secret of the run contains the password, and it is removed with
-// the run.
+// Each runner writes the metrics of the dashboards. Only the secret of the run contains the password, and it is removed
+// with the run.
 func TestRunnersWriteToPrometheus(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)
@@ -117,7 +117,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	}, timeout, 500*time.Millisecond, "the secret must be removed with the run")
 }
 
-// A Prometheus that rejects writes is reported, and does not change the verdict.
+// A Prometheus server that rejects writes is reported, and does not change the verdict.
 func TestPrometheusRejectsWrites(t *testing.T) {
 	c := connect(t)
 	startPrometheus(t, c).setEnvironment(t, "another")

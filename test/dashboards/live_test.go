@@ -1,6 +1,6 @@
 //go:build dashboards
 
-// Package live evaluates every query of every dashboard on a Prometheus that has recorded a soak.
+// Package live evaluates every query of every dashboard on a Prometheus server that has recorded a soak.
 package live
 
 import (
@@ -126,8 +126,8 @@ func (a querier) board(t *testing.T, b grafana.Board) {
 	}
 }
 
-// query asserts that a query returns data. If the query may be empty, its metrics must exist. A query without a source of its
-// metrics is only parsed.
+// query asserts that a query returns data. If the query may be empty, its metrics must exist. A query without a source
+// of its metrics is only parsed.
 func (a querier) query(t *testing.T, name, expr string) {
 	t.Helper()
 	found := a.series(t, expr)

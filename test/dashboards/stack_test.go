@@ -141,7 +141,7 @@ http {
 	s.awaitReady("http://" + s.status + "/")
 }
 
-// startPrometheus starts a Prometheus with the job names and rules of infra/prometheus.
+// startPrometheus starts a Prometheus server with the job names and rules of infra/prometheus.
 func (s *stack) startPrometheus() {
 	config := filepath.Join(s.dir, "prometheus.yml")
 	rules, err := filepath.Abs(filepath.Join(root, "infra", "prometheus", "rules"))

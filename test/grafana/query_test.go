@@ -32,7 +32,7 @@ func TestFill(t *testing.T) {
 	require.ErrorContains(t, err, "$unknown has no value")
 }
 
-// newView returns a view of a Prometheus that answers all queries with a status and a body.
+// newView returns a view of a Prometheus server that answers all queries with a status and a body.
 func newView(t *testing.T, status int, body string) View {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,9 +20,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second. nodes are node_exporters
-// as NAME=HOST:PORT, which become instances of the job node. Start returns the address after the first scrape.
-// Prometheus ends with the test.
+// Start starts a Prometheus server that scrapes target, HOST:PORT, as the job backend every second. nodes are
+// node_exporters as NAME=HOST:PORT, which become instances of the job node. Start returns the address after the first
+// scrape. Prometheus ends with the test.
 func Start(t *testing.T, target string, nodes ...string) (listen string) {
 	t.Helper()
 	jobs := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
@@ -35,7 +35,8 @@ func Start(t *testing.T, target string, nodes ...string) (listen string) {
 	return listen
 }
 
-// Run starts a Prometheus on a free port of a host, and returns its address when it is ready. It ends with the test.
+// Run starts a Prometheus server on a free port of a host, and returns its address when it is ready. It ends with the
+// test.
 func Run(t *testing.T, host, config string, args ...string) (listen string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")

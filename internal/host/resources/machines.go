@@ -44,7 +44,7 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	return out, nil
 }
 
-// A machines collects the readings of all machines that a Prometheus watches.
+// A machines collects the readings of all machines that a Prometheus server watches.
 type machines struct {
 	client     prometheus.API
 	from, to   time.Time

@@ -42,7 +42,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// watch starts a Prometheus that scrapes a backend and a machine with the name runner-1, and returns its URL.
+// watch starts a Prometheus server that scrapes a backend and a machine with the name runner-1, and returns its URL.
 func watch(t *testing.T, backend, machine http.HandlerFunc) string {
 	t.Helper()
 	return "http://" + watcher.Start(t, strings.TrimPrefix(serve(t, backend), "http://"), "runner-1="+strings.TrimPrefix(serve(t, machine), "http://"))

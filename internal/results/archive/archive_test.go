@@ -129,7 +129,7 @@ func TestUnreachablePrometheus(t *testing.T) {
 		_, c := makeArchive(t, Source{Folder: folder(t, nil), Prometheus: "http://" + other})
 		require.Contains(t, c.Prometheus.Missing, "check that this is the address of a Prometheus server", "%q", answer)
 	}
-	withPath := serve(t, http.NotFound) // a Prometheus at a path
+	withPath := serve(t, http.NotFound) // a Prometheus server at a path
 	_, c := makeArchive(t, Source{Folder: folder(t, nil), Prometheus: "http://a-token@" + withPath + "/?apikey=a-key"})
 	require.Contains(t, c.Prometheus.Missing, "and its path if it has one")
 	require.NotRegexp(t, "a-token|a-key", c.Prometheus.Missing)

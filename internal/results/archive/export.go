@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 )
 
-// An Export describes prometheus.pb, the data of a Prometheus. The file contains remote-write 1.0 requests in
-// chronological order, each preceded by its length as a varint. A Prometheus accepts them in this order.
+// An Export describes prometheus.pb, the data of a Prometheus server. The file contains remote-write 1.0 requests in
+// chronological order, each preceded by its length as a varint. A Prometheus server accepts them in this order.
 type Export struct {
 	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
 	Address    string    `json:"address,omitempty"` // without a password
@@ -80,7 +80,8 @@ func (m *maker) addExport(address, skipReason string) error {
 	return nil
 }
 
-// export writes the series of a Prometheus without secrets in label values. It counts the series and their samples.
+// export writes the series of a Prometheus server without secrets in label values. It counts the series and their
+// samples.
 func (m *maker) export(remote *Remote, result *Export, out io.Writer) (readErr, writeErr error) {
 	names := map[string]bool{}          // of all series
 	replacements := map[string]string{} // label values
@@ -125,7 +126,7 @@ func writeRequests(out io.Writer, series []*Series) error {
 	return nil
 }
 
-// Load writes an export into a Prometheus.
+// Load writes an export into a Prometheus server.
 func Load(ctx context.Context, to *Remote, file string) error {
 	in, err := os.Open(file) // #nosec G304 -- in the folder of an opened archive
 	if err != nil {

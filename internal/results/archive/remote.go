@@ -21,7 +21,7 @@ import (
 
 const (
 	// readRange is the time range of one remote read. Ranges are copied in chronological order, because a Prometheus
-	// rejects samples that are more than an hour older than its newest sample.
+	// server rejects samples that are more than an hour older than its newest sample.
 	readRange    = 5 * time.Minute
 	minReadRange = 5 * time.Second // minimum range after halving
 
@@ -38,8 +38,8 @@ type Series = prompb.TimeSeries
 // samplesOf returns the number of samples of a series, including native histograms.
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
-// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, exact
-// values and stale markers. They need neither the admin API nor a shell on the host.
+// A Remote reads and writes the data of a Prometheus server by remote read and remote write. Both preserve timestamps,
+// exact values and stale markers. They need neither the admin API nor a shell on the host.
 type Remote struct {
 	base     *url.URL
 	client   *http.Client

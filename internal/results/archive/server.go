@@ -22,7 +22,7 @@ const (
 	logExcerpt   = 500 // bytes of the end of a log
 )
 
-// A Server is a Prometheus on a free port of the loopback interface. It ends with Stop, or with this program.
+// A Server is a Prometheus server on a free port of the loopback interface. It ends with Stop, or with this program.
 type Server struct {
 	URL string
 

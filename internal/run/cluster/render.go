@@ -68,7 +68,7 @@ type Job struct {
 	Shards      string            // URL to which the runners write, as they can reach it
 	Secrets     map[string]string // variables that only the runners may read, such as tokens
 	Module      string            // source of the module at the path that the plan names; "": the image has it
-	RemoteWrite bool              // the runners write metrics to a Prometheus, which the secret names
+	RemoteWrite bool              // the runners write metrics to Prometheus, which the secret names
 	Settings    map[string]string // settings of the script in addition to the plan
 	Env         map[string]string // further variables
 	Script      []string          // path from the repository's root; nil: the overlay's
@@ -162,7 +162,7 @@ func (r *rendering) setArguments(j Job) {
 	r.fail(unstructured.SetNestedStringSlice(r.Object, args, "spec", "args"))
 }
 
-// withRemoteWrite returns arguments with an output for a Prometheus and the tag of the test id, which the overlay may
+// withRemoteWrite returns arguments with an output for Prometheus and the tag of the test id, which the overlay may
 // have already. The operator gives each runner its own tag, instance_id.
 func withRemoteWrite(args []string, id string) []string {
 	added := runners.RemoteWriteArgs(id)

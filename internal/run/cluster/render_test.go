@@ -222,7 +222,7 @@ func TestClusterServiceIsRecognizedByName(t *testing.T) {
 	}
 }
 
-// prometheusOverlay is an overlay with the component for a Prometheus.
+// prometheusOverlay is an overlay with the Prometheus component.
 const prometheusOverlay = "../../test/cluster/testdata/watched"
 
 func TestRunnersWriteToPrometheus(t *testing.T) {
@@ -247,7 +247,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	}
 }
 
-// The policies let runners reach a Prometheus at any address.
+// The policies let runners reach a Prometheus server at any address.
 func TestNetworkPoliciesAllowRunnerTraffic(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"local", "aws", "scale", "k3s"} {

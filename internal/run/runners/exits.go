@@ -51,7 +51,7 @@ func lastError(path string) (last string, ok bool) {
 	return last, ok
 }
 
-// LastError returns the last error message in a log of k6. It skips failed writes to a Prometheus (FailedWrites), which
+// LastError returns the last error message in a log of k6. It skips failed writes to Prometheus (FailedWrites), which
 // do not end a run.
 func LastError(log io.Reader) (last string, ok bool) {
 	lines := bufio.NewScanner(log)

@@ -22,7 +22,7 @@ type Requirements struct {
 	Duration    time.Duration `json:"-"` // maximum duration of the runners
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
 	Service json.RawMessage
-	// CustomToken reports whether token() returns another token than SUBSCRIBE_TOKEN.
+	// CustomToken reports whether token() returns a token other than SUBSCRIBE_TOKEN.
 	CustomToken bool
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// RemoteWrite is k6's output for a Prometheus. K6_PROMETHEUS_RW_SERVER_URL, k6's own variable, enables it.
+// RemoteWrite is k6's output for Prometheus. K6_PROMETHEUS_RW_SERVER_URL, k6's own variable, enables it.
 const RemoteWrite = "experimental-prometheus-rw"
 
 // RemoteWritePrefix is the prefix of k6's variables for that output.
@@ -30,17 +30,17 @@ const trendStats = "p(50),p(99),max"
 // remoteWriteFiles are the variables that name files, which pods do not have.
 var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", RemoteWritePrefix + "CLIENT_CERTIFICATE_KEY"}
 
-// HasRemoteWrite reports whether the runners send metrics to a Prometheus.
+// HasRemoteWrite reports whether the runners send metrics to Prometheus.
 func HasRemoteWrite() bool { return os.Getenv(remoteWriteURL) != "" }
 
-// RemoteWriteArgs returns the arguments of a k6 that sends metrics to a Prometheus. Dashboards select the run by the
-// tag testid. Each runner needs a further tag of its own, or it would overwrite the counters of the others.
+// RemoteWriteArgs returns the arguments that make k6 send metrics to Prometheus. Dashboards select the run by the tag
+// testid. Each runner needs a further tag of its own, or it would overwrite the counters of the others.
 func RemoteWriteArgs(testID string) []string {
 	return []string{"--out", RemoteWrite, "--tag", "testid=" + testID}
 }
 
-// RemoteWriteSettings returns k6's variables for a Prometheus, for runners on other machines; nil if there are none.
-// Any may be a credential, so they belong in a secret.
+// RemoteWriteSettings returns k6's variables for Prometheus, for runners on other machines; nil if HasRemoteWrite
+// returns false. Any of their values may be a credential, so they belong in a secret.
 func RemoteWriteSettings() (map[string]string, error) {
 	if !HasRemoteWrite() {
 		return nil, nil
@@ -73,10 +73,10 @@ func RemoteWriteSettings() (map[string]string, error) {
 	return settings, nil
 }
 
-// remoteWriteMark is in each line of k6's log that the output for a Prometheus writes.
+// remoteWriteMark is in each line that the Prometheus output writes to k6's log.
 const remoteWriteMark = `output="Prometheus remote write"`
 
-// FailedWrites returns the number of failed writes to a Prometheus in a log of k6, and the last error.
+// FailedWrites returns the number of failed writes to Prometheus in a k6 log, and the last error.
 func FailedWrites(log io.Reader) (count int, last string) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

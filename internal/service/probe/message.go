@@ -82,9 +82,9 @@ func (f *findings) noMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// keepCounted returns the messages to describe, and adds their event names to m. If no sequence of numbers spans
-// several names, it returns the messages of the most frequent name with a sequence, if any. Otherwise, it returns all
-// messages.
+// keepCounted returns the messages to describe, and adds their event names to m. It returns all messages, with one
+// exception: if there are several names and no sequence of numbers spans all of them, it returns only the messages of
+// the most frequent name that has a sequence.
 func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
