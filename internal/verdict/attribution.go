@@ -41,7 +41,8 @@ const (
 	noFault        fault = iota
 	connectTimeout       // a connect that timed out, or for which the generator had no port or descriptor left
 	earlyEnd             // a connect as above, or a stream that became silent
-	missedMessage        // a message that a silent stream was expected to receive
+	failedCheck          // a client that failed a check of the script
+	missedMessage        // a message that a silent stream was expected to receive, or one of an outage
 	lateMessage          // a message that arrived late
 	longOutage           // an outage or a silence over its limit, or a connected time under its limit
 	overdueStream        // a stream that was open for longer than its lifetime
@@ -63,10 +64,10 @@ var rules = []struct {
 }{
 	{SignalControl, []fault{lateMessage, earlyEnd, missedMessage, longOutage, overdueStream}}, // earlyEnd and missedMessage only if counted by interval
 	{SignalStall, []fault{lateMessage, longOutage, overdueStream}},
-	{SignalPackets, []fault{connectTimeout, earlyEnd, missedMessage, lateMessage}},
+	{SignalPackets, []fault{connectTimeout, earlyEnd, failedCheck, missedMessage, lateMessage}},
 	{SignalSteal, []fault{lateMessage}},
 	{SignalWait, nil},
-	{SignalGenerator, []fault{connectTimeout, earlyEnd, longOutage}}, // only attempts that never reached the service
+	{SignalGenerator, []fault{connectTimeout, earlyEnd, failedCheck, missedMessage, longOutage}}, // only attempts that never reached the service
 }
 
 // explanations counts the faults that each signal explains.
@@ -128,7 +129,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 				}
 			}
 		}
-	case noFault, connectTimeout, longOutage, faultKinds:
+	case noFault, connectTimeout, failedCheck, longOutage, faultKinds:
 	}
 	return e.attribute(c)
 }

@@ -122,17 +122,43 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	return out
 }
 
-// countLocalRefusals counts the clients that could not connect, or reconnect, for lack of a local port or descriptor.
+// countLocalRefusals counts the clients that could not connect, or reconnect in time, for lack of a local port or
+// descriptor. It also counts the messages of such outages that they missed.
 func (m *machineSignals) countLocalRefusals(s *Streams) {
 	for r := range s.Records() {
+		missed := s.missedInLocalOutages(r)
+		m.add(SignalGenerator, missedMessage, missed)
 		switch o := r.LastOutage; {
 		case r.State == ledger.Refused && r.Streams == 0 && ledger.AreLocal(r.Refusals):
 			m.add(SignalGenerator, connectTimeout, 1)
 			m.add(SignalGenerator, earlyEnd, 1)
 		case r.State == ledger.Dropped && o != nil && ledger.AreLocal(o.Refusals):
 			m.add(SignalGenerator, earlyEnd, 1)
+		case missed == 0 || missed < r.Missed():
+			continue
+		}
+		m.add(SignalGenerator, failedCheck, 1)
+	}
+}
+
+// missedInLocalOutages returns the number of messages that a client missed in outages that a lack of local ports or
+// descriptors prolonged. A service keeps the messages of an outage for a limited time.
+func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
+	for _, f := range r.Findings {
+		if f.Kind != ledger.KindLost && f.Kind != ledger.KindUnsent {
+			continue
+		}
+		if slices.ContainsFunc(r.Outages, func(o ledger.Outage) bool {
+			noticed := o.To
+			if s.m.Service.ByInterval() { // by the first noop after the outage
+				noticed += s.m.Plan.Interval()*3/2 + s.m.Plan.LateLimit()
+			}
+			return ledger.AreLocal(o.Refusals) && o.From <= f.At && f.At <= noticed
+		}) {
+			n += f.Count
 		}
 	}
+	return n
 }
 
 // count counts the findings of one connection that the counter increases of its runner explain.
@@ -147,11 +173,13 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 			if w := silence(f.At-average, f.At); w != nil {
 				m.add(SignalPackets, connectTimeout, 1)
 				m.add(SignalPackets, earlyEnd, 1)
+				m.add(SignalPackets, failedCheck, 1)
 				m.affected[w.machine].refused++
 			}
 		case f.Kind == ledger.KindDropped && f.Note == idle:
 			if w := silence(r.LastAt, f.At); w != nil {
 				m.add(SignalPackets, earlyEnd, 1)
+				m.add(SignalPackets, failedCheck, 1)
 				m.add(SignalPackets, missedMessage, r.Tail)
 				m.affected[w.machine].dropped++
 			}

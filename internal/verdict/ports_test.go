@@ -79,6 +79,19 @@ func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
 			r.EndRequests.Add("", shard.CodeNoDescriptor, time.Unix(1_700_003_596, 0), time.Millisecond)
 			addFault(r.record(1), ledger.KindLost, 1)
 		}, Fail, ""},
+		"an outage longer than the service keeps messages": {func(r *testRun) {
+			loseInOutage(r, refusals(ledger.ReasonNoPort), 61*time.Second)
+		}, Invalid, noPort},
+		"an outage by the service, too": {func(r *testRun) {
+			loseInOutage(r, refusals(ledger.ReasonNoPort, "refused"), 61*time.Second)
+		}, Fail, ""},
+		"a message lost long after the outage": {func(r *testRun) {
+			loseInOutage(r, refusals(ledger.ReasonNoPort), 2*time.Minute)
+		}, Fail, ""},
+		"another client lost a message, too": {func(r *testRun) {
+			loseInOutage(r, refusals(ledger.ReasonNoPort), 61*time.Second)
+			addFault(r.record(1), ledger.KindLost, 1)
+		}, Fail, ""},
 		"did not reconnect": {func(r *testRun) {
 			r.Plan.Reconnect = true
 			c := r.record(0)
@@ -99,4 +112,15 @@ func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loseInOutage makes a client lose a message that it missed at an instant, after an outage of ten seconds.
+func loseInOutage(r *testRun, refusals []ledger.Refusal, at ledger.Instant) {
+	r.Plan.Reconnect = true
+	c := r.record(0)
+	c.Refusals = refusals
+	c.Outages = []ledger.Outage{{From: 50 * time.Second, To: time.Minute, Refusals: refusals}}
+	addFault(c, ledger.KindLost, 1)
+	c.Findings[0].At = at
+	r.Checks[0].Passes, r.Checks[0].Fails = 2, 1
 }
