@@ -104,11 +104,13 @@ UNIT_FLAGS = -p 4 -parallel 6 -vet=off -toolexec '$(LOW_PRIORITY)'
 # The race detector needs cgo, which Go turns off without a C compiler.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: unit
-unit: node_modules ## run unit tests, with the race detector for packages with goroutines
+.PHONY: unit unit-sequential unit-race
+unit: unit-sequential unit-race ## run unit tests, with the race detector for packages with goroutines
+unit-sequential: node_modules
+	.ci/gotest '$(SEQUENTIAL:%=./%)' $(UNIT_FLAGS)
+unit-race: node_modules
 	$(TRY_SERVICES)
 	@test -n '$(RACE)' || printf 'data races, because there is no C compiler: apt-get install gcc libc6-dev\tunit\n' >>"$${NOT_TESTED:-/dev/null}"
-	.ci/gotest '$(SEQUENTIAL:%=./%)' $(UNIT_FLAGS)
 	.ci/gotest "$$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$') | tr '\n' ' ')" $(RACE) $(UNIT_FLAGS)
 	cd tools && ../.ci/gotest ./... $(RACE) $(UNIT_FLAGS)
 
@@ -156,11 +158,13 @@ campaign: build ## soak RUNS random services with random faults, JOBS at a time,
 	@$(GO) build -C tools -o ../bin/ ./campaign
 	@bin/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
 
+.PHONY: live-test stack-test browser-test
+live-test: stack-test browser-test ## test the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in chromium
 # The tests run in parallel, because they mostly wait. With CALIBRATE, the silence of a stream behind nginx lasts 100 s.
-.PHONY: live-test
-live-test: build ## test the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in chromium
+stack-test: build
 	@mkdir -p certs/server
 	CALIBRATE=1 .ci/gotest './test/stack ./test/dashboards ./nginx' -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3
+browser-test: build
 	.ci/gotest './internal/report ./internal/results ./internal/run/live' -count=1 -tags browser -run Browser
 
 .PHONY: bench
@@ -283,11 +287,13 @@ aws-soak: build bin/soak-aws ## run a soak from the runners on AWS against the s
 aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: no archive), destroy all but the archives (ALL=1: also these), list the remaining resources
 	@$(SOAK_AWS) down $(if $(filter 0,$(ARCHIVE)),--no-archive) $(if $(filter 1,$(ALL)),--all) --results '$(OUT)'
 
-# The other tests of cmd/soak-aws need no build tag and are part of unit. `make test` runs both targets in parallel.
-.PHONY: aws-test aws-host-test aws-deployment-test
-aws-test: aws-host-test aws-deployment-test ## test the Terraform code, and boot the stack's host in a container (root, Docker)
-aws-host-test:
-	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m
+# The other tests of cmd/soak-aws need no build tag and are part of unit. `make test` runs these targets in parallel.
+.PHONY: aws-test aws-boot-test aws-code-test aws-deployment-test
+aws-test: aws-boot-test aws-code-test aws-deployment-test ## test the Terraform code, and boot the stack's host in a container (root, Docker)
+aws-boot-test:
+	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m -parallel 3 -run 'TestBoot$$'
+aws-code-test:
+	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m -skip 'TestBoot$$'
 aws-deployment-test:
 	.ci/gotest ./cmd/soak-aws -count=1 -tags aws -timeout 45m -run 'TestDeployment$$'
 
