@@ -23,9 +23,9 @@ type downOptions struct {
 	lag            time.Duration // maximum time for which AWS may still list destroyed resources
 }
 
-// checkpointAge is the maximum age of the last checkpoint of a run in progress. Up to an age of 24 hours, runners write
-// a checkpoint at least every 87 s (shard.CheckpointInterval).
-const checkpointAge = 3 * time.Minute
+// checkpointAge returns the maximum age of the last checkpoint of a run in progress: twice the interval between
+// checkpoints, which is a thousandth of the age of the run (shard.CheckpointInterval), and at least 3 minutes.
+func checkpointAge(run time.Duration) time.Duration { return max(3*time.Minute, run/500) }
 
 // down archives runs, destroys the deployment, and verifies that only a bucket with archives still costs money.
 func (d *deployment) down(ctx context.Context, options downOptions) error {
@@ -75,9 +75,12 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	if err != nil && code(err) != "NoSuchBucket" {
 		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.output.Bucket, err)
 	}
-	latest := map[string]time.Time{} // time of the last checkpoint, by run
+	first, latest := map[string]time.Time{}, map[string]time.Time{} // times of the manifest and the last checkpoint, by run
 	for _, o := range objects {
 		run, isShard := strings.CutPrefix(path.Dir(o.Key), "shards/")
+		if isShard && (first[run].IsZero() || o.LastModified.Before(first[run])) {
+			first[run] = o.LastModified
+		}
 		if isShard && o.LastModified.After(latest[run]) {
 			latest[run] = o.LastModified
 		}
@@ -93,7 +96,7 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 		return archives, nil
 	}
 	for _, run := range runs {
-		if age := time.Since(latest[run]); age < checkpointAge && !options.hasVerdict(run) {
+		if age := time.Since(latest[run]); age < checkpointAge(time.Since(first[run])) && !options.hasVerdict(run) {
 			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old; follow it with bin/soak-aws attach %[1]s",
 				run, age.Round(time.Second))
 		}
