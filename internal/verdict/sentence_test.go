@@ -86,7 +86,7 @@ func TestSummary(t *testing.T) {
 				r.State, r.EndedUS = shard.Interrupted, r.StartedUS+(10*time.Second).Microseconds()
 			}
 			m.Problems = []string{"the run was stopped by a signal before its end"}
-		}, "INVALID: stopped after 11 s of 1 h; until then 717 of 717 messages arrived"},
+		}, "INVALID: stopped after 11 s of 59 min 55 s; until then 717 of 717 messages arrived"},
 		"a runner that was drained": {func(m *shard.Merged, _ *Evidence) {
 			m.Runners[0].State = shard.Interrupted
 			m.Problems = []string{"runner 1 on h1 did not finish: it was interrupted"}
@@ -112,7 +112,7 @@ func TestChecksOfAStoppedRun(t *testing.T) {
 	m.EarlyEnds = []string{"runner 1 on h1 did not finish: it was interrupted", "runner 2 on h2 did not finish: it was interrupted"}
 	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{Problems: []string{"the run was stopped by a signal before its end"}}))
 	require.Equal(t, ByNumbers, v.Evidence.Kind, "no client is compared with the server's ledger")
-	require.Equal(t, "stopped after 11 s of 1 h", check(t, v, "data complete").Actual)
+	require.Equal(t, "stopped after 11 s of 59 min 55 s", check(t, v, "data complete").Actual)
 }
 
 // A headline states that the named stream is one of several.

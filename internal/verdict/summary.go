@@ -85,9 +85,10 @@ func (v *Verdict) stopSummary() string {
 	return text
 }
 
+// stopTime states when the run was stopped. Its total is the time for which streams are open, as in the progress line.
 func (v *Verdict) stopTime() string {
 	length := secondsBetween(v.StartedUnix, v.EndedUnix).Round(time.Second)
-	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
+	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(v.Plan.Hold()))
 }
 
 // invalidSummary states the first cause of an invalid run. If runners are incomplete, it adds the number of clients
