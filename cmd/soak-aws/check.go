@@ -55,7 +55,7 @@ func (d *deployment) inspect(ctx context.Context) error {
 		}
 		fmt.Printf("%-4s  %-17s  %s\n", state, name, sentence)
 	}
-	row("credentials' end", s.aws.checkCredentials(defaultLength))
+	row("credential expiry", s.aws.checkCredentials(defaultLength))
 	row("price", s.checkPrice)
 	row("name", s.checkOwner)
 	row("vCPU quota", s.checkQuota)
@@ -98,7 +98,7 @@ func (s site) checkPrice(context.Context) (string, error) {
 	if err := sizing.CheckBudget(rate.Cost(life), s.maxUSD, total); err != nil {
 		return "", refuse("%v; use fewer or smaller hosts, or a shorter ttl_minutes", err)
 	}
-	return fmt.Sprintf("about %s an hour with addresses and disks in %s, by prices of %s; %s until the hosts terminate themselves after %v",
+	return fmt.Sprintf("about %s an hour with addresses and disks in %s, at prices of %s; %s until the hosts terminate themselves after %v",
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 

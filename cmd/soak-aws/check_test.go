@@ -58,8 +58,8 @@ func TestCheckOfNewDeployment(t *testing.T) {
 	require.NoError(t, err, output)
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
-		`ok +credentials' end +valid until after a run of 1h0m0s`,
-		`ok +price +about \$0.19 an hour with addresses and disks in us-east-1, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
+		`ok +credential expiry +valid until after a run of 1h0m0s`,
+		`ok +price +about \$0.19 an hour with addresses and disks in us-east-1, at prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
 		`ok +name +no other deployment in us-east-1 is called sse-soak`,
 		`ok +vCPU quota +4 needed, 0 of 5 in use`,
 		`ok +rights +IAM allows the actions in .*deployer-policy.json`,
@@ -81,7 +81,7 @@ func TestCheckRefusesDeployment(t *testing.T) {
 	output, err := runCheck(t, settings)
 	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was created")
 	for _, row := range []string{
-		`FAIL +credentials' end +the credentials in the environment expire at .*, before the verdict of a run of 1h0m0s; log in for longer`,
+		`FAIL +credential expiry +the credentials in the environment expire at .*, before the verdict of a run of 1h0m0s; log in for longer`,
 		`FAIL +vCPU quota +4 are needed, but 2 of 5 are in use`,
 		`FAIL +rights +the credentials lack iam:CreateRole; grant them the permissions in .*deployer-policy.json`,
 		`FAIL +start c5.large +.*UnauthorizedOperation.*the credentials lack this permission`,

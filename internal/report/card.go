@@ -99,7 +99,7 @@ func (s *subject) source() string {
 	case s.ResourcesFrom != "":
 		return "Prometheus at " + s.ResourcesFrom
 	case len(s.Samples) == 0:
-		return "none: neither soak nor a Prometheus observed the target"
+		return "none: neither soak nor Prometheus observed the target"
 	case s.series.backendRSS == nil:
 		return "soak itself, every " + s.sampleInterval() + ", of this machine; the target shows no metrics"
 	}

@@ -123,7 +123,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 			problems = append(problems, fmt.Sprintf("%s or %s must list the files of the run of %s, but neither exists; merge its whole folder",
 				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
-			problems = append(problems, fmt.Sprintf("the shard of %s belongs to another run than %s; remove the older file", r.String(), ManifestName(r.Index)))
+			problems = append(problems, fmt.Sprintf("the shard of %s belongs to a different run from %s; remove the older file", r.String(), ManifestName(r.Index)))
 		}
 		problems = append(problems, m.missing(d)...)
 	}

@@ -115,7 +115,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		}, "backend-ledger-1.ndjson is missing"},
 		"the second part was restarted": {func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteManifest(2, NewManifest(2, "three", false, &RunRecord{})))
-		}, "belongs to another run than manifest-2.json"},
+		}, "belongs to a different run from manifest-2.json"},
 		"the second part has no manifest": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its whole folder"},
 	} {
 		t.Run(name, func(t *testing.T) {

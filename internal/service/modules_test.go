@@ -113,7 +113,7 @@ func TestRequestsOfModules(t *testing.T) {
 		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000,%22sum%22:%22`+checksum(`r"1`)+`%22,%22pad%22:%22%22%7D`, requestText(s.Publish, values))
 	require.Equal(t, "Last-Event-ID", s.Resume.GapHeader)
 	require.Equal(t, AnotherID, s.Resume.GapValue)
-	require.Equal(t, "the header Last-Event-ID with another id than requested", s.Gap())
+	require.Equal(t, "the header Last-Event-ID with an id other than the requested one", s.Gap())
 	require.Equal(t, 475*time.Second, s.End.Shortest)
 	require.Equal(t, 600*time.Second, s.End.Longest)
 

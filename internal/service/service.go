@@ -222,7 +222,7 @@ func (s *Service) Gap() string {
 	case m.onlyComments:
 		return "a comment"
 	case s.Resume.GapValue == AnotherID:
-		return fmt.Sprintf("the header %s with another id than requested", s.Resume.GapHeader)
+		return fmt.Sprintf("the header %s with an id other than the requested one", s.Resume.GapHeader)
 	case s.Resume.GapHeader != "":
 		return fmt.Sprintf("the header %s: %s", s.Resume.GapHeader, s.Resume.GapValue)
 	}

@@ -123,7 +123,7 @@ func (m *Merged) checkLaptops() {
 	for i := range m.groups {
 		b := m.groups[i].plan
 		if diff := planDifference(m.groups[0].plan, b, 1, plan.Laptops); diff != "" {
-			m.problem("%s ran another plan than %s: %s", b.Prefix, m.groups[0].plan.Prefix, diff)
+			m.problem("%s ran a different plan from %s: %s", b.Prefix, m.groups[0].plan.Prefix, diff)
 		}
 		for _, other := range m.groups[:i] {
 			a := other.plan

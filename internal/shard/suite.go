@@ -140,7 +140,7 @@ func (s *Suite) isOther(n Metric) bool {
 func (m *Merged) adoptPlan(parts []part) {
 	for i, p := range parts {
 		if diff := planDifference(parts[0].plan, p.plan, m.Runners[i].Index, plan.Parts); diff != "" {
-			m.problem("runner %d has another plan of streams than runner %d: %s", m.Runners[i].Index, m.Runners[0].Index, diff)
+			m.problem("runner %d has a different plan of streams from runner %d: %s", m.Runners[i].Index, m.Runners[0].Index, diff)
 		}
 	}
 	if len(parts) == 0 || parts[0].plan.Connections == 0 {

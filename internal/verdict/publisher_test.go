@@ -37,7 +37,7 @@ func TestRunNeedsExactlyOnePublisher(t *testing.T) {
 	for name, change := range map[string]func([]*shard.Shard){
 		"no runner recorded published messages": func(s []*shard.Shard) { s[0].Published = nil },
 		"2 runners published":                   func(s []*shard.Shard) { s[1].Published = s[0].Published },
-		"another service description":           func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} },
+		"a different service description":       func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} },
 	} {
 		p := newPublishedRun()
 		p.change = change

@@ -222,7 +222,7 @@ func TestResumeOfThirdPartyServices(t *testing.T) {
 		{"nchan", services.Options{History: -1}, verdict.Fail, "lost, 0 received twice"},
 		{"mercure", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and no message was lost or duplicated"},
 		{"sse-starlette", services.Options{}, verdict.Pass, "the service does not resume"},
-		{"mercure", services.Options{History: -1}, verdict.Fail, "and the service announced a gap by the header Last-Event-ID with another id than requested"},
+		{"mercure", services.Options{History: -1}, verdict.Fail, "and the service announced a gap by the header Last-Event-ID with an id other than the requested one"},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			t.Parallel()

@@ -164,7 +164,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 				header := name + ": " + values[0]
 				note := fmt.Sprintf("With %s the response had the header %s", id, f.session.quote(header))
 				if f.isID(values[0]) {
-					return object{{name: "header", value: name + ": " + service.AnotherID}}, note + ", the id of another event than the requested one."
+					return object{{name: "header", value: name + ": " + service.AnotherID}}, note + ", the id of an event other than the requested one."
 				}
 				return object{{name: "header", value: f.session.requests.withoutTokens(header)}}, note + "."
 			}

@@ -76,8 +76,8 @@ func (t *trial) message(ctx context.Context) error {
 	return fmt.Errorf("connect.url: %w", err)
 }
 
-// judge reports whether a part is the trial's message, and returns the mismatch of its values. If the part only may be
-// the message, judge stores the mismatch in t.mismatch, because the message may still follow.
+// judge reports whether a part is the trial's message, and returns the mismatch of its values. If the part may or may
+// not be the message, judge stores the mismatch in t.mismatch, because the message may still follow.
 func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	if p.Line {
 		return false, nil
