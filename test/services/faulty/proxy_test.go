@@ -119,6 +119,19 @@ func TestFaultsThatEndStreams(t *testing.T) {
 	}
 }
 
+// A fault with Once remains if the message that it selects completes a swap.
+func TestSwapKeepsAFaultForLater(t *testing.T) {
+	h, p := serve(t, faulty.Options{Faults: []faulty.Fault{
+		{Kind: faulty.Swap, Message: 1, Once: true}, {Kind: faulty.Lose, Message: 2, Once: true},
+	}})
+	s := subscribe(t, p, "a-topic-1")
+	h.Send("a-topic-1", message(1)+message(2))
+	s.requireText(t, message(2)+message(1))
+	s = subscribe(t, p, "a-topic-1")
+	h.Send("a-topic-1", message(3)+message(4)+message(5))
+	s.requireText(t, message(3)+message(5))
+}
+
 // A fault with a topic affects only streams of that topic, even if only messages name the topic. A fault with a number
 // affects that message on any stream.
 func TestFaultSelection(t *testing.T) {

@@ -73,17 +73,17 @@ func (s *stream) forward(part []byte) {
 		s.topicPosition = s.proxy.topicPosition(s.topic)
 	}
 	n := number(part)
+	if s.swapped != nil { // this message completes a swap; no other fault applies to it
+		s.output = append(append(s.output, part...), s.swapped...)
+		s.swapped = nil
+		s.swapAction.Next = n
+		s.proxy.record(s.swapAction)
+		return
+	}
 	fault := s.fault(n)
 	kind := fault.Kind
 	action := Action{
 		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path, Client: s.client, Message: s.messages,
-	}
-	if s.swapped != nil { // this message completes a swap; no other fault applies to it
-		s.output = append(append(s.output, part...), s.swapped...)
-		s.swapped = nil
-		s.swapAction.Next = action.Number
-		s.proxy.record(s.swapAction)
-		return
 	}
 	switch kind {
 	case Lose:
