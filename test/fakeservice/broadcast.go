@@ -12,7 +12,7 @@ import (
 const (
 	SlowCut  = "cut"  // disconnects the client
 	SlowDrop = "drop" // drops the message
-	SlowKeep = "keep" // queues up to 4096 messages
+	SlowKeep = "keep" // queues up to 4096 messages, and then is like SlowWait
 	SlowWait = "wait" // makes the publisher wait until the client reads
 	SlowLose = "lose" // like SlowCut, but also loses one message to the client whose id ends in -1
 )
@@ -68,7 +68,7 @@ func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 
 func (s *Service) handleFullQueue(r *http.Request, st *noopStream, text string) {
 	switch s.Slow {
-	case SlowWait:
+	case SlowWait, SlowKeep:
 		select {
 		case st.inbox <- text:
 		case <-st.ClientDone:
