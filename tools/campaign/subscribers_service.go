@@ -40,7 +40,7 @@ type priceStream struct {
 
 func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	topic, err := strconv.Atoi(r.URL.Query().Get("topic"))
-	if err != nil || topic >= len(f.topics) {
+	if err != nil || topic < 0 || topic >= len(f.topics) {
 		http.NotFound(w, r)
 		return
 	}
