@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/test/services"
@@ -132,12 +133,19 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 	return newClient(ctx, r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
 }
 
-// records waits up to a minute until the upstream has ended the requests from first on, and returns their records.
-func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.Record, err error) {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		open := 0
-		if out, open, err = b.ledger(ctx, first); err != nil || open == 0 || time.Now().After(deadline) {
+// recordsTimeout is the time limit for the end of all requests at the upstream. Tests shorten it.
+var recordsTimeout = time.Minute
+
+// records waits until the upstream has ended the requests from first on, and returns their records. At recordsTimeout it
+// returns an error, because records of open requests are incomplete.
+func (b *gatewaysBench) records(ctx context.Context, first int64) ([]model.Record, error) {
+	for deadline := time.Now().Add(recordsTimeout); ; time.Sleep(100 * time.Millisecond) {
+		out, open, err := b.ledger(ctx, first)
+		if err != nil || open == 0 {
 			return out, err
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("wait for the model: %s still open", format.Plural(open, "request is", "requests are"))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -59,6 +60,23 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 			require.Len(t, records, 1)
 		})
 	}
+}
+
+// The records are incomplete if a request has not ended, so they are not a result.
+func TestRecordsOfOpenRequestsAreAnError(t *testing.T) {
+	c, b := startModel(t)
+	requests, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.do(requests, "test-1", "chunks=1000 delay=1s", 1000, behaviour{})
+	}()
+	defer func() { stop(); <-ended }()
+	require.Eventually(t, func() bool { _, open, err := b.ledger(t.Context(), 1); return err == nil && open == 1 }, 10*time.Second, time.Millisecond)
+	defer func(timeout time.Duration) { recordsTimeout = timeout }(recordsTimeout)
+	recordsTimeout = 0
+	_, err := b.records(t.Context(), 1)
+	require.ErrorContains(t, err, "wait for the model: 1 request is still open")
 }
 
 func TestAPauseIsNotAFault(t *testing.T) {
