@@ -65,7 +65,7 @@ release: internal/report/html/bundle/page.js ## build a release in dist/: archiv
 	@$(LOW_PRIORITY) bin/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 .PHONY: test
-test: ## run all tests of CI; ends with a list of tests that this machine could not run, or that failed
+test: ## run all tests of CI, and list the tests that failed or that this machine could not run
 	@MAKE='$(MAKE)' .ci/test
 
 # It runs at the lowest priority, so that parallel tests do not wait for a core.
@@ -270,7 +270,7 @@ SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--nam
 AWS_STREAMS = $(foreach s,CONNECTIONS NOOP_INTERVAL,$(if $(filter file,$(origin $s)),,--$(subst _,-,$(shell echo $s | tr A-Z a-z)) '$($s)'))
 
 .PHONY: aws-up
-aws-up: bin/soak-aws ## create the stack and the runners on AWS; costs money until aws-down, for at most 3 hours
+aws-up: bin/soak-aws ## create the stack and the runners on AWS; hosts cost money until aws-down, or for ttl_minutes (180)
 	@$(SOAK_AWS) check
 	@arch="$$($(SOAK_AWS) arch)" && $(MAKE) --no-print-directory aws-files ARCH="$$arch"
 	@$(SOAK_AWS) up $(AWS_STREAMS)

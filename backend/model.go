@@ -29,7 +29,7 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", parseText(&c.Listen, checkListen))
 	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
 	add("chunks", "40", "chunks", "number of chunks of a response", parseInt(&c.Chunks, 1, model.MaxChunks))
-	add("size", "0", "bytes", "size of a chunk, padded with whole words; 0: the chunk number only",
+	add("size", "0", "bytes", "size of a chunk, padded with whole words; 0: no padding",
 		parseInt(&c.Size, 0, model.MaxSize))
 	add("delay", "10ms", "seconds or 10ms", "time between two chunks", duration(&c.Delay, 0, model.MaxWait))
 	add("ttft", "50ms", "seconds or 50ms", "time before the first chunk", duration(&c.TTFT, 0, model.MaxWait))

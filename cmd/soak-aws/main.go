@@ -52,7 +52,7 @@ func run(args []string) int {
 
 func (d *deployment) commands() *cobra.Command {
 	root := &cobra.Command{
-		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run, destroy everything",
+		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run, destroy all but the archives",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	flags := root.PersistentFlags()
@@ -82,8 +82,8 @@ func (d *deployment) commands() *cobra.Command {
 		}
 		return err
 	})
-	add("soak -- [FLAG of `soak run`]...", "Run a soak from the runners' hosts against the stack, and judge it", cobra.ArbitraryArgs, d.soak)
-	add("attach TESTID -- [FLAG of `soak attach`]...", "Follow an interrupted soak to its verdict", cobra.MinimumNArgs(1), d.attach)
+	add("soak [flags] -- [FLAG of `soak run`]...", "Run a soak from the runners' hosts against the stack, and judge it", cobra.ArbitraryArgs, d.soak)
+	add("attach [flags] TESTID -- [FLAG of `soak attach`]...", "Follow an interrupted soak to its verdict", cobra.MinimumNArgs(1), d.attach)
 
 	var requested streams
 	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, requested) })
@@ -99,7 +99,7 @@ func (d *deployment) commands() *cobra.Command {
 	c.Flags().IntVar(&minutes, "minutes", 60, "minutes by which the end is postponed")
 
 	options := downOptions{lag: 3 * time.Minute}
-	c = plain("down", "Archive the runs, destroy everything, and check that no resource with the tag remains",
+	c = plain("down", "Archive the runs, destroy all but the archives, and check that no other resource with the tag remains",
 		func(ctx context.Context) error { return d.down(ctx, options) })
 	c.Flags().StringVar(&options.results, "results", "results", "folder of results")
 	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs; keep the archives in the bucket")

@@ -31,7 +31,8 @@ func archiveCommand() *cobra.Command {
 			"`soak open` shows the archived run (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
 			"archive gets the data by remote read from the Prometheus server at --prometheus or PROMETHEUS_URL, an address that may contain\n" +
-			"a user and a password. If the server does not answer, the archive has no Prometheus data, and states the reason. Secrets are redacted.",
+			"a user and a password. If no address is set or the server does not answer, the archive has no Prometheus data, and\n" +
+			"states the reason. Secrets are redacted.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return usageError{Err: errors.New("soak archive needs one run (its test id or folder), and at most one file")}

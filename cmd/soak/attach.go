@@ -16,8 +16,9 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "attach TESTID",
 		Short: "Follow a run whose soak process ended, and judge it",
 		Long: "attach continues a `soak run` that was killed, on the same machine: it follows the runners to their end, replaces those that\n" +
-			"ended early, and judges the run. It also continues an interrupted `soak run --on k8s`, on any machine: it follows the run\n" +
-			"to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
+			"ended early, and judges the run. This requires a run with --backend-url, and without a suite, --at\n" +
+			"or --runner; the runners of other runs end with soak. attach also continues an interrupted `soak run --on k8s`, on any\n" +
+			"machine: it follows the run to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
@@ -31,7 +32,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	}
 	plan.AddFlags(cmd.Flags(), plan.SuiteSettings(c.Local.Settings()))
 	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners on this machine use one")
-	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "namespace of the run")
+	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "k8s: namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
 	ciFlags(cmd.Flags(), &c.CI, &c.Look)
 	return cmd

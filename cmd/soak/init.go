@@ -28,7 +28,8 @@ const initHelp = `init prepares an empty folder for soaks of a service. It probe
     soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder
     .github/workflows/soak.yml   a GitHub Actions workflow that runs soak with both files
 
-soak publishes messages to check their delivery. The service only has to deliver the text of a message unchanged:
+With --publish-url, soak publishes messages to check their delivery. The service only has to deliver the text of a
+message unchanged:
 
     soak init 'https://HOST/rooms/news/events' --topic news \
       --publish-url 'https://HOST/rooms/news/messages' \
@@ -84,10 +85,10 @@ func initCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; longer intervals are not found")
+	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; should exceed the message interval")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
 	f.BoolVar(&mode.force, "force", false, "overwrite files that exist")
-	f.BoolVar(&mode.update, "update", false, "replace files that were not edited since init wrote them; keep the others")
+	f.BoolVar(&mode.update, "update", false, "replace files that have not been edited since init wrote them; keep the others")
 	serviceFlags(f, &c)
 	return cmd
 }

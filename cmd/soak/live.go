@@ -25,6 +25,6 @@ func liveCommand() *cobra.Command {
 			return run.Watch(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().StringVar(&w.Address, "listen", "", "address to listen on, such as :8080, with a token in the URL (default: a free port of this machine)")
+	cmd.Flags().StringVar(&w.Address, "listen", "", "address to listen on, such as :8080; the URL has a token, except on loopback (default: a free loopback port)")
 	return cmd
 }

@@ -26,8 +26,8 @@ func openCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open ARCHIVE",
 		Short: "Show an archived run: its report, and Prometheus with its data",
-		Long: "open verifies the checksum of every file in an archive, unpacks the archive, and starts the program prometheus with the\n" +
-			"data of the run. Ctrl-C stops Prometheus. ARCHIVE is a file, or s3://BUCKET/NAME.",
+		Long: "open verifies the checksum of every file in an archive, unpacks the archive, prints the path of its report, and starts the\n" +
+			"program prometheus with the data of the run. Ctrl-C stops Prometheus. ARCHIVE is a file, or s3://BUCKET/NAME.",
 		Args: oneArg("archive that `soak archive` made"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

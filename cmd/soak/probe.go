@@ -23,8 +23,8 @@ import (
 const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module as in
 load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
 
-URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); the request that publishes
-has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the description, {token} replaces a header value that looks
+URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}, and {prompt} for responses
+that end by themselves); the request that publishes has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the description, {token} replaces a header value that looks
 like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the value. With --publish-url the probe publishes 13 messages,
 one per second.
 
@@ -80,7 +80,7 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	secondsFlag(f, &seconds, 60, "length of the probe in seconds; longer intervals are not found (--idle: 900)")
+	secondsFlag(f, &seconds, 60, "length of the probe in seconds; should exceed the message interval (--idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
@@ -101,8 +101,8 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
 	f.StringVar(&c.Topic, "topic", "", "text in the URLs that becomes {topic}")
 	requestFlags(f, &c.Connect, "", "the request that opens a stream")
-	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
-	requestFlags(f, &c.SecondRequest, "then-", "the second request, with {client}")
+	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event; {client}: value in that event")
+	requestFlags(f, &c.SecondRequest, "then-", "the second request")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL to publish messages to")
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")
 }

@@ -27,10 +27,10 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
-		Long: "run opens streams of a service, checks that every message arrives, and reports a verdict. Without --backend-url it starts\n" +
+		Long: "run opens streams to a service, checks that every message arrives, and reports a verdict. Without --backend-url it starts\n" +
 			"the backend of this project on this machine. `soak init URL` writes the description and the settings for your own service.\n\n" +
 			"Pass each setting as a flag, as the environment variable in brackets, or as a key of soak.yaml. Tokens are read from the\n" +
-			"environment only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md); PROMETHEUS_URL is described in docs/report.md.\n\n" +
+			"environment only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md). So is PROMETHEUS_URL (docs/report.md).\n\n" +
 			exitCodes,
 		Args: runArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, nil, outcome) },
@@ -74,7 +74,7 @@ func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.TerminalOptions
 	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to, in JUnit format (docs/ci.md)")
 }
 
-const profileHelp = "smoke (seconds) or full (the default)"
+const profileHelp = "smoke (a short run) or full (the default)"
 
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := configOf(kind)

@@ -46,8 +46,8 @@ func (p *Plan) Settings() []Setting {
 			Help:   "streams per virtual user (0: up to 50, more beyond 5,000 streams per runner)",
 			Script: "connectionsPerVU", ScriptHelp: "streams per virtual user, at least 1", Doc: "docs/accounting.md"},
 		{Name: "BACKEND_URL", Value: &p.BackendURL,
-			Help:      "URL of the service, or one per runner, comma-separated (empty: start one here)",
-			SuiteHelp: "URL of the service (empty: start backend and nginx here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
+			Help:      "URL of the service, or one per runner, comma-separated (empty: start a backend)",
+			SuiteHelp: "URL of the service (empty: start a backend here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
 		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the client ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
 			Script: "prefix", ScriptHelp: "prefix of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Scope: Parts},
 		{Name: "TESTID", Value: &p.TestID, Help: "name of the run and of its folder (default: the time, UTC)",
@@ -61,7 +61,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",
 			Help: "make a run invalid if no message is checked, even with message: 'unchecked'"},
 		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, ZeroText: "100", Min: 1, Max: fullCoverage, Rule: "a percentage from 1 to 100", Doc: "docs/accounting.md",
-			Help: "minimum percentage of planned client time to watch if runners end early"},
+			Help: "minimum percentage of planned client time that is observed if runners end early"},
 		{Name: "WINDOW", Value: &p.WindowS, ZeroText: "3600", Min: 10, Max: year, Rule: "from 10 seconds to a year",
 			Help: "length of a window in seconds; reports of longer runs have a row per window"},
 		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, Rule: "positive MiB per hour, or 0 (no limit)", Doc: "docs/report.md",
@@ -157,7 +157,7 @@ func (l *Local) Settings() []Setting {
 		pin      = "auto: half of the local cores for the target, half for runners; none: all shared (default: auto in suites of plain requests, else none)"
 		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
 		insecure = "do not verify TLS certificates; the report has a warning"
-		live     = "show the run in a browser on this machine, or on any machine with --live=:8080"
+		live     = "show the run in a browser on this machine (--live=:8080: on any machine)"
 	)
 	return []Setting{
 		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Scope: LocalOnly},

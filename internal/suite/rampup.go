@@ -18,7 +18,7 @@ var rampup = Suite{
 		{"STAGE_SECONDS", "duration of a stage in seconds"},
 		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
 		{"CEILING", "highest rate; stages above it are skipped (0: no limit)"},
-		{"SEARCH", "1: search between the last good and the first bad stage, to within a tenth"},
+		{"SEARCH", "1: search between the last good and the first bad stage, to within 10 %"},
 		{"MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"},
 		{"MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"},
 	}, limitSettings...),

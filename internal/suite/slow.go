@@ -21,7 +21,7 @@ var slowReaders = Suite{
 		{"SLOW_PERCENT", "percentage of slow streams, 1 to 50 (default: 10, smoke: 20)"},
 		{"SLOW_KB", "KB per second that a slow stream reads (0: nothing; default: 0)"},
 		{"AFTER_SECONDS", "seconds at the end for slow streams to read everything (default: 20, smoke: 3)"},
-		{"MESSAGE_RATE", "broadcasts per second; other services use PUBLISH_RATE and TOPICS (default: 4, smoke: 10)"},
+		{"MESSAGE_RATE", "broadcasts per second by the bundled backend; others use PUBLISH_RATE, TOPICS (default: 4, smoke: 10)"},
 		{"FILL_KB", "minimum backlog of an open slow stream in KB; below it the run is invalid (default: 4096)"},
 		{"CUT_SLOW", "1: the service must disconnect slow streams, 0: it must not, -1: either (default: -1)"},
 		{"MAX_GROWTH", "maximum growth of the service's memory in MiB (-1: no limit; default: 200)"},

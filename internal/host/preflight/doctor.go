@@ -93,7 +93,7 @@ type Program struct {
 var optionalPrograms = []Program{
 	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, Consequence: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
 	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, Consequence: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},
-	{Name: "prometheus", Version: []string{"--version"}, Consequence: "`soak open` needs docker to show metrics of the past", Remedy: "apt-get install prometheus"},
+	{Name: "prometheus", Version: []string{"--version"}, Consequence: "`soak open` cannot show Prometheus data", Remedy: "apt-get install prometheus"},
 	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, Consequence: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME, for a cluster that answers"},
 	{Name: "terraform", Version: []string{"version"}, Consequence: "no machines on AWS (`make aws-up`)", Remedy: "https://developer.hashicorp.com/terraform/install"},
 	{Name: "aws", Version: []string{"--version"}, Consequence: "no machines on AWS", Remedy: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
