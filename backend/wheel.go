@@ -33,7 +33,8 @@ func (w *wheel) tickAt(elapsed time.Duration) int64 {
 	return rounds*n + remainder*n/int64(w.interval)
 }
 
-// dueAt returns the elapsed time at which a tick is due. Computed from the start, it accumulates no rounding errors.
+// dueAt returns the elapsed time at which a tick is due. It counts from the start, so rounding errors do not
+// accumulate.
 func (w *wheel) dueAt(tick int64) time.Duration {
 	n := int64(len(w.buckets))
 	rounds, slot := tick/n, tick%n

@@ -213,7 +213,8 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// regressions returns a sentence for each metric that got worse, but not for the failed verdict if another one did.
+// regressions returns a sentence for each metric that got worse. It omits the failed verdict if another metric got
+// worse.
 func (r *Entry) regressions() (out []string) {
 	if r.Comparison == nil {
 		return nil

@@ -40,8 +40,8 @@ type meter struct {
 	lastError string
 }
 
-// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service with another
-// protocol than our backend's, it samples only the host, the DNS lookups and the gauge.
+// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service with a
+// protocol other than that of our backend, it samples only the host, the DNS lookups and the gauge.
 func newMeter(s *session) *meter {
 	m := &meter{
 		lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second),
@@ -175,8 +175,8 @@ func (m *meter) read(ctx context.Context, parse func(io.Reader) error, open func
 	}
 }
 
-// readGauge adds the gauge that the run watches: of a process of this machine, from Prometheus if it is configured, or
-// else from the service's own page.
+// readGauge adds the gauge that the run watches. It reads the gauge from a process of this machine if the gauge names
+// one, else from Prometheus if that is configured, else from the metrics page of the service.
 func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	address := os.Getenv("PROMETHEUS_URL")
 	switch {

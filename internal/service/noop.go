@@ -8,8 +8,8 @@ import (
 // NoopName is the name of the default service.
 const NoopName = "noop"
 
-// MatchesBackend reports whether the backend of this repository implements the protocol of the service. Such a target
-// may also have a version, a ledger, broadcasts and a gauge of its open streams.
+// MatchesBackend reports whether the backend of this repository implements the protocol of the service. A target
+// with this protocol may also have a version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
 
 // MeasuresSilence reports whether to measure the longest silence of each stream. For noop, the message gaps show it.

@@ -29,8 +29,8 @@ type Responses struct {
 	Uncovered int64 `json:"uncovered"`
 	OpenTails int64 `json:"open_tails"`
 	Numbered  int64 `json:"numbered"` // responses with chunk numbers in the text
-	// FromZero counts responses whose lowest number by the service is 0, and FromOne those whose lowest number is 1.
-	// They include only responses whose chunks are counted by these numbers.
+	// FromZero counts responses whose chunks the service numbers from 0, and FromOne those that it numbers from 1. They
+	// include only responses whose chunks are counted by these numbers.
 	FromZero int64         `json:"from_zero"`
 	FromOne  int64         `json:"from_one"`
 	Chunks   ledger.Totals `json:"chunks"`

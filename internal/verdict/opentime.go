@@ -194,7 +194,8 @@ func (s *Streams) interruptions() (text string) {
 }
 
 // An overrun has sentences about the connections that were over a maximum or under a minimum, in descending order of
-// the excess. Its explanations count those that a delay of the load generator explains.
+// the excess. Its explanations count those that the load generator explains, by a delay or by a lack of ports
+// or descriptors.
 type overrun struct {
 	sentences []string
 	allowed   int // number of such connections that the check allows

@@ -84,8 +84,8 @@ func forward[V, T any](valueOf func(*sseclient.Stream) V, method func(V, time.Ti
 	return func(s *sseclient.Stream, at time.Time, value T) { method(valueOf(s), at, value) }
 }
 
-// commentBlockTimeout is the time within which the block of a comment line must end; otherwise the line is a heartbeat. A
-// heartbeat without a blank line, as in Mercure, is formally the start of the next block, which ends much later.
+// commentBlockTimeout is the time within which the block of a comment line must end; otherwise the line is a heartbeat.
+// A heartbeat without a blank line, as in Mercure, is formally the start of the next block, which ends much later.
 const commentBlockTimeout = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
@@ -156,8 +156,8 @@ func (o *observer) comment(at time.Time, _ []byte) {
 	}
 }
 
-// endComment decides whether the last comment line is a heartbeat: if end is HeartbeatSign, or if the line arrived at
-// least commentBlockTimeout before at. It also records end, unless that is HeartbeatSign.
+// endComment records the last comment line as a heartbeat if end is HeartbeatSign, or if the line arrived at least
+// commentBlockTimeout before at. It also records end, unless that is HeartbeatSign.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	if o.commentAt != 0 {
 		if end == ledger.HeartbeatSign || o.recorder.instant(at)-o.commentAt >= commentBlockTimeout {
@@ -213,8 +213,8 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 	}
 }
 
-// otherEvent counts a block that the description does not define, and passes it to the listener. With message.every it
-// ignores blocks without data. A block with data is an event, and the ledger counts its number as used.
+// otherEvent counts a block that the description does not define, and passes it to the listener. With message.every, it
+// ignores blocks without data, and the ledger counts the number of any other block as used.
 //
 //go:noinline
 func (o *observer) otherEvent(at time.Time, block *service.Block, reading *service.Reading) {

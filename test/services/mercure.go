@@ -57,7 +57,8 @@ func mercureToken() string {
 	return signed + "." + encode(mac.Sum(nil))
 }
 
-// moduleVersion returns the versions of a module in a Go program and of Go; "" if they are unknown.
+// moduleVersion returns the version of a module in a Go program, and the version of Go that built the program; "" if
+// they are unknown.
 func moduleVersion(program, module string) string {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

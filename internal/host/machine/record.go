@@ -77,7 +77,8 @@ const (
 	maxValue     = 1 << 53
 )
 
-// Check returns an error if no runner could have written the record, such as a damaged or hostile one. r may be nil.
+// Check returns an error for a record that no runner could have written, such as a damaged or hostile one. r may be
+// nil.
 func (r *Record) Check() error {
 	if r == nil {
 		return nil

@@ -37,7 +37,8 @@ func Remote(url, token string) *Target {
 	}}
 }
 
-// runnerTransport uses proxies and verifies certificates as the runners do, with K6_INSECURE_SKIP_TLS_VERIFY.
+// runnerTransport returns a transport that uses proxies and verifies certificates as the runners do. Like them, it
+// respects K6_INSECURE_SKIP_TLS_VERIFY.
 func runnerTransport() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
@@ -46,8 +47,8 @@ func runnerTransport() http.RoundTripper {
 	})
 }
 
-// NewWithLedgerAt returns a remote target to which soak sends its own requests, such as for the ledger, at another
-// address than clients. address is HOST or HOST:PORT.
+// NewWithLedgerAt returns a remote target to which soak sends its own requests, such as for the ledger, at an address
+// other than that of the clients. address is HOST or HOST:PORT.
 func NewWithLedgerAt(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
@@ -185,7 +186,8 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 }
 
 // ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It returns false if the
-// target does not respond or is not that model. If it could not copy the whole ledger, it returns an error, too.
+// target does not respond with status 200. If it could not copy the whole page, it also returns an error. The caller
+// must check that the page is a ledger.
 func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	page, ok := openPage(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
 	if !ok {

@@ -3,7 +3,7 @@ package probe
 // An api contains the end conditions of a module in load-tests/services.
 type api struct {
 	module                   string
-	done, failed, incomplete any // nil: only the observed terminal event (done), or no such condition
+	done, failed, incomplete any // nil: for done, the observed terminal event; for the others, no condition
 }
 
 func eventIs(name string) object { return object{{name: "event", value: name}} }

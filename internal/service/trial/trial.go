@@ -104,8 +104,8 @@ type trial struct {
 	values      service.Values
 	reader      *service.Reader
 	open        *subscription
-	waitStart   time.Time // start of the waits of regular: when the stream opened, or when the message arrived
-	lateHeaders bool      // the headers of the stream took more than a tenth of Patience; they may need a first event
+	waitStart   time.Time // start of the waits in the method regular: when the stream opened, or when the message arrived
+	lateHeaders bool      // the headers of the stream took more than a tenth of Patience; the service may send them with the first event
 	sent        []int64   // times at which the message was published, in microseconds since 1970
 	mismatch    error     // of a block that may be the message; reported if no matching block arrives
 }
