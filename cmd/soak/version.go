@@ -25,10 +25,12 @@ var linked, revision string
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		info = &debug.BuildInfo{Main: debug.Module{Version: "unknown"}}
+		info = new(debug.BuildInfo)
 	}
-	return cmp.Or(linked, commit(), info.Main.Version)
+	return versionOf(info.Main)
 }
+
+func versionOf(m debug.Module) string { return cmp.Or(linked, commit(), m.Version, "unknown") }
 
 // commit returns the first 12 digits of the commit, with +dirty if files were modified, or "" if it is unknown.
 func commit() string {
