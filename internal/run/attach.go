@@ -208,7 +208,8 @@ func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
 		maps.Copy(config.Env, replacement.variables())
 		group, err := runners.Start(config)
 		if err != nil {
-			return nil, err
+			d.warn(err.Error())
+			continue
 		}
 		d.group.Join(group)
 	}

@@ -1,0 +1,42 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A session follows the other runners if one cannot be replaced. Without it, nothing would judge or stop them.
+func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.config.Plan.Runners = 2
+	d := &reattachedDriver{local: local{session: r.session(r.config)}, group: new(runners.Group)}
+	var err error
+	d.dir, err = results.Create(r.config.Out, "t")
+	require.NoError(t, err)
+	d.location = d.dir.Path(results.ShardsDir)
+	for index := 1; index <= 2; index++ {
+		last := shardOf(d.Plan, index)
+		last.Runner.State, last.Runner.StartedUS = shard.Running, time.Now().UnixMicro()
+		d.unfinished = append(d.unfinished, last)
+	}
+	require.NoError(t, d.prepare(t.Context()))
+	require.NoError(t, os.Mkdir(d.dir.Path("k6-runner-2.log"), 0o700), "runner 2 cannot open its log")
+	group, err := d.start(t.Context(), round{dir: d.dir, shards: d.location, env: map[string]string{}})
+	require.NoError(t, err)
+	require.Len(t, d.record.Warnings, 1)
+	require.Contains(t, d.record.Warnings[0], "k6-runner-2.log")
+	r.release()
+	require.NoError(t, group.Wait(r.graceful, r.force))
+	shards, err := filepath.Glob(filepath.Join(d.location, "*"))
+	require.NoError(t, err)
+	require.Len(t, shards, 1, "runner 1 must run to its end")
+}
