@@ -228,17 +228,21 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 			exported.Expiration, _ = time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION"))
 		}
 		end, inEnvironment := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
+		run := fmt.Sprintf("a run of %v", length)
+		if length < 0 {
+			run = "the run" // attach does not know its length
+		}
 		switch {
 		case end.IsZero() && inEnvironment:
-			return "", fmt.Errorf("the expiry of AWS_SESSION_TOKEN is unknown, but a run of %v needs the token at its end to read the shards", length)
+			return "", fmt.Errorf("the expiry of AWS_SESSION_TOKEN is unknown, but %s needs the token at its end to read the shards", run)
 		case end.IsZero() || end.After(time.Now().Add(length+soakOverhead)):
-			return fmt.Sprintf("valid until after a run of %v", length), nil
+			return "valid until after " + run, nil
 		case inEnvironment:
-			return "", refuse("the credentials in the environment expire at %s, before the verdict of a run of %v; "+
-				"log in for longer, or use a profile that renews them", clock(end), length)
+			return "", refuse("the credentials in the environment expire at %s, before the verdict of %s; "+
+				"log in for longer, or use a profile that renews them", clock(end), run)
 		}
-		return "", fmt.Errorf("the credentials expire at %s, before the verdict of a run of %v, "+
-			"which needs them unless the session of the profile lasts longer", clock(end), length)
+		return "", fmt.Errorf("the credentials expire at %s, before the verdict of %s, "+
+			"which needs them unless the session of the profile lasts longer", clock(end), run)
 	}
 }
 

@@ -112,6 +112,12 @@ func TestAttach(t *testing.T) {
 	assert.Regexp(t, `^attach aws-1 --out \S+ --backend-via 127\.0\.0\.1:\d+$`, requests[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127\.0\.0\.1:\d+/prometheus/`, requests[1])
 
+	t.Setenv("AWS_SESSION_TOKEN", "token")
+	s, err := m.appliedSite(t.Context())
+	require.NoError(t, err)
+	_, sentence := s.aws.checkCredentials(-soakOverhead).result(t.Context())
+	assert.Contains(t, sentence, "the expiry of AWS_SESSION_TOKEN is unknown, but the run needs the token at its end")
+
 	f.launched = time.Now().Add(-185 * time.Minute)
 	require.ErrorContains(t, m.attach(t.Context(), []string{"aws-1"}), "the hosts have terminated")
 }
