@@ -115,6 +115,12 @@ func TestMergeProblems(t *testing.T) {
 		{"killed", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Running; return s }, []string{
 			"runner 1 on h1 did not finish: it was killed, or could not store its last data; the data ends at 22:14:20 UTC",
 		}},
+		{"killed before its second checkpoint", func(_ *plan.Plan, s []*Shard) []*Shard {
+			s[0].Runner.State, s[0].Runner.EndedUS = Running, s[0].Runner.StartedUS+20_000
+			return s
+		}, []string{
+			"runner 1 on h1 did not finish: it was killed, or could not store its last data; it stored no data after its start at 22:13:20 UTC",
+		}},
 		{"interrupted", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.Error = Interrupted, "by SIGINT"
 			return s

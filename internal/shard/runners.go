@@ -149,8 +149,12 @@ func suspension(r *Runner) string {
 }
 
 func describeState(r Runner) string {
+	lastData := "the data ends at "
+	if r.EndedUS-r.StartedUS < time.Second.Microseconds() { // its only checkpoint is the first one
+		lastData = "it stored no data after its start at "
+	}
 	text := map[RunState]string{
-		Running:     "it was killed, or could not store its last data; the data ends at " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
+		Running:     "it was killed, or could not store its last data; " + lastData + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
 		Interrupted: "it was interrupted", Aborted: "it was aborted",
 	}[r.State]
 	if text == "" {
