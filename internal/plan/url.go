@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,12 +61,14 @@ func NormalURLs(name, text string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// OnLoopback reports whether the host of a service is localhost or a loopback address.
-func OnLoopback(service string) bool {
-	u, err := url.Parse(service)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+// OnLoopback reports whether the host of each service is localhost or a loopback address.
+func OnLoopback(services ...string) bool {
+	return !slices.ContainsFunc(services, func(service string) bool {
+		u, err := url.Parse(service)
+		if err != nil {
+			return true
+		}
+		ip := net.ParseIP(u.Hostname())
+		return u.Hostname() != "localhost" && !ip.IsLoopback()
+	})
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
-	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -39,7 +38,7 @@ func (m Machine) headroom() string {
 }
 
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
-	out := Machine{Cores: r.Cores, SharedHost: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), TooShort: to.Sub(from).Seconds() < minDuration}
+	out := Machine{Cores: r.Cores, SharedHost: (*verdict.Evidence)(r).SharesHost(m.Plan.BackendURLs()...), TooShort: to.Sub(from).Seconds() < minDuration}
 	if !to.After(from) {
 		return out
 	}
@@ -213,9 +212,9 @@ type Usage struct {
 }
 
 func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
-	t.Loopback, t.Link = r.OneHost || plan.OnLoopback(m.Plan.BackendURL), -1
-	r.cores(&t, m)
 	e := (*verdict.Evidence)(r)
+	t.Loopback, t.Link = e.SharesHost(m.Plan.BackendURLs()...), -1
+	r.cores(&t, m)
 	t.Killed, _ = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.OOMKills })
 	t.AllowanceExceeded, t.HasAllowanceExceeded = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
 	for _, s := range r.Samples { // any sample has the limit, but a backend without free descriptors cannot report it

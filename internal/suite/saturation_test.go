@@ -168,3 +168,18 @@ func TestControlGroupOverridesStall(t *testing.T) {
 	require.Empty(t, Machine{Stall: time.Second, HasControl: true, ControlDelay: 60 * time.Millisecond}.GeneratorLimit())
 	require.Contains(t, Machine{HasControl: true, ControlDelay: 300 * time.Millisecond}.GeneratorLimit(), "the control group was late too, by up to 300 ms")
 }
+
+func TestLocalServicesShareTheMachineOfTheRunners(t *testing.T) {
+	t.Parallel()
+	for services, want := range map[string]bool{
+		"http://127.0.0.1:8080":                        true,
+		"http://127.0.0.1:8080,http://localhost:8081":  true,
+		"http://127.0.0.1:8080,http://192.0.2.1":       false,
+		"http://192.0.2.1,http://[::1]:8080,http://h2": false,
+	} {
+		r := runOf("rampup", rampupParameters)
+		r.Rounds[0].Plan.BackendURL = services
+		got := r.machine(r.Rounds[0], start, start.Add(10*time.Second))
+		require.Equal(t, []bool{want, want}, []bool{got.SharedHost, got.Usage.Loopback}, services)
+	}
+}

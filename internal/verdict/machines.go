@@ -79,7 +79,7 @@ func MachinesOf(e *Evidence) []MachineReport {
 			}
 			host := all[at]
 			host.fromRunners = append(host.fromRunners, runnerRecord{r.Machine, round})
-			host.Target = host.Target || e.OneHost || plan.OnLoopback(m.Plan.BackendOf(r.Index))
+			host.Target = host.Target || e.SharesHost(m.Plan.BackendOf(r.Index))
 			if round == 0 {
 				host.Runners, host.runners = append(host.Runners, r.Index), append(host.runners, i)
 			}
@@ -101,6 +101,11 @@ func MachinesOf(e *Evidence) []MachineReport {
 		out = append(out, *m)
 	}
 	return out
+}
+
+// SharesHost reports whether each of the services runs on the machine of its runners.
+func (e *Evidence) SharesHost(services ...string) bool {
+	return e.OneHost || plan.OnLoopback(services...)
 }
 
 // isRunnerMachine reports whether the name of a machine in Prometheus marks it as a machine for runners.
