@@ -267,14 +267,14 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 		require.Equal(t, want, [3]int{s.Tests, s.Failures, s.Errors}, outcome)
 		require.Equal(t, []string{"Soak", "3600.500", "2023-11-14T22:13:20"}, []string{s.Name, s.Time, s.Timestamp})
 		require.Equal(t, property{"verdict", string(outcome)}, s.Properties[0])
-		require.Equal(t, testCase{Class: "Soak", Name: "connections dropped", Out: "0; the limit is 0"}, s.Cases[0])
+		require.Equal(t, testCase{Class: "Soak", Name: "connections dropped", Out: "0; limit: 0"}, s.Cases[0])
 		require.Equal(t, testCase{Class: "Soak", Name: "the load generator kept up", Out: "warning: the load generator was saturated"}, s.Cases[1], "a warning is not a failure")
 		switch outcome {
 		case verdict.Pass:
 		case verdict.Fail:
-			require.Equal(t, &problem{"2; the limit is 0", "fail", "soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC\nsoak-17 missed noop 9\nclients lose data"}, s.Cases[2].Failure)
+			require.Equal(t, &problem{"2; limit: 0", "fail", "soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC\nsoak-17 missed noop 9\nclients lose data"}, s.Cases[2].Failure)
 		case verdict.Invalid:
-			require.Equal(t, &problem{"1; the limit is 2", "invalid", "runner 2 left no shard"}, s.Cases[2].Error)
+			require.Equal(t, &problem{"1; limit: 2", "invalid", "runner 2 left no shard"}, s.Cases[2].Error)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	summary, outputs := setGitHubFiles(t)
 	v, checked := newVerdict(verdict.Pass), false
 	v.Plan.Service, v.Evidence.Kind, v.MessagesChecked = "sse", verdict.ByNothing, &checked
-	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("no rule is defined"))
+	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "no limit"}.NotJudged("no rule is defined"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	out := reportVerdict(t, Targets{GitHub: true, JUnit: file}, v, "")
 	require.Contains(t, runStep(out).commands, "::warning title=Soak pass (connections only)::1200 connections open to the end")
@@ -306,7 +306,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	require.Contains(t, outputs(), "verdict=pass\n")
 	s := parse(t, file)
 	require.Equal(t, [4]int{3, 0, 0, 1}, [4]int{s.Tests, s.Failures, s.Errors, s.Skipped})
-	require.Equal(t, &skipped{"not judged: no rule is defined; the limit is any"}, s.Cases[2].Skipped)
+	require.Equal(t, &skipped{"not judged: no rule is defined; limit: no limit"}, s.Cases[2].Skipped)
 	require.Contains(t, s.Properties, property{"messages_checked", "false"})
 }
 

@@ -81,7 +81,7 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 }
 
 func (s *testSuite) add(c verdict.Check) {
-	entry, message := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
+	entry, message := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; limit: "+c.Limit
 	s.Tests++
 	switch c.State() {
 	case verdict.Met:

@@ -209,7 +209,7 @@ func (f *facts) system(r *verdict.Resources) {
 		f.add("threads", "at most %s", strings.Join(threads, ", "))
 	}
 	if r.Received+r.Transmitted > 0 {
-		f.add("network", "%s received, %s sent, loopback included", format.Bytes(r.Received), format.Bytes(r.Transmitted))
+		f.add("network", "%s received, %s sent by all programs on the host, loopback included", format.Bytes(r.Received), format.Bytes(r.Transmitted))
 	}
 	if r.Lookups > 0 {
 		f.add("DNS", "%s of the target's name: p50 %s, max %s", format.Count(r.Lookups, "lookup"), format.Milliseconds(r.LookupP50), format.Milliseconds(r.LookupMax))

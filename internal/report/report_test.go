@@ -357,7 +357,7 @@ func uncheckedVerdict() *verdict.Verdict {
 	v.Plan.Service = "sse"
 	v.Service, v.Evidence.Kind = shard.Service{Name: "sse", CountBasis: shard.CountNothing}, verdict.ByNothing
 	v.Messages.Heartbeats, v.Messages.Unchecked, v.Messages.Uncounted = 4, 304, 1
-	v.Checks = []verdict.Check{verdict.Check{Name: "messages checked", Limit: "any", Pass: true}.NotJudged("no rule is defined")}
+	v.Checks = []verdict.Check{verdict.Check{Name: "messages checked", Limit: "no limit", Pass: true}.NotJudged("no rule is defined")}
 	return v
 }
 

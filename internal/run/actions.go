@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -108,7 +109,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		}
 	}
 	result.EndedUnix, result.ExitCode, result.Output = now(), p.ExitCode(), log.tail()
-	ending := fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending())
+	ending := fmt.Sprintf("action %s ended after %s: %s", a.Name, format.Duration(result.Duration()), result.Ending())
 	printMessage(ending)
 	s.watch.Note(ending)
 	for result.Problem == "" && p.HasOrphans() { // background processes of the action may run until the end of the run

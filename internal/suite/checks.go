@@ -61,7 +61,7 @@ var (
 	CheckResponsesError      = withImpact("responses.error-event", "users get an error in place of an answer")
 	CheckResponsesEmpty      = withImpact("responses.empty", "users get no answer")
 	CheckResponsesIdle       = withImpact("responses.idle", "users wait for an answer that does not come")
-	CheckResponsesAfterDone  = withImpact("responses.after-done", "clients that stop at the terminal event miss later events, others process them twice")
+	CheckResponsesAfterDone  = withImpact("responses.after-done", "clients that stop at the terminal event miss these events; others may process the end of a response twice")
 	CheckResponsesUnfinished = withImpact("responses.unfinished", "a response that is still open may never end")
 	CheckResponsesRefused    = withImpact("responses.refused", "users are turned away")
 	CheckResponsesLingering  = withImpact("responses.lingering", "clients that wait for the end of the response wait too long, and occupy a connection")
@@ -108,10 +108,12 @@ func attributeIf(explained bool, c verdict.Check) verdict.Check {
 	return c.AsDoubt()
 }
 
+const noLimit = "no limit"
+
 // atLeast formats a minimum; 0 is no limit.
 func atLeast(limit float64) string {
 	if limit > 0 {
 		return "at least " + count(limit)
 	}
-	return "any"
+	return noLimit
 }

@@ -46,7 +46,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
 	}
 	t := newTable("Slow streams", "first, last: seconds until a disconnect that the client detected at once; detected later: disconnects that "+
-		"clients detected when they resumed reading; backlog: data in KB that the other streams had not read by then",
+		"clients detected when they resumed reading; backlog: unread data in KB at the end of the slow phase, of streams without a detected disconnect",
 		"streams|disconnected|first|last|detected later|cause|open, complete|open, incomplete|backlog p50|max")
 	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.detectedLater, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
 		trend(s.backlog, .5), trend(s.backlog, 1))...)
@@ -170,11 +170,11 @@ func (s *slowStreams) outcome() string {
 		}
 	}
 	add(int(s.closed.Count), fmt.Sprintf("disconnected, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
-	result := "disconnected, which they detected only when they resumed reading"
+	result := "disconnected"
 	if s.closeTime > 0 {
-		result += fmt.Sprintf(": the backend had closed the last one after %.0f s", s.closeTime.Seconds())
+		result += fmt.Sprintf(", the last after %.0f s", s.closeTime.Seconds())
 	}
-	add(s.detectedLater, result)
+	add(s.detectedLater, result+", which the clients detected only when they resumed reading")
 	add(s.complete, "still open, with all messages at the end")
 	add(s.started-s.closedAll()-s.complete, "still open, with messages missing at the end")
 	if len(out) == 0 {

@@ -69,7 +69,7 @@ func (e *Evidence) actionCheck() Check {
 		}
 	}
 	return Check{
-		ID: CheckActions, Name: "actions succeeded", Limit: "exit code 0 each", Actual: firstText(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
+		ID: CheckActions, Name: "actions succeeded", Limit: "exit code 0 each", Actual: firstText(failed, fmt.Sprintf("%d of %[1]d", len(e.Actions))), Pass: len(failed) == 0,
 		Why: "the run did not test the action", Reasons: failed,
 	}.AsDoubt()
 }

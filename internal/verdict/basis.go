@@ -156,8 +156,8 @@ func (s *Streams) hasOpenEnds() bool {
 	return s.Evidence.Kind == ByClock || s.Evidence.Kind == ByNothing || s.Evidence.Kind == BySubscribers || s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval()
 }
 
-// UndetectableLosses returns the check of MAX_HIDDEN. The default limit is 0, or "any" if losses at the ends of streams
-// are undetectable. A few clients that were reconnecting when the run ended do not make the run invalid.
+// UndetectableLosses returns the check of MAX_HIDDEN. The default is a limit of 0, or no limit if losses at the ends of
+// streams are undetectable. A few clients that were reconnecting when the run ended do not make the run invalid.
 func (s *Streams) UndetectableLosses() Check {
 	e, maximum, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
 	limit, count, pass := fmt.Sprint(maximum), e.Undetectable, true
@@ -168,7 +168,7 @@ func (s *Streams) UndetectableLosses() Check {
 			count -= s.lastOutages.undetectable
 		}
 		if s.hasOpenEnds() {
-			limit, count = "any", 0
+			limit, count = noLimit, 0
 		}
 		pass = pass && s.lastOutages.undetectable <= s.Messages.Expected
 		maximum = 0

@@ -132,7 +132,7 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 		}},
 		"nothing sent": {silent, nil, Invalid, []string{
 			"data complete", "clients connected", "streams open to the end", "script checks", "load generator on time", "noops checked",
-			"received at least open time ÷ interval",
+			"expected at least open time ÷ interval",
 		}},
 	} {
 		v := requireOutcome(t, c.want, judgeSoak(c.m, c.ledger, Evidence{}), name)

@@ -80,7 +80,7 @@ func (e *Evidence) processChecks() (out []Check) {
 		unplanned := slices.DeleteFunc(slices.Clone(failures), e.isPlanned)
 		switch {
 		case e.Rounds[0].Plan.Reconnect:
-			limit, met = "any: clients reconnect", true
+			limit, met = "restarts allowed: clients reconnect", true
 		case len(unplanned) == 0:
 			limit, met = "no restart without an action", true
 		case len(e.Actions) > 0:

@@ -117,7 +117,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals)), ledger.AreLocal(c.Refusals)}
 	})
 	open := shortOpen.check(Check{
-		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpenShare), Actual: firstText(shortOpen.sentences, s.OpenSeconds.Percent()+" of the plan"),
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% per client", 100*minOpenShare), Actual: firstText(shortOpen.sentences, s.OpenSeconds.Percent()+" of the plan"),
 		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
@@ -132,7 +132,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 	if !s.m.Plan.Reconnect {
 		return []Check{open}
 	}
-	c := Check{ID: CheckOutage, Name: "longest outage of a client", Limit: "any", Actual: "none", Why: "clients receive nothing during an outage"}
+	c := Check{ID: CheckOutage, Name: "longest outage of a client", Limit: noLimit, Actual: "none", Why: "clients receive nothing during an outage"}
 	if o := s.LongestOutage; o != nil {
 		c.Actual = fmt.Sprintf("%s (%s)", format.Milliseconds(1000*o.Seconds), o.ID)
 	}

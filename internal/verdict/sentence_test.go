@@ -68,7 +68,7 @@ func TestSummary(t *testing.T) {
 			addFault(&m.Connections.Edit(0).Record, ledger.KindLost, 2)
 			addFault(&m.Connections.Edit(1).Record, ledger.KindDropped, 0)
 			m.Checks[0].Passes, m.Checks[0].Fails = 1, 2
-		}, "FAIL: 1 stream ended early, 2 of 717 messages lost on 1 of 3 clients; first at 22:14:49 UTC"},
+		}, "FAIL: 1 stream ended early, 2 of 717 messages lost on 1 of 3 clients; first fault at 22:14:49 UTC"},
 		"the cause is first": {func(m *shard.Merged, e *Evidence) {
 			e.Failures = []TargetFailure{{Text: "the backend died at 06:54:10 UTC (signal: killed) and was restarted"}}
 			m.Connections.Edit(1).State, m.Connections.Edit(1).Reason = ledger.Dropped, "reset"

@@ -15,7 +15,7 @@ import (
 const maxClauses = 4
 
 // Summary returns the verdict in one sentence, with the numbers that decide: "FAIL: 2 of 2,016 messages lost on 2 of 60
-// clients; first at 06:54:42 UTC".
+// clients; first fault at 06:54:42 UTC".
 func (v *Verdict) Summary() string {
 	switch {
 	case v.Sentence != "":
@@ -138,7 +138,7 @@ func (v *Verdict) failSummary() string {
 		text += fmt.Sprintf(", and %s not met", format.Plural(omitted, "more check", "more checks"))
 	}
 	if at := v.firstFault(); hasTime && at > 0 {
-		text += "; first at " + format.Clock(at) + " UTC"
+		text += "; first fault at " + format.Clock(at) + " UTC"
 	}
 	return text
 }
