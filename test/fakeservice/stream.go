@@ -12,6 +12,7 @@ type noopStream struct {
 	*Stream
 	*Service
 	device *Device
+	closed bool // the end is recorded; guarded by Mu
 }
 
 func (s *noopStream) run(lastEventID string) {
@@ -91,6 +92,10 @@ func (s *noopStream) endBefore(slot int, due time.Time) time.Time {
 func (s *noopStream) close() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
 	delete(s.inboxes, s)
 	s.device.Last().To = time.Now()
 	if s.device.Open == s.Stream {
@@ -144,6 +149,7 @@ func (s *noopStream) serve(slot int, due time.Time) error {
 	})
 	switch action {
 	case ActReset:
+		s.close() // at once, because a client that notices the reset requests the end of the stream
 		Reset(s.W)
 	case ActTruncate:
 		panic(http.ErrAbortHandler) // the body must not be completed
