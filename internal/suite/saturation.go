@@ -20,9 +20,9 @@ import (
 //     than the group measured: a small request only waits for its response, as the streams of the group do.
 //   - A failed connect is attributed to the generator if the host had no addresses, ports or descriptors left. Any
 //     other failure is a response of the service or the end of a connection, neither of which a wait explains.
-//   - Requests that were not made are attributed to the generator in two cases. In the first, a runner had waited for at
-//     least half of the time for which a request waits for a connection. In the second, the connections spent more time
-//     on waits of the generator than on the service.
+//   - Requests that were not made are attributed to the generator in two cases. In the first, a runner had waited for
+//     at least half of the time for which a request waits for a connection. In the second, the connections spent more
+//     time on waits of the generator than on the service.
 //   - If service and runners share a full machine, the service may have waited for a core as the runners did. If the
 //     service used less than half of the machine, slowness and timeouts are not attributed to it in two cases: the
 //     runners used more than half of the machine, or their waits are long enough to explain the delays.

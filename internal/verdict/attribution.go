@@ -62,7 +62,8 @@ var rules = []struct {
 	signal   Signal
 	explains []fault
 }{
-	{SignalControl, []fault{lateMessage, earlyEnd, missedMessage, longOutage, overdueStream}}, // earlyEnd and missedMessage only if counted by interval
+	// The control group explains earlyEnd and missedMessage only if messages are counted by interval.
+	{SignalControl, []fault{lateMessage, earlyEnd, missedMessage, longOutage, overdueStream}},
 	{SignalStall, []fault{lateMessage, longOutage, overdueStream}},
 	{SignalPackets, []fault{connectTimeout, earlyEnd, failedCheck, missedMessage, lateMessage}},
 	{SignalSteal, []fault{lateMessage}},
