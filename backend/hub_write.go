@@ -44,7 +44,7 @@ func (h *hub) finishWrite(d *device, next item, n int, err error) {
 	switch err {
 	case nil:
 		h.count(d, next)
-	case errNoRoom:
+	case errBufferFull:
 		next.wire = next.wire[n:]
 		d.slow = true
 		h.enqueue(d, next)
@@ -53,7 +53,7 @@ func (h *hub) finishWrite(d *device, next item, n int, err error) {
 	}
 }
 
-// write never blocks, and returns errNoRoom after an incomplete write.
+// write never blocks, and returns errBufferFull after an incomplete write.
 func (d *device) write(wire []byte) (int, error) {
 	switch {
 	case len(wire) == 0:
@@ -149,7 +149,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 		n, err := d.write(next.wire)
 		q.bytes -= n
 		next.wire = next.wire[n:]
-		if err == errNoRoom {
+		if err == errBufferFull {
 			if now-next.since > h.cfg.WriteTimeout {
 				h.disconnectSlow(d)
 			}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoRoom reports that the socket buffer of the kernel, or the queue of a TLS writer, is full.
-var errNoRoom = errors.New("socket buffer is full")
+// errBufferFull reports that the socket buffer of the kernel, or the queue of a TLS writer, is full.
+var errBufferFull = errors.New("socket buffer is full")
 
 func raiseFileLimit() {
 	var lim unix.Rlimit
@@ -57,7 +57,7 @@ func setUserTimeout(fd int, d time.Duration) {
 }
 
 // sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and
-// errNoRoom if the kernel did not accept all of them. It uses a raw system call, because a call that cannot block need
+// errBufferFull if the kernel did not accept all of them. It uses a raw system call, because a call that cannot block need
 // not be registered with the Go scheduler.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
@@ -66,11 +66,11 @@ func sendNow(fd int, p []byte) (int, error) {
 		switch {
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN:
-			return 0, errNoRoom
+			return 0, errBufferFull
 		case errno != 0:
 			return 0, errno
 		case int(n) < len(p):
-			return int(n), errNoRoom
+			return int(n), errBufferFull
 		default:
 			return len(p), nil
 		}

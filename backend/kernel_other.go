@@ -11,7 +11,7 @@ import (
 // errNeedsLinux is the error of newWatcher. On other systems the backend only compiles, for editors and linters.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
-var errNoRoom = errors.New("socket buffer is full")
+var errBufferFull = errors.New("socket buffer is full")
 
 func raiseFileLimit() {}
 

@@ -37,19 +37,19 @@ func (d *device) row() ledgerRow {
 // ledgerPage is the number of rows that the scheduler copies at a time, in about 50 microseconds.
 const ledgerPage = 512
 
-// A ledgerIDs is a snapshot of the ids in the ledger.
-type ledgerIDs struct {
+// A ledgerSnapshot has the ids of the ledger at one moment.
+type ledgerSnapshot struct {
 	list    []*device
 	evicted uint64 // number of ids evicted before the snapshot
 }
 
-func (h *hub) ledgerNow() (ledgerIDs, error) {
-	return query(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
+func (h *hub) ledgerNow() (ledgerSnapshot, error) {
+	return query(h, func() (ledgerSnapshot, error) { return ledgerSnapshot{slices.Clone(h.order), h.evicted}, nil })
 }
 
 // writeLedger writes a line of JSON for each id of a snapshot that has the prefix and had a stream. It queries the
 // scheduler page by page, so that a large ledger does not delay noops.
-func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
+func (h *hub) writeLedger(w io.Writer, ids ledgerSnapshot, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)
 	for page := range slices.Chunk(ids.list, ledgerPage) {

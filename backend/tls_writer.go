@@ -46,13 +46,13 @@ func (w *tlsWriter) run(onError func(*tlsWriter, error)) {
 	_ = w.conn.Close()
 }
 
-// write queues bytes and does not wait. It returns errNoRoom if the queue is full.
+// write queues bytes and does not wait. It returns errBufferFull if the queue is full.
 func (w *tlsWriter) write(wire []byte) (int, error) {
 	select {
 	case w.queue <- wire:
 		return len(wire), nil
 	default:
-		return 0, errNoRoom
+		return 0, errBufferFull
 	}
 }
 
