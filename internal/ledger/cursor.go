@@ -87,7 +87,7 @@ func (c *deliveries) deviate(p *Fingerprint, a *Arrival) {
 	c.place(p, a)
 }
 
-func (f *cursor) allDeviations() *Deviations {
+func (f *cursor) ensureDeviations() *Deviations {
 	if f.deviations == nil {
 		f.deviations = new(Deviations)
 	}
@@ -125,7 +125,7 @@ func (c *deliveries) place(p *Fingerprint, a *Arrival) {
 		c.fault().Repeated++ // the place of a message whose content repeats is uncertain at the start of a stream
 		return
 	}
-	addDeviation(f.allDeviations(), &f.allDeviations().Repeats, Repeat{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
+	addDeviation(f.ensureDeviations(), &f.ensureDeviations().Repeats, Repeat{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
 	c.recordGap(p.At, p.At-c.lastAt)
 	if c.stream.cfg.Repeats {
 		c.fault().Repeated++
@@ -236,7 +236,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	}
 	highest := c.numbers.highest
 	if c.record(number, at) == filled {
-		addDeviation(f.allDeviations(), &f.allDeviations().Overtakes, Overtake{Number: number, By: highest, At: at})
+		addDeviation(f.ensureDeviations(), &f.ensureDeviations().Overtakes, Overtake{Number: number, By: highest, At: at})
 	}
 	f.last = number
 	a.Counted = true
@@ -282,7 +282,7 @@ func (c *deliveries) fillDeviations(r *Record) {
 	if f == nil || f.deviations == nil && len(f.pending) == 0 {
 		return
 	}
-	d := *f.allDeviations()
+	d := *f.ensureDeviations()
 	d.Overtakes, d.Repeats, d.UnknownAt = slices.Clone(d.Overtakes), slices.Clone(d.Repeats), slices.Clone(d.UnknownAt)
 	for _, w := range f.pending {
 		d.UnknownAt = append(d.UnknownAt, w.at)

@@ -199,7 +199,7 @@ func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
 func (c *deliveries) forgetPending(count int) {
 	f := c.cursor
 	for _, w := range f.pending[:count] {
-		addDeviation(f.allDeviations(), &f.allDeviations().UnknownAt, w.at)
+		addDeviation(f.ensureDeviations(), &f.ensureDeviations().UnknownAt, w.at)
 	}
 	f.pending = slices.Delete(f.pending, 0, count)
 }

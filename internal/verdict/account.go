@@ -44,7 +44,7 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 // time from which its position in the feed was known (see feed.Correction); nil: from the start.
 func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certainFrom)
-	if t := s.comparedTopics[topic.Name]; t != nil && t.aligned.Repeated() {
+	if t := s.comparedTopics[topic.Name]; t != nil && t.aligned.HasRepeatedContent() {
 		a.ordered = false // messages with equal content are interchangeable, so the numbers at the ends are uncertain
 	}
 	lost := s.attributeToCuts(i, &a, a.lostNumbers())

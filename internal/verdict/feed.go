@@ -172,7 +172,7 @@ func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 // a runner extends the margin: after a stall the first message of a stream remains unknown for longer.
 func (s *Streams) streamMarginOf(r *shard.Connection) time.Duration {
 	name, _ := s.m.FeedTopic(r)
-	if t := s.comparedTopics[name]; t != nil && t.aligned.Repeated() {
+	if t := s.comparedTopics[name]; t != nil && t.aligned.HasRepeatedContent() {
 		return streamMargin + useOf(s.m).Stall
 	}
 	return streamMargin

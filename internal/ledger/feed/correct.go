@@ -28,7 +28,7 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	c.countRepeats()
 	c.copies()
 	c.permitCopies()
-	c.reorder()
+	c.countDisorder()
 	c.renumber()
 	uncertain := f.certifies() && !c.certify()
 	f.delay(log, certainFrom, r.Spans)
@@ -127,8 +127,8 @@ func (c *correction) original(print, n uint64) uint64 {
 	return 0
 }
 
-// reorder counts the messages that arrived after a message with a higher number.
-func (c *correction) reorder() {
+// countDisorder counts the messages that arrived after a message with a higher number.
+func (c *correction) countDisorder() {
 	if c.AnyOrder {
 		return
 	}
@@ -154,7 +154,7 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	numbers := make([]uint64, len(sequence))
 	same := map[uint64][]int{} // places by content
 	for i, n := range sequence {
-		if numbers[i] = c.numberOf(n); numbers[i] > 0 && c.Repeated() {
+		if numbers[i] = c.numberOf(n); numbers[i] > 0 && c.HasRepeatedContent() {
 			print := c.logs[c.log].Entries[n-1].Print
 			same[print] = append(same[print], i)
 		}
@@ -175,7 +175,7 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 // uncertain reports whether the place of a message that arrived at an instant is uncertain. This is the case if content
 // repeats, and a stream that did not resume had just started.
 func (c *correction) uncertain(at ledger.Instant) bool {
-	if !c.Repeated() {
+	if !c.HasRepeatedContent() {
 		return false
 	}
 	for i, s := range c.source.Spans {
@@ -186,8 +186,8 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 	return false
 }
 
-// Repeated reports whether any message has the content of an earlier one.
-func (f *Feed) Repeated() bool { return f.repeated }
+// HasRepeatedContent reports whether any message has the content of an earlier one.
+func (f *Feed) HasRepeatedContent() bool { return f.repeated }
 
 // arrival returns when entry n arrived at the connection if it was overtaken, or else its first arrival at the runner.
 func (c *correction) arrival(n uint64) ledger.Instant {
