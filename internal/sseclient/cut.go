@@ -50,7 +50,7 @@ func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 		return s.cutShared(st, c)
 	}
 	if polled, ok := s.raw.(*polledConn); ok {
-		s.request(c)
+		s.storeCut(c)
 		_ = polled.Close() // requests a turn
 		return true
 	}
@@ -61,15 +61,15 @@ func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 		}
 		c.done = true
 	}
-	s.request(c)
+	s.storeCut(c)
 	return true
 }
 
 // isOpen reports whether the stream is open and not stopped. The caller holds mu.
 func (s *Stream) isOpen() bool { return s.stopped == "" && s.raw != nil && s.cancel == nil }
 
-// request stores a cut for the next turn of the stream. The caller holds mu.
-func (s *Stream) request(c *cutRequest) {
+// storeCut stores a cut for the next turn of the stream. The caller holds mu.
+func (s *Stream) storeCut(c *cutRequest) {
 	s.cutting = c
 	s.attention.Store(true)
 }
@@ -135,7 +135,7 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	if polledConnOf(s.raw) == nil {
 		return false, errSlowUnsupported
 	}
-	s.request(&cutRequest{kind: cutSlow, rate: min(bytesPerSecond, math.MaxInt32), stopped: make(chan struct{})})
+	s.storeCut(&cutRequest{kind: cutSlow, rate: min(bytesPerSecond, math.MaxInt32), stopped: make(chan struct{})})
 	_ = s.raw.Close() // requests a turn
 	return true, nil
 }

@@ -32,7 +32,7 @@ func (s *Stream) cutShared(st *h2Stream, c *cutRequest) bool {
 		}
 		c.done = true
 	}
-	s.request(c)
+	s.storeCut(c)
 	_ = st.Close() // requests a turn
 	return true
 }
