@@ -132,8 +132,8 @@ type Comparison struct {
 // A Reason is a cause, as a sentence for texts and as a word for tables.
 type Reason struct{ Sentence, Word string }
 
-// Compare compares two targets by their figures of each round. If incomparable is not zero, there is no winner.
-func Compare(one, several []float64, lowerIsBetter bool, incomparable Reason) Comparison {
+// Compare compares two targets by their figures of each round. If obstacle is not zero, there is no winner.
+func Compare(one, several []float64, lowerIsBetter bool, obstacle Reason) Comparison {
 	n := min(len(one), len(several))
 	logs := make([]float64, 0, n)
 	for i := range n {
@@ -148,8 +148,8 @@ func Compare(one, several []float64, lowerIsBetter bool, incomparable Reason) Co
 	c := Comparison{Interval: signedPercent(low) + " … " + signedPercent(high)}
 	factor := math.Exp(math.Abs(mean))
 	switch {
-	case incomparable.Sentence != "":
-		c.NoWinner = incomparable
+	case obstacle.Sentence != "":
+		c.NoWinner = obstacle
 	case low <= 0 && high >= 0:
 		c.NoWinner = Reason{"the difference is not significant", "chance"}
 	case factor-1 < minGain:
@@ -193,8 +193,9 @@ func (c Comparison) Sentence() string {
 	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.NoWinner.Sentence)
 }
 
-// incomparable returns why levels cannot be compared: the generator was, or may have been, saturated. Zero: they can.
-func incomparable(one, several []roundLevel) Reason {
+// saturationReason returns why levels cannot be compared: the generator was, or may have been, saturated. It returns
+// the zero Reason if they can be compared.
+func saturationReason(one, several []roundLevel) Reason {
 	for i := range min(len(one), len(several)) {
 		for _, side := range []struct {
 			name  string
@@ -247,7 +248,7 @@ func assessCluster(r *Run) verdict.Assessment {
 	one, several := sideOf(byTarget[single], 1), sideOf(byTarget[cluster], size)
 	all := append(one.stages(), several.stages()...)
 	sum, limits := total(loads), r.limits()
-	peaks := Compare(one.bestLevel.values(perSecondOf), several.bestLevel.values(perSecondOf), false, incomparable([]roundLevel{one.bestLevel}, []roundLevel{several.bestLevel}))
+	peaks := Compare(one.bestLevel.values(perSecondOf), several.bestLevel.values(perSecondOf), false, saturationReason([]roundLevel{one.bestLevel}, []roundLevel{several.bestLevel}))
 	choice, reason := Deployment(one, several, peaks)
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
@@ -330,7 +331,7 @@ func levelTable(one, several Side) verdict.Table {
 			continue
 		}
 		b := several.levels[i]
-		reason := incomparable([]roundLevel{a}, []roundLevel{b})
+		reason := saturationReason([]roundLevel{a}, []roundLevel{b})
 		add := func(name string, c Comparison, x, y string) {
 			t.Add(append([]string{fmt.Sprint(a.Concurrency), name}, c.row(x, y)...)...)
 		}
@@ -349,7 +350,7 @@ func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 	t := newTable("Total: gains and costs", "", "figure"+comparedColumns)
 	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
 	add("peak responses/s", peaks, count(one.Peak), count(several.Peak))
-	add("mean of the p95", Compare(one.p95s(), several.p95s(), true, incomparable(one.levels, several.levels)), ms(one.P95), ms(several.P95))
+	add("mean of the p95", Compare(one.p95s(), several.p95s(), true, saturationReason(one.levels, several.levels)), ms(one.P95), ms(several.P95))
 	add("failed", compareFailures(one.FailedShare, several.FailedShare), percentOf(one.FailedShare), percentOf(several.FailedShare))
 	t.Add("least ÷ most busy", "–", percentOf(several.Evenness), "–", "–", "–")
 	t.Add("backends", "1", fmt.Sprint(size), "–", single, "–")

@@ -18,7 +18,7 @@ func TestCompare(t *testing.T) {
 	for name, c := range map[string]struct {
 		one, several []float64
 		lower        bool
-		incomparable string
+		obstacle     string
 		winner       string
 		wantText     string
 	}{
@@ -30,12 +30,12 @@ func TestCompare(t *testing.T) {
 		"no significant difference":         {one: []float64{100, 102, 98}, several: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; the difference is not significant"},
 		"small significant difference":      {one: []float64{100, 101, 99}, several: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; the difference is under 10 %"},
 		"large difference by chance":        {one: []float64{100, 100, 100}, several: []float64{100, 160, 240}, wantText: "the difference is not significant"},
-		"saturated generator":               {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, incomparable: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
+		"saturated generator":               {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, obstacle: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
 		"two rounds":                        {one: []float64{100, 100}, several: []float64{150, 180}, wantText: "the difference is not significant"},
 		"one round":                         {one: []float64{100}, several: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
 		"no answers in a round":             {one: []float64{100, 100, 0}, several: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with a response in each"},
 	} {
-		got := Compare(c.one, c.several, c.lower, Reason{Sentence: c.incomparable})
+		got := Compare(c.one, c.several, c.lower, Reason{Sentence: c.obstacle})
 		require.Equal(t, c.winner, got.Winner, name)
 		require.Contains(t, got.Sentence(), c.wantText, name)
 	}
