@@ -18,8 +18,8 @@ import (
 
 // A replacedRunner is a runner that ended early. This session runs its clients for the remaining time (--continue).
 type replacedRunner struct {
-	seconds int   // length of the whole run; 0: no runner is replaced
-	startUS int64 // start of the first of the replaced runners, in Unix microseconds
+	runSeconds int   // length of the whole run; 0: no runner is replaced
+	startUS    int64 // start of the first of the replaced runners, in Unix microseconds
 }
 
 // replace finds the last shard of the runner that this session replaces (--continue), and shortens the plan to the
@@ -71,7 +71,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	seconds = min(secondsLeft, s.Plan.Seconds)
 	fmt.Fprintf(s.Stdout, "runner %d of %s ended at %s UTC; its clients continue for %d s\n",
 		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
-	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
+	return replacedRunner{runSeconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
@@ -100,7 +100,7 @@ func (s *session) checkContinue() error {
 }
 
 func (r replacedRunner) variables() map[string]string {
-	if r.seconds == 0 {
+	if r.runSeconds == 0 {
 		return nil
 	}
 	return map[string]string{plan.StartVariable: strconv.FormatInt(r.startUS, 10)}

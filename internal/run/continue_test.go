@@ -49,7 +49,7 @@ func TestReplaceableRunners(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, replacedRunner{seconds: 3600, startUS: start.UnixMicro()}, s.replaced)
+			require.Equal(t, replacedRunner{runSeconds: 3600, startUS: start.UnixMicro()}, s.replaced)
 			require.Equal(t, 2400, s.Plan.Seconds, "the part must run for the remaining time only")
 		})
 	}

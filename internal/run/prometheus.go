@@ -91,11 +91,11 @@ func failedWrites(dir results.Dir) string {
 		format.Count(writes, "remote write"), format.Count(failedRunners, "runner"), reason)
 }
 
-const writesInterval = 5 * time.Second
+const writeCheckInterval = 5 * time.Second
 
-// watchWrites warns once if metrics do not reach Prometheus, while there is time to fix it.
-func watchWrites(ctx context.Context, dir results.Dir) {
-	tick := time.NewTicker(writesInterval)
+// warnOfFailedWrites warns once if metrics do not reach Prometheus, while there is time to fix it.
+func warnOfFailedWrites(ctx context.Context, dir results.Dir) {
+	tick := time.NewTicker(writeCheckInterval)
 	defer tick.Stop()
 	for {
 		select {

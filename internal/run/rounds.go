@@ -89,7 +89,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 		case <-watchCtx.Done():
 		}
 	})
-	watcher.Go(func() { watchWrites(watchCtx, r.dir) })
+	watcher.Go(func() { warnOfFailedWrites(watchCtx, r.dir) })
 	cancelStage := context.AfterFunc(graceful, func() { s.stage("STOPPING", "stopping the run before its end") })
 	defer cancelStage()
 	actionCtx, stopActions := context.WithCancel(graceful) // a Ctrl-C ends the actions at once

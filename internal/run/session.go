@@ -176,7 +176,7 @@ func (s *session) prepareDriver(ctx context.Context) error {
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.part > 0 {
-		p.RunID, p.ControlURL, p.Seconds = "", "", cmp.Or(s.replaced.seconds, p.Seconds)
+		p.RunID, p.ControlURL, p.Seconds = "", "", cmp.Or(s.replaced.runSeconds, p.Seconds)
 	}
 	return s.dir.WriteJSON(results.PlanFile, p)
 }

@@ -255,14 +255,14 @@ func (r *Runner) LastLate() (late time.Duration, ok bool) {
 }
 
 // links returns links to the metrics of the run, without the user and the password in the address.
-func (a *Header) links() (out []html.Link) {
-	at, err := url.Parse(a.Prometheus)
+func (h *Header) links() (out []html.Link) {
+	at, err := url.Parse(h.Prometheus)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil
 	}
 	base := at.Scheme + "://" + at.Host + strings.TrimSuffix(at.EscapedPath(), "/")
-	if a.WritesMetrics {
-		run := fmt.Sprintf("{testid=%q}", a.Plan.TestID)
+	if h.WritesMetrics {
+		run := fmt.Sprintf("{testid=%q}", h.Plan.TestID)
 		for _, metric := range []html.Link{
 			{Name: "events received", URL: "sum by (runner) (rate(k6_sse_event_total" + run + "[1m]))"},
 			{Name: "lateness", URL: "k6_soak_lateness_p99_seconds" + run},
