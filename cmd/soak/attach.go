@@ -34,6 +34,6 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners on this machine use one")
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "k8s: namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
-	ciFlags(cmd.Flags(), &c.CI, &c.Look)
+	outputFlags(cmd.Flags(), &c.CI, &c.Look)
 	return cmd
 }

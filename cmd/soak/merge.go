@@ -42,6 +42,6 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, to which a run from a bucket is added"}})
 	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of machines with only k6 (0: any number)")
-	ciFlags(cmd.Flags(), &targets, &look)
+	outputFlags(cmd.Flags(), &targets, &look)
 	return cmd
 }

@@ -63,11 +63,11 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	f.IntVar(&c.Backends, "backends", 1, "number of backends to start here; each runner uses one")
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
 	remoteFlags(f, c)
-	ciFlags(f, &c.CI, &c.Look)
+	outputFlags(f, &c.CI, &c.Look)
 }
 
-// ciFlags defines the flags for output. It also enables colours on a terminal, unless NO_COLOR is set.
-func ciFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.TerminalOptions) {
+// outputFlags defines the flags for output. It also enables colours on a terminal, unless NO_COLOR is set.
+func outputFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.TerminalOptions) {
 	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
 	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	f.BoolVar(&targets.GitHub, "github", false, "GitHub Actions: write annotations, step summary and outputs (docs/ci.md)")
@@ -123,7 +123,7 @@ func declaredFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(remote, c.Local.Settings())
 	remoteFlags(remote, c)
 	f.AddFlagSet(remote) // omits flags that the suite already has
-	ciFlags(f, &c.CI, &c.Look)
+	outputFlags(f, &c.CI, &c.Look)
 }
 
 func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {

@@ -118,8 +118,8 @@ func (h *History) count() map[string]int {
 	return out
 }
 
-// kinds lists the outcomes of runs in the order of their tiles.
-var kinds = []struct {
+// outcomeTiles lists the outcomes of runs in the order of their tiles.
+var outcomeTiles = []struct {
 	outcome, name, mark string
 	tone                report.Tone
 }{
@@ -132,7 +132,7 @@ var kinds = []struct {
 }
 
 func (r *Entry) mark() (mark string, tone report.Tone) {
-	for _, group := range kinds {
+	for _, group := range outcomeTiles {
 		if group.outcome == r.outcome() {
 			return group.mark, group.tone
 		}
@@ -153,7 +153,7 @@ func (h *History) banner() report.Banner {
 		b.Sentence += ", with a regression: " + strings.Join(worse, "; ")
 	}
 	n := h.count()
-	for _, group := range kinds {
+	for _, group := range outcomeTiles {
 		if n[group.outcome] > 0 {
 			b.Tiles = append(b.Tiles, report.Tile{Name: group.name, Value: format.Thousands(n[group.outcome]), Tone: group.tone})
 		}

@@ -19,7 +19,7 @@ func (h *History) Text(w io.Writer, limit int) error {
 	out := report.NewText(w, false)
 	n := h.count()
 	counts := []string{format.Count(len(h.Runs), "run")}
-	for _, group := range kinds {
+	for _, group := range outcomeTiles {
 		if n[group.outcome] > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n[group.outcome], group.outcome))
 		}

@@ -108,17 +108,17 @@ func (s *Service) needsJSON() bool {
 	return isJSON(s.Message.seq) || len(content) > 0 && !slices.ContainsFunc(content, func(e extractor) bool { return !isJSON(e) })
 }
 
-func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
-	if s.event != nil && !isEvent(b.Event, *s.event) {
+func (t *chunkTotal) read(b *Block, d *document, c *Chunk) {
+	if t.event != nil && !isEvent(b.Event, *t.event) {
 		return
 	}
-	if v, ok := s.text.find(b, d); ok && v.scalar {
+	if v, ok := t.text.find(b, d); ok && v.scalar {
 		c.StatedText, c.HasStatedText = v.text, true
 	}
-	if v, ok := s.chunks.find(b, d); ok && v.scalar {
+	if v, ok := t.chunks.find(b, d); ok && v.scalar {
 		c.StatedChunks, c.HasStatedChunks = parseSeq(v.text)
 	}
-	if v, ok := s.tokens.find(b, d); ok && v.scalar {
+	if v, ok := t.tokens.find(b, d); ok && v.scalar {
 		c.StatedTokens, c.HasStatedTokens = parseSeq(v.text)
 	}
 }

@@ -18,15 +18,15 @@ const (
 )
 
 const (
-	fillerKB  = 60 // nominal size of a broadcast in KiB
-	queueSize = 8  // maximum number of broadcasts queued for a client, except with SlowKeep
+	broadcastKiB = 60 // nominal size of a broadcast in KiB
+	queueSize    = 8  // maximum number of broadcasts queued for a client, except with SlowKeep
 )
 
 func (s *Service) queuedBytes() (n int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for st := range s.inboxes {
-		n += len(st.inbox) * fillerKB << 10
+		n += len(st.inbox) * broadcastKiB << 10
 	}
 	return n
 }

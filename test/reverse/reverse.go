@@ -36,7 +36,7 @@ func Start(t testing.TB, dir, configuration, network, address string) {
 	}
 	t.Cleanup(func() {
 		stop()
-		if text, err := os.ReadFile(logIn(dir)); err == nil && t.Failed() {
+		if text, err := os.ReadFile(logPath(dir)); err == nil && t.Failed() {
 			t.Logf("%s", text)
 		}
 	})
@@ -44,7 +44,7 @@ func Start(t testing.TB, dir, configuration, network, address string) {
 
 // Run is like Start, but nginx runs until stop is called.
 func Run(ctx context.Context, dir, configuration, network, address string) (stop func(), err error) {
-	config, log := filepath.Join(dir, "nginx.conf"), logIn(dir)
+	config, log := filepath.Join(dir, "nginx.conf"), logPath(dir)
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
 		return nil, err
 	}
@@ -74,4 +74,4 @@ func Run(ctx context.Context, dir, configuration, network, address string) (stop
 	}
 }
 
-func logIn(dir string) string { return filepath.Join(dir, "nginx.log") }
+func logPath(dir string) string { return filepath.Join(dir, "nginx.log") }

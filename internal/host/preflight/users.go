@@ -25,7 +25,7 @@ type Users struct {
 // Check returns errors, which prevent the run, and warnings about conditions that may disturb it.
 func (u Users) Check(m Machine) (errs, warnings []string) {
 	connections := max(u.Connections, u.VUs)
-	need, user := clamp.Uint64(Files(u.perRunner(connections))), fmt.Sprintf("a runner with %d connections at a time", u.perRunner(connections))
+	need, user := clamp.Uint64(Files(u.connectionsPerRunner(connections))), fmt.Sprintf("a runner with %d connections at a time", u.connectionsPerRunner(connections))
 	if all := clamp.Uint64(Files(connections)); u.Local && all > need {
 		need, user = all, fmt.Sprintf("the service with %d connections at a time", connections)
 	}
@@ -36,7 +36,7 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 		errs = append(errs, fmt.Sprintf("the limit of open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower the number of connections",
 			m.Files, user, need, need))
 	}
-	if ports := u.perRunner(connections); u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < ports {
+	if ports := u.connectionsPerRunner(connections); u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < ports {
 		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d connections of a runner at a time to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, add addresses (K6_LOCAL_IPS), or lower the number of connections",
 			m.Ports*u.Sources, ports))
 	}
@@ -63,8 +63,8 @@ func (u Users) coreWarnings(m Machine) (warnings []string) {
 	return warnings
 }
 
-// perRunner returns the maximum number of connections per runner if the runners share n connections.
-func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
+// connectionsPerRunner returns the maximum number of connections per runner if the runners share n connections.
+func (u Users) connectionsPerRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
 // Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it adds
 // the TLS memory of all connections, in the runners and in a service on this host.
