@@ -118,7 +118,8 @@ func archiveFile(results, to, name string) string {
 	return to
 }
 
-// uploadArchive returns ErrHasData if the archive in the bucket has Prometheus data and the new one has none.
+// uploadArchive uploads an archive. It returns ErrHasData if the archive in the bucket has Prometheus data and the new
+// one has none.
 func uploadArchive(ctx context.Context, contents archive.Contents, file, to string) error {
 	if contents.Prometheus.Missing != "" {
 		existing := file + ".existing"

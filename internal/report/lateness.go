@@ -80,7 +80,8 @@ func (s *subject) distributions(out *Section, list []distribution, heatName stri
 	}
 }
 
-// percentiles returns the points x = 1 / (1 − q), y = milliseconds. The maximum is the last, at x = number of values.
+// percentiles returns the points x = 1 / (1 − q), y = milliseconds. The last point is the maximum, at x = number of
+// values.
 func percentiles(name string, h *shard.Histogram) Series {
 	const perDecade = 24
 	out := Series{Name: name}

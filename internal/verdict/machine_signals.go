@@ -142,7 +142,7 @@ func (m *machineSignals) countLocalRefusals(s *Streams) {
 }
 
 // missedInLocalOutages returns the number of messages that a client missed in outages that a lack of local ports or
-// descriptors prolonged. A service keeps the messages of an outage for a limited time.
+// descriptors prolonged. A longer outage can lose messages, because a service keeps them only for a limited time.
 func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 	for _, f := range r.Findings {
 		if f.Kind != ledger.KindLost && f.Kind != ledger.KindUnsent {
