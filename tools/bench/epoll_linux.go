@@ -66,7 +66,8 @@ func (o holdOptions) connectAll(ctx context.Context) (fds []int, err error) {
 	return fds, nil
 }
 
-// readAll counts noops until all streams have ended. After ctx, silent streams are an error after closeTimeout.
+// readAll counts noops until all streams have ended. Once ctx has ended, it returns an error if no data arrives for
+// closeTimeout.
 func readAll(ctx context.Context, epoll, open int) (received uint64, err error) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	buf := make([]byte, epollBuffer)
