@@ -63,7 +63,7 @@ type History struct {
 func ReadHistory(folder string) (*History, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no folder %s; start a run first, or name another folder by --out", folder)
+		return nil, fmt.Errorf("there is no folder %s; start a run first, or name another folder with --out", folder)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of all runs: %w", err)
@@ -109,7 +109,7 @@ func readEntry(folder string) *Entry {
 	if r.Run, err = compare.Open(string(d)); err != nil {
 		r.Run = compare.Run{Dir: string(d)}
 		r.State, r.Started = Damaged, d.modTime(VerdictFile)
-		r.Reason = fmt.Sprintf("its %s cannot be read (%s); delete the file, and write it again by soak merge", VerdictFile, reason(err))
+		r.Reason = fmt.Sprintf("its %s cannot be read (%s); delete the file, and write it again with soak merge", VerdictFile, reason(err))
 		return r
 	}
 	first := 0

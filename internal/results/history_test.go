@@ -323,7 +323,7 @@ func TestEmptyFolderHasAPage(t *testing.T) {
 	doc, _ := page(t, out)
 	require.Contains(t, doc.Find(".banner h1").Text(), "No runs yet")
 	_, err := ReadHistory(filepath.Join(out, "none"))
-	require.ErrorContains(t, err, "name another folder by --out")
+	require.ErrorContains(t, err, "name another folder with --out")
 }
 
 // Every verdict in docs/results is listed, of any suite.

@@ -70,7 +70,7 @@ func Create(out, testid string) (Dir, error) {
 		err = makeFolder(d.Path(ShardsDir))
 	}
 	if err != nil {
-		return "", fmt.Errorf("make the results folder: %w; choose another folder by --out", err)
+		return "", fmt.Errorf("make the results folder: %w; choose another folder with --out", err)
 	}
 	latest := filepath.Join(out, "latest")
 	if info, err := os.Lstat(latest); err == nil && info.Mode()&fs.ModeSymlink == 0 {

@@ -100,7 +100,7 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, "mine", string(text), "a file of the user is kept")
 	require.NoError(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o600))
 	_, err = Create(filepath.Join(out, "file"), "x")
-	require.ErrorContains(t, err, "choose another folder by --out")
+	require.ErrorContains(t, err, "choose another folder with --out")
 }
 
 func TestNewTestIDIsUnused(t *testing.T) {
