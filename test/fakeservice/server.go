@@ -138,7 +138,8 @@ func (s *Stream) Finish(end string) {
 // ErrOver is returned when the service or the client has ended a stream, or when the server stops.
 var ErrOver = errors.New("the stream is over")
 
-// Wait waits until a time (zero: no limit), a queued block, or end (ended), and sends broadcasts meanwhile.
+// Wait waits until a time (zero: no limit), until a block is queued, or until end is closed, which sets ended.
+// Meanwhile it sends broadcasts.
 func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
 	var timer <-chan time.Time
 	if !until.IsZero() {

@@ -30,7 +30,8 @@ type Server struct {
 	log     string
 }
 
-// StartPrometheus starts an empty Prometheus with its files in dir, and waits until it accepts remote writes.
+// StartPrometheus starts a Prometheus server without data, with its files in dir, and waits until it accepts remote
+// writes.
 func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {

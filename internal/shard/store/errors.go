@@ -35,7 +35,8 @@ func reportRetry(ctx context.Context, sentence string) {
 	}
 }
 
-// permanent reports whether a retry would fail for the same reason, such as a refusal, unlike errors of the network.
+// permanent reports whether a retry would fail for the same reason. This is the case for a refusal, for example, but
+// not for a network error.
 func permanent(err error) bool {
 	var large tooLargeError
 	if errors.As(err, &large) {
