@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -82,7 +83,7 @@ func (s *Streams) portsCheck() []Check {
 		}
 	}
 	if n := s.unpublishedLocally(); n > 0 {
-		sum += int(n)
+		sum += clamp.Int(n)
 		c.Reasons = append(c.Reasons, fmt.Sprintf("%s of the publisher failed, because the load generator had no local port or file descriptor left; "+
 			"widen net.ipv4.ip_local_port_range, raise ulimit -n, or add machines for runners", format.Plural(n, "connect", "connects")))
 	}
