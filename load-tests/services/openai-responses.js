@@ -21,7 +21,7 @@ export default {
   end: {
     by: 'event',
     done: [{ event: 'response.completed' }, { event: 'response.incomplete' }],
-    // Some servers end with response.completed in all cases, and report the state only in response.status.
+    // response.status can contradict the name of the event, and then decides.
     failed: [{ event: 'response.failed' }, { json: '$.response.status', is: 'failed' }, { event: 'error' }],
     incomplete: [{ event: 'response.incomplete' }, { json: '$.response.status', is: 'incomplete' }],
     stated: { event: 'response.output_text.done', of: 'response.output_text.delta', text: 'json:$.text' },
