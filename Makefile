@@ -146,7 +146,7 @@ bin/services/python/ready bin/services/litellm/ready: bin/services/%/ready: test
 .PHONY: e2e
 e2e: build ## test whole soaks: without faults, with every fault, and with a backend without ids
 	$(TRY_SERVICES)
-	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 12
+	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 14
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
@@ -158,13 +158,11 @@ campaign: build ## soak RUNS random services with random faults, JOBS at a time,
 	@$(GO) build -C tools -o ../bin/ ./campaign
 	@bin/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
 
-.PHONY: live-test stack-test browser-test
-live-test: stack-test browser-test ## test the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in chromium
 # The tests run in parallel, because they mostly wait. With CALIBRATE, the silence of a stream behind nginx lasts 100 s.
-stack-test: build
+.PHONY: live-test
+live-test: build ## test the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in chromium
 	@mkdir -p certs/server
 	CALIBRATE=1 .ci/gotest './test/stack ./test/dashboards ./nginx' -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3
-browser-test: build
 	.ci/gotest './internal/report ./internal/results ./internal/run/live' -count=1 -tags browser -run Browser
 
 .PHONY: bench
@@ -287,13 +285,11 @@ aws-soak: build bin/soak-aws ## run a soak from the runners on AWS against the s
 aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: no archive), destroy all but the archives (ALL=1: also these), list the remaining resources
 	@$(SOAK_AWS) down $(if $(filter 0,$(ARCHIVE)),--no-archive) $(if $(filter 1,$(ALL)),--all) --results '$(OUT)'
 
-# The other tests of cmd/soak-aws need no build tag and are part of unit. `make test` runs these targets in parallel.
-.PHONY: aws-test aws-boot-test aws-code-test aws-deployment-test
-aws-test: aws-boot-test aws-code-test aws-deployment-test ## test the Terraform code, and boot the stack's host in a container (root, Docker)
-aws-boot-test:
-	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m -parallel 3 -run 'TestBoot$$'
-aws-code-test:
-	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m -skip 'TestBoot$$'
+# The other tests of cmd/soak-aws need no build tag and are part of unit. `make test` runs both targets in parallel.
+.PHONY: aws-test aws-host-test aws-deployment-test
+aws-test: aws-host-test aws-deployment-test ## test the Terraform code, and boot the stack's host in a container (root, Docker)
+aws-host-test:
+	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m
 aws-deployment-test:
 	.ci/gotest ./cmd/soak-aws -count=1 -tags aws -timeout 45m -run 'TestDeployment$$'
 
