@@ -62,8 +62,8 @@ func (h *holding) schedulePhases() {
 	}
 }
 
-// act performs the action of a phase, unless the ends of the streams are being requested. end waits for a running
-// action before it requests them.
+// act performs the action of a phase, unless the ends of the streams are being requested. The method end waits for a
+// running action before it requests them.
 func (h *holding) act(p *phase) {
 	h.mu.Lock()
 	ending := h.ending

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A View makes the page of a run of this session.
+// A View renders the live page of a run that this session controls.
 type View struct {
 	Header
 	Watch *Watch
