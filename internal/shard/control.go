@@ -132,8 +132,8 @@ type ControlMoment struct {
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
 func (m *ControlMoment) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
-// Undisturbed returns a copy with the lateness of undisturbed streams only. The lateness on a slow stream is not evidence
-// about other streams.
+// Undisturbed returns a copy with the lateness of undisturbed streams only. The lateness on a slow stream is not
+// evidence about other streams.
 func (c *RunnerControl) Undisturbed() *RunnerControl {
 	if c == nil {
 		return nil

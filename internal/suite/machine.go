@@ -126,7 +126,7 @@ func seconds(m *shard.Merged) []shard.Second {
 }
 
 // sampleRange returns the times of the first and the last sample between two times. With fewer than two samples it
-// returns these times and false. Samples from Prometheus do not count, because their times are whole seconds.
+// returns from, to and false. Samples from Prometheus do not count, because their times are whole seconds.
 func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
 		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {

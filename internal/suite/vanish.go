@@ -187,8 +187,8 @@ func (g *streamGauge) isStale() bool {
 	return len(g.readings) == 0 || g.limit-g.last().elapsed > maxGap
 }
 
-// hasRisen reports whether the gauge rose after clients vanished. It had then not been read while all streams were
-// open, or other clients connected.
+// hasRisen reports whether the gauge rose after clients vanished. This shows that the gauge was not read while all
+// streams were open, or that other clients connected.
 func (g *streamGauge) hasRisen() bool {
 	tolerance := g.slack()
 	if g.unit < minUnit {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// compression compares the stream of each Accept-Encoding with the other streams, in a sentence each.
+// compression returns a sentence for each Accept-Encoding, which compares its stream with the other streams.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.tracksOf(plain) {
