@@ -43,7 +43,8 @@ func run(ctx context.Context, address string, args []string) error {
 	return fmt.Errorf("unexpected arguments %q; the only argument is --healthcheck", args)
 }
 
-// checkHealth runs in the image, which has no other program for a health check.
+// checkHealth returns an error unless the reference at address opens a stream and sends its first byte. It is for the
+// image, which has no other program for a health check.
 func checkHealth(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

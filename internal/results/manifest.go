@@ -90,7 +90,7 @@ func (d Dir) require(part int, names ...string) error {
 	return d.WriteJSON(ManifestName(part), m)
 }
 
-// exists reports whether the folder has a file or a folder of this name. A name outside of the folder does not exist.
+// exists reports whether the folder has a file or a folder with this name. A name outside of the folder does not exist.
 func (d Dir) exists(name string) bool {
 	_, err := os.Stat(d.Path(name))
 	return err == nil && filepath.IsLocal(name)

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// http2Options has the options of a service of noops over HTTP/2 and HTTP/1.1.
+// http2Options has the options of a noop service over HTTP/2 and HTTP/1.1.
 type http2Options struct {
 	Listen   string  // address to listen on; "": 127.0.0.1:8090
 	Certs    string  // folder of `make certs` for TLS; "": no TLS

@@ -17,7 +17,7 @@ type scenario struct {
 	Group    string                   // group of the kind
 	Kind     string                   // kind of fault; clean: none
 	Plan     plan                     // settings of soak
-	Service  *fakeservice.ServiceSpec `json:",omitempty"` // service of noops; nil: another one below, or bin/backend
+	Service  *fakeservice.ServiceSpec `json:",omitempty"` // noop service; nil: another service below, or bin/backend
 	Family   string                   `json:",omitempty"` // group of faults of a hub or feed; also set in a clean run
 	Hub      *hubSpec                 `json:",omitempty"` // service to which the run publishes
 	HubFault hubFault

@@ -7,7 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series has the messages among which chains are placed, but not those that one stream received at its start.
+// A series has the messages among which chains are placed. It excludes messages that only one stream received, directly
+// after its start.
 type series struct {
 	numbers []uint64          // feed numbers of the messages
 	sums    []ledger.Checksum // sums[n] is the checksum of the first n messages
