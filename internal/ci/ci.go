@@ -84,7 +84,7 @@ func (r *Reporter) SetVerdict(v *verdict.Verdict, report string) {
 	}
 }
 
-// End reports the verdict, or err if there is no verdict. It returns the error to print: err, or for GitHub, err as one
+// End reports the verdict, or err if there is no verdict. It returns the error to print: err or, for GitHub, err as one
 // line without workflow commands. It calls warn if it cannot write a file for a CI system.
 func (r *Reporter) End(err error, warn func(string)) error {
 	v := r.verdict
