@@ -45,7 +45,7 @@ func (c *console) draw(lines []string) {
 	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a closed terminal does not end a run
 }
 
-// fit shortens a line to fewer columns than width. It does not leave the beginning of a part between two "·".
+// fit shortens a line to fewer columns than width, if possible at the end of one of its parts, which "·" separates.
 func fit(line string, width int) string {
 	const separator = " · "
 	runes := []rune(line)

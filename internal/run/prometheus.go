@@ -20,8 +20,8 @@ import (
 // prometheusTimeout is the time limit for all queries, because the ledger of the target is read after them.
 const prometheusTimeout = 15 * time.Second
 
-// queryPrometheus stores the records of the machines that the Prometheus at PROMETHEUS_URL watched. Its samples of a
-// backend also replace soak's samples of the target, unless a check depends on the latter. Prometheus samples less
+// queryPrometheus stores the records of the machines that the Prometheus server at PROMETHEUS_URL watched. Its samples
+// of a backend also replace soak's samples of the target, unless a check depends on the latter. Prometheus samples less
 // often, counts no requests, and may watch a service other than that of soak.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
@@ -58,7 +58,8 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 	s.record.ResourcesFrom = source
 }
 
-// queryMachines stores the records of all machines that the Prometheus at address watched, the target's included.
+// queryMachines stores the records of all machines that the Prometheus server at address watched, the target's
+// included.
 func (s *session) queryMachines(ctx context.Context, address string, started time.Time) {
 	machines, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.LateLimit())
 	if err == nil && len(machines) > 0 {

@@ -133,7 +133,7 @@ func (s *session) trialOf(desc *service.Service) trial.Config {
 }
 
 // The headers of a noop stream must arrive within noopTimeout. A service may send them with its first noop, which may
-// be later. Then any response to a request for /healthz within healthTimeout is enough.
+// be later. In that case, any response to a request for /healthz within healthTimeout is enough.
 const (
 	noopTimeout   = 7 * time.Second
 	healthTimeout = 3 * time.Second

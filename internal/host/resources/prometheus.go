@@ -39,8 +39,8 @@ var machineQueries = map[string]func(*Sample, float64){
 // maxPoints is the maximum number of points per series in a query. Prometheus allows at most 11,000.
 const maxPoints = 10_000
 
-// FromPrometheus returns samples of the target and its machines from the Prometheus at address, one per Interval. It
-// returns an error if there is no data from any backend.
+// FromPrometheus returns samples of the target and its machines from the Prometheus server at address, one per
+// Interval. It returns an error if there is no data from any backend.
 func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]Sample, error) {
 	client, err := prometheusAt(address)
 	if err != nil {

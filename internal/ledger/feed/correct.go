@@ -199,7 +199,7 @@ func (c *correction) arrival(n uint64) ledger.Instant {
 	return c.logs[c.log].Entries[n-1].At
 }
 
-// renumber replaces the numbers of the log in the record by numbers of the feed.
+// renumber replaces the numbers of the log in the record with numbers of the feed.
 func (c *correction) renumber() {
 	r := &c.record
 	for i, f := range r.Findings {
