@@ -23,7 +23,7 @@ func (e escape) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// withoutControl is for strings.Map. It removes control characters other than tabs, which are invalid in a header.
+// withoutControl is for strings.Map. It removes control characters except tabs, because they are invalid in a header.
 func withoutControl(c rune) rune {
 	if c < ' ' && c != '\t' || c == 0x7f {
 		return -1
@@ -40,7 +40,8 @@ func escapeJSON(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(out.String(), `"`), "\"\n")
 }
 
-// allowedInURL reports whether a URL may contain a byte of a template. The author writes delimiters such as ? and &.
+// allowedInURL reports whether a URL may contain a byte of a template. It accepts delimiters such as ? and &, which the
+// author of the template writes where the URL needs them.
 func allowedInURL(b byte) bool {
 	return b < 0x80 && (strings.IndexByte(":/?@!$&'()*+,;=%", b) >= 0 || url.QueryEscape(string(rune(b))) == string(rune(b)))
 }

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// Limits of concurrent requests that end a stream, per virtual user and per runner. Without them, thousands of
-	// requests would dial at once.
+	// Maximum numbers of concurrent requests that end a stream, per virtual user and per runner. Without them,
+	// thousands of requests would dial at once.
 	maxEndsPerVU      = 20
 	maxEndsPerRunner  = 500
 	endRequestTimeout = 10 * time.Second

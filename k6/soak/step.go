@@ -17,7 +17,7 @@ type step struct {
 	For        float64 `js:"for"`     // ms, the ramp included; with broadcasts, up to the first one
 	Broadcasts int     `js:"broadcasts"`
 	Every      float64 `js:"every"` // ms from one broadcast to the next
-	Until      float64 `js:"until"` // ms after the first step, after which no broadcast is sent; 0: no limit
+	Until      float64 `js:"until"` // ms from the start of the first step to the last possible broadcast; 0: no limit
 }
 
 // Metrics of the steps.
@@ -26,7 +26,8 @@ const (
 	stepConnect = "capacity_connect" // dial to headers, of the streams that a step added
 )
 
-// runSteps runs the steps up to the first one in which a stream has a fault. Then it requests the ends of the streams.
+// runSteps runs the steps, without broadcasts only up to the first one in which a stream has a fault. Then it requests
+// the ends of the streams.
 func (h *holding) runSteps() {
 	defer h.release()
 	start := time.Now()
@@ -64,7 +65,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 }
 
 // runStep opens the streams of a step, sends its broadcasts, and reports whether the next step may follow. It omits
-// broadcasts for which lost ones have left no time. first is the start of the first step.
+// broadcasts for which no time is left, because earlier ones were lost. first is the start of the first step.
 func (h *holding) runStep(st *step, added []*holdStream, first time.Time) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcaster == nil {
