@@ -13,7 +13,7 @@ const medianGaps = 7
 // it. The numbers of the noops, or the median of the first gaps, give the number of intervals.
 type pace struct {
 	first, last Instant
-	gauge       *gauge // nil: by number, or every gap is about as planned
+	gauge       *gauge // nil: the noops have numbers, or every gap is about as planned
 	steps       uint32
 	started     bool
 	firstLate   bool // the first noop was late

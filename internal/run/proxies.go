@@ -11,7 +11,7 @@ import (
 
 // findProxies records the proxies of the runners, and warns about each, because it is a part of the measured system.
 func (s *session) findProxies() error {
-	if s.Suite.Target.Kind == suite.MutualTLS { // such handshakes never use a proxy
+	if s.Suite.Target.Kind == suite.MutualTLS { // its handshakes never use a proxy
 		return nil
 	}
 	for _, target := range append(s.Plan.BackendURLs(), s.ClusterURL) {

@@ -134,7 +134,8 @@ const finalReadTimeout = 50 * time.Millisecond
 
 // handleReadError turns an error of the transport into the result of the read. It returns no error (errNotReady for a
 // polled transport) if the sweep interrupted the read although the server is not silent. After a pause of the process,
-// such as by SIGSTOP, all servers seem silent. handleReadError therefore first reads bytes that have already arrived.
+// for example by SIGSTOP, all servers seem silent. handleReadError therefore first reads bytes that have already
+// arrived.
 func (b *body) handleReadError(p []byte, err error) (int, error) {
 	if !b.interrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err

@@ -59,8 +59,9 @@ func assessFanout(r *Run) verdict.Assessment {
 	}
 }
 
-// checkDeliveries returns the checks that each broadcast reached each subscriber exactly once, and that no other
-// broadcast arrived. Its last check is that each delivery has a plausible send time.
+// checkDeliveries returns the checks that each broadcast reached each subscriber exactly once, that no other broadcast
+// arrived, and that each delivery has a plausible send time. If planned broadcasts were not sent, a further check
+// states that.
 func checkDeliveries(m *shard.Merged) []verdict.Check {
 	total := func(name string) (sum float64) {
 		for _, metric := range sumsByStage(m, name) {

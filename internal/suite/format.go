@@ -107,10 +107,10 @@ func codeText(code string) string {
 	return "k6's error " + number
 }
 
-// raw is a number that sentence formats by the verb of the layout.
+// raw is a number that sentence formats with the verb of the layout.
 type raw float64
 
-// text formats a value as in all reports. It formats a number that is not an integer by count.
+// text formats a value as in all reports. It formats a float64 with the function count.
 func text(v any) string {
 	switch v := v.(type) {
 	case int:
@@ -145,7 +145,7 @@ func newTable(title, note, columns string) verdict.Table {
 	return verdict.Table{Title: title, Note: note, Columns: strings.Split(columns, "|")}
 }
 
-// row formats the cells of a row by text.
+// row formats the cells of a row with the function text.
 func row(cells ...any) []string {
 	out := make([]string, len(cells))
 	for i, v := range cells {
