@@ -176,7 +176,7 @@ func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	}
 }
 
-// receive reads from the connection. With a poller it does not block. Otherwise a nudge makes it return errNotReady.
+// receive reads from the connection. With a poller it does not block. Without one, a nudge makes it return errNotReady.
 func (c *h2Conn) receive(p []byte) (int, error) {
 	if c.polled != nil {
 		return c.polled.Read(p)
@@ -226,7 +226,7 @@ func (c *h2Conn) turnNudges(buf []byte, b *eventstream.Block) bool {
 	return !stream.isPaused() && !c.isClosed()
 }
 
-// failWrite ends the connection after a failed write. It first reads the bytes that the server sent before.
+// failWrite ends the connection after a failed write. It first reads the bytes that the server sent earlier.
 func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 	if c.polled == nil {
 		_ = c.net.SetReadDeadline(time.Now().Add(finalReadTimeout))

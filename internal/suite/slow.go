@@ -145,7 +145,8 @@ func (r *Run) slowStreams() slowStreams {
 	return s
 }
 
-// count adds the messages that were published while streams were slow: since a time in microseconds since 1970.
+// count adds the messages that were published while streams were slow. from is the start of that phase, in microseconds
+// since 1970.
 func (s *slowStreams) count(p *shard.Published, from int64) {
 	for k := range p.Topics {
 		for _, m := range p.Topic(k) {
@@ -220,7 +221,8 @@ func (s *slowStreams) checkBuffers(r *Run) verdict.Check {
 			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).AsDoubt()
 }
 
-// checkDelivered returns the checks of broadcasts; nil if none were expected. Other messages are checked as missed.
+// checkDelivered returns the checks of broadcasts; nil if none were expected. Other messages are part of the check of
+// missed messages.
 func (s *slowStreams) checkDelivered() []verdict.Check {
 	if s.due == 0 {
 		return nil

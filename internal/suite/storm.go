@@ -329,7 +329,7 @@ func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refus
 	return at
 }
 
-// reconnectTime returns the time since the first drop until a share of the streams had reconnected; 0 if fewer did.
+// reconnectTime returns the time from the first drop until a share of the streams had reconnected; 0 if fewer did.
 func (s *stormStage) reconnectTime(share float64) time.Duration {
 	rank := int(math.Ceil(share * float64(s.dropped)))
 	if rank == 0 || rank > len(s.reconnects) {

@@ -176,8 +176,8 @@ func (r *Run) number(name string) float64 {
 	return v
 }
 
-// share returns the percentage that the script recorded for a setting as a share, 0 to 1. The exponent makes it equal
-// to a share of counts: 7/1000 is not 0.7/100.
+// share returns the percentage that the script recorded for a setting as a share, 0 to 1. For "0.7" it
+// parses 0.7e-2, which equals a share of counts, 7/1000. In floating point, 0.7/100 does not.
 func (r *Run) share(name string) float64 {
 	v, err := strconv.ParseFloat(r.parameter(name)+"e-2", 64)
 	if err != nil { // "", or a number with an exponent

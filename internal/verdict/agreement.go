@@ -76,8 +76,8 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 	return count
 }
 
-// missingChecks describes the script checks that did not run once per client, because a check that did not run cannot
-// fail. Clients whose runner ended early may lack a check.
+// missingChecks describes the script checks that did not run exactly once per client, because a check that did not run
+// cannot fail. Clients whose runner ended early may lack a check.
 func (s *Streams) missingChecks() (out []string) {
 	observed := s.observed()
 	for _, c := range s.m.Checks {

@@ -1,5 +1,5 @@
 // Package archive packs the folder of a run into one tar.gz without secrets, with the Prometheus data from the time of
-// the run. It unpacks such an archive without trusting its author, and loads the data into a new Prometheus.
+// the run. It unpacks such an archive without trusting its author, and loads the data into a new Prometheus server.
 // docs/report.md#archive-a-run describes the format.
 package archive
 

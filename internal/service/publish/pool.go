@@ -85,7 +85,7 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 }
 
 // usable reports whether an idle connection can be reused. It returns false if the system cannot determine whether the
-// server has closed it. The outcome of a message would then be unknown.
+// server has closed it, because the outcome of a message on it would be unknown.
 func (c *conn) usable() bool {
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil
