@@ -118,7 +118,7 @@ type Finding struct {
 // A Source is the evidence for a finding.
 type Source string
 
-// The sources of evidence. SourceNumber is that of a corrupted noop, the others are records of the sent messages.
+// The sources of evidence. SourceNumber is for corrupted noops; the others show that missing messages were sent.
 const (
 	SourceServer    Source = "server"    // the server's own ledger
 	SourcePublisher Source = "publisher" // the publisher of the run

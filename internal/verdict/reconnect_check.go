@@ -15,7 +15,7 @@ import (
 const minReconnectedShare = .999
 
 // reconnectCheck returns the check of BACK_WITHIN, for all clients but one in a thousand. An outage starts with the
-// loss of a stream. MAX_OUTAGE also limits the time of the first connect.
+// loss of a stream. The first connect, whose time MAX_OUTAGE also limits, is not an outage here.
 func (s *Streams) reconnectCheck() Check {
 	var outages []time.Duration
 	for c := range s.Records() {

@@ -110,7 +110,7 @@ func (m *module) hold(serviceObject sobek.Value, options sobek.Value) *sobek.Pro
 	return promise
 }
 
-// newHolding creates no stream.
+// newHolding returns a holding without streams, which begin creates.
 func (m *module) newHolding(serviceObject, options sobek.Value) (*holding, error) {
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.hold opens streams; call it in the default function")
@@ -203,7 +203,8 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	return h.m.sse.Streams(s.Connect.Route(), s.Connect.Method, o, h.callbacks()), nil
 }
 
-// setTransport sets the options of a script for compression and HTTP. "" stands for none or auto.
+// setTransport sets the options of a script for compression and HTTP. "" stands for "none" and "auto",
+// respectively.
 func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err error) {
 	if o.AcceptEncoding, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, "none")); err != nil {
 		return fmt.Errorf("option acceptEncoding: %w", err)

@@ -59,8 +59,8 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// Adopt returns a running process that another soak started. The caller must call finish when the process has ended.
-// ExitCode returns 0 for an adopted process, because its exit code is unknown.
+// Adopt returns a running process that another soak process started. The caller must call finish when the process has
+// ended. ExitCode returns 0 for an adopted process, because its exit code is unknown.
 func Adopt(name string, pid int) (p *Process, finish func(), err error) {
 	process, err := os.FindProcess(pid)
 	if err != nil {

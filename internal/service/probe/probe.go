@@ -29,7 +29,7 @@ type Config struct {
 	Topic         string  // topic in the URLs, which {topic} replaces
 	Name          string  // of the description
 
-	Streams int           // number of streams; Run opens more, and Idle may open another number
+	Streams int           // number of streams; Run opens more, and Idle may open a different number
 	Length  time.Duration // of the probe
 	Pace    time.Duration // between two published messages, and the unit of other waits; 0: 1 s
 
@@ -120,7 +120,8 @@ func (c *Config) reportProxy() {
 	}
 }
 
-// describe hides tokens in the comments, because they quote the service, which may have repeated a token.
+// describe returns the description of the service. It hides tokens in the comments, because they quote the service,
+// which may have repeated a token.
 func (s *session) describe() (Result, error) {
 	f := conclude(s)
 	if f.finite == nil && s.requests.uses("{prompt}") {
