@@ -20,8 +20,8 @@ var entities = []struct {
 const longestEscape = 64
 
 // decode decodes the escape at the start of text, which must not be empty. c[:n] is a character in UTF-8 or, for %C3
-// and \xC3, one byte of a character. n is 0 if there is no escape; width is its length. Backslashes and percent signs
-// may themselves be escaped, as in JSON in JSON and in URLs in URLs.
+// and \xC3, one byte of a character. n is 0 if there is no escape; width is the length of the escape. Backslashes and
+// percent signs may themselves be escaped, as in JSON in JSON and in URLs in URLs.
 func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	switch text[0] {
 	case '%':

@@ -18,7 +18,7 @@ const (
 )
 
 // memoryByScale returns the memory of runners and backend at each scale, and the checks that it is flat. There are no
-// checks for a single scale, and for connections that stay open.
+// checks for a single scale, or for connections that stay open.
 func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Check) {
 	t = newTable("Memory by scale", "maximum during each scale", "connections|runners|backend")
 	var runners, backend []uint64

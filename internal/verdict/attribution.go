@@ -29,8 +29,8 @@ const (
 	SignalSteal Signal = "steal"
 	// SignalWait means that threads of the runners waited long for a CPU (see CPUUse.HasLongWait).
 	SignalWait Signal = "cpu-wait"
-	// SignalGenerator means that a delay of the load generator, measured by a suite, may explain the unmet check. Or
-	// the generator had no port or descriptor left for a connection.
+	// SignalGenerator means that a delay of the load generator, measured by a suite, may explain the unmet check, or
+	// that the generator had no port or descriptor left for a connection.
 	SignalGenerator Signal = "generator"
 )
 

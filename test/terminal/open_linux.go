@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// Open returns the sides of the user and of the program of a pseudo terminal, which is closed when the test ends.
+// Open returns the user's side and the program's side of a pseudo terminal, which is closed when the test ends.
 func Open(t testing.TB) (window, program *os.File) {
 	t.Helper()
 	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -106,7 +106,8 @@ func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRunInfo
 
 var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// ThisProgram returns the origin of figures that this process measures at root, a clone. Unknown fields are empty.
+// ThisProgram returns the origin of figures that this process measures at root, a clone of the repository. Unknown
+// fields are empty.
 func ThisProgram(root string) *RunInfo {
 	machine := resources.ThisMachine()
 	machine.Name = "" // pages are published

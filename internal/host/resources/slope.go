@@ -23,7 +23,8 @@ const MinPoints = 8
 // normal975 is the 97.5 % quantile of the normal distribution.
 const normal975 = 1.959964
 
-// SlopeOf returns the slope of y over increasing x. ok is false for under MinPoints points or for different lengths.
+// SlopeOf returns the slope of y over increasing x. ok is false for fewer than MinPoints points, or if the lengths
+// differ.
 func SlopeOf(x, y []float64) (s Slope, ok bool) {
 	n := len(x)
 	if n < MinPoints || len(y) != n {

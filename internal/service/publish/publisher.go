@@ -2,9 +2,9 @@
 // the response to each.
 //
 // The model is open: a message is sent when it is due, without waiting for messages of other topics. If the process or
-// the service is too slow, it is sent as soon as possible, and its lag is recorded. No message is omitted. A message
-// waits for the response to the previous one of its topic, unless the description allows any order. Otherwise, their
-// order at the service would be unknown.
+// the service is too slow, the message is sent as soon as possible, and its lag is recorded. No message is omitted. A
+// message waits for the response to the previous one of its topic, because their order at the service would otherwise
+// be unknown. It does not wait if the description allows any order.
 package publish
 
 import (

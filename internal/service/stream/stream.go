@@ -27,7 +27,7 @@ type Stream struct {
 	parser  *eventstream.Parser // nil before the first Next
 }
 
-// Excerpt returns the beginning of the body of a response that is not a stream, in one line. It closes the stream if
+// Excerpt returns the beginning of the body of a response that is not a stream, as one line. It closes the stream if
 // reading takes longer than 2 s.
 func (s *Stream) Excerpt() string {
 	const maxLength = 300
