@@ -144,7 +144,7 @@ func (r *rendering) setScript(script []string) {
 	r.set(root+strings.Join(script, "/"), field...)
 }
 
-// setArguments sets the location of the shards as an output and, if the runners write metrics, the output for a
+// setArguments sets the location of the shards as an output and, if the runners write metrics, the output for
 // Prometheus.
 func (r *rendering) setArguments(j Job) {
 	args, _, err := unstructured.NestedStringSlice(r.Object, "spec", "args")
