@@ -91,7 +91,8 @@ func (l *Log) follows(first, next uint64) bool {
 	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
-// missingCopy returns the first of count messages after a number with this print that the connection lacks; 0: none.
+// missingCopy returns the first message with this print that the connection lacks, among the count messages after a
+// number; 0: none.
 func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 	for n := after + 1; n <= min(after+count, r.Last); n++ {
 		if l.Entries[n-1].Print == print && !hasReceived(r, n) {
