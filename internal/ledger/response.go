@@ -146,7 +146,8 @@ func (r *Response) Text(part []byte) {
 var replacement = []byte("\ufffd")
 
 // StateText compares the text since the last statement with the text that the service states. A difference counts as
-// one chunk: a shorter text as missing, a longer one as duplicated, and another one of the same length as corrupted.
+// one chunk: a shorter text as missing, a longer one as duplicated, and a different one of the same length as
+// corrupted.
 func (r *Response) StateText(text []byte) {
 	if r.splitCharacter {
 		return

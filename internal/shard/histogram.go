@@ -103,7 +103,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())
 }
 
-// CountBy counts the durations between increasing edges, and beyond both ends. A bucket with an edge is below it.
+// CountBy counts the durations between increasing edges, and beyond both ends. A bucket that contains an edge counts
+// as below it.
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0

@@ -50,9 +50,9 @@ func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))
 }
 
-// intervalCheck returns the check that streams have the planned interval. If most streams have another one, the plan is
-// wrong. The run is then invalid, unless it has faults that do not depend on the interval. If only some differ, the
-// service is at fault, unless messages are too irregular to measure the interval.
+// intervalCheck returns the check that streams have the planned interval. If most streams have a different one, the
+// plan is wrong. The run is then invalid, unless it has faults that do not depend on the interval. If only some differ,
+// the service is at fault, unless messages are too irregular to measure the interval.
 func (s *Streams) intervalCheck() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{

@@ -40,7 +40,7 @@ const (
 	fanoutOverdue      = "fanout_overdue"       // deliveries after the time limit
 	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a valid timestamp
 	fanoutUnexpected   = "fanout_unexpected"    // deliveries that match no broadcast to the subscriber
-	fanoutShort        = "fanout_short"         // broadcasts whose response does not confirm as many streams
+	fanoutShort        = "fanout_short"         // broadcasts whose response confirms fewer streams than subscribers
 )
 
 type broadcaster struct {
