@@ -22,7 +22,7 @@ type apiError struct{ Code, Operation, Message string }
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Operation, e.Code, e.Message) }
 
-// code returns the code of an AWS error, or "" for another error.
+// code returns the code of an AWS error, or "" for any other error.
 func code(err error) string {
 	var api *apiError
 	if errors.As(err, &api) {
@@ -83,7 +83,7 @@ func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err e
 
 func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + value }
 
-// unreachableLimit is the time that poll continues without AWS, because a laptop may lose its network or sleep.
+// unreachableLimit is the time for which poll continues without AWS, because a laptop may lose its network or sleep.
 const unreachableLimit = 5 * time.Minute
 
 // poll calls ready until ready returns true, a refusal, or an AWS error other than throttling. After other errors it

@@ -13,7 +13,7 @@ const (
 	noWeight      weight = iota // the check is met, or a warning; as Check.weight: see effectiveWeight
 	doubt                       // invalid: turns a pass into invalid; a fail stays a fail
 	byClock                     // fail: the fault depends on the planned interval alone
-	wrongInterval               // invalid: the service has another interval, so faults by interval are meaningless
+	wrongInterval               // invalid: the service has a different interval, so faults by interval are meaningless
 	provenFault                 // fail: the fault does not depend on the interval
 	incomplete                  // invalid: part of the run was not observed
 )

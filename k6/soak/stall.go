@@ -109,7 +109,7 @@ func (w *waits) mergeOlderHalf() {
 // the service if it shares the cores.
 const waitingProcesses = 2
 
-// maxDelay returns the maximum time by which waits can have lengthened a response between two instants. It is the
+// maxDelay returns the maximum time by which waits may have lengthened a response between two instants. It is the
 // longer of two values: the longest delay of a wake-up multiplied by the number of wake-ups, and the waits of the
 // threads of waitingProcesses.
 func (w *waits) maxDelay(from, to time.Time) time.Duration {
