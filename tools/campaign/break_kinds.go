@@ -184,7 +184,8 @@ var lifetimeKinds = []kind{
 
 var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
 
-// reconnectKinds are runs whose streams may end too late for a reconnect, or with one refused reconnect.
+// reconnectKinds are runs whose streams may end too late for a reconnect, and runs in which a reconnect is refused
+// once.
 var reconnectKinds = []kind{
 	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)

@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Service has the resources of the target's processes here. Counters start with the processes or their control groups.
+// Service has the resources of the target's processes on this machine. Counters start with the processes or their
+// control groups.
 type Service struct {
 	Periods     uint64 `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
 	Throttled   uint64 `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
