@@ -18,7 +18,7 @@ type Merged struct {
 	Reach       *Reach       // nil: no publisher
 	Control     *Control     // of all runners that had one; URL is "" if they differ
 	Codings     []Coding     // by name, of compressed streams
-	Redirects   []Redirect   // to other origins than the target's, the one with the most streams first
+	Redirects   []Redirect   // to origins other than the target's, the one with the most streams first
 	HTTP2       *HTTP2       // of streams over HTTP/2; nil: there were none
 	EndRequests *EndRequests // requests that end streams; nil: there were none
 	Responses   *Responses   // finite responses; nil: there were none
@@ -39,7 +39,7 @@ type Merged struct {
 	Problems  []string
 	EarlyEnds []string // sentences about the runners that ended early
 
-	groups      []group // runners with one plan each; several if laptops ran without a common plan
+	groups      []group // each has the runners of one plan; several if laptops ran without a common plan
 	withoutPlan bool    // laptops ran k6 without `soak run`, so there is no common plan
 	published   bool    // any runner published
 }
