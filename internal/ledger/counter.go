@@ -117,7 +117,8 @@ func (c *counter) passedSlots(at Instant) int64 {
 	return c.firstSlots(at)
 }
 
-// firstSlots returns the number of slots up to the first noop of a stream: 1 within maxFirstDue, then rounded.
+// firstSlots returns the number of slots up to the first noop of a stream: 1 within maxFirstDue, after that
+// the number of intervals, rounded.
 func (c *counter) firstSlots(at Instant) int64 {
 	if head := at - c.stream.openedAt; head > share(c.interval(), maxFirstDue) {
 		return nearest(head, c.interval())

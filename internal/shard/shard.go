@@ -40,7 +40,7 @@ type Shard struct {
 	Machine     *machine.Record `json:"machine,omitempty"`   // of the runner
 	Control     *Control        `json:"control,omitempty"`   // nil: no control group
 	Codings     []Coding        `json:"codings,omitempty"`   // of compressed streams
-	Redirects   []Redirect      `json:"redirects,omitempty"` // to other origins than the target's
+	Redirects   []Redirect      `json:"redirects,omitempty"` // to origins other than the target's
 	HTTP2       *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
 	EndRequests *EndRequests    `json:"ends,omitempty"`      // nil: none
 	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none

@@ -13,7 +13,7 @@ import (
 
 var noopFormatter = Formatter{&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))}}
 
-// Events with other names than noops are not reported as silence.
+// Events with names other than that of noops are not reported as silence.
 func TestOtherEventsAreNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)

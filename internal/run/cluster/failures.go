@@ -114,7 +114,7 @@ func (p *Part) end(latest *corev1.Pod, at time.Time) (problem string, ok bool) {
 }
 
 // podFailure returns why a pod failed, "" if it did not. A completed pod may later be evicted, or deleted by another
-// soak that is attached to the run. Neither is a failure.
+// soak process that is attached to the run. Neither is a failure.
 func podFailure(pod *corev1.Pod) string {
 	end := terminatedState(pod)
 	detail := ""
