@@ -80,7 +80,8 @@ func (m Machine) mainUser() string {
 }
 
 // serviceCores returns the busy share of the service's cores, and the number of these cores that other programs used.
-// These do not include the service and the load generator. reason states why both are unknown; "" if they are known.
+// Other programs are those other than the service and the load generator. reason states why both are unknown; "" if
+// they are known.
 func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100

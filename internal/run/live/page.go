@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxListed is the maximum number of findings on the page. The report has all.
+// maxListed is the maximum number of findings on the page. The report has all of them.
 const maxListed = 100
 
 // A Header is the part of the page that does not change during a run.
