@@ -38,7 +38,7 @@ func valuesOfLedger() map[string]func(*ledger.Record) any {
 	return values
 }
 
-// String returns id, state and all counts but that of late messages, in one line.
+// String returns id, state and all counts but that of late messages, on one line.
 func (l *jsLedger) String() string {
 	r := l.ledger.Sums()
 	var counts []string

@@ -23,8 +23,8 @@ const (
 const (
 	ActSkip    = "skip"    // no noop is made for the slot, and no number is used
 	ActQuiet   = "quiet"   // a comment is written instead
-	ActCorrupt = "corrupt" // the noop has other data
-	ActNamed   = "named"   // the noop has another event name
+	ActCorrupt = "corrupt" // the noop has different data
+	ActNamed   = "named"   // the noop has a different event name
 )
 
 // A Fault changes messages of some streams. The zero value is no fault.
@@ -99,7 +99,7 @@ type Strike struct {
 	Fault
 	Hold time.Duration // planned duration of a stream, which determines its last noop
 
-	Status      int           // status of the response to a connect; 200: with another content type; 0: a stream opens
+	Status      int           // status of the response to a connect; 200: with a different content type; 0: a stream opens
 	Duration    time.Duration // duration of Status and HeaderDelay, from the first connect; 0: unlimited
 	OnReconnect bool          // Status and HeaderDelay apply only to reconnects
 	EndIn       time.Duration // age at which a client's first stream ends, plus up to Within; 0: no such end

@@ -21,7 +21,7 @@ import (
 // Manifests are the objects of an overlay of infra/k6-operator.
 type Manifests struct {
 	TestRun *unstructured.Unstructured   // template that Render completes
-	Setup   []*unstructured.Unstructured // objects that stay between runs: namespace, rights, policies, bucket, backend
+	Setup   []*unstructured.Unstructured // objects that stay between runs: namespace, permissions, policies, bucket, backend
 }
 
 // Build builds the overlay in a folder, as `kubectl kustomize` does.
