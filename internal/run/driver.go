@@ -24,7 +24,8 @@ type driver interface {
 	prepare(ctx context.Context) error
 	// start starts the runners of a round.
 	start(ctx context.Context, r round) (roundRun, error)
-	// openShards opens the location of shards at a URL that this machine can reach. The runners may need another URL.
+	// openShards opens the location of shards at a URL that this machine can reach. The runners may need a different
+	// URL.
 	openShards(ctx context.Context, location string) (store.Store, error)
 	// targetState returns the failures of the target since prepare, such as crashes, and the addresses that no longer
 	// respond. These are faults of the service, not of the run.

@@ -63,7 +63,8 @@ type outputSoak struct {
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
 
-// newOutput also passes the planned iterations and the actions of the run to the recorder.
+// newOutput returns the output `soak` of a runner. It also passes the planned iterations and the actions of the run to
+// the recorder.
 func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	index, err := runnerIndex(p.Environment["RUNNER"], p.ScriptOptions)
 	if err != nil {
