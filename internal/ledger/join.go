@@ -16,7 +16,7 @@ func (c *deliveries) isJoining() bool {
 }
 
 // join counts a message of a stream whose place in the log is not certain. If the log has its content, its number may
-// be uncertain. Then the message is pending until the pending messages fit at only one place of the log.
+// be uncertain. In that case, the message is pending until the pending messages fit at only one place of the log.
 func (c *deliveries) join(p *Fingerprint, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]

@@ -79,7 +79,7 @@ func withMessage(o object, value any, notes ...string) object {
 	return o
 }
 
-// publishRequest adds the observed statuses to the request if one of them is not a default of publish.ok.
+// publishRequest returns the publish request, with the observed statuses if one of them is not a default of publish.ok.
 func (f *findings) publishRequest() object {
 	out := slices.Clone(f.session.requests.publish)
 	defaults := []int{200, 201, 202, 204}
