@@ -15,7 +15,7 @@ type Page struct {
 	Files     []File
 }
 
-// A Tone is the colour of a text.
+// A Tone is the colour of text.
 type Tone string
 
 // The tones. Neutral is the tone of a banner without a result.
@@ -30,7 +30,7 @@ const (
 type Banner struct {
 	Word     string
 	Tone     Tone
-	Sentence string   // the result with the numbers that decide
+	Sentence string   // the result with the numbers that determine it
 	Name     string   // of the run
 	About    []string // target, date, duration
 	Findings []string
@@ -56,7 +56,7 @@ type Section struct {
 
 func (s *Section) empty() bool { return len(s.Lead)+len(s.Tables)+len(s.Charts)+len(s.Downloads) == 0 }
 
-// A Table has texts from any source; the renderers escape them.
+// A Table has text from any source; the renderers escape it.
 type Table struct {
 	ID      string // for links to it; "": none
 	Caption string

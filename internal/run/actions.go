@@ -143,7 +143,7 @@ func (s *session) actionVariables(environment []string) (out []string) {
 }
 
 // actionEnvironment returns the variables that describe the run to an action: its id, folder and target, and the
-// current processes of a target that soak started.
+// current processes and nginx configurations of the targets that soak started.
 func (s *session) actionEnvironment() []string {
 	folder, err := filepath.Abs(string(s.dir))
 	if err != nil {

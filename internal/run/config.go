@@ -33,7 +33,8 @@ type Config struct {
 
 	plan.Local
 	Runner string // "K/N": this machine runs the Kth of N runners only; "": all
-	// Continue replaces a runner that ended early. This part runs the clients of that runner until the end of the run.
+	// Continue replaces runner K, which ended early: this machine runs the clients of that runner until the end of the
+	// run.
 	Continue bool
 
 	Backends   int    // number of backends to start here if the plan names no service

@@ -74,7 +74,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	return d.claim(ctx, false)
 }
 
-// readModule reads a description that is a file of the user, and sets its path in the pods in the plan.
+// readModule reads a description that is a file of the user, and sets the service of the plan to its path in the pods.
 func (d *kubernetes) readModule() error {
 	if !plan.IsServiceFile(d.Plan.Service) {
 		return nil
@@ -152,7 +152,7 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 	}
 }
 
-// reachTarget sets the address by which this machine reaches the target: the address that the user set (Via), the URL
+// reachTarget sets the address at which this machine reaches the target: the address that the user set (Via), the URL
 // of the target, or a port that the API server forwards. In the last case it records the restarts of the pod for
 // targetState.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {

@@ -16,6 +16,6 @@ func IsSecretName(name string) bool { return secretName.MatchString(name) }
 
 var secretVariable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
-// IsSecretVariable reports whether an environment variable of this name contains a secret. It is stricter than
-// IsSecretName, which also accepts SSH_AUTH_SOCK and XDG_SESSION_TYPE.
+// IsSecretVariable reports whether an environment variable of this name contains a secret. Unlike IsSecretName, it does
+// not accept SSH_AUTH_SOCK or XDG_SESSION_TYPE.
 func IsSecretVariable(name string) bool { return secretVariable.MatchString(name) }

@@ -39,7 +39,8 @@ func (v *Values) overlap() int {
 	return max(2*context, longest*longestCharacter)
 }
 
-// Write keeps the end of the text if it may be part of a secret. Flush and Close write it.
+// Write keeps the last line until it is complete, and the lines from the first one in which a secret may continue in
+// the next write. It writes very long lines in parts. Flush and Close write the kept text.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
 	overlap := w.values.overlap()
@@ -199,7 +200,8 @@ func (v *Values) spans(text []byte) (open int, complete [][2]int) {
 	return len(text), complete
 }
 
-// partialStart returns the first offset in text[from:to] at which a secret may start that the text cuts off, or to.
+// partialStart returns the first offset in text[from:to] at which a secret that continues after the text may start, or
+// to.
 func (v *Values) partialStart(text []byte, from, to int) int {
 	for at := from; at < to; at++ {
 		if len(v.forms) > 0 && mayContinue(text[at:]) || v.startsForm(text, at) {

@@ -168,7 +168,7 @@ type End struct {
 
 // A Resume describes how a client resumes a stream.
 type Resume struct {
-	Header bool   // by Last-Event-ID
+	Header bool   // with Last-Event-ID
 	Query  string // name of the parameter in the URL; "": none
 	// GapHeader and GapValue are a header of the response that announces missing messages; "": none. GapValue may be
 	// AnotherID.

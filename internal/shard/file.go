@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// An Encoder encodes shards as files. It reuses the megabyte for compression, because an allocation at each checkpoint
-// would raise the memory of the runner. The zero value is ready to use. It is not safe for concurrent use.
+// An Encoder encodes shards as files. It reuses the megabyte that compression needs, because an allocation at each
+// checkpoint would raise the memory of the runner. The zero value is ready to use. It is not safe for concurrent use.
 type Encoder struct {
 	z    *gzip.Writer
 	last int // size of the last file; the next file has a similar size
@@ -61,7 +61,8 @@ func Write(path string, s *Shard) error {
 	})
 }
 
-// writeJSON writes a shard as JSON, the long lists last and by element: encoding/json would hold the whole text.
+// writeJSON writes a shard as JSON, the long lists last and element by element: encoding/json would hold the whole
+// text.
 func writeJSON(w io.Writer, s *Shard) error {
 	type plain Shard
 	head, err := json.Marshal(struct {

@@ -1,7 +1,7 @@
 // Package sseclient is a client of Server-Sent Events: it connects, parses, reconnects, resumes and disconnects
 // streams.
 //
-// A Client has the network settings. A Group has streams that end together. A Stream connects and reconnects one
+// A Client has the network settings. A Group has streams that one call can end. A Stream connects and reconnects one
 // subscriber, and reports to its Callbacks. Client.Open and Client.Do make one request and return the response.
 //
 // # Goroutines
@@ -126,7 +126,7 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	return socket.SyscallConn()
 }
 
-// A Group is a set of streams that end together.
+// A Group is a set of streams that end when its context ends, or earlier.
 type Group struct {
 	client      *Client
 	ctx         context.Context

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// dropPackets makes the kernel drop all packets that arrive on a connection, as if the machine had lost its power. The
+// dropPackets makes the kernel drop all packets that arrive on a connection, as if the machine had lost power. The
 // close of the last descriptor resets the connection. Any user may attach a classic filter to their own socket.
 func dropPackets(fd uintptr) error {
 	filter := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // accepts 0 bytes of each packet

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releasePages releases the memory pages of unmodified files, such as the program. The page cache reloads them.
+// releasePages releases the memory pages of unmodified files, such as the program. The kernel reloads them from the
+// page cache or the disk.
 func releasePages() {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {

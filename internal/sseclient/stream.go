@@ -40,7 +40,7 @@ type Stream struct {
 	keepsConnection bool  // see KeepConnection
 
 	cuttable  bool        // a caller may cut the stream, so it shares no connection
-	attention atomic.Bool // the stream may be stopped or have a requested cut; otherwise turn does not call isStopped
+	attention atomic.Bool // isStopped may return true or a cut; otherwise turn does not call it
 }
 
 // Value returns the value that the caller of Group.Add gave to the stream.

@@ -20,8 +20,8 @@ const typeHandshake = 22
 var errRenegotiation = errors.New("the server requested a TLS renegotiation, which an open stream refuses")
 
 // Write refuses the first message of another handshake on an open stream. The poller cannot wait for a handshake, and
-// the result of the first handshake is already reported. Before the response head, k6's TLS setting applies, because a
-// server may request a certificate for some paths only.
+// the result of the first handshake is already reported. Before the response head, k6's TLS configuration decides,
+// because a server may request a certificate only for some paths.
 func (s *tlsSocket) Write(p []byte) (int, error) {
 	if s.open && len(p) > 0 && p[0] == typeHandshake {
 		return 0, errRenegotiation

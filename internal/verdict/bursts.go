@@ -35,7 +35,8 @@ func Buffer(b *shard.Bursts) string {
 // minDueGap is the minimum interval at which messages are expected to arrive one by one.
 const minDueGap = 20 * time.Millisecond
 
-// bufferWarning warns if most messages arrived together although due one by one. compressionChecks judges compression.
+// bufferWarning warns if most messages arrived together although they were due one by one. compressionChecks judges
+// compression.
 func (s *Streams) bufferWarning() string {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {

@@ -33,7 +33,7 @@ func newResponses(limits shard.ResponseLimits, runners int, now time.Time) *resp
 	return r
 }
 
-// startBucket requires that the caller holds mu.
+// startBucket replaces the current bucket with an empty one. The caller holds mu.
 func (r *responses) startBucket(unix int64) {
 	r.bucket = shard.ResponseBucket{Unix: unix, States: map[ledger.ResponseState]int64{}}
 }
@@ -83,7 +83,8 @@ func (r *responses) addSkipped() {
 	r.sum.Skipped++
 }
 
-// addRefusedLocally counts a refused response for whose connection this machine had no port or descriptor left.
+// addRefusedLocally counts a response that was refused because this machine had no port or descriptor left for its
+// connection.
 func (r *responses) addRefusedLocally() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

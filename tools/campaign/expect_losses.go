@@ -6,7 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// expectLate returns 1 for a noop that was sent later than the limit, and 0 for other noops.
+// expectLate returns 1 for a noop that was sent later than the limit, and 0 for other noops. Within the slack, it
+// allows both.
 func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 	return longer(n.At.Sub(n.Due), sc.Plan.lateLimit(), sc.slack())
 }
@@ -42,7 +43,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 			sum.add(sc.lossAtEnd(end, n))
 		case i < first && !byNumber && i == 0:
 			sum.add(sc.lossAtStart(d, &expected[first]))
-		case startsOutage && !sc.Service.Numbered(): // the next stream may have another phase
+		case startsOutage && !sc.Service.Numbered(): // the next stream may have a different phase
 			sum.add(span{0, 1})
 		default:
 			sum.add(exactCount(1))

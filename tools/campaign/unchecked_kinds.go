@@ -14,7 +14,8 @@ var cleanUnchecked = []kind{
 	{"clean", "clean", connectionsOnly([]string{"text", "large", "event"})},
 }
 
-// uncheckedKinds check no message and must not pass: the check is required, or the service refuses streams.
+// uncheckedKinds are runs that check no message and must not pass: a flag or the description requires the check, or the
+// service refuses streams.
 var uncheckedKinds = []kind{
 	{uncheckedGroup, "messages required", func(_ *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked")
@@ -29,8 +30,8 @@ var uncheckedKinds = []kind{
 	}},
 }
 
-// omitPublisher turns the hub into a service to which the run does not publish. message is the field of the
-// description. strangers are kinds of foreign blocks.
+// omitPublisher turns the hub into a service to which the run does not publish. message is the message field of
+// the description. strangers are kinds of foreign blocks.
 func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h := sc.Hub
 	endlessStreams(sc)

@@ -128,7 +128,7 @@ func (l *linker) byContext() {
 	}
 }
 
-// contexts returns the places of messages by the hash of the length messages that end there; -1: several places.
+// contexts maps the hash of each sequence of length messages to the place of its last message; -1: several places.
 func contexts(prints []uint64, length int) map[uint64]int {
 	const prime = 0x100000001b3
 	places := map[uint64]int{}
@@ -300,7 +300,8 @@ func (l *linker) insertOthers() {
 	}
 }
 
-// nearby is the number of messages before and after a place that are searched for a message in another order.
+// nearby is the number of messages before and after a place that are searched for a message that arrived in a different
+// order.
 const nearby = 64
 
 // findNearby returns the message near at that has the content of entry i and is closest to it in time; 0: none.

@@ -126,7 +126,7 @@ func (r *Remote) readOnce(ctx context.Context, from, to time.Time) ([]*Series, e
 	return slices.DeleteFunc(answer.Results[0].Timeseries, func(s *Series) bool { return samplesOf(s) == 0 }), nil
 }
 
-// Write stores series in the Prometheus.
+// Write stores series in Prometheus.
 func (r *Remote) Write(ctx context.Context, series []*Series) error {
 	_, err := r.post(ctx, "write to", "/api/v1/write", &prompb.WriteRequest{Timeseries: series})
 	return err

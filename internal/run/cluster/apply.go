@@ -18,11 +18,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// fieldManager is the name by which Kubernetes records that soak owns the applied fields.
+// fieldManager is the name under which Kubernetes records that soak owns the applied fields.
 const fieldManager = "sse-soak"
 
-// Apply creates or updates the objects that stay between runs. It returns the names of the objects that this user has
-// no permission to change, because an administrator applied them. It returns an error if such an object does not exist.
+// Apply creates or updates the objects that stay between runs. It skips objects that this user has no permission to
+// change, and returns their names: an administrator is expected to have applied them. If such an object does not exist,
+// it returns an error.
 func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (skipped []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())

@@ -28,7 +28,7 @@ func (p Phase) String() string {
 // Limits are the maximum durations of the phases.
 type Limits struct {
 	Start         time.Duration // each of initializer, runners and starter
-	ExplicitStart bool          // the user chose Start: a permanent cause is reported and does not end the run
+	ExplicitStart bool          // the user chose Start: a permanent cause of a wait is reported, but does not end the run
 	Run           time.Duration // from the start of all runners to the end of the last one
 	Unreachable   time.Duration // how long the API server may be unreachable before soak gives up
 	PollInterval  time.Duration // between two polls of the cluster
@@ -128,7 +128,7 @@ func (r *runner) update(p *Part) {
 	}
 }
 
-// details returns the events and the log line that explain a problem, for the end of the sentence about it.
+// details returns the last event and the log line that explain a problem, for the end of the sentence about it.
 func (p *Part) details() string {
 	text := ""
 	if n := len(p.Events); n > 0 {
