@@ -90,7 +90,8 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 	return cfg, verb, err
 }
 
-// parseSettings is parseConfig for any settings. An error is one sentence with the setting and the remedy.
+// parseSettings reads any settings from flags and variables. verb is that of parseConfig. An error is one sentence with
+// the setting and the remedy.
 func parseSettings(
 	fs *pflag.FlagSet, variable func(string) string, args []string, env func(string) (string, bool),
 ) (verb string, err error) {

@@ -105,7 +105,7 @@ func (m *Merged) checkSuites(parts []part) {
 	}
 }
 
-// checkDeclared sets the suite of the run. It reports other declarations, and too many combinations of tags.
+// checkDeclared sets the suite of the run. It reports different declarations, and too many combinations of tags.
 func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index

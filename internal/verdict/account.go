@@ -72,12 +72,12 @@ type account struct {
 	margin       time.Duration   // see streamMargin
 	spans        []span          // times in which messages were expected
 	tolerance    time.Duration   // see arrivalSpread; 0: the publisher recorded when messages were sent
-	clocksDiffer bool            // clocks differ by over a quarter of the time that a stream was open
+	clocksDiffer bool            // the clocks may differ by over a quarter of the time that a stream was open
 	startedUS    int64           // start of the runner
 	lastEnd      int64           // end of the last listed stream, less the margin
 	delay        time.Duration   // delay of the last message that arrived; 0: unknown
 	disconnected bool            // the service resumes streams, and the client was disconnected at the end for longer than the margin
-	undecided    uint64          // missing messages of which it is unknown whether they were expected
+	undecided    uint64          // missing messages that may or may not have been expected
 	pending      uint64          // the part of undecided that may have been in transit at the end of the run
 	premature    bool            // the last message arrived before it was published
 	notExpected  uint64          // missing messages that were confirmed, but not expected

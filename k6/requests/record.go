@@ -68,7 +68,7 @@ func (s *stage) note(x *exchange) {
 	}
 }
 
-// noteBurst requires that the caller holds mu.
+// noteBurst adds the samples that only an exchange of a burst has. The caller holds mu.
 func (s *stage) noteBurst(x *exchange) {
 	s.add(s.m.metrics.sentAfter, s.tags.Tags, x.sent, metrics.D(x.sent.Sub(x.released)))
 	if n, err := strconv.ParseInt(x.inFlight, 10, 64); err == nil && n > 0 {

@@ -104,7 +104,7 @@ var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// textSources returns the places of numbers, and of words with at least one digit, in the first 200 bytes of a text. A
+// textSources returns the places of numbers, and of words with at least one digit, in the first 200 bytes of text. A
 // place is a regular expression that also matches the text before the value.
 func textSources(field, text string) (out []string) {
 	const longest = 200
@@ -147,7 +147,7 @@ func suffixPattern(text string) string {
 	return ""
 }
 
-// A value is the result of a reader: a text for {client}, otherwise a number.
+// A value is the result of a reader: text for {client}, otherwise a number.
 type value struct {
 	text   string
 	number int64
