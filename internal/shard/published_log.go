@@ -40,7 +40,8 @@ func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint6
 // Due returns the time at which message i is due, in microseconds since 1970.
 func (l *PublishLog) Due(i uint64) int64 { return l.p.Due(i) }
 
-// Begin records the start of the next message of a topic, open until Settle, and returns its number, from 1.
+// Begin records the start of the next message of a topic, and returns its number, from 1. The message is open until
+// Settle.
 func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

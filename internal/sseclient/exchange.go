@@ -94,7 +94,7 @@ func (e *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 	return e.sendRequest(ctx, req, resp)
 }
 
-// connect returns a Response with only a connection, idle or new, with TLS for https. It then calls releasePermit.
+// connect returns a Response with only a connection, idle or new, with TLS for https, and calls releasePermit.
 func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	route, err := e.client.Proxies.For(req.url)
 	if err != nil {

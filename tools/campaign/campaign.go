@@ -35,7 +35,7 @@ var classes = []string{classFound, classUndecided, classOther, classMissed, clas
 type result struct {
 	Scenario     *scenario
 	Class        string
-	Only         string `json:",omitempty"` // value of -kind, without which the seed selects another scenario
+	Only         string `json:",omitempty"` // value of -kind, without which the seed selects a different scenario
 	Repeated     bool   // an earlier attempt was saturated or unclean
 	unclean      bool   // classify returned errUnclean
 	Verdict      verdict.Outcome

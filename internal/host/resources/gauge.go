@@ -24,7 +24,7 @@ var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{
 // pidPrefix is the prefix of a GAUGE that selects the memory of the process with the id after it.
 const pidPrefix = "pid:"
 
-// GaugePID returns the process id in a gauge such as pid:1234, or 0 for another gauge.
+// GaugePID returns the process id in a gauge such as pid:1234, or 0 for any other gauge.
 func GaugePID(gauge string) int {
 	text, isPID := strings.CutPrefix(gauge, pidPrefix)
 	pid, err := strconv.Atoi(text)

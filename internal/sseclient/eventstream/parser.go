@@ -11,7 +11,8 @@ const (
 	readBuffer = 4 << 10
 	// smallBuffer is the maximum size of the other buffers of a waiting parser, unless recent events were larger.
 	smallBuffer = 512
-	// largeBuffer is the maximum size of a kept buffer. Longer texts use pooled, or above pooledSize temporary buffers.
+	// largeBuffer is the maximum size of a kept buffer. Longer text uses pooled buffers, or temporary ones above
+	// pooledSize.
 	largeBuffer = 32 << 10
 	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Long events
 	// thus do not allocate each time, and a single one does not stay in memory.
@@ -20,7 +21,7 @@ const (
 	DefaultLimit = 1 << 20
 )
 
-// A Parser reads events from a byte stream. The zero value needs a call of Reset. One goroutine uses it.
+// A Parser reads events from a byte stream. The zero value needs a call to Reset. One goroutine uses it.
 //
 // It returns an event as soon as it has read the first byte, CR or LF, of the blank line that ends the event.
 type Parser struct {
@@ -89,7 +90,7 @@ func (p *Parser) Next(e *Event) error {
 	}
 }
 
-// begin prepares a call of nextPart. It empties the buffers of the block that the last call returned.
+// begin prepares a call to nextPart. It empties the buffers of the block that the last call returned.
 func (p *Parser) begin() {
 	if p.blockState == nil {
 		p.blockState = new(blockState)
