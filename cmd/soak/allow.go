@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// allowActions returns an error if soak.yaml sets --at or --at-env and the user does not allow it, by --allow-actions
+// allowActions returns an error if soak.yaml sets --at or --at-env and the user does not allow it, with --allow-actions
 // or at a prompt. A file passed with --config needs no permission.
 func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false

@@ -81,7 +81,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 }
 
 // body parses the body in the language of the Content-Type. Without a Content-Type, a body that begins like an object
-// or a list is JSON, and body adds that Content-Type.
+// or a list is JSON, and body adds the Content-Type application/json.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("body")
 	if n == nil {

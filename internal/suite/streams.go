@@ -142,7 +142,8 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	return s
 }
 
-// counterGauge reports whether GAUGE names a counter. It never falls, so it shows neither open streams nor memory.
+// counterGauge reports whether GAUGE names a counter. A counter never falls, so it shows neither open streams nor
+// memory.
 func (r *Run) counterGauge() bool {
 	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
 }

@@ -16,7 +16,8 @@ import (
 // topic. A message is checked if its loss would be reported, as missed or as undetectable.
 const minCheckedShare = .5
 
-// minMessagesPerStream is enough messages on each stream for most of them, all but those at its ends, to be checked.
+// minMessagesPerStream is a number of messages per stream with which most of them are checked: all but those at its
+// ends.
 const minMessagesPerStream = 6
 
 // A coverage sums up the shares of the confirmed messages that were checked on each client.
