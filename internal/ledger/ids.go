@@ -14,7 +14,7 @@ type idEvidence struct {
 	nonDigit uint32 // ids that are not numbers
 }
 
-// decidingNoops is the excess of noops in sequence over stale ones from which stale numbers no longer change the
+// decidingNoops is the excess of noops in sequence over stale ones at which stale numbers no longer change the
 // decision. Other contradictions still do, because a counter over all clients starts like a sequence.
 const decidingNoops = 5
 

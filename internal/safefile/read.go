@@ -79,7 +79,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// bytesPerValue limits a JSON document to limit/bytesPerValue values: the 3 bytes of "{}," are hundreds in memory.
+// bytesPerValue limits a JSON document to limit/bytesPerValue values: the 3 bytes of "{}," take hundreds in memory.
 const bytesPerValue = 64
 
 // JSON decodes a JSON document of at most limit bytes, and limit/bytesPerValue values, into value.

@@ -100,7 +100,7 @@ func (s *Stream) Drop(immediate bool) bool {
 
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
-// Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is open
+// Vanish leaves the open stream half-open, like a machine that loses power. It returns false if no stream is open
 // or a cut is in progress, and an error if the system or the connection does not allow it. Any goroutine may call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {

@@ -214,8 +214,8 @@ func (f *finiteRun) checks() []verdict.Check {
 	return append(out, f.checkNumbers())
 }
 
-// checkRefused returns the check of the share of refused responses. If only the refusals for lack of a local port or
-// descriptor exceed the limit, the check is attributed to the load generator.
+// checkRefused returns the check of the share of refused responses. If the limit is exceeded only because of refusals
+// for lack of a local port or descriptor, the check is attributed to the load generator.
 func (f *finiteRun) checkRefused() verdict.Check {
 	limit, local, reasons := f.share("MAX_REFUSED"), f.responses.RefusedLocally, f.sentences(ledger.ResponseRefused)
 	if local > 0 {

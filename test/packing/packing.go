@@ -28,10 +28,10 @@ var Encoders = map[string]func(io.Writer) Encoder{
 	},
 }
 
-// Whole returns a text in a content encoding, including the end of the compressed data.
+// Whole returns text in a content encoding, including the end of the compressed data.
 func Whole(coding, text string) string { return encode(coding, text, Encoder.Close) }
 
-// Flushed returns a text in a content encoding. The compressed data is flushed but not ended.
+// Flushed returns text in a content encoding. The compressed data is flushed but not ended.
 func Flushed(coding, text string) string { return encode(coding, text, Encoder.Flush) }
 
 func encode(coding, text string, finish func(Encoder) error) string {

@@ -182,7 +182,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 	return nil, note
 }
 
-// isID reports whether a text is the id of an observed event, or contains a UUID.
+// isID reports whether text is the id of an observed event, or contains a UUID.
 func (f *findings) isID(text string) bool {
 	for _, units := range f.units {
 		if slices.ContainsFunc(units, func(u *unit) bool { return u.HasID && string(u.ID) == text }) {
