@@ -123,7 +123,7 @@ func (c *gatedConn) Close() error {
 	return err
 }
 
-// unwrap returns the connection inside a gatedConn, or conn itself if it is another type.
+// unwrap returns the connection inside a gatedConn, or conn itself if it is of a different type.
 func unwrap(conn net.Conn) net.Conn {
 	if c, ok := conn.(*gatedConn); ok {
 		return c.Conn

@@ -129,7 +129,7 @@ type escapedError struct{ error }
 func (e escapedError) Error() string { return escapeCommands(e.error.Error()) }
 func (e escapedError) Unwrap() error { return e.error }
 
-// escapeCommands returns a text as one line without "##[", which GitHub's runner executes anywhere in a line. The
+// escapeCommands returns text as one line without "##[", which GitHub's runner executes anywhere in a line. The
 // runner executes "::" only at the start of a line, so the caller must print other text before the result.
 func escapeCommands(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")

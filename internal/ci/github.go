@@ -58,7 +58,7 @@ func command(kind, title, message string) string {
 // maxSummary limits a summary in bytes. GitHub accepts 1 MiB from each step, and a step may run soak several times.
 const maxSummary = 200 << 10
 
-// summary returns the text of report.md. It shortens a text longer than maxSummary, and names the file with the rest.
+// summary returns the text of report.md. It shortens text longer than maxSummary, and names the file with the rest.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
 	_ = report.Markdown(&b, report.Brief(v)) // writing to memory does not fail

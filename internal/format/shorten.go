@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Shorten returns the start of a text as one line of printable characters, at most limit bytes long. A shortened text
+// Shorten returns the start of text as one line of printable characters, at most limit bytes long. Shortened text
 // ends with "…" (3 bytes), so limit must be at least 3.
 func Shorten(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {

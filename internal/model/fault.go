@@ -152,7 +152,7 @@ type Share struct {
 	Share float64 // 0 to 1
 }
 
-// AddShares returns shares and the ones in a text. Each has the form NAME@K:SHARE; ";" separates them. @K and :SHARE
+// AddShares returns shares and the ones in text. Each has the form NAME@K:SHARE; ";" separates them. @K and :SHARE
 // are optional; the default share is 1.
 func AddShares(shares []Share, text string) ([]Share, error) {
 	shares = slices.Clone(shares)

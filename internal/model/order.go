@@ -26,7 +26,7 @@ type Order struct {
 	setsFault bool // whether the request sets Fault, even to none
 }
 
-// applyText returns the order, changed by the settings in a text: the words KEY=VALUE in lines that start with "soak ".
+// applyText returns the order, changed by the settings in text: the words KEY=VALUE in lines that start with "soak ".
 func (o Order) applyText(text string) (Order, error) {
 	for line := range strings.Lines(text) {
 		words, found := strings.CutPrefix(strings.TrimSpace(line), "soak ")

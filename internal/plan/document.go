@@ -104,7 +104,7 @@ func (s *Source) Plan() (Plan, error) {
 	return p, err
 }
 
-// WithSeconds returns the document with another length of the run. Without a document, only the length is set.
+// WithSeconds returns the document with a different length of the run. Without a document, only the length is set.
 func (s *Source) WithSeconds(seconds int) (d Document) {
 	if s.document != nil {
 		d = *s.document

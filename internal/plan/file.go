@@ -156,7 +156,7 @@ func SettingsText(values map[string]string) (string, error) {
 	return out.String(), err
 }
 
-// scalar returns the YAML value of a text: a number if the text is one, otherwise a string.
+// scalar returns the YAML value of text: a number if it is one, otherwise a string.
 func scalar(text string) any {
 	var v any
 	if yaml.Unmarshal([]byte(text), &v) != nil {

@@ -80,7 +80,7 @@ func (s Setting) String() string {
 // number formats a number without an exponent.
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Set parses a text and sets the value. If the value is a list, Set appends the lines of the text to it.
+// Set parses text and sets the value. If the value is a list, Set appends the lines of the text to it.
 func (s Setting) Set(text string) (err error) {
 	if s.ZeroText != "" && text == s.ZeroText {
 		s.assign(nil)

@@ -50,8 +50,8 @@ type Chart struct {
 	Heat   *Heat    `json:"heat,omitempty"`
 }
 
-// A Series is one line. At has indices of the time axis, or the x values of a chart with another axis. Values has NaN
-// (null) for a gap in the line.
+// A Series is one line. At has indices of the time axis, or the x values of a chart with a different axis. Values has
+// NaN (null) for a gap in the line.
 type Series struct {
 	Name   string  `json:"name"`
 	Style  string  `json:"style,omitempty"` // "": line, "area", "dashed", "steps" (dashed), "bars"

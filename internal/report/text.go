@@ -98,7 +98,7 @@ func (t *TextWriter) section(s *Section) {
 	}
 }
 
-// Wrap writes a text in lines after a prefix. Further lines are aligned with the text of the first one.
+// Wrap writes text in lines after a prefix. Further lines are aligned with the text of the first one.
 func (t *TextWriter) Wrap(prefix, text string) {
 	for _, line := range fold(text, textWidth-utf8.RuneCountInString(prefix), false) {
 		t.line(prefix + line)
@@ -284,7 +284,7 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 	return line
 }
 
-// fold breaks a text between words into lines of the given width. A word that is longer than a line gets its own line,
+// fold breaks text between words into lines of the given width. A word that is longer than a line gets its own line,
 // or is broken if breakWords is set.
 func fold(s string, width int, breakWords bool) (lines []string) {
 	line := []rune{}

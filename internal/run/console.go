@@ -68,7 +68,7 @@ func (c *console) endBlock() {
 	c.block = nil
 }
 
-// clear returns the control sequence that removes the block from the screen, and any echoed keys behind it.
+// clear returns the control sequence that removes the block from the screen, and any echoed keys after it.
 func (c *console) clear() string {
 	switch n := len(c.block); {
 	case n > 1:

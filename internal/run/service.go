@@ -59,7 +59,7 @@ func (s *session) completeFinite() (err error) {
 	if plan.IsServiceFile(s.Plan.Service) {
 		s.set("SERVICE", s.Plan.Service)
 	}
-	if prompts := s.setting("PROMPTS", ""); prompts != "" { // a script has another working directory
+	if prompts := s.setting("PROMPTS", ""); prompts != "" { // a script has a different working directory
 		if prompts, err = filepath.Abs(prompts); err == nil {
 			err = checkFile(prompts)
 		}

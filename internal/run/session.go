@@ -82,7 +82,7 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 }
 
 // reportToCI calls judge, and reports its verdict, or its error, to the CI system. It returns the outcome, and the
-// error for display: without secrets, and for GitHub in one line.
+// error for display: without secrets, and for GitHub on one line.
 func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
 	if err := targets.Check(); err != nil {
 		return "", UsageError{err}

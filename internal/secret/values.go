@@ -106,7 +106,7 @@ func (v *Values) add(name, value string, word bool) {
 	}
 }
 
-// inBase64 returns the base64 characters that depend only on the value, for each of its three offsets in a text.
+// inBase64 returns the base64 characters that depend only on the value, for each of its three offsets in text.
 func inBase64(value string) (forms []string) {
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for offset, first := range []int{0, 2, 3} {
@@ -136,7 +136,7 @@ func (v *Values) Replace(text []byte, replacement string) []byte {
 	return append(out, text[done:]...)
 }
 
-// FindRemaining returns the name of the variable whose value occurs first in a text. It ignores values that match whole
+// FindRemaining returns the name of the variable whose value occurs first in text. It ignores values that match whole
 // words only. It returns "" if there is none.
 func (v *Values) FindRemaining(text []byte) string {
 	for at := 0; at < len(text); {
@@ -207,7 +207,7 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 
 var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
 
-// escapeBefore matches an escape at the end of a text, whose last character looks like a part of the next word.
+// escapeBefore matches an escape at the end of text, whose last character looks like a part of the next word.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
 func (f *form) isWord(text []byte, from, to int) bool {
@@ -315,7 +315,7 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// Hide replaces tokens in a text, such as an error response, with {token}, unless they are shorter than minLengthToken.
+// Hide replaces tokens in text, such as an error response, with {token}, unless they are shorter than minLengthToken.
 func Hide(text string, tokens ...string) string {
 	var v Values
 	for _, token := range tokens {

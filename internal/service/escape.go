@@ -31,7 +31,7 @@ func withoutControl(c rune) rune {
 	return c
 }
 
-// escapeJSON returns a text as the content of a JSON string, without the quotes.
+// escapeJSON returns text as the content of a JSON string, without the quotes.
 func escapeJSON(text string) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

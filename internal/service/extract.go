@@ -66,7 +66,7 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 
 type value struct {
 	text    []byte // part of the block, unless decoded
-	scalar  bool   // text is a text or a number, not another JSON value
+	scalar  bool   // text is a string or a number, not another JSON value
 	decoded bool   // text differs from the JSON string in the block, which has escapes or invalid UTF-8
 }
 

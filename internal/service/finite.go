@@ -36,7 +36,7 @@ type Chunk struct {
 	Done, Failed, Incomplete bool
 	// Heartbeat reports whether the block is a heartbeat, or has no data.
 	Heartbeat bool
-	// Content reports whether the block has a part of the response's content. Text is that part if it is a text,
+	// Content reports whether the block has a part of the response's content. Text is that part if it is a string,
 	// otherwise nil. Text may point into the block.
 	Content bool
 	Text    []byte
@@ -123,8 +123,8 @@ func (t *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	}
 }
 
-// contentOf reports whether a block has content at a place that message.content names. false, an empty text, an empty
-// object and an empty list are not content. text is the first content that is a text, or nil.
+// contentOf reports whether a block has content at a place that message.content names. false, an empty string, an empty
+// object and an empty list are not content. text is the first content that is a string, or nil.
 func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
@@ -139,7 +139,7 @@ func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	return found, nil
 }
 
-// emptyJSON reports whether JSON is false, an empty object or an empty list. The JSON must not be a text or a number.
+// emptyJSON reports whether JSON is false, an empty object or an empty list. The JSON must not be a string or a number.
 func emptyJSON(text []byte) bool {
 	return string(text) == "false" || len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 }
@@ -230,7 +230,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	case wanted.kind == kindList || wanted.kind == kindObject:
 		p.mistakes.add(wanted.at, "%s.is must be text, a number or true, got %s", path, wanted.kind)
 	default:
-		text := fmt.Sprint(wanted.value) // a text has no quotes; numbers and booleans are as in JSON
+		text := fmt.Sprint(wanted.value) // a string has no quotes; numbers and booleans are as in JSON
 		c.value = &text
 	}
 	return c

@@ -13,7 +13,7 @@ import (
 )
 
 // Parse checks and compiles a description. It returns the errors of all fields at once, as [Mistakes]. An error of
-// another type means that the description is not JSON.
+// any other type means that the description is not JSON.
 //
 // A description is the default export of a JavaScript module as JSON, with true instead of the functions token, url
 // and body: JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v)).

@@ -80,7 +80,7 @@ func (f *fields) position(name string) int64 {
 	return f.node.at
 }
 
-// text returns false if n is nil or not a text.
+// text returns the text of n. It returns false if n is nil or not a string; in the latter case it adds a mistake.
 func (p *parser) text(n *node, path string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -96,7 +96,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	return text, ok
 }
 
-// optional returns nil if n is nil or not a text. The text may be empty.
+// optional returns the text of n, which may be empty; nil if n is nil or not a string.
 func (p *parser) optional(n *node, path string) *string {
 	if text, ok := p.text(n, path); ok {
 		return &text

@@ -121,7 +121,7 @@ type compiler struct {
 	place   string // name of that JSON in errors
 }
 
-// compileTemplate returns the template of a text. It passes each error to fail.
+// compileTemplate returns the template of text. It passes each error to fail.
 func compileTemplate(text string, l language, fields []Field, fail func(format string, args ...any)) Template {
 	c := compiler{language: l, fields: fields, fail: fail}
 	if l == ofForm {

@@ -30,8 +30,8 @@ func ReadFile(path string) (*Shard, error) {
 	return s, nil
 }
 
-// Read reads one shard. A truncated file, trailing data, another version and values that no runner writes (bounds.go)
-// are errors. Read uses limited memory for hostile files.
+// Read reads one shard. A truncated file, trailing data, a different version and values that no runner writes
+// (bounds.go) are errors. Read uses limited memory for hostile files.
 func Read(r io.Reader) (*Shard, error) {
 	packed := &byteCounter{from: r}
 	z, err := gzip.NewReader(packed)

@@ -140,7 +140,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if s.comparedTopics == nil && r.MaxLateness > 0 { // relative to the publish time in messages, which may be from another clock
+	if s.comparedTopics == nil && r.MaxLateness > 0 { // relative to the publish time in messages, which may be from a different clock
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.margin-streamMargin), 0)

@@ -106,7 +106,7 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 
 // compare compares a connection with the server's entry, and adds the entry to the sums. sent is the number of messages
 // that the server sent after the last one that arrived. unnoticed is the part of them that the client did not count as
-// missing. d is a mismatch of another kind. The entry is ignored if another client used the id first, or if the
+// missing. d is a mismatch of a different kind. The entry is ignored if another client used the id first, or if the
 // connection had no stream. It is also ignored if the runner ended early or replaced another one.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {

@@ -124,7 +124,8 @@ func (m *MachineReport) isSame(r *machine.Record) bool {
 }
 
 // assignRunners sets the runners of a machine that only Prometheus reports: all runners that may be on it. A runner
-// whose record has counters of AWS's network, or another boot id, is on another machine. Records of pods have neither.
+// whose record has counters of AWS's network, or a different boot id, is on another machine. Records of pods have
+// neither.
 func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport) {
 	if len(m.fromRunners) > 0 || m.Target {
 		return

@@ -9,7 +9,7 @@ import (
 
 // addTail creates one finding from all evidence of messages missing after the last one that arrived, so that each
 // message is listed once. The interval shows how many messages were due; the server's ledger shows how many were sent.
-// It returns the record with that finding, and a mismatch of another kind with the server's entry.
+// It returns the record with that finding, and a mismatch of a different kind with the server's entry.
 func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {
 	sent, unnoticed, differs := s.compare(r, e)
 	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // any message of the stream may be lost

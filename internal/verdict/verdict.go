@@ -37,7 +37,7 @@ func (o Outcome) ExitCode() int {
 // Schema is the version of the format of verdict.json. Readers reject any other version.
 const Schema = 3
 
-// CheckSchema returns an error for a verdict.json of another version.
+// CheckSchema returns an error for a verdict.json of a different version.
 func CheckSchema(schema int) error {
 	if schema != Schema {
 		return fmt.Errorf("schema must be %d, got %d", Schema, schema)

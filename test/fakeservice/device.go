@@ -13,7 +13,7 @@ type Noop struct {
 	Overtaken    bool // a later noop was written before it
 	Unserved     bool // the service made no noop for this slot, and used no number
 	Disconnected bool // the client was disconnected when the noop was due
-	OtherEvent   bool // it had another event name, so clients do not count it as a noop
+	OtherEvent   bool // it had a different event name, so clients do not count it as a noop
 }
 
 // Lost reports whether the noop did not reach the client as a noop. cut is the time from which the wire dropped all

@@ -146,7 +146,8 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// connect opens a stream, unless Admit or the fault requires another response. Without Admit, a client has one stream.
+// connect opens a stream, unless Admit or the fault requires a different response. Without Admit, a client has one
+// stream.
 func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // soak's trial stream before the run; it is not recorded
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -10,7 +10,7 @@ import (
 )
 
 // listFile is the environment variable with the path of the list. `make test` prints the list when it ends, and uses
-// another path in each run. Skipped tests read the variable, so go test does not reuse their cached results.
+// a different path in each run. Skipped tests read the variable, so go test does not reuse their cached results.
 const listFile = "NOT_TESTED"
 
 // SkipMissing skips a test because a tool that .ci/run installs is missing. In CI it fails the test.

@@ -18,7 +18,7 @@ const maxDigits = 9
 
 const padding = "lorem "
 
-// A Token is one chunk number found in a text.
+// A Token is one chunk number found in text.
 type Token struct {
 	K   int    // number of the chunk, from 1
 	N   int    // number of chunks of the whole answer
@@ -66,7 +66,7 @@ func AppendToken(text []byte, t Token) []byte {
 	return append(text, ']')
 }
 
-// Next returns the first complete token of a text and the text after it. Without one it returns false and the end of
+// Next returns the first complete token of text and what follows it. Without one it returns false and the end of
 // the text that may be the beginning of a token: the caller puts it in front of the text that follows. The end is
 // shorter than MaxToken.
 func Next[T string | []byte](text T) (t Token, rest T, found bool) {
@@ -85,7 +85,7 @@ func Next[T string | []byte](text T) (t Token, rest T, found bool) {
 	return Token{}, text[len(text):], false
 }
 
-// parse reads a token at the start of a text, which begins with a bracket. size is 0 if there is no token. complete is
+// parse reads a token at the start of text, which begins with a bracket. size is 0 if there is no token. complete is
 // false if the text may be the beginning of one.
 func parse[T string | []byte](text T) (t Token, size int, complete bool) {
 	at := 1

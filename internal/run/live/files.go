@@ -131,7 +131,7 @@ func (f *Files) Ended() bool {
 	return f.ended()
 }
 
-// ended requires that the caller holds mu.
+// ended is Ended for a caller that holds mu.
 func (f *Files) ended() bool {
 	if f.verdict == nil || len(f.merged.Runners) < f.merged.Plan.Runners {
 		return false

@@ -106,7 +106,7 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 	return h, nil
 }
 
-// Probe returns an error if nothing responds at the target's address, or if our backend sends noops at another
+// Probe returns an error if nothing responds at the target's address, or if our backend sends noops at a different
 // interval. An interval of 0 accepts any. Another service may lack /healthz, so Probe accepts every HTTP response from
 // it.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
@@ -203,7 +203,7 @@ func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return openPage(ctx, t.client, t.base+"/metrics", t.Token)
 }
 
-// Version returns the version of our backend, "" for another service.
+// Version returns the version of our backend, "" for any other service.
 func (t *Target) Version(ctx context.Context) string {
 	h, _ := t.health(ctx)
 	return h.Version

@@ -135,7 +135,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, s := range i.streams {
 		watching.Go(func() {
-			if i.follow(ctx, limit, s); len(i.withOutcome(lost)) > 1 { // a single lost stream may have another cause
+			if i.follow(ctx, limit, s); len(i.withOutcome(lost)) > 1 { // a single lost stream may have a different cause
 				stop()
 			}
 		})

@@ -127,7 +127,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	return all, units(all)
 }
 
-// quote returns the beginning of a text. It hides tokens first, because a shortened token would not be found.
+// quote returns the beginning of text. It hides tokens first, because a shortened token would not be found.
 func (s *session) quote(text string) string { return excerpt(s.requests.withoutTokens(text)) }
 
 // findPublished finds the number, marker, time and checksum of the published messages, and adds their places to m.
