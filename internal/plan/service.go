@@ -77,8 +77,8 @@ func (p *Plan) checkRate() error {
 	return nil
 }
 
-// MarkerOf returns the value of {run} in the messages of topic k. It contains k, so that a stream does not count messages
-// of another topic as its own.
+// MarkerOf returns the value of {run} in the messages of topic k. It contains k, so that a stream does not count
+// messages of another topic as its own.
 func (p *Plan) MarkerOf(k int) string { return p.Marker + "." + strconv.Itoa(k) }
 
 func (p *Plan) checkService() error {
