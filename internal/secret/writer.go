@@ -176,7 +176,7 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 
 func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], '\n') + 1 }
 
-// independent reports whether no secret extends across the boundary of two neighbouring texts.
+// independent reports whether no secret extends across the boundary of two neighbouring parts of text.
 func (v *Values) independent(a, b []byte) bool {
 	cleanA, _ := v.Clean(a)
 	cleanB, _ := v.Clean(b)

@@ -19,7 +19,7 @@ type resource struct {
 }
 
 // limitedResources lists the measured resources. Causes precede their effects: a service that lacks CPU is slow, so
-// more connections are open at a time and wait in accept queues. docs/http.md has the same table.
+// more connections are open at the same time and wait in accept queues. docs/http.md has the same table.
 var limitedResources = []resource{
 	{"CPU used by other programs", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: " +
 		"the service did not break, unless these programs are part of it", cpuOf(byPrograms)},

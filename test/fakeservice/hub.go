@@ -53,7 +53,7 @@ type Hub struct {
 
 	Server
 	streamCount  int // streams opened so far
-	peak         int // highest number of streams open at a time
+	peak         int // highest number of streams open at the same time
 	messageCount int
 	streams      map[*hubStream]bool
 	history      []hubMessage
@@ -84,7 +84,7 @@ func (h *Hub) Start(t interface {
 	return h
 }
 
-// StreamCounts returns the number of streams opened so far, and the highest number of streams open at a time.
+// StreamCounts returns the number of streams opened so far, and the highest number of streams open at the same time.
 func (h *Hub) StreamCounts() (all, peak int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -15,9 +15,9 @@ import (
 
 // Requirements are the resources and the service that a script declares.
 type Requirements struct {
-	VUs int `json:"-"` // maximum at a time, over all runners
-	// Connections is the number of connections that are open at a time over all runners, if the script declares it. If
-	// it is 0, each virtual user has one.
+	VUs int `json:"-"` // maximum at the same time, over all runners
+	// Connections is the number of connections that are open at the same time over all runners, if the script declares
+	// it. If it is 0, each virtual user has one.
 	Connections int
 	Duration    time.Duration `json:"-"` // maximum duration of the runners
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
