@@ -92,7 +92,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	watcher.Go(func() { warnOfFailedWrites(watchCtx, r.dir) })
 	cancelStage := context.AfterFunc(graceful, func() { s.stage("STOPPING", "stopping the run before its end") })
 	defer cancelStage()
-	actionCtx, stopActions := context.WithCancel(graceful) // a Ctrl-C ends the actions at once
+	actionCtx, stopActions := context.WithCancel(graceful) // Ctrl-C ends the actions at once
 	if len(s.actions) > 0 && r.dir == s.dir {              // only in the first of several rounds
 		watcher.Go(func() { s.record.Actions = s.runActions(actionCtx, force, group.Started()) })
 	}
@@ -124,7 +124,7 @@ func (s *session) stopEnd() shard.RunnerEnd {
 	return shard.RunnerEnd{Runner: s.part, Text: subject + " was stopped by a signal before its end"}
 }
 
-// incomplete reports whether problems of this session prevent a pass, independent of the shards.
+// incomplete reports whether problems of this session prevent a pass, independently of the shards.
 func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
 func (s *session) duration() time.Duration {

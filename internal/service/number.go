@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// decimal matches a JSON number, also with leading zeros. It limits the exponent, because 1e999999999 would use all
+// decimal matches a JSON number, even with leading zeros. It limits the exponent, because 1e999999999 would use all
 // memory.
 var decimal = regexp.MustCompile(`^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?$`)
 
@@ -82,7 +82,7 @@ func parseID(text []byte) (int64, bool) {
 	return n, ok && n > 0
 }
 
-// parseDigits does not allocate; it is called once per message.
+// parseDigits parses an integer of decimal digits only. It does not allocate, because it is called once per message.
 func parseDigits(text []byte) (n int64, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' || n > (math.MaxInt64-int64(c-'0'))/10 {
