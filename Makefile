@@ -146,7 +146,7 @@ bin/services/python/ready bin/services/litellm/ready: bin/services/%/ready: test
 .PHONY: e2e
 e2e: build ## test whole soaks: without faults, with every fault, and with a backend without ids
 	$(TRY_SERVICES)
-	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 14
+	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 12
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
