@@ -53,7 +53,7 @@ func (h *hub) finishWrite(d *device, next item, n int, err error) {
 	}
 }
 
-// write never blocks, and returns errBufferFull after an incomplete write.
+// write writes to the connection. It never blocks, and returns errBufferFull after an incomplete write.
 func (d *device) write(wire []byte) (int, error) {
 	switch {
 	case len(wire) == 0:

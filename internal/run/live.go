@@ -64,7 +64,7 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// closeLivePage closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends the wait.
+// closeLivePage closes the live page after its viewers have loaded the report, if there is one. Ctrl-C ends the wait.
 func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return

@@ -63,7 +63,7 @@ func (m *MachineReport) increase(name string) float64 {
 }
 
 // MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. A record
-// of Prometheus that describes none of them is a further machine.
+// of Prometheus that describes none of them adds a machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {

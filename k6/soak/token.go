@@ -28,7 +28,7 @@ func (c *credentials) set(token string, now time.Time) {
 	}
 }
 
-// hide replaces the secrets in a text. c may be nil.
+// hide replaces the secrets in text. c may be nil.
 func (c *credentials) hide(text string) string {
 	if c == nil {
 		return text

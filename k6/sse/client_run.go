@@ -124,7 +124,7 @@ func (c *Client) opened(r *sseclient.Response) error {
 	return c.call("open", sobek.Undefined())
 }
 
-// event pushes a sample for each event, as xk6-sse does.
+// event calls the handlers for event. It pushes a sample for each event, as xk6-sse does.
 func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // finish reports the reason

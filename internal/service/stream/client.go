@@ -34,7 +34,8 @@ var ErrNoAnswer = errors.New("no response")
 // maxRedirects is the limit of redirects, equal to k6's default.
 const maxRedirects = 10
 
-// send returns when the head of the response is complete. Its errors name the request, without tokens.
+// send sends a request, and returns when the head of the response is complete. Its errors name the request, without
+// tokens.
 func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, error) {
 	o := sseclient.Options{
 		ConnectTimeout: c.Timeout, FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects,

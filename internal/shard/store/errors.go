@@ -105,7 +105,7 @@ type sentence struct {
 	error
 }
 
-// withCause returns err with a text that starts with the advice and has no layers of the SDK.
+// withCause returns err with a message that starts with the advice and has no layers of the SDK.
 func withCause(advice string, err error) error {
 	if err == nil {
 		return nil
