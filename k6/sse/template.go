@@ -16,13 +16,13 @@ type firstEvent struct {
 	Data string `js:"data"`
 }
 
-// A template is a text with placeholders for parts of the first event: {first.id}, {first.name} and {first.data}. Other
+// A template is text with placeholders for parts of the first event: {first.id}, {first.name} and {first.data}. Other
 // braces are literal, so JSON needs no escapes.
 type template string
 
 const placeholder = "{first."
 
-// parseTemplate returns an error for an unknown placeholder.
+// parseTemplate returns text as a template, or an error for an unknown placeholder.
 func parseTemplate(text string) (template, error) {
 	for unread := text; ; {
 		_, after, found := strings.Cut(unread, placeholder)

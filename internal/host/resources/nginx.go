@@ -41,7 +41,7 @@ func family(pid int) ([]*process.Process, error) {
 	all, err := procfs.AllProcs() // faster than p.Children(), which lists the folder of each process
 	if err != nil {
 		children, _ := p.Children()     // an error if there are none
-		return append(children, p), nil //nolint:nilerr // without procfs, the list is made another way
+		return append(children, p), nil //nolint:nilerr // without procfs, the list is made in a different way
 	}
 	members := []*process.Process{p}
 	for _, other := range all {
