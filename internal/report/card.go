@@ -25,11 +25,11 @@ func (s *subject) card() Section {
 		if service := &s.v.Service; service.Resumes() {
 			reconnect = "yes, by " + cmp.Or(service.Resume, "Last-Event-ID")
 		}
-		outage := "any time"
+		outage := "any length"
 		if limit, ok := p.MaxOutage(); ok {
-			outage = format.Duration(limit)
+			outage = "at most " + format.Duration(limit)
 		}
-		reconnect += ", after an outage of at most " + outage
+		reconnect += ", after an outage of " + outage
 	}
 	plan := Facts(
 		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), format.Milliseconds(1000*float64(p.Seconds)), verdict.IntervalText(&p, &s.v.Service)),

@@ -34,7 +34,7 @@ func windows(v *verdict.Verdict) Section {
 		rows.Rows = append(rows.Rows, row)
 	}
 	out.Tables = []Table{strips, rows}
-	out.Notes = []string{fmt.Sprintf("A window has %s (WINDOW). The slope is Theil and Sen's over whole windows, without the first and the last one.", format.Duration(v.Plan.Window()))}
+	out.Notes = []string{fmt.Sprintf("Each window lasts %s (WINDOW). The slope is the Theil–Sen estimate over whole windows, without the first and the last one.", format.Duration(v.Plan.Window()))}
 	if trends := v.Trends(); len(trends) > 0 {
 		out.Notes = append(out.Notes, "Significant over the whole run (by chance, one figure in twenty is): "+strings.Join(trends, "; ")+".")
 	}

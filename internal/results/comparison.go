@@ -30,7 +30,7 @@ func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error
 	if baseline != "" {
 		chosen, err := chosenBaseline(string(baseline), current)
 		if err != nil {
-			return out, fmt.Errorf("the baseline does not fit: %w", err)
+			return out, fmt.Errorf("the baseline cannot be compared with this run: %w", err)
 		}
 		isSame := func(r compare.Run) bool { return r.Verdict.TestID == chosen.Verdict.TestID }
 		old = append([]compare.Run{chosen}, slices.DeleteFunc(old, isSame)...)
@@ -84,7 +84,7 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	changes := map[string]compare.Change{}
 	c, err := compare.Compare(old, []compare.Run{current}, compare.Tolerance)
 	if err == nil {
-		out.Notes = []string{fmt.Sprintf("The noise is the range that contains another run with 95 %% probability, from %s of this plan. A regression is outside of that range, and worse by over %.0f %%. A fault that none of these runs had is always one.",
+		out.Notes = []string{fmt.Sprintf("The noise is the range that contains a further run with 95 %% probability, from %s of this plan. A regression is outside of that range, and worse by over %.0f %%. A fault that none of these runs had is always a regression.",
 			format.Count(len(old), "earlier run"), 100*compare.Tolerance)}
 		for _, metric := range c.Undetectable {
 			out.Notes = append(out.Notes, "Undetectable: "+metric+".")

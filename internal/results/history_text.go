@@ -209,7 +209,7 @@ func (r *Entry) status() (text string, tone report.Tone) {
 	case len(better) > 0:
 		return "better than " + against + ": " + strings.Join(better, ", "), report.Good
 	}
-	return "no worse than " + against + " before", ""
+	return "no worse than " + against, ""
 }
 
 func changes(old, current *Entry) (out []string) {

@@ -82,7 +82,7 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 	require.Equal(t, "regression", row[4])
 	_, row = comparison(t, fourth, "noops missed")
 	require.Equal(t, []string{"0", "0", "0", "0 to 0", "same"}, row)
-	require.Contains(t, text, "A fault that none of these runs had is always one.")
+	require.Contains(t, text, "A fault that none of these runs had is always a regression.")
 
 	judgeAgainst(t, fourth, first)
 	text, row = comparison(t, fourth, "connect p50")
@@ -97,7 +97,7 @@ func TestUnfitBaselineIsRejected(t *testing.T) {
 	v, m, err := run.Judge()
 	require.NoError(t, err)
 	err = run.Report(v, m, other)
-	require.ErrorContains(t, err, "the baseline does not fit")
+	require.ErrorContains(t, err, "the baseline cannot be compared with this run")
 	require.ErrorContains(t, err, "seconds is 30 in the first and 20 in the second")
 	require.ErrorContains(t, run.Report(v, m, run), "is the run itself")
 	require.ErrorContains(t, run.Report(v, m, Dir(t.TempDir())), "has no verdict.json")

@@ -80,7 +80,7 @@ func (p *parser) root(n *node) {
 	resumed := len(p.mistakes)
 	p.publish(f)
 	if paths := len(s.paths); paths > maxPaths {
-		p.mistakes.add(n.at, "the description has %d JSON paths, the maximum is %d", paths, maxPaths)
+		p.mistakes.add(n.at, "the description has %d JSON paths; the maximum is %d", paths, maxPaths)
 	}
 	p.isUnclear = connected > before || len(p.mistakes) > resumed
 	p.checkContradictions(f)
@@ -209,7 +209,7 @@ func (p *parser) message(root *fields) {
 	m.data = p.optional(f.valueNode("data"), "message.data")
 	m.PerTopic = p.choice(f.valueNode("per"), "message.per", "stream", "topic", "request") == 1
 	if per := f.valueNode("per"); per != nil && finite != (per.value == "request") {
-		p.mistakes.add(per.at, "message.per must be 'request' if end.by is 'event', and not otherwise, got '%v'", per.value)
+		p.mistakes.add(per.at, "message.per must be 'request' if, and only if, end.by is 'event', got '%v'", per.value)
 	}
 	if f.valueNode("per") == nil {
 		m.PerTopic = root.valueNode("publish") != nil

@@ -335,11 +335,11 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	}
 	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
 	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
-		sentence("%v requests reached the backends, the runners counted %v, of which %v failed: some did not arrive, or another client made requests",
+		sentence("%v requests reached the backends; the runners counted %v, of which %v failed: some did not arrive, or another client made requests",
 			served, all.Total(), all.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count
 		c = advisory(c)
-		c.Reasons = []string{sentence("%v requests reached the backends that were running at the end, the runners counted %v: "+
+		c.Reasons = []string{sentence("%v requests reached the backends that were running at the end; the runners counted %v: "+
 			"the count of a process is lost when it crashes", served, all.Total())}
 	}
 	return []verdict.Check{c}

@@ -99,7 +99,7 @@ func (s *Streams) unfinishedText() (out []string) {
 			format.Plural(n, "stream ended", "streams ended"), strings.Join(reasons, ", ")))
 	}
 	if n := count[endStop]; n > 0 {
-		out = append(out, format.Plural(n, "stream was", "streams were")+" open when the run was stopped, or when the script closed it")
+		out = append(out, format.Plural(n, "stream was open when the run was stopped or the script closed it", "streams were open when the run was stopped or the script closed them"))
 	}
 	return out
 }

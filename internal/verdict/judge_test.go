@@ -231,7 +231,7 @@ func TestEachCheck(t *testing.T) {
 			r.record(1).State, r.record(1).Reason = ledger.Unfinished, ledger.ReasonInterrupted
 		}, Fail, []string{"streams open to the end"}, []string{
 			"1 stream ended with an error after the request to end: reset (once)",
-			"1 stream was open when the run was stopped, or when the script closed it",
+			"1 stream was open when the run was stopped or the script closed it",
 		}},
 		{"one refused", func(r *testRun) {
 			delete(r.server, "d-0")

@@ -19,7 +19,7 @@ var absentExporters = map[string]string{
 	"soak/First content and inter-chunk latency": noFinite,
 	"soak/Hosts end in":                          noAWS,
 	"machines/AWS allowances exceeded":           noAWS,
-	"machines/Notices of AWS":                    noAWS,
+	"machines/AWS notices":                       noAWS,
 	"machines/Machines":                          noAWS + "; tests of other panels cover its other columns",
 	"machines/CPU by container":                  noCAdvisor,
 	"machines/Memory by container":               noCAdvisor,

@@ -39,7 +39,7 @@ func machines() Board {
 							"bandwidth, packets or tracked connections. They can make messages late or lose "+
 							"connections. Empty elsewhere.",
 						`instance:node_aws_exceeded:rate1m`+hostSelector, "{{allowance}} {{instance}}").badFrom(1),
-					graph("Notices of AWS", units.Seconds,
+					graph("AWS notices", units.Seconds,
 						"Time until an event that AWS has announced: reboot, maintenance, or the end of a spot "+
 							"instance. Empty if there is none.",
 						`soak_host_notice_timestamp_seconds{instance=~"$instance"} - time()`, "{{what}} {{instance}}").badBelow(3600),

@@ -43,7 +43,7 @@ func CheckGauge(gauge, prometheus string) error {
 		return fmt.Errorf("GAUGE must have the id of a process on this machine after pid:, such as pid:1234, got %q", gauge)
 	}
 	if prometheus == "" && gauge != "" && !metricName.MatchString(gauge) {
-		return fmt.Errorf("GAUGE must be the name of a metric without PROMETHEUS_URL, got %q; PromQL needs PROMETHEUS_URL", gauge)
+		return fmt.Errorf("without PROMETHEUS_URL, GAUGE must be the name of a metric, got %q; PromQL needs PROMETHEUS_URL", gauge)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestCheckGauge(t *testing.T) {
 	require.NoError(t, CheckGauge("", ""))
 	require.NoError(t, CheckGauge("hub:subscribers_total", ""))
 	require.NoError(t, CheckGauge("sum(a)", "http://p"))
-	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE must be the name of a metric without PROMETHEUS_URL, got "sum(a)"; PromQL needs PROMETHEUS_URL`)
+	require.EqualError(t, CheckGauge("sum(a)", ""), `without PROMETHEUS_URL, GAUGE must be the name of a metric, got "sum(a)"; PromQL needs PROMETHEUS_URL`)
 	require.EqualError(t, CheckGauge("pid:x", ""), `GAUGE must have the id of a process on this machine after pid:, such as pid:1234, got "pid:x"`)
 	require.ErrorContains(t, CheckGauge("pid:2147483647", ""), "read the memory of process 2147483647")
 	require.NoError(t, CheckGauge(fmt.Sprintf("pid:%d", os.Getpid()), "http://p"))

@@ -75,7 +75,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	if ctx.Err() != nil {
 		return c, errors.Join(ctx.Err(), cleanErr)
 	}
-	return c, errors.Join(fmt.Errorf("%s is not a valid archive; no file of it was kept: %w", file, err), cleanErr)
+	return c, errors.Join(fmt.Errorf("%s is not a valid archive; none of its files were kept: %w", file, err), cleanErr)
 }
 
 // openArchive opens an archive. The name may be a link, because the user chose it.

@@ -46,7 +46,7 @@ func (c *Comparison) Text(w io.Writer) error {
 }
 
 func (c *Comparison) rule() string {
-	worse := fmt.Sprintf("Worse is a median that moved by more than %.0f %% (and 5 ms, 1 µs of CPU, 1 MiB, 1 %% of a core) and by more than chance explains:", 100*c.Tolerance)
+	worse := fmt.Sprintf("A median is worse if it moved by more than %.0f %% (and 5 ms, 1 µs of CPU, 1 MiB, 1 %% of a core) and by more than chance explains:", 100*c.Tolerance)
 	n, m := len(c.Old), len(c.New)
 	if p := MinP(n, m); p > alpha {
 		return fmt.Sprintf("%s outside of the band in which\n%.0f %% of further runs fall (Student's t over the old runs). A rank-sum test needs more runs,\nsuch as 4 old and 4 new ones: with %d old and %d new, p is at least %.2g. The first fault where there was none is always worse.",

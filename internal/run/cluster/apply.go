@@ -94,7 +94,7 @@ func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *
 	if len(pods.Items) == 0 {
 		return "it has no pod yet"
 	}
-	return fmt.Sprintf("pod %s runs, and is not ready yet", pods.Items[0].Name)
+	return fmt.Sprintf("pod %s is running but not ready yet", pods.Items[0].Name)
 }
 
 // Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both, so the cluster

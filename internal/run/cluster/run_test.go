@@ -106,7 +106,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	w.show(t, snapshot("creating"))
 	news.await(t, "the script is valid")
 	w.show(t, snapshot("starting"))
-	news.await(t, "3 runners are ready on 1 nodes")
+	news.await(t, "3 runners are ready on 1 node")
 	w.show(t, snapshot("running")) // to the cluster a paused runner runs; only k6's API shows the difference
 	select {
 	case <-r.Started():

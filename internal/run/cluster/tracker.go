@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -214,7 +215,7 @@ func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 				nodes[r.pod.Spec.NodeName] = true
 			}
 		}
-		return fmt.Sprintf("%d runners are ready on %d nodes (%v); waiting for their start", len(m.runners), len(nodes), duration)
+		return fmt.Sprintf("%s ready on %s (%v); waiting for the start", format.Plural(len(m.runners), "runner is", "runners are"), format.Count(len(nodes), "node"), duration)
 	case Running:
 		return fmt.Sprintf("all runners have started (%v)", duration)
 	case Initializing, Ended:

@@ -114,6 +114,6 @@ func (v *View) draw(now time.Time) {
 		Circumstances: report.Circumstances{Machine: v.Machine},
 	})
 	if len(v.charts.Charts) == 0 {
-		v.charts.Lead = []string{"The first points come in some seconds."}
+		v.charts.Lead = []string{"The first points appear within a few seconds."}
 	}
 }
