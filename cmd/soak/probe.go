@@ -24,9 +24,9 @@ const probeHelp = `probe examines a service with a few streams for a minute (--s
 load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
 
 URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}, and {prompt} for responses
-that end by themselves); the request that publishes has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the description, {token} replaces a header value that looks
-like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the value. With --publish-url the probe publishes 13 messages,
-one per second.
+that end by themselves); the request that publishes has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the
+description, {token} replaces a header value that looks like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the
+value. With --publish-url the probe publishes 13 messages, one per second.
 
     soak probe http://HOST/sub/news --topic news \
       --publish-url http://HOST/pub/news \

@@ -172,7 +172,7 @@ type scratch struct {
 }
 
 // run waits in Go's network poller. A goroutine that blocks in epoll_wait would keep its core (P) for up to 10 ms,
-// during which Go's monitor thread wakes up some 50 times to look for other goroutines that need the core.
+// during which Go's monitor thread wakes up repeatedly to look for other goroutines that need the core.
 func (p *poller) run(file *os.File, wake int) {
 	epoll, _ := file.SyscallConn() // an error only if file is nil
 	events := make([]unix.EpollEvent, eventsPerWait)

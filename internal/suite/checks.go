@@ -108,12 +108,10 @@ func attributeIf(explained bool, c verdict.Check) verdict.Check {
 	return c.AsDoubt()
 }
 
-const noLimit = "no limit"
-
 // atLeast formats a minimum; 0 is no limit.
 func atLeast(limit float64) string {
 	if limit > 0 {
 		return "at least " + count(limit)
 	}
-	return noLimit
+	return verdict.NoLimit
 }

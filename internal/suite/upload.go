@@ -41,7 +41,7 @@ func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) 
 }
 
 func assessUpload(r *Run) verdict.Assessment {
-	all, minRate, limit := r.stages(), r.number("MIN_MB_PER_SECOND"), noLimit
+	all, minRate, limit := r.stages(), r.number("MIN_MB_PER_SECOND"), verdict.NoLimit
 	if minRate > 0 {
 		limit = fmt.Sprintf("at least %g", minRate)
 	}

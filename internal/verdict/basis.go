@@ -168,7 +168,7 @@ func (s *Streams) UndetectableLosses() Check {
 			count -= s.lastOutages.undetectable
 		}
 		if s.hasOpenEnds() {
-			limit, count = noLimit, 0
+			limit, count = NoLimit, 0
 		}
 		pass = pass && s.lastOutages.undetectable <= s.Messages.Expected
 		maximum = 0

@@ -55,7 +55,7 @@ func (s *Streams) CheckedMessages() Check {
 	case required:
 		c.Actual, c.Reasons = "none", []string{reasonUnchecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every, message.same or publish in it"}
 	default:
-		c.Limit = noLimit
+		c.Limit = NoLimit
 		return c.NotJudged("the service description has message: 'unchecked'")
 	}
 	return c.AsDoubt()

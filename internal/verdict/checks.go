@@ -97,12 +97,13 @@ const reasonUnobserved = "no client was observed"
 
 const reasonNoStream = "no stream was opened"
 
-const noLimit = "no limit"
+// NoLimit is the Limit of a check whose setting allows any value.
+const NoLimit = "no limit"
 
 // lateCheck returns the check of MAX_LATE. With a limit, unknown lateness turns a pass into invalid.
 func (s *Streams) lateCheck() Check {
 	p, n := s.m.Plan, s.Messages
-	limit := noLimit
+	limit := NoLimit
 	if p.MaxLate >= 0 {
 		limit = fmt.Sprint(p.MaxLate)
 	}

@@ -132,7 +132,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 	if !s.m.Plan.Reconnect {
 		return []Check{open}
 	}
-	c := Check{ID: CheckOutage, Name: "longest outage of a client", Limit: noLimit, Actual: "none", Why: "clients receive nothing during an outage"}
+	c := Check{ID: CheckOutage, Name: "longest outage of a client", Limit: NoLimit, Actual: "none", Why: "clients receive nothing during an outage"}
 	if o := s.LongestOutage; o != nil {
 		c.Actual = fmt.Sprintf("%s (%s)", format.Milliseconds(1000*o.Seconds), o.ID)
 	}

@@ -21,7 +21,7 @@ export default {
   end: {
     by: 'event',
     done: [{ event: 'response.completed' }, { event: 'response.incomplete' }],
-    // response.status can contradict the name of the event, and then decides.
+    // A response.completed whose status is failed or incomplete is not complete.
     failed: [{ event: 'response.failed' }, { json: '$.response.status', is: 'failed' }, { event: 'error' }],
     incomplete: [{ event: 'response.incomplete' }, { json: '$.response.status', is: 'incomplete' }],
     stated: { event: 'response.output_text.done', of: 'response.output_text.delta', text: 'json:$.text' },
