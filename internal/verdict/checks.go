@@ -144,7 +144,7 @@ func (s *Streams) earlyEnds() []string {
 func (s *Streams) floorCheck() Check {
 	return Check{
 		ID: CheckFloor, Name: "expected at least open time ÷ interval", Limit: "every client", Actual: firstText(s.belowFloor, "yes"),
-		Pass: len(s.belowFloor) == 0, Why: "a loss of messages that a ledger does not expect is undetectable", weight: byClock,
+		Pass: len(s.belowFloor) == 0, Why: "if too few messages are expected, losses are not detected", weight: byClock,
 		Reasons: s.belowFloor,
 	}.notJudgedIf(s.floorStreams == 0, "no client kept one stream open to the end")
 }
