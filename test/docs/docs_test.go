@@ -214,6 +214,18 @@ func TestMarkdownNamesExist(t *testing.T) {
 	require.Empty(t, strings.Join(missing, "\n"))
 }
 
+func TestDocumentationIsShort(t *testing.T) {
+	t.Parallel()
+	pages := 0
+	for name := range readTree(t).files {
+		if folder := path.Dir(name); path.Ext(name) == ".md" && (folder == "docs" || folder == "docs/reference") {
+			pages++
+		}
+	}
+	require.LessOrEqual(t, pages, 16)
+	require.LessOrEqual(t, strings.Count(read(t, "README.md"), "\n"), 150)
+}
+
 // Names in the output of programs, such as `make up` and docs/aws.md, exist, too.
 func TestNamesInProgramTextsExist(t *testing.T) {
 	t.Parallel()
