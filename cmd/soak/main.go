@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,14 +111,20 @@ func oneArg(noun string) cobra.PositionalArgs {
 }
 
 // noArgs rejects arguments. After --live, its error suggests --live=ADDRESS, because the argument may be the address.
+// For a URL it suggests --backend-url, if the command has that flag.
 func noArgs(cmd *cobra.Command, args []string) error {
-	if live := cmd.Flags().Lookup("live"); len(args) > 0 && live != nil && live.Changed {
+	if len(args) == 0 {
+		return nil
+	}
+	live := cmd.Flags().Lookup("live")
+	switch {
+	case live != nil && live.Changed:
 		return usageError{Err: fmt.Errorf("unexpected argument %q: an address to show the run at is written --live=%[1]s", args[0])}
+	case urlArgument.MatchString(args[0]) && cmd.Flags().Lookup("backend-url") != nil:
+		_, base := urlOf(args[0])
+		return usageError{Err: fmt.Errorf("unexpected argument %q; pass the URL of the service as --backend-url %s", args[0], base)}
 	}
-	if len(args) > 0 {
-		return usageError{Err: fmt.Errorf("unexpected argument %q: settings are flags or environment variables", args[0])}
-	}
-	return nil
+	return usageError{Err: fmt.Errorf("unexpected argument %q: settings are flags or environment variables", args[0])}
 }
 
 // runArgs rejects arguments of `soak run`. Its error suggests a command for a URL, or the nearest suite.
@@ -125,14 +132,35 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.Flags().Lookup("live").Changed {
 		return noArgs(cmd, args)
 	}
-	if strings.Contains(args[0], "://") {
-		return usageError{Err: fmt.Errorf("unexpected argument %q; run `soak init %[1]s` to describe the service, then `soak run`; for the noop protocol pass --backend-url %[1]s", args[0])}
+	if urlArgument.MatchString(args[0]) {
+		full, base := urlOf(args[0])
+		return usageError{Err: fmt.Errorf("unexpected argument %q; run `soak init %s` to describe the service, then `soak run`; for the noop protocol pass --backend-url %s", args[0], full, base)}
 	}
 	var suites []string
 	for _, sub := range cmd.Commands() {
 		suites = append(suites, sub.Name())
 	}
 	return usageError{Err: suggestName(fmt.Errorf("unexpected argument %q: no such suite", args[0]), "", args[0], suites)}
+}
+
+// urlArgument matches an argument that may be a URL: with a scheme, as HOST:PORT, or as a host with dots and a path.
+var urlArgument = regexp.MustCompile(`^([A-Za-z]+://|[\w.-]+:[0-9]+(/|$)|[\w-]+(\.[\w-]+)+/)`)
+
+// urlOf returns the URL of an argument, in quotes if a shell needs them, and its part before the query. If the argument
+// has no scheme, the scheme is https, or http on this machine.
+func urlOf(arg string) (full, base string) {
+	full = arg
+	if !strings.Contains(arg, "://") {
+		full = "https://" + arg
+		if plan.OnLoopback("http://" + arg) {
+			full = "http://" + arg
+		}
+	}
+	base, _, hasQuery := strings.Cut(full, "?")
+	if hasQuery {
+		full = "'" + full + "'"
+	}
+	return full, base
 }
 
 // isUnknownCommand reports whether err is cobra's error for an unknown command, which has no type.

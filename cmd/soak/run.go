@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -161,8 +162,29 @@ func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from this machine (default: that of BACKEND_URL)")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
-	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: timeout of the initializer, of the runners and of the starter")
+	k.StartTimeout = 10 * time.Minute
+	f.Var((*durationFlag)(&k.StartTimeout), "start-timeout", "k8s: timeout of the initializer, of the runners and of the starter")
 	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")
+}
+
+// A durationFlag is the value of a flag that accepts a duration such as 10m, or a number of seconds.
+type durationFlag time.Duration
+
+func (d *durationFlag) String() string { return time.Duration(*d).String() }
+
+// Type returns the name of the type, which plan.Kind describes.
+func (d *durationFlag) Type() string { return "duration" }
+
+// Set parses text and sets the value.
+func (d *durationFlag) Set(text string) error {
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		text += "s"
+	}
+	parsed, err := time.ParseDuration(text)
+	if err == nil {
+		*d = durationFlag(parsed)
+	}
+	return err
 }
 
 // loadSettings sets the flags that are not on the command line from variables and from the file of settings. It returns

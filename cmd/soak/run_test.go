@@ -54,3 +54,32 @@ func TestControlNamesAWrongAddress(t *testing.T) {
 	require.ErrorAs(t, err, &usageError{})
 	require.EqualError(t, err, "--listen: listen tcp: address foo: missing port in address; name a free HOST:PORT or :PORT of this machine")
 }
+
+func TestDurationsAreSecondsWithoutAUnit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"60": "1m0s", "60s": "1m0s", "10m": "10m0s", "1.5": "1.5s"} {
+		run := runCommand(new(verdict.Outcome))
+		require.NoError(t, run.Flags().Set("start-timeout", text))
+		require.Equal(t, want, run.Flags().Lookup("start-timeout").Value.String())
+	}
+	_, _, err := soak(t, "run", "--start-timeout", "soon")
+	require.Error(t, err)
+}
+
+// A first user passes the URL of the service as an argument.
+func TestURLArguments(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"run http://h/events":          "run `soak init http://h/events` to describe the service, then `soak run`; for the noop protocol pass --backend-url http://h/events",
+		"run localhost:8000/events":    "run `soak init http://localhost:8000/events`",
+		"run h.example/e?room=a&b=c":   "run `soak init 'https://h.example/e?room=a&b=c'` to describe the service, then `soak run`; for the noop protocol pass --backend-url https://h.example/e",
+		"run ./news.js":                "no such suite",
+		"run storm http://h/events?a=": `unexpected argument "http://h/events?a="; pass the URL of the service as --backend-url http://h/events`,
+		"doctor h:80":                  "pass the URL of the service as --backend-url https://h:80",
+		"version h:80":                 "settings are flags or environment variables",
+	} {
+		_, _, err := soak(t, strings.Fields(line)...)
+		require.ErrorAs(t, err, &usageError{}, line)
+		require.ErrorContains(t, err, want, line)
+	}
+}
