@@ -234,6 +234,24 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
+// A wrong URL among those of the runners is found before the load.
+func TestTrialOpensAStreamOfEachTarget(t *testing.T) {
+	t.Parallel()
+	good := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") })
+	bad := serve(t, http.NotFound)
+	for urls, want := range map[string]string{good: "", good + "," + good: "", good + "," + bad: bad + "/event/connect?… answered 404 Not Found"} {
+		c := Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1}
+		c.Plan.BackendURL = urls
+		err := Try(t.Context(), c)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "run `soak init "+bad+"`")
+	}
+}
+
 // token() may log in: a stream then sends another token than the environment has.
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()

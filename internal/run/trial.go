@@ -25,17 +25,17 @@ func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
 	}
-	targets, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), s.certificates)
-	if err != nil {
-		return err
-	}
 	subject := "stream"
 	if s.Suite.Target.Kind == suite.Model {
 		subject = "response"
 	}
 	fmt.Fprintf(s.Stdout, "trying one %s of %s\n", subject, s.Plan.BackendURL)
 	if !s.isModule {
-		return s.tryNoop(ctx, targets)
+		return s.tryNoop(ctx)
+	}
+	targets, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), s.certificates)
+	if err != nil {
+		return err
 	}
 	if err := targets.Probe(ctx, 0); err != nil {
 		return err
@@ -62,12 +62,8 @@ func Try(ctx context.Context, c Config) error {
 	if err := s.complete(time.Now()); err != nil {
 		return UsageError{err}
 	}
-	targets, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), "")
-	if err != nil {
-		return err
-	}
 	if !s.isModule {
-		return s.tryNoop(ctx, targets)
+		return s.tryNoop(ctx)
 	}
 	if err := s.findScript(); err != nil {
 		return err
@@ -139,10 +135,24 @@ const (
 	healthTimeout = 3 * time.Second
 )
 
-// tryNoop opens one stream with the noop protocol. It does not wait for a noop: missing noops are a failure of the
-// service.
-func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
+// tryNoop opens one stream of each target of the runners here, with the noop protocol. It does not wait for a noop:
+// missing noops are a failure of the service.
+func (s *session) tryNoop(ctx context.Context) error {
+	urls := s.Plan.BackendURLs()
+	if s.part > 0 {
+		urls = []string{s.Plan.BackendOf(s.part)}
+	}
+	for _, url := range urls[:min(len(urls), s.Plan.Runners)] {
+		if err := s.tryNoopAt(ctx, url); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) tryNoopAt(ctx context.Context, url string) error {
 	c := s.trialOf(s.desc)
+	c.Base = url
 	c.ID = "trial-" + shard.NewProcess() // the backend's ledger of the run would include an id with the run's prefix
 	if strings.HasPrefix(c.ID, s.Plan.Prefix) {
 		c.ID = "_" + c.ID
@@ -155,7 +165,7 @@ func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
 	if late := errors.Is(err, trial.ErrNoAnswer) && s.interval+time.Second > noopTimeout; late {
 		probeCtx, stop := context.WithTimeout(ctx, healthTimeout)
 		defer stop()
-		if targets.Probe(probeCtx, 0) == nil {
+		if target.Remote(url, os.Getenv("BACKEND_TOKEN")).Probe(probeCtx, 0) == nil {
 			s.warn(fmt.Sprintf("no headers of a stream arrived within %s, so the trial was inconclusive; a service may send them with its first noop", noopTimeout))
 			return nil
 		}
@@ -165,7 +175,7 @@ func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
 		err = m.Err // the description is not the user's
 	}
 	return fmt.Errorf("%w; without --service, soak expects the %s protocol (docs/services.md): for any other service, run `soak init %s` with the URL of its event stream",
-		err, plan.NoopService, s.Plan.BackendURLs()[0])
+		err, plan.NoopService, url)
 }
 
 func (s *session) reportWait(activity string, f func()) {
