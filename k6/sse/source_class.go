@@ -79,11 +79,11 @@ func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	})
 }
 
-// listenerArguments parses the arguments type and callback. If callback is null, it returns nil. For other values that
-// are not objects it throws.
+// listenerArguments parses the arguments type and callback. If callback is null or undefined, it returns nil. For other
+// values that are not objects, and without a callback, it throws.
 func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.Object) {
 	v := c.Argument(1)
-	if sobek.IsNull(v) {
+	if sobek.IsNull(v) || sobek.IsUndefined(v) && len(c.Arguments) > 1 {
 		return "", nil
 	}
 	l, ok := v.(*sobek.Object)

@@ -167,6 +167,8 @@ func TestEventSourceCallsItsListeners(t *testing.T) {
 			s.addEventListener("x", (e) => log.push("x" + e.data), { once: true });
 			s.addEventListener("x", { handleEvent(e) { log.push("o" + e.data); } });
 			s.addEventListener("y", null);
+			s.addEventListener("y", undefined); // Web IDL: a nullable type accepts it
+			s.removeEventListener("y", undefined);
 			s.addEventListener("open", (e) => log.push("open" + e.data));
 			s.onerror = (e) => log.push(String(s.onopen));
 		};

@@ -91,7 +91,8 @@ declare module "k6/x/soak" {
     /**
      * Starts to connect at once. Events are dispatched in later turns of the event
      * loop, so handlers that are set right after the constructor, or in `onopen`, miss no event.
-     * @throws SyntaxError for a URL that is not absolute, not http(s), or malformed, such as a port over 65535
+     * For a URL with another scheme than http(s), an `error` event follows, and the source is CLOSED.
+     * @throws SyntaxError for a URL that is not absolute or is malformed, such as a port over 65535
      * @throws TypeError for an unknown option or an invalid value, which the message names, and without `new`
      * @throws in the init context
      */
