@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +49,7 @@ type overwriteMode struct{ force, update bool }
 func initCommand() *cobra.Command {
 	var c probe.Config
 	var seconds int
+	var topics []string
 	var mode overwriteMode
 	cmd := &cobra.Command{
 		Use:   "init [URL]",
@@ -66,10 +69,10 @@ func initCommand() *cobra.Command {
 				return err
 			}
 			c.Length = time.Duration(seconds) * time.Second
-			if err := mode.check(c.Name + ".js"); err != nil {
-				return usageError{Err: err}
+			if len(topics) > 0 {
+				c.Topic = topics[0]
 			}
-			if err := checkProbe(&c, "", false); err != nil {
+			if err := cmp.Or(mode.check(c.Name+".js"), checkTopics(topics), checkProbe(&c, "", false)); err != nil {
 				return usageError{Err: err}
 			}
 			ctx, stop := prepareProbe(cmd.Context(), &c)
@@ -81,12 +84,13 @@ func initCommand() *cobra.Command {
 			if err := ctx.Err(); err != nil {
 				return errors.New("interrupted: nothing was written")
 			}
-			return writeProject(cmd.OutOrStdout(), &c, result, mode)
+			return writeProject(cmd.OutOrStdout(), &c, topics, result, mode)
 		},
 	}
 	f := cmd.Flags()
 	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; should exceed the message interval")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
+	f.StringArrayVar(&topics, "topic", nil, topicHelp+"; repeatable: further topics of the run")
 	f.BoolVar(&mode.force, "force", false, "overwrite files that exist")
 	f.BoolVar(&mode.update, "update", false, "replace files that have not been edited since init wrote them; keep the others")
 	serviceFlags(f, &c)
@@ -157,48 +161,63 @@ func forSuite(workflow string, result probe.Result) string {
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
 const (
-	firstConnections = "10"
+	firstConnections = 10
 	firstSeconds     = "60"
 )
 
 // settingsFor returns the text of soak.yaml for the first run.
-func settingsFor(c *probe.Config, result probe.Result, description string) (string, error) {
+func settingsFor(c *probe.Config, topics []string, result probe.Result, description string) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
 		return "", usageError{Err: err}
 	}
-	values := map[string]string{"service": "./" + description, "backend-url": u.Scheme + "://" + u.Host, "seconds": firstSeconds}
+	values := map[string][]string{}
+	set := func(name string, texts ...string) { values[name] = texts }
+	set("service", "./"+description)
+	set("backend-url", u.Scheme+"://"+u.Host)
+	set("seconds", firstSeconds)
 	if !result.Finite {
-		values["connections"] = firstConnections
+		set("connections", strconv.Itoa(firstConnections))
 	}
 	switch {
-	case result.Topics && c.Topic != "":
-		values["topic"] = c.Topic
+	case result.Topics && len(topics) > 0:
+		set("topic", topics...)
 	case result.Publishes && result.Topics:
-		values["topics"] = "4"
+		set("topics", "4")
 	case result.Publishes:
-		values["topics"] = "1"
+		set("topics", "1")
 	}
 	if result.Publishes {
-		values["publish-rate"] = "1"
+		set("publish-rate", "1")
 	}
 	if c.FollowRedirects {
-		values["follow-redirects"] = "true"
+		set("follow-redirects", "true")
 	}
 	if c.Insecure {
-		values["insecure"] = "true"
+		set("insecure", "true")
 	}
 	if c.CA != "" {
-		values["ca"] = c.CA
+		set("ca", c.CA)
 	}
 	return plan.SettingsText(values) //nolint:wrapcheck // it names the setting
 }
 
+// checkTopics returns an error if the first run would refuse the topics.
+func checkTopics(topics []string) error {
+	switch n := len(topics); {
+	case n > firstConnections:
+		return fmt.Errorf("--topic must be passed at most %d times, the number of streams of the first run, got %d; add further topics to %s", firstConnections, n, plan.SettingsFile)
+	case len(slices.Compact(slices.Sorted(slices.Values(topics)))) < n:
+		return fmt.Errorf("--topic must have unique names, got %s", strings.Join(topics, ", "))
+	}
+	return nil
+}
+
 // writeProject writes the three files. If --update keeps an edited file, writeProject writes the new text to a second
 // file, such as soak.new.yaml. It never writes a second workflow.
-func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwriteMode) error {
+func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Result, mode overwriteMode) error {
 	description := c.Name + ".js"
-	settings, err := settingsFor(c, result, description)
+	settings, err := settingsFor(c, topics, result, description)
 	if err != nil {
 		return err
 	}
@@ -232,13 +251,16 @@ func writeProject(w io.Writer, c *probe.Config, result probe.Result, mode overwr
 			fmt.Fprintf(w, "  - %s\n", sentence)
 		}
 	}
+	if len(result.Variables) > 0 {
+		fmt.Fprintf(w, "\nNo file contains the tokens. A run reads them from the environment: set %s.\n", strings.Join(result.Variables, " and "))
+	}
 	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(result, keepsSettings))
 	return err //nolint:wrapcheck // of standard output
 }
 
 // firstRun describes the first run. Its size is unknown if init keeps the settings of the user.
 func firstRun(result probe.Result, keepsSettings bool) string {
-	size, checks, command := " of "+firstConnections+" streams", "checks every message", "soak run"
+	size, checks, command := fmt.Sprintf(" of %d streams", firstConnections), "checks every message", "soak run"
 	switch {
 	case result.Finite:
 		size, checks, command = " of a request per second", "accounts for each response", "soak run finite --rate 1"

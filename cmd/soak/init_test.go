@@ -107,7 +107,11 @@ func TestInitSettingsFitTheDescription(t *testing.T) {
 		{probe.Config{FollowRedirects: true}, probe.Result{}, []string{`follow-redirects: "true"`}, nil},
 	} {
 		c.config.URL = "http://h/x"
-		settings, err := settingsFor(&c.config, c.result, "hub.js")
+		var topics []string
+		if c.config.Topic != "" {
+			topics = []string{c.config.Topic}
+		}
+		settings, err := settingsFor(&c.config, topics, c.result, "hub.js")
 		require.NoError(t, err)
 		for _, line := range c.lines {
 			require.Contains(t, settings, "\n"+line+"\n")
@@ -118,12 +122,36 @@ func TestInitSettingsFitTheDescription(t *testing.T) {
 	}
 }
 
+func TestInitTopics(t *testing.T) {
+	t.Parallel()
+	settings, err := settingsFor(&probe.Config{URL: "http://h/x"}, []string{"news", "007"}, probe.Result{Publishes: true, Topics: true}, "hub.js")
+	require.NoError(t, err)
+	require.Contains(t, settings, "\ntopic:\n    - news\n    - \"007\"\n")
+	for want, line := range map[string]string{
+		"--topic must have unique names, got a, a": "--topic a --topic a",
+		"--topic must be passed at most 10 times, the number of streams of the first run, got 11; add further topics to soak.yaml": strings.Repeat(" --topic a", 11),
+		`--topic must be a word in the URL, such as news in https://HOST/rooms/news/events, got "nws"`:                             "--topic nws",
+	} {
+		_, _, err := soak(t, append([]string{"init", "http://127.0.0.1:1/rooms/news/events"}, strings.Fields(line)...)...)
+		require.ErrorAs(t, err, &usageError{})
+		require.EqualError(t, err, want)
+	}
+}
+
+// The first run fails without the token, so init reports the variable of the token.
+func TestInitNamesTheVariablesOfTokens(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var out bytes.Buffer
+	require.NoError(t, writeProject(&out, &probe.Config{URL: "http://h/x", Name: "hub"}, nil, probe.Result{Variables: []string{"SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}}, overwriteMode{}))
+	require.Contains(t, out.String(), "A run reads them from the environment: set SUBSCRIBE_TOKEN and PUBLISH_TOKEN.\n\nNext, a first run")
+}
+
 func TestInitUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(module string, mode overwriteMode) string {
 		var out bytes.Buffer
 		c := &probe.Config{URL: "http://h/x", Name: "hub"}
-		require.NoError(t, writeProject(&out, c, probe.Result{Module: module, Missing: []string{"end: unknown."}}, mode))
+		require.NoError(t, writeProject(&out, c, nil, probe.Result{Module: module, Missing: []string{"end: unknown."}}, mode))
 		return out.String()
 	}
 	read := func(name string) string {

@@ -130,8 +130,9 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{end}}`))
 
 // SettingsText returns the text of a settings file with all settings of a soak that have a flag. values maps names of
-// flags to values. For a setting that is not in values, the file has a comment with the default.
-func SettingsText(values map[string]string) (string, error) {
+// flags to values, which are several only for a repeatable flag. For a setting that is not in values, the file has a
+// comment with the default.
+func SettingsText(values map[string][]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses the number
@@ -140,12 +141,20 @@ func SettingsText(values map[string]string) (string, error) {
 		if s.Help == "" {
 			continue
 		}
-		value, ok := values[s.Flag()]
+		texts, ok := values[s.Flag()]
 		comment := ""
 		if !ok {
-			value, comment = s.String(), "# "
+			texts, comment = []string{s.String()}, "# "
 		}
-		line, err := yaml.Marshal(map[string]any{s.Flag(): scalar(value)})
+		value := scalar(texts[0])
+		if len(texts) > 1 {
+			var list []any
+			for _, text := range texts {
+				list = append(list, scalar(text))
+			}
+			value = list
+		}
+		line, err := yaml.Marshal(map[string]any{s.Flag(): value})
 		if err != nil {
 			return "", fmt.Errorf("write %s: %w", s.Flag(), err)
 		}
@@ -156,7 +165,8 @@ func SettingsText(values map[string]string) (string, error) {
 	return out.String(), err
 }
 
-// scalar returns the YAML value of text: a number if it is one, otherwise a string.
+// scalar returns the YAML value of text: a number if the file then has the same text, otherwise a string. The topic 007
+// is a string.
 func scalar(text string) any {
 	var v any
 	if yaml.Unmarshal([]byte(text), &v) != nil {
@@ -164,7 +174,9 @@ func scalar(text string) any {
 	}
 	switch v.(type) {
 	case int, float64:
-		return v
+		if written, err := yaml.Marshal(v); err == nil && strings.TrimSpace(string(written)) == text {
+			return v
+		}
 	}
 	return text
 }

@@ -104,10 +104,26 @@ func TestLinkToAMissingFileIsAnError(t *testing.T) {
 	}
 }
 
+// A topic that looks like a number keeps its text.
+func TestSettingsTextKeepsTexts(t *testing.T) {
+	t.Parallel()
+	for _, topic := range []string{"news", "7", "007", "1e3", "0x1f", "1_000", "true", "null", "a: b", "12345678901234567890123"} {
+		text, err := SettingsText(map[string][]string{"topic": {topic, "other"}, "topics": {"4"}})
+		require.NoError(t, err)
+		f, p, _ := flagsOf(t)
+		_, err = FlagsFromFile(f, writeFile(t, text), true, isStormSetting)
+		require.NoError(t, err, text)
+		require.Equal(t, []string{topic, "other"}, p.TopicNames)
+		require.Equal(t, 4, p.Topics)
+	}
+}
+
 // FlagsFromFile accepts the file that init writes.
 func TestSettingsTextRoundTrip(t *testing.T) {
 	t.Parallel()
-	text, err := SettingsText(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})
+	text, err := SettingsText(map[string][]string{
+		"service": {"./hub.js"}, "backend-url": {"https://hub.example:8443"}, "topics": {"4"}, "publish-rate": {"0.5"},
+	})
 	require.NoError(t, err)
 	f, p, _ := flagsOf(t)
 	_, err = FlagsFromFile(f, writeFile(t, text), true, isStormSetting)

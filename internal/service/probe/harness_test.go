@@ -57,6 +57,7 @@ type description struct {
 	notes  string // the module as one line, without the signs of comments
 	json   string
 	*service.Service
+	variables []string // of Result
 }
 
 // probe probes a service at base on a fake clock, by default for 1.6 s. It then calls each use in the same bubble.
@@ -77,6 +78,7 @@ func probe(t *testing.T, h http.Handler, c Config, uses ...func(t *testing.T, d 
 		t.Log(result.Module)
 		require.NotRegexp(t, `@ts-check|import\(`, result.Module, "the module must have no type checks and imports, because its folder may be empty")
 		d.module, d.notes = result.Module, strings.Join(strings.Fields(strings.ReplaceAll(result.Module, "//", "")), " ")
+		d.variables = result.Variables
 		d.json = string(module.Evaluate(t, result.Module))
 		d.Service, err = service.Parse([]byte(d.json))
 		require.NoError(t, err)

@@ -67,6 +67,7 @@ type Result struct {
 	Topics    bool     // the requests have {topic}
 	Checked   bool     // a run with the description checks messages
 	Finite    bool     // responses end with a terminal event, so the suite is finite
+	Variables []string // variables that a run needs for the tokens in the requests, and that are not set
 }
 
 // Run probes a service and describes it. The probe ends when Length has passed, when ctx ends, or when all responses
@@ -143,6 +144,6 @@ func (s *session) describe() (Result, error) {
 	return Result{
 		Module: toModule(description, head), Missing: f.missing,
 		Publishes: description.value("publish") != nil, Topics: s.requests.uses("{topic}"), Checked: description.value("message") != "unchecked",
-		Finite: f.finite != nil,
+		Finite: f.finite != nil, Variables: s.requests.missingVariables,
 	}, nil
 }

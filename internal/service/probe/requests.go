@@ -29,6 +29,7 @@ type requests struct {
 	secondHasClient                 bool // the second request has {client}
 	needsToken                      bool // connect or secondRequest has {token}
 	subscribeToken, publishToken    string
+	missingVariables                []string // of tokens that the user passed in headers or URLs
 }
 
 // authScheme matches the scheme before a token in a value of Authorization.
@@ -86,8 +87,17 @@ func readRequests(c *Config) (*requests, error) {
 			return nil, err
 		}
 	}
+	if c.Topic != "" && !out.uses("{topic}") {
+		return nil, fmt.Errorf("--topic must be a word in the URL, such as news in https://HOST/rooms/news/events, got %q", c.Topic)
+	}
 	out.needsToken = subscriber.isUsed || out.connect.contains("{token}") || out.secondRequest.contains("{token}")
 	out.subscribeToken, out.publishToken = subscriber.token, publisher.token
+	if subscriber.token != c.SubscribeToken {
+		out.missingVariables = append(out.missingVariables, "SUBSCRIBE_TOKEN")
+	}
+	if publisher.token != c.PublishToken {
+		out.missingVariables = append(out.missingVariables, "PUBLISH_TOKEN")
+	}
 	_, err = service.Parse(toJSON(out.draft("any", "id")))
 	return out, err //nolint:wrapcheck // sentences for the user
 }

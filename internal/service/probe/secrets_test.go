@@ -26,6 +26,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	require.Contains(t, d.json, `"token":true,"connect":{"url":"{base}/sub/{topic}?access_token={token}&x=1","headers":{"Authorization":"Bearer {token}","X-Kind":"a"}}`)
 	require.Contains(t, d.json, `"headers":{"Authorization":"Bearer {token}"}`)
 	require.Contains(t, d.json, published)
+	require.Equal(t, []string{"SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}, d.variables)
 
 	give.Headers = []string{"Authorization: Bearer {token}"}
 	d = probe(t, &fakeservice.Hub{Token: "s3cret", PubToken: "publisher's"}, Config{
@@ -33,6 +34,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 		Publish: give, SubscribeToken: "s3cret", PublishToken: "publisher's",
 	})
 	require.Contains(t, d.json, published)
+	require.Empty(t, d.variables)
 }
 
 // A service may repeat a token in its headers and in its ids, and echo the request.
