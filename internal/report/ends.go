@@ -132,10 +132,10 @@ func (s *subject) teardown() Section {
 }
 
 var kindNames = map[ledger.Kind]string{
-	ledger.KindLost: "missed", ledger.KindUnsent: "never sent: the stream was silent",
+	ledger.KindLost: "missed", ledger.KindUnsent: "missed: nothing arrived when due",
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
-	ledger.KindEndedEarly: "a stream closed before its lifetime", ledger.KindOverdue: "a stream open for longer than its lifetime",
+	ledger.KindEndedEarly: "a stream closed before the end of its lifetime", ledger.KindOverdue: "a stream open for longer than its lifetime",
 	ledger.KindAnnounced: "a gap that the service announced",
 	ledger.KindMisrouted: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }

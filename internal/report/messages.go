@@ -168,7 +168,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},
 			splitAtGaps("sent", "", published.sent, sampleGap), splitAtGaps("confirmed", "dashed", published.confirmed, sampleGap))
 		out.add(&Chart{ID: "answers", Title: "Responses to the publisher", Note: "longest response time, and longest delay behind the schedule, in each 5 s", Unit: "ms"},
-			splitAtGaps("answer", "", published.answer, sampleGap), splitAtGaps("behind", "", published.behind, sampleGap))
+			splitAtGaps("response time", "", published.answer, sampleGap), splitAtGaps("behind", "", published.behind, sampleGap))
 	}
 }
 

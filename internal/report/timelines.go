@@ -229,6 +229,6 @@ func (s *subject) cutsOverTime(out *Section) {
 			broken[i]++
 		}
 	}
-	out.add(&Chart{ID: "cuts", Title: "Cuts", Note: "of streams, by this client, in each 5 s", Wide: true},
+	out.add(&Chart{ID: "cuts", Title: "Disconnects", Note: "by the load generator, in each 5 s", Wide: true},
 		splitAtGaps("made", "bars", disconnects, sampleGap), splitAtGaps("caused a loss or a duplicate", "", broken, sampleGap))
 }

@@ -293,7 +293,7 @@ func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 		require.NoError(t, err)
 		v := r.verdict(t)
 		assert.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
-		assert.Contains(t, strings.Join(v.Reasons, "\n"), " disconnects were made by half: too few streams")
+		assert.Contains(t, strings.Join(v.Reasons, "\n"), " disconnects of kind half were made: too few streams")
 		assert.True(t, v.Plan.Reconnect)
 		assert.NotContains(t, strings.Join(v.Reasons, "\n"), "planned was")
 	})

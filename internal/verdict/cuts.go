@@ -247,7 +247,7 @@ func (s *Streams) CutChecks() []Check {
 	var missing []string
 	for _, c := range s.Cuts {
 		if c.Count < c.Planned {
-			missing = append(missing, fmt.Sprintf("%d of %d disconnects were made by %s: too few streams were open and had received a message since the last one", c.Count, c.Planned, c.Kind))
+			missing = append(missing, fmt.Sprintf("%d of %d disconnects of kind %s were made: too few streams were open and had received a message since the last one", c.Count, c.Planned, c.Kind))
 		}
 	}
 	if all.Planned == 0 {
@@ -287,7 +287,7 @@ func (s *Streams) CutTable() Table {
 		Title: "Resumes by kind of disconnect",
 		Note: "ended: the stream ended (a pause ends one only if the service closes it meanwhile); complete: no message was lost, duplicated " +
 			"or announced as missing; p50, p99, max: seconds from the disconnect to the next message",
-		Columns: []string{"cut", "made", "ended", "resumed", "complete", "lost", "duplicated", "announced", "p50", "p99", "max"},
+		Columns: []string{"kind", "made", "ended", "resumed", "complete", "lost", "duplicated", "announced", "p50", "p99", "max"},
 	}
 	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
 	for _, c := range s.Cuts {

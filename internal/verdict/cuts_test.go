@@ -105,8 +105,8 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(18), cutStream("rst", true, true)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
 		{"the client had no id to resume from", func(p *publishedRun) { p.shape = cutStream("rst", false, false) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
-		{"no stream was disconnected", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
-		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutStream("fin", true, false) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
+		{"no stream was disconnected", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects of kind rst were made"},
+		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutStream("fin", true, false) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects of kind rst were made"},
 		{"no message arrived after the cut", func(p *publishedRun) {
 			p.shapeAt = 20
 			p.lose(func(stream int, n uint64) bool { return stream == 0 && n == 20 })

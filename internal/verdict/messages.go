@@ -275,7 +275,7 @@ func (s *Streams) endingChecks() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		hasNoStream := s.Connections.Opened == 0
 		if s.m.Plan.TokenTTL == 0 { // otherwise a stream may end early because its token expires
-			lifetimeCheck := s.zeroCheck(CheckLifetime, ledger.KindEndedEarly, "streams closed before their lifetime", s.sum.EndedEarly, "clients have to reconnect early")
+			lifetimeCheck := s.zeroCheck(CheckLifetime, ledger.KindEndedEarly, "streams closed before the end of their lifetime", s.sum.EndedEarly, "clients have to reconnect early")
 			out = append(out, lifetimeCheck.notJudgedIf(hasNoStream, reasonNoStream))
 		}
 		overdueCheck := s.zeroCheck(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.sum.Overdue,

@@ -48,7 +48,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	case ledger.KindRefused:
 		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, clock, f.Note, refusalText(r.Record, f))
 	case ledger.KindRestarted:
-		return fmt.Sprintf("%s restarted its numbers at 1 after %s %d, at %s", r.ID, noun, f.From, clock)
+		return fmt.Sprintf("%s received numbers that restarted at 1 after %s %d, at %s", r.ID, noun, f.From, clock)
 	case ledger.KindEndedEarly:
 		return fmt.Sprintf("%s was closed by the service at %s after %s, before the end of its lifetime (end.lifetime)", r.ID, clock, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
@@ -138,7 +138,7 @@ func (w Formatter) phrase(b *bundle) string {
 	case ledger.KindRefused:
 		return fmt.Sprintf("%s refused (%s)", verb, b.reason)
 	case ledger.KindRestarted:
-		return "restarted " + possessive + " numbers at 1"
+		return "received numbers that restarted at 1"
 	case ledger.KindEndedEarly:
 		return verb + " closed by the service before the end of " + possessive + " lifetime (end.lifetime)"
 	case ledger.KindOverdue:

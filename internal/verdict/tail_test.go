@@ -185,7 +185,7 @@ func TestSentenceAboutOneClientIsSingular(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[ledger.Kind]string{
 		ledger.KindAnnounced:  "d-0 was notified that messages are missing, ",
-		ledger.KindRestarted:  "d-0 restarted its numbers at 1, ",
+		ledger.KindRestarted:  "d-0 received numbers that restarted at 1, ",
 		ledger.KindEndedEarly: "d-0 was closed by the service before the end of its lifetime (end.lifetime), ",
 	} {
 		m, _ := cleanRun()
