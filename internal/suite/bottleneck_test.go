@@ -151,7 +151,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			"CPU of the load generator: full from 400/s on, 92 % busy at 400/s", "",
 		},
 		"the load generator's ports": {
-			func(st *StageResult) { st.Codes["net-1213"] = 3 },
+			func(st *StageResult) { st.Codes[shard.CodeNoPort] = 3 },
 			"the generator's ports and descriptors: full from 400/s on, 3 connects found none at 400/s", "",
 		},
 		"several resources, the first full one first": {

@@ -55,7 +55,7 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 // If the generator has no port left for the health check, it is unknown whether the service recovered.
 func TestHealthCheckWithoutAPort(t *testing.T) {
 	t.Parallel()
-	r := newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1, shard.TagCode, shard.CodeNet+"1213")
+	r := newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1, shard.TagCode, shard.CodeNoPort)
 	v := judge(r)
 	require.Equal(t, verdict.Invalid, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"after burst-200 the health check failed because of the load generator, so it is unknown whether the service recovered"}, v.Reasons)

@@ -18,7 +18,7 @@ import (
 //   - A timeout is attributed to the generator if the generator's waits may have added at least half of the duration of
 //     the request. If the control group was on time, and the requests of the stage were small, the waits added no more
 //     than the group measured: a small request only waits for its response, as the streams of the group do.
-//   - A failed connect is attributed to the generator if the host had no addresses, ports or descriptors left. Any
+//   - A failed connect is attributed to the generator if the host had no ports or descriptors left. Any
 //     other failure is a response of the service or the end of a connection, neither of which a wait explains.
 //   - Requests that were not made are attributed to the generator in two cases. In the first, a runner had waited for
 //     at least half of the time for which a request waits for a connection. In the second, the connections spent more
@@ -38,10 +38,10 @@ func isTimeout(code string) bool {
 	return code == shard.CodeNet+"1050" || code == shard.CodeNet+"1211"
 }
 
-// isGeneratorFailure reports whether the generator caused a failure with that code, because it had no address, port or
-// descriptor left.
+// isGeneratorFailure reports whether the generator caused a failure with that code, because it had no port or descriptor
+// left.
 func isGeneratorFailure(code string) bool {
-	return code == shard.CodeNet+"1213" || code == shard.CodeNoPort || code == shard.CodeNoDescriptor
+	return code == shard.CodeNoPort || code == shard.CodeNoDescriptor
 }
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have

@@ -11,6 +11,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/lib/netext"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
@@ -45,4 +47,16 @@ func TLSConfig(state *lib.State, serverName string) *tls.Config {
 		conf.ServerName = serverName
 	}
 	return conf
+}
+
+// LackOf returns shard.CodeNoPort or shard.CodeNoDescriptor if a dial failed because this machine had none left;
+// otherwise "".
+func LackOf(err error) string {
+	switch {
+	case !http1.IsExhausted(err):
+		return ""
+	case http1.IsOutOfDescriptors(err):
+		return shard.CodeNoDescriptor
+	}
+	return shard.CodeNoPort
 }

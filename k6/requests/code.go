@@ -13,13 +13,19 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// codeOf returns k6's error code for a request that got no complete response. k6 does not export its codes;
-// TestErrorCodesMatchK6 compares them.
-func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(errorCode(err)) }
+// codeOf returns the code of a request that got no complete response. k6 has one code for a lack of ports on this machine
+// and an unreachable service, so a lack has its own.
+func codeOf(err error) string {
+	if lack := network.LackOf(err); lack != "" {
+		return lack
+	}
+	return shard.CodeNet + strconv.Itoa(errorCode(err))
+}
 
-// errorCode returns the code of err or, if it has none, of its first cause with a code. It returns 1000 if none has.
+// errorCode returns k6's code of err (k6 does not export its codes; TestErrorCodesMatchK6 compares them) or, if it has none, of its first cause with a code. It returns 1000 if none has.
 func errorCode(err error) int {
 	if isTimeout(err) {
 		var op *net.OpError

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,8 @@ import (
 	"go.k6.io/k6/v2/lib/netext"
 	"go.k6.io/k6/v2/lib/netext/httpext"
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // A failingTransport fails each request with err.
@@ -76,8 +77,30 @@ func TestErrorCodesMatchK6(t *testing.T) {
 			TagsAndMeta: state.Tags.GetCurrentValues(),
 		})
 		require.NoError(t, requestErr)
-		require.Equal(t, "net-"+strconv.Itoa(resp.ErrorCode), codeOf(err), "%v", err)
+		require.Equal(t, resp.ErrorCode, errorCode(err), "%v", err)
 	}
+}
+
+// A lack of ports or descriptors is a fault of this machine; an unreachable host is none.
+func TestLackOfThisMachineHasItsOwnCode(t *testing.T) {
+	t.Parallel()
+	for errno, code := range map[syscall.Errno]string{
+		syscall.EADDRNOTAVAIL: shard.CodeNoPort, syscall.EADDRINUSE: shard.CodeNoPort,
+		syscall.EMFILE: shard.CodeNoDescriptor, syscall.ENFILE: shard.CodeNoDescriptor,
+		syscall.EHOSTUNREACH: "net-1213", syscall.ENETUNREACH: "net-1213", syscall.EACCES: "net-1213", syscall.ECONNREFUSED: "net-1212",
+	} {
+		v := newVU(t)
+		v.state.Dialer = failingDialer{errno}
+		v.await(`closed({concurrency: 1, requests: 1, operations: [{url: 'http://192.0.2.1/'}]})`)
+		require.Equal(t, map[string]int{code: 1}, v.codes(), "%v", errno)
+	}
+}
+
+// A failingDialer fails each dial with a system error.
+type failingDialer struct{ errno syscall.Errno }
+
+func (d failingDialer) DialContext(_ context.Context, network, _ string) (net.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", d.errno)}
 }
 
 func must[T any](value T, err error) T {

@@ -17,11 +17,11 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"gopkg.in/guregu/null.v3"
 
-	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 const (
@@ -188,15 +188,13 @@ func (d *dialTrace) trace(ctx context.Context) context.Context {
 	})
 }
 
-// lack returns shard.CodeNoPort or shard.CodeNoDescriptor if the runner had none left for the request; otherwise "".
+// lack returns what the runner lacked for the connection of the request; see network.LackOf.
 func (d *dialTrace) lack() string {
-	switch err := d.failure.Load(); {
-	case d.connected.Load() || err == nil || !http1.IsExhausted(*err):
+	err := d.failure.Load()
+	if d.connected.Load() || err == nil {
 		return ""
-	case http1.IsOutOfDescriptors(*err):
-		return shard.CodeNoDescriptor
 	}
-	return shard.CodeNoPort
+	return network.LackOf(*err)
 }
 
 // send sends a request as k6/http does, with its metrics. Like the publisher, it follows no redirect.
