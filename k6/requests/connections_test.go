@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/lib"
@@ -48,6 +49,25 @@ func TestUnusableConnectionsAreReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A burst opens a connection before it sends a request. Some servers, such as those of SMTP and SSH, then greet.
+func TestBytesBeforeTheFirstRequestAreCounted(t *testing.T) {
+	t.Parallel()
+	u := serveRaw(t, func(conn net.Conn, request func() bool) {
+		_, _ = conn.Write([]byte("220 ready\r\n"))
+		_ = request() // waits for the client to close
+	})
+	v := newVU(t)
+	l, _ := v.lane(`{url: %q}`, u)
+	x := exchange{op: l.s.operations[0], deadline: time.Now().Add(time.Minute)}
+	require.NoError(t, l.connect(&x))
+	first := l.conn
+	l.idle(t)
+	require.NoError(t, l.connect(&x))
+	require.NotSame(t, first, l.conn)
+	l.s.flush()
+	require.EqualValues(t, 1, v.sums()["unrequested_bytes"].total)
 }
 
 func TestNoConnectionReuse(t *testing.T) {

@@ -30,7 +30,7 @@ type lane struct {
 	s          *stage
 	conn       *http1.Conn // nil if there is none
 	target     *target     // of conn
-	lastOp     *operation  // of the last request on conn
+	lastOp     *operation  // of the last request on conn; before that, the operation for which conn was opened
 	lastUse    time.Time   // end of the last exchange
 	body       bytes.Buffer
 	buffer     []byte // the last request with a unique text
@@ -146,7 +146,7 @@ func (l *lane) connect(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	l.conn, l.target = conn, t
+	l.conn, l.target, l.lastOp = conn, t, x.op
 	return nil
 }
 

@@ -128,14 +128,14 @@ func (s *stage) logFailure(x *exchange, err error) {
 	}
 }
 
-// noteUnrequested counts a connection with unrequested bytes after the response to op, and logs the stage's first one.
+// noteUnrequested counts a connection with unrequested bytes after the response to op, or before its request, and logs the stage's first one.
 func (s *stage) noteUnrequested(op *operation, received []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(s.m.metrics.unrequested, s.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
 	if !s.loggedCodes[shard.UnrequestedBytes] {
 		s.loggedCodes[shard.UnrequestedBytes] = true
-		s.state.Logger.Warnf("%s: the server sent unrequested bytes after its response, starting with %q (further cases of this stage are not logged)", op.name, received)
+		s.state.Logger.Warnf("%s: the server sent unrequested bytes, starting with %q (further cases of this stage are not logged)", op.name, received)
 	}
 }
 
