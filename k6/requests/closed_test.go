@@ -205,6 +205,14 @@ func TestRequestIsSentUnchanged(t *testing.T) {
 	require.Equal(t, strings.Repeat("u", 50), <-bodies)
 }
 
+func TestHostMayBeUnique(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host) })
+	v := newVU(t)
+	v.await(`closed({concurrency: 1, requests: 2, operations: [{url: %q, headers: {Host: '{unique}.test'}, want: {body: '{unique}.test'}}]})`, s.URL)
+	require.Equal(t, map[string]int{"ok": 2}, v.codes())
+}
+
 // A head without an end fails at the limit and is not kept in memory.
 func TestHeadWithoutEnd(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,8 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, fmt.Errorf("invalid header %q: name and value must not contain line breaks or control characters", name)
 		}
-		if req.Header.Set(name, strings.ReplaceAll(value, unique, placeholder)); strings.EqualFold(name, "Host") {
+		value = strings.ReplaceAll(value, unique, placeholder)
+		if req.Header.Set(name, value); strings.EqualFold(name, "Host") {
 			req.Host = value
 		}
 	}
