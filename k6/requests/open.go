@@ -44,7 +44,7 @@ type ticket struct {
 
 func (a *arrivals) advance() {
 	_, n := a.index.Next()
-	after := time.Duration(float64(n-1) / a.stage.rate * float64(time.Second))
+	after := time.Duration(min(float64(n-1)/a.stage.rate, maxNumber) * float64(time.Second)) // otherwise it could overflow
 	a.next = ticket{due: a.stage.start.Add(after), n: n - 1}
 	a.finished = after >= a.stage.duration
 }

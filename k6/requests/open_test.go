@@ -30,6 +30,13 @@ func TestOpenStageKeepsItsRate(t *testing.T) {
 	require.Equal(t, map[string]int{"ok": 200}, v.codes())
 }
 
+// The time between two requests may be longer than the maximum of a time.Duration.
+func TestLowRateMakesOneRequest(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(http.ResponseWriter, *http.Request) {})
+	require.Equal(t, counts{Made: 1}, newVU(t).await(`open({rate: 1e-12, seconds: 0.1, concurrency: 1, operations: [{url: %q}]})`, s.URL))
+}
+
 // Requests that wait for a connection while the service stalls are late by the time that a user would have waited.
 func TestStallCountsForWaitingRequests(t *testing.T) {
 	t.Parallel()

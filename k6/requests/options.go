@@ -118,9 +118,12 @@ func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
 	return err
 }
 
+// maxNumber is the maximum of all numbers. As seconds it is 32 years, less than the maximum of a time.Duration.
+const maxNumber = 1e9
+
 func parsePositive(v sobek.Value) (float64, error) {
 	f := v.ToFloat()
-	if !(f > 0) || f > 1e9 {
+	if !(f > 0) || f > maxNumber {
 		return 0, fmt.Errorf("must be a positive number up to 1e9, got %v", v)
 	}
 	return f, nil
