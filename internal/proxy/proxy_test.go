@@ -136,7 +136,8 @@ func TestSOCKSProxyResolvesTheNameOfTheServer(t *testing.T) {
 	require.NotContains(t, err.Error(), "joe")
 }
 
-// serveCONNECT starts a proxy that responds to CONNECT with a status, and forwards data if that is a success.
+// serveCONNECT starts a proxy that responds to CONNECT with a status, which may have header fields, and forwards data if
+// that is a success.
 func serveCONNECT(t *testing.T, status string) (address string) {
 	t.Helper()
 	return sockets.Serve(t, func(c net.Conn) {
@@ -179,6 +180,21 @@ func TestStatusOfCONNECT(t *testing.T) {
 			}
 		}
 	}
+}
+
+// RFC 9110, section 9.3.6: a client ignores Content-Length and Transfer-Encoding of a success. What follows is the tunnel.
+func TestTunnelHasNoFraming(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(service.Close)
+	for _, field := range []string{"Content-Length: 5", "Transfer-Encoding: chunked"} {
+		conn, err := reach(t, "http://"+serveCONNECT(t, "200 OK\r\n"+field), service.URL)
+		require.NoError(t, err, field)
+		require.NoError(t, tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()), field) // #nosec G402 -- a test server
+	}
+	address := serveCONNECT(t, "200 OK\r\nX-Long: "+strings.Repeat("x", maxHead))
+	_, err := reach(t, "http://"+address, service.URL)
+	require.ErrorContains(t, err, "the proxy http://"+address+" answered CONNECT "+service.Listener.Addr().String()+" with a header of over 65536 bytes")
 }
 
 func TestReasonOfARefusal(t *testing.T) {

@@ -87,16 +87,19 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	if _, err := conn.Write(out.Bytes()); err != nil {
 		return nil, p.newError(fmt.Errorf("did not accept %s: %w", request, err))
 	}
-	in := bufio.NewReaderSize(io.LimitReader(conn, maxHead), 1<<10)
-	resp, err := http.ReadResponse(in, r)
+	head := &io.LimitedReader{R: conn, N: maxHead}
+	in := bufio.NewReaderSize(head, 1<<10)
+	resp, err := http.ReadResponse(in, r) //nolint:bodyclose // what follows a success is the tunnel, even after a Content-Length
 	if err != nil {
 		outcome := "did not answer"
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		switch {
+		case head.N == 0:
+			return nil, p.newError(fmt.Errorf("answered %s with a header of over %d bytes", request, maxHead))
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			outcome = "closed the connection instead of answering"
 		}
 		return nil, p.newError(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}
-	defer func() { _ = resp.Body.Close() }()
 	if !opensTunnel(resp) {
 		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // if this fails, so does reading the body
 		return nil, p.RefusalError(request, resp.Status, resp.Header, resp.Body)
