@@ -63,6 +63,8 @@ func TestServerRefusesAWrongCertificate(t *testing.T) {
 		require.Equal(t, "client_certificate", v.js(fmt.Sprintf(`connect(%q, %s).cause`, s.URL, c.params)), c.name)
 	}
 	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)), "later connections present the certificate of k6's options")
+	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q, {certificate: undefined, timeout: undefined, hold: undefined, tags: undefined}).ok`, s.URL)),
+		"an undefined parameter is absent")
 	require.Equal(t, 2, v.counts()["handshake_failed client_certificate"])
 
 	v = newVU(t, ca, nil)

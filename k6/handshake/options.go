@@ -42,6 +42,9 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 	object := params.ToObject(rt)
 	for _, key := range object.Keys() {
 		value := object.Get(key)
+		if sobek.IsUndefined(value) { // as if it were absent
+			continue
+		}
 		switch key {
 		case "hold":
 			r.hold = value.ToBoolean()
@@ -69,7 +72,7 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 // parseCertificate sets the client certificate of a request from the parameter; null means no certificate. All virtual
 // users share a parsed certificate and its key.
 func (m *module) parseCertificate(r *request, value sobek.Value) error {
-	if common.IsNullish(value) {
+	if sobek.IsNull(value) {
 		r.noCertificate = true
 		return nil
 	}
