@@ -118,7 +118,7 @@ func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 func (c *Connection) exchange(ctx context.Context) bool {
 	start := time.Now()
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(start) }) // ends a blocked read
-	defer stop()
+
 	req := &http.Request{ // an empty User-Agent is not sent
 		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}},
 	}
@@ -126,6 +126,9 @@ func (c *Connection) exchange(ctx context.Context) bool {
 	var status int
 	if err == nil {
 		status, err = readResponse(c.conn, req)
+	}
+	if !stop() && err == nil {
+		err = ctx.Err() // no further request is possible
 	}
 	if err != nil {
 		c.fail(tlsCause(ctx, err, causeAnswerTimeout, causeAnswerReset, causeAnswer), err)

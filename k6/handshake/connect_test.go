@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -173,6 +175,31 @@ func TestOpenConnectionsAreReused(t *testing.T) {
 	require.EqualValues(t, 3, v.root.openCount.Load())
 	v.CancelContext()
 	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "no connection outlives its iteration")
+}
+
+// A slowConn ends the context of an exchange with the response.
+type slowConn struct {
+	net.Conn
+	response *strings.Reader
+	end      func()
+}
+
+func (slowConn) Write(p []byte) (int, error) { return len(p), nil }
+func (slowConn) SetDeadline(time.Time) error { return nil }
+func (c slowConn) Read(p []byte) (int, error) {
+	defer c.end()
+	return c.response.Read(p)
+}
+
+// The end of the time limit makes a connection unusable, even if the response arrives at that moment.
+func TestResponseAtTheEndOfTheTimeLimitFails(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	u, err := url.Parse("https://h/")
+	require.NoError(t, err)
+	c := &Connection{request: &request{url: u, hold: true}, conn: slowConn{response: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), end: cancel}}
+	require.False(t, c.exchange(ctx))
+	require.EqualValues(t, causeInterrupted, c.Cause)
 }
 
 func TestInterruptedConnectionReturnsAtOnce(t *testing.T) {
