@@ -163,6 +163,26 @@ func TestCtrlCAfterInit(t *testing.T) {
 	assert.Contains(t, s.screen.String(), "To continue an interrupted soak: bin/soak-aws attach ")
 }
 
+// Under nohup soak ignores SIGHUP, and a second SIGINT would make it kill the runners.
+func TestCtrlCUnderNohupReachesSoakOnce(t *testing.T) {
+	startAWS(t).setReady()
+	withSessions(t, startStack(t).Listener.Addr().String())
+	dir := newDeployed(t).dir
+	signals, program := filepath.Join(dir, "signals"), filepath.Join(dir, "soak")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"; stopped=1' INT\necho up >>"+signals+"\n"+
+		"n=0; while [ -z \"$stopped\" ] && [ $n -lt 300 ]; do sleep .1; n=$((n+1)); done\nsleep 1\nexit 2\n"), 0o755))
+	cmd := exec.Command("nohup", linkProgram(t, t.TempDir(), "soak-aws"), "--dir", dir, "--soak", program, "soak")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var output terminal.Output
+	cmd.Stdout, cmd.Stderr = &output, &output
+	require.NoError(t, cmd.Start())
+	session{}.await(t, exists(signals))
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)) // as a terminal does
+	_ = cmd.Wait()
+	require.Equal(t, 2, cmd.ProcessState.ExitCode(), output.String())
+	assert.Equal(t, []string{"up", "INT"}, lines(t, signals))
+}
+
 // If the terminal is closed, terraform completes its operation. The state has all resources, and no lock remains.
 func TestTerraformSurvivesClosedTerminal(t *testing.T) {
 	startAWS(t)

@@ -107,13 +107,13 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
 	// The terminal also sends SIGINT and SIGHUP to soak, which then stops gracefully. A SIGTERM may reach only
 	// soak-aws, so Cancel sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal has no
-	// effect. Under nohup, soak ignores SIGHUP.
-	cmd.Cancel = func() error {
-		if signal.Ignored(syscall.SIGHUP) {
-			return cmd.Process.Signal(os.Interrupt)
-		}
-		return cmd.Process.Signal(syscall.SIGHUP)
+	// effect. Under nohup, soak ignores SIGHUP, and needs no terminal. In its own process group it then receives only the
+	// SIGINT of Cancel.
+	stop := syscall.SIGHUP
+	if signal.Ignored(syscall.SIGHUP) {
+		stop, cmd.SysProcAttr = syscall.SIGINT, &syscall.SysProcAttr{Setpgid: true}
 	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(stop) }
 	cmd.WaitDelay = 10 * time.Minute
 	err = cmd.Run()
 	latest, _ := os.Readlink(filepath.Join(f.out, "latest"))
