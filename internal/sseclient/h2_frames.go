@@ -14,13 +14,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An h2Error is a violation of HTTP/2 by the server (RFC 9113, section 5.4).
+// An h2Error is a violation of HTTP/2 by the server (RFC 9113, section 5.4), or of a limit of this client.
 type h2Error struct {
 	code http2.ErrCode
 	err  error
 }
 
 func (e *h2Error) Error() string {
+	if e.code == http2.ErrCodeEnhanceYourCalm { // HTTP/2 itself has no limit
+		return e.err.Error()
+	}
 	return fmt.Sprintf("the server violated HTTP/2 (%v): %v", e.code, e.err)
 }
 
@@ -112,12 +115,26 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 		return protocolError(http2.ErrCodeProtocol, "%v of stream %d instead of CONTINUATION of stream %d",
 			r.Type, r.StreamID, r.continuation)
 	case r.frames.Len()+int(r.Length) > h2MaxBlock:
-		return protocolError(http2.ErrCodeEnhanceYourCalm, "%w", errHeaderTooLong)
+		return r.refuseHeader(c)
 	case r.Type == http2.FrameData:
 		return r.beginData(c)
 	}
 	_, _ = r.frames.Write(h)
 	return nil
+}
+
+// refuseHeader ends the stream whose header list is too long, and returns the error that ends the connection. Without
+// the rest of the list, later lists cannot be decoded (RFC 9113, section 4.3).
+func (r *h2Cursor) refuseHeader(c *h2Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st := c.streams.get(r.StreamID); st != nil {
+		st.end(errHeaderTooLong)
+		c.nudge(st)
+	}
+	return protocolError(http2.ErrCodeEnhanceYourCalm,
+		"this client closed the connection, because the response header of stream %d on it exceeds %d bytes",
+		r.StreamID, h2MaxBlock)
 }
 
 var errHTTP1Response = errors.New("the server responded with HTTP/1.1 and does not support HTTP/2 without TLS")

@@ -75,6 +75,35 @@ func TestRampSharesConnections(t *testing.T) {
 	}
 }
 
+// A response header that is too long ends the connection. Its other streams name the stream with that header.
+func TestHeaderOverTheLimitEndsTheConnectionOverH2(t *testing.T) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
+		v := w.vu(t)
+		v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Type", "text/event-stream")
+			if r.URL.Path == "/long" {
+				rw.Header().Set("X-Long", strings.Repeat("x", 2<<20))
+			}
+			rw.(http.Flusher).Flush()
+			<-r.Context().Done()
+		})
+		require.Equal(t, "error: read the stream: this client closed the connection, "+
+			"because the response header of stream 3 on it exceeds 131072 bytes, "+
+			"too_long: read the response header: the response header exceeds 65536 bytes", v.log(`
+			const ends = {};
+			const connect = (path) => {
+				const s = new EventSource(url + path, { http, reconnect: false });
+				s.onerror = (e) => {
+					ends[path] = e.reason + ": " + e.message;
+					if (ends["/"] && ends["/long"]) log.push(ends["/"] + ", " + ends["/long"]);
+				};
+				return s;
+			};
+			connect("/").onopen = () => connect("/long");
+		`))
+	})
+}
+
 // HTTP/2 must not change requests, redirects and refusals.
 func TestRequestsOverH2(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
