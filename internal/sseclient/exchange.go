@@ -174,12 +174,18 @@ func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 	}
 	debug := e.newDebug()
 	debug.request(req)
-	sent, err := req.send(resp.conn, resp.proxy)
-	if err != nil {
-		return fail("send the request", resp.markUnreceived(sent, err))
+	sent, sendErr := req.send(resp.conn, resp.proxy)
+	if sendErr != nil && sent == 0 {
+		return fail("send the request", resp.markUnreceived(sent, sendErr))
 	}
-	if err := resp.readHead(req.method); err != nil {
+	err := resp.readHead(req.method) // a server may respond and close the connection before it has read the whole request
+	switch {
+	case err != nil && sendErr != nil:
+		return fail("send the request", sendErr)
+	case err != nil:
 		return fail("read the response header", resp.markUnreceived(sent, err))
+	case sendErr != nil:
+		resp.persistent = false
 	}
 	if resp.persistent {
 		if resp.idle = e.client.idleFor(req); resp.idle != nil {

@@ -52,6 +52,19 @@ func httpServer(t testing.TB, handler http.HandlerFunc, prepare ...func(*httptes
 func enableTLS(s *httptest.Server)   { s.TLS = new(tls.Config) }
 func enableHTTP2(s *httptest.Server) { s.EnableHTTP2 = true }
 
+// The status explains the failure of a request that the server did not read to its end.
+func TestResponseBeforeTheEndOfTheRequest(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", httpServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "too long", http.StatusRequestEntityTooLarge)
+	}).URL)
+	require.Equal(t, "status: unexpected status 413 Request Entity Too Large: too long", v.log(`
+		const s = new EventSource(url, { http: "1.1", method: "POST", body: "x".repeat(20000000), reconnect: false });
+		s.onerror = (e) => log.push(e.reason + ": " + e.message);
+	`))
+}
+
 func TestRequestHeaders(t *testing.T) {
 	t.Parallel()
 	got := make(chan *http.Request, 1)
