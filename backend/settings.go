@@ -34,7 +34,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
 	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgement; 0: the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
-	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, flags are visible in ps", parseText(&c.Token, checkToken))
+	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, because ps shows flags", parseText(&c.Token, checkToken))
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))

@@ -52,7 +52,7 @@ func run(args []string) int {
 
 func (d *deployment) commands() *cobra.Command {
 	root := &cobra.Command{
-		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run, destroy all but the archives",
+		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run soaks, and destroy all but the archives",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	flags := root.PersistentFlags()

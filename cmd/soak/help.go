@@ -20,7 +20,7 @@ type helpGroup struct {
 
 // commonFlags are the flags of a run that --help shows, in addition to those of its suite.
 var commonFlags = []helpGroup{
-	{"The service", []string{"backend-url", "service", "topic"}},
+	{"The service", []string{"backend-url", "cluster-url", "service", "topic"}},
 	{"The load", []string{"connections", "seconds", "noop-interval", "topics", "publish-rate", "runners", "reconnect"}},
 	{"The verdict", []string{"require-messages"}},
 	{"During the run", []string{"at", "live"}},

@@ -22,7 +22,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
 		Short: "Merge the shards of a run into one verdict",
 		Long: "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\n" +
-			"merge first fetches the shards of a bucket to results/TESTID. The parameters of the URL are those of gocloud.dev: region,\n" +
+			"merge first downloads the shards of a bucket to results/TESTID. The parameters of the URL are those of gocloud.dev: region,\n" +
 			"endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
 			exitCodes,
 		Args: oneArg("folder of a run, such as results/latest, or bucket"),
@@ -41,7 +41,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, to which a run from a bucket is added"}})
-	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of machines with only k6 (0: any number)")
+	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of machines that ran only k6 (0: any number)")
 	outputFlags(cmd.Flags(), &targets, &look)
 	return cmd
 }

@@ -30,9 +30,9 @@ var rampup = Suite{
 
 // limitSettings are the settings of all suites that judge loads by Limits.
 var limitSettings = []Setting{
-	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests in a good load"},
-	{"MAX_P95_MS", "maximum p95 of successful responses in a good load, in milliseconds"},
-	{"MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed in a good load"},
+	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests at a good load"},
+	{"MAX_P95_MS", "maximum p95 of successful responses at a good load, in milliseconds"},
+	{"MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed at a good load"},
 	{"TIMEOUT_SECONDS", "maximum time that a client waits for a response, in seconds"},
 }
 
