@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // DocumentVariable is the environment variable that passes a Document to a runner.
@@ -86,8 +88,19 @@ func (s *Source) Setting(name string) string {
 // CheckInterval validates the interval of the plan, because a service description may read it.
 func (s *Source) CheckInterval() error {
 	p, err := s.Plan()
+	return cmp.Or(err, p.checkInterval())
+}
+
+// ParseInterval parses the value of NOOP_INTERVAL.
+func ParseInterval(text string) (time.Duration, error) {
+	s := Source{document: &Document{Settings: map[string]string{"NOOP_INTERVAL": text}}}
+	p, err := s.Plan()
+	return p.Interval(), cmp.Or(err, p.checkInterval())
+}
+
+func (p *Plan) checkInterval() (err error) {
 	for _, s := range p.Settings() {
-		if err == nil && s.Value == &p.NoopInterval {
+		if s.Value == &p.NoopInterval {
 			err = s.check()
 		}
 	}

@@ -193,11 +193,11 @@ func (s *session) completeSettings() error {
 	if s.Suite.Target.Streams { // backend and script use the same interval, and soak finds the ids of the streams by their prefix
 		const defaultInterval = "1" // second
 		text := s.setting("NOOP_INTERVAL", defaultInterval)
-		seconds, err := plan.ParseNumber("NOOP_INTERVAL", text)
-		if err != nil || !(seconds >= 0.001 && seconds <= 86400) {
-			return fmt.Errorf("NOOP_INTERVAL must be a number of seconds from 0.001 to 86400, got %q", text)
+		interval, err := plan.ParseInterval(text)
+		if err != nil {
+			return err
 		}
-		s.interval = time.Duration(seconds * float64(time.Second))
+		s.interval = interval
 		s.Plan.Prefix = s.setting("PREFIX", s.Suite.Name+"-")
 		s.Settings = append(s.Settings, "NOOP_INTERVAL="+text, "PREFIX="+s.Plan.Prefix)
 	}
