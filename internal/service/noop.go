@@ -3,22 +3,21 @@ package service
 import (
 	"strconv"
 	"time"
-)
 
-// NoopName is the name of the default service.
-const NoopName = "noop"
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
 
 // MatchesBackend reports whether the backend of this repository implements the protocol of the service. A target
 // with this protocol may also have a version, a ledger, broadcasts and a gauge of its open streams.
-func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
+func (s *Service) MatchesBackend() bool { return s.Name == plan.NoopService }
 
 // MeasuresSilence reports whether to measure the longest silence of each stream. For noop, the message gaps show it.
-func (s *Service) MeasuresSilence() bool { return s.Name != NoopName }
+func (s *Service) MeasuresSilence() bool { return s.Name != plan.NoopService }
 
 // BuiltIn returns the description of a service that is part of this program. An empty name means noop. ok is false if
 // the name is that of a module.
 func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
-	if name != "" && name != NoopName {
+	if name != "" && name != plan.NoopService {
 		return nil, false
 	}
 	return Noop(interval), true
