@@ -3,7 +3,6 @@ package suite
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
@@ -277,7 +276,7 @@ func (r *Run) cores(t *Usage, m *shard.Merged) {
 		}
 	}
 	for _, record := range r.Machines {
-		if !strings.HasPrefix(record.Name, "runner") {
+		if !record.IsRunner() {
 			t.TargetCores += float64(record.Cores)
 		}
 	}

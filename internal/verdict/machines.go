@@ -91,7 +91,7 @@ func MachinesOf(e *Evidence) []MachineReport {
 			at = len(all)
 			all = append(all, &MachineReport{Name: r.Name})
 		}
-		all[at].Target = all[at].Target || !isRunnerMachine(r)
+		all[at].Target = all[at].Target || !r.IsRunner()
 		all[at].records = append(all[at].records, r)
 	}
 	var out []MachineReport
@@ -107,9 +107,6 @@ func MachinesOf(e *Evidence) []MachineReport {
 func (e *Evidence) SharesHost(services ...string) bool {
 	return e.OneHost || plan.OnLoopback(services...)
 }
-
-// isRunnerMachine reports whether the name of a machine in Prometheus marks it as a machine for runners.
-func isRunnerMachine(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
 // isSame reports whether a record of Prometheus describes this machine: they have the same boot id. If one is unknown,
 // they have the same name, and boot times at most 2 s apart. The kernel reports that time with an error of 1 s.
