@@ -289,6 +289,23 @@ func (o *outputSoak) shard() *shard.Shard {
 	return s
 }
 
+// fill copies all data into a shard. The shard shares the ledgers, which continue to count.
+func (r *recorder) fill(s *shard.Shard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Plan, s.Suite = r.plan, r.suite
+	s.Responses = r.responses.copy()
+	if r.hasPlan || r.service != nil && r.service.Finite != nil { // otherwise the script opens no streams
+		s.Service = shard.ServiceOf(r.service)
+	}
+	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.result()
+	r.tally.fill(s)
+	s.Ledgers = r.ledgers[:len(r.ledgers):len(r.ledgers)]
+	for _, t := range r.topics {
+		s.AddFeed(t.log)
+	}
+}
+
 // report writes one line of progress. The line is lost if no process reads it. Another soak process may attach and read
 // the next one.
 func (o *outputSoak) report() {

@@ -190,23 +190,6 @@ func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	return l, nil
 }
 
-// fill copies all data into a shard. The shard shares the ledgers, which continue to count.
-func (r *recorder) fill(s *shard.Shard) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.Plan, s.Suite = r.plan, r.suite
-	s.Responses = r.responses.copy()
-	if r.hasPlan || r.service != nil && r.service.Finite != nil { // otherwise the script opens no streams
-		s.Service = shard.ServiceOf(r.service)
-	}
-	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.result()
-	r.tally.fill(s)
-	s.Ledgers = r.ledgers[:len(r.ledgers):len(r.ledgers)]
-	for _, t := range r.topics {
-		s.AddFeed(t.log)
-	}
-}
-
 // progress returns the current sums for the metrics, and a copy of the lateness of all noops.
 func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	r.tally.mu.Lock()

@@ -1,8 +1,12 @@
 package eventstream
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -124,4 +128,204 @@ func (p *Parser) noteFieldSize(n int) {
 	if n > smallBuffer {
 		p.longFields = eventsBeforeShrink
 	}
+}
+
+// A Part is the kind of input that NextPart has read.
+type Part uint8
+
+const (
+	// CommentLine is a line that starts with a colon, returned at its end. It may be a heartbeat without a blank line.
+	CommentLine Part = iota + 1
+	// WholeBlock is a block, returned at its blank line.
+	WholeBlock
+)
+
+// A Block is a group of lines up to a blank line, whether or not it dispatches an event. It has at least one line.
+type Block struct {
+	// Event has the fields of the block, as Next would return them. Its slices are valid until the next call.
+	Event
+	// HasData reports whether the block has a data field, even an empty one, and thus dispatches an event.
+	HasData bool
+	// HasComment reports whether the block has a comment line, even an empty one.
+	HasComment bool
+	// At is the arrival time of the last bytes. The reader of the stream sets it, not the parser.
+	At time.Time
+
+	blockState *blockState // see [Parser.Borrow]
+}
+
+// NextPart is Next for every comment line and every block. For a [CommentLine] it sets b.Comment and b.HasComment, and
+// clears the other fields of the block. The block that follows contains the comment again.
+//
+// Before the first field of a block, NextPart drops the earlier comments if they exceed 512 bytes together with the new
+// one. Heartbeats without a blank line would otherwise accumulate. Next keeps all comments.
+//
+// Like Next, it does not allocate per part.
+func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }
+
+func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
+	p.begin()
+	for {
+		line, ok, err := p.readLine()
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			if err := p.fill(); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if len(line) == 0 {
+			if p.endBlock(b) {
+				return WholeBlock, nil
+			}
+			continue
+		}
+		comment := line[0] == ':'
+		if comment {
+			p.beginComment(len(line), dropsComments)
+		} else {
+			p.onlyComments = false
+		}
+		if err := p.field(line); err != nil {
+			return 0, err
+		}
+		p.noteFieldSize(len(line))
+		if comment {
+			value := len(bytes.TrimPrefix(line[1:], []byte{' '}))
+			b.Event, b.HasData, b.HasComment = Event{Comment: p.comment[len(p.comment)-value:]}, false, true
+		}
+		p.line = p.recycle(p.line)
+		if comment {
+			return CommentLine, nil
+		}
+	}
+}
+
+// endBlock fills b at a blank line, and reports whether there was a block.
+func (p *Parser) endBlock(b *Block) bool {
+	if !p.hasLine {
+		p.line = p.recycle(p.line) // p.line may have a byte order mark
+		return false
+	}
+	b.HasData, b.HasComment = p.hasData, p.hasComment
+	p.onlyComments = false
+	p.dispatch(&b.Event)
+	return true
+}
+
+// beginComment prepares a comment line of n bytes. If drops is set, it limits the comments before the first field.
+func (p *Parser) beginComment(n int, drops bool) {
+	if !p.hasLine {
+		p.onlyComments = true
+	}
+	if drops && p.onlyComments && p.hasComment && len(p.comment)+n > smallBuffer {
+		p.comment, p.hasComment = p.comment[:0], false
+	}
+}
+
+// readLine returns the next line in the buffer, without the CRLF, LF or CR at its end (section 9.2.5). If the line is
+// incomplete, readLine moves its bytes to p.line, and ok is false.
+func (p *Parser) readLine() (line []byte, ok bool, err error) {
+	if p.pos == p.end {
+		return nil, false, nil
+	}
+	if p.skipLF {
+		p.skipLF = false
+		if p.buf[p.pos] == '\n' {
+			p.pos++
+		}
+	}
+	unread := p.buf[p.pos:p.end]
+	if len(unread) == 0 {
+		return nil, false, nil
+	}
+	n := bytes.IndexByte(unread, '\n')
+	head := unread
+	if n >= 0 {
+		head = unread[:n]
+	}
+	if cr := bytes.IndexByte(head, '\r'); cr >= 0 {
+		n = cr
+		p.skipLF = true
+	}
+	isComplete := n >= 0
+	if !isComplete {
+		n = len(unread)
+	}
+	if p.skipsComment || len(p.line)+n > int(p.limit) {
+		return p.skipComment(unread, n, isComplete)
+	}
+	line = unread[:n]
+	if !isComplete || len(p.line) > 0 {
+		p.line = p.extend(p.line, line)
+		line = p.line
+	}
+	p.pos += n
+	if !isComplete {
+		return nil, false, nil
+	}
+	p.pos++ // the LF or CR
+	return p.withoutBOM(line), true, nil
+}
+
+// skipComment reads a comment line over the limit as an empty comment. Any other line over the limit is an error.
+func (p *Parser) skipComment(unread []byte, n int, isComplete bool) (line []byte, ok bool, err error) {
+	if !p.skipsComment {
+		const enough = len(byteOrderMark + ":")
+		start := slices.Concat(p.line[:min(len(p.line), enough)], unread[:min(n, enough)])
+		if !bytes.HasPrefix(p.withoutBOM(start), []byte{':'}) {
+			return nil, false, fmt.Errorf("%w of %d bytes (one line)", ErrTooLong, p.limit)
+		}
+		p.line = append(p.recycle(p.line), ':')
+	}
+	p.skipsComment = !isComplete
+	p.pos += n
+	if isComplete {
+		p.pos++
+	}
+	return p.line, isComplete, nil
+}
+
+const byteOrderMark = "\xEF\xBB\xBF"
+
+// withoutBOM strips one U+FEFF from the first line of the stream.
+func (p *Parser) withoutBOM(line []byte) []byte {
+	if !p.bomDone {
+		p.bomDone = true
+		line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+	}
+	return line
+}
+
+// fill reads bytes into the empty buffer. It returns io.ErrUnexpectedEOF if the stream ends inside a line or an event,
+// and io.ErrNoProgress if the reader repeatedly returns nothing.
+func (p *Parser) fill() error {
+	if p.buf == nil {
+		p.buf = make([]byte, readBuffer)
+	}
+	p.pos, p.end = 0, 0
+	for range 100 {
+		err := p.err
+		if err == nil {
+			p.end, err = p.r.Read(p.buf)
+		}
+		p.err = nil
+		if p.end > 0 {
+			p.err = err
+			return nil
+		}
+		if errors.Is(err, io.EOF) && (p.hasEventField || p.unfinishedLine()) {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+func (p *Parser) unfinishedLine() bool {
+	return len(p.line) > 0 && (p.bomDone || string(p.line) != byteOrderMark)
 }
