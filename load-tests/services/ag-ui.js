@@ -13,7 +13,16 @@ export default {
     body: '{"threadId":"{id}","runId":"{id}","state":{},"messages":[{"id":"{id}","role":"user","content":"{prompt}"}],"tools":[],"context":[],"forwardedProps":{}}',
   },
   heartbeat: { comment: true },
-  message: { per: 'request', content: 'json:$.delta' }, // of TEXT_MESSAGE_CONTENT, THINKING_TEXT_MESSAGE_CONTENT, TOOL_CALL_ARGS
+  message: {
+    per: 'request',
+    content: [
+      'json:$.delta', // of TEXT_MESSAGE_CONTENT, THINKING_TEXT_MESSAGE_CONTENT, TOOL_CALL_ARGS
+      'json:$.toolCallName', // of TOOL_CALL_START: a tool call may have no arguments
+      'json:$.content', // of TOOL_CALL_RESULT
+      'json:$.messages', // of MESSAGES_SNAPSHOT: an agent may send only whole messages
+      'json:$.result', // of RUN_FINISHED
+    ],
+  },
   end: {
     by: 'event',
     done: { json: '$.type', is: 'RUN_FINISHED' },

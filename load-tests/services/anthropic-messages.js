@@ -15,7 +15,8 @@ export default {
   heartbeat: { event: 'ping' },
   message: {
     per: 'request',
-    content: ['json:$.delta.text', 'json:$.delta.thinking', 'json:$.delta.partial_json'],
+    // A tool call without arguments has only its name.
+    content: ['json:$.delta.text', 'json:$.delta.thinking', 'json:$.delta.partial_json', 'json:$.content_block.name'],
   },
   end: {
     by: 'event',

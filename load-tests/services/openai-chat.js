@@ -16,7 +16,15 @@ export default {
   message: {
     per: 'request',
     // The first chunk has only a role, and the chunk with usage has no choices: neither has content.
-    content: ['json:$.choices[0].delta.content', 'json:$.choices[0].delta.reasoning_content', 'json:$.choices[0].delta.tool_calls'],
+    // vLLM since 0.12, Ollama and OpenRouter name the reasoning `reasoning`.
+    content: [
+      'json:$.choices[0].delta.content',
+      'json:$.choices[0].delta.reasoning_content',
+      'json:$.choices[0].delta.reasoning',
+      'json:$.choices[0].delta.refusal',
+      'json:$.choices[0].delta.tool_calls',
+      'json:$.choices[0].delta.function_call', // before tool_calls
+    ],
   },
   end: {
     by: 'event',

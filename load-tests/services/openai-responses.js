@@ -16,7 +16,10 @@ export default {
   message: {
     per: 'request',
     seq: 'json:$.sequence_number',
-    content: 'json:$.delta', // of response.output_text.delta, .reasoning_summary_text.delta, .function_call_arguments.delta
+    content: [
+      'json:$.delta', // of response.output_text.delta, .reasoning_summary_text.delta, .function_call_arguments.delta
+      'json:$.partial_image_b64', // of response.image_generation_call.partial_image
+    ],
   },
   end: {
     by: 'event',
