@@ -3,6 +3,10 @@ package sseclient
 import (
 	"crypto/tls"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +101,68 @@ func TestAvailableDataIsReadAfterOneEvent(t *testing.T) {
 		case <-time.After(patience):
 			require.Fail(t, "the data is not read", "%d of %d bytes", s.received, bytes)
 		}
+	}
+}
+
+// The end of a run may follow a stall of the process. The events that arrived during the stall count.
+func TestFinishedStreamReportsArrivedEvents(t *testing.T) {
+	t.Parallel()
+	for name, streamsPerConnection := range map[string]uint16{"HTTP/1.1": 0, "HTTP/2": 0, "HTTP/2 unshared": 1} {
+		var sent sync.WaitGroup
+		send := make(chan bool)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			<-send
+			for range 3 {
+				_, _ = io.WriteString(w, twoEvents)
+				w.(http.Flusher).Flush()
+			}
+			sent.Done()
+			<-r.Context().Done()
+		}))
+		server.Config.Protocols = new(http.Protocols)
+		server.Config.Protocols.SetHTTP1(true)
+		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		server.Start()
+		defer server.Close()
+		options := &Options{ConnectTimeout: patience}
+		if name != "HTTP/1.1" {
+			options.Sharing = Sharing{Protocol: HTTP2, StreamsPerConnection: streamsPerConnection}
+		}
+		g := new(Client).Group(t.Context())
+		defer g.Close()
+		var events atomic.Int32
+		var opened, ended sync.WaitGroup
+		callbacks := &Callbacks{
+			Request: func(*Stream) Request { return Request{URL: server.URL} },
+			Opened:  func(*Stream, time.Time, *Response) { opened.Done() },
+			Event:   func(*Stream, time.Time, *eventstream.Event) { events.Add(1) },
+			Ended:   func(*Stream) { ended.Done() },
+		}
+		const count = 3
+		streams := make([]*Stream, count)
+		opened.Add(count)
+		ended.Add(count)
+		sent.Add(count)
+		for i := range streams {
+			streams[i] = g.Add(options, callbacks, nil)
+			streams[i].Start()
+		}
+		opened.Wait()
+		other, _ := connPair(t)
+		busy := &blockingReader{started: make(chan bool), release: make(chan bool)}
+		busy.conn = poll(other, busy)
+		require.NoError(t, busy.conn.start())
+		<-busy.started // the process no longer reads
+		close(send)
+		sent.Wait()
+		for _, s := range streams {
+			s.Finish(ReasonClient)
+		}
+		close(busy.release)
+		ended.Wait()
+		require.EqualValues(t, 6*count, events.Load(), name)
 	}
 }
 

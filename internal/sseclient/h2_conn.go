@@ -55,6 +55,7 @@ type h2Conn struct {
 	active      *h2Stream     // the stream whose DATA is being read
 	payload     []byte        // the unread part of that DATA
 	readAt      time.Duration // time of the last read, since processStart
+	onlyReads   bool          // turns of the streams only read; see readBeforeFinish
 	hasSettings bool          // the SETTINGS of the server have arrived, or the connection has ended
 
 	mu            sync.Mutex // guards the fields below
@@ -144,7 +145,7 @@ func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 		c.failWrite(err, buf, b)
 		return
 	}
-	if !c.turnNudges(buf, b) {
+	if !c.readBeforeFinish(buf, b) || !c.turnNudges(buf, b) {
 		return
 	}
 	if err := c.readFrames(buf, b); err != errNotReady {

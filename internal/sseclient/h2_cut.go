@@ -2,6 +2,7 @@ package sseclient
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
@@ -64,6 +65,37 @@ func (s *Stream) readArrived(buf []byte, b *eventstream.Block) bool {
 	}
 	st.ignoresCuts = false
 	return s.body.transport != nil
+}
+
+// readBeforeFinish reads the frames that have arrived on a polled connection, if streams on it are about to finish. It
+// returns false if the connection has ended.
+func (c *h2Conn) readBeforeFinish(buf []byte, b *eventstream.Block) bool {
+	c.mu.Lock()
+	finishing := c.polled != nil && !c.singleStream && slices.ContainsFunc(c.nudges, func(st *h2Stream) bool {
+		s, ok := st.reader.(*Stream)
+		return ok && s.finishing.Load()
+	})
+	c.mu.Unlock()
+	if !finishing {
+		return true
+	}
+	c.onlyReads = true
+	err := c.readFrames(buf, b)
+	c.onlyReads = false
+	if err != errNotReady {
+		c.fail(err, buf, b)
+		return false
+	}
+	return true
+}
+
+// readBeforeEnd reports the events that have arrived. It returns false if the stream has ended. On a shared HTTP/2
+// connection, readBeforeFinish has read their frames.
+func (s *Stream) readBeforeEnd(buf []byte, b *eventstream.Block) bool {
+	if st, ok := s.body.transport.(*h2Stream); ok && !st.conn.singleStream {
+		return s.readStream(buf, b)
+	}
+	return s.readArrived(buf, b)
 }
 
 // abandon calls hangUp to close the connection of the stream. It sends no frame.

@@ -54,7 +54,7 @@ func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	st.conn.mu.Lock()
 	reader := st.reader
 	st.conn.mu.Unlock()
-	if s, ok := reader.(*Stream); ok && st.ignoresCuts {
+	if s, ok := reader.(*Stream); ok && (st.ignoresCuts || st.conn.onlyReads) {
 		s.readStream(buf, b)
 	} else if reader != nil {
 		reader.turn(buf, b)

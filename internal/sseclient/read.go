@@ -58,7 +58,9 @@ func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 	stopped, c := s.isStopped()
 	if stopped {
-		s.finishStream(net.ErrClosed)
+		if !s.finishing.Load() || s.readBeforeEnd(buf, b) {
+			s.finishStream(net.ErrClosed)
+		}
 		return true
 	}
 	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))

@@ -41,6 +41,7 @@ type Stream struct {
 
 	cuttable  bool        // a caller may cut the stream, so it shares no connection
 	attention atomic.Bool // isStopped may return true or a cut; otherwise turn does not call it
+	finishing atomic.Bool // see Finish
 }
 
 // Value returns the value that the caller of Group.Add gave to the stream.
@@ -86,6 +87,13 @@ func (s *Stream) Stop(reason Reason) {
 	if s.timer != nil && s.timer.Stop() {
 		s.end() // the timer was the owner
 	}
+}
+
+// Finish is Stop, but a polled stream first reports the events that have arrived. Without that, a process that stalled
+// would lose the events that arrived during the stall.
+func (s *Stream) Finish(reason Reason) {
+	s.finishing.Store(true)
+	s.Stop(reason)
 }
 
 // Stopped reports whether the stream was stopped.

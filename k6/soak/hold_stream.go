@@ -173,7 +173,7 @@ func (s *holdStream) renew(proceed func(error)) {
 	})
 }
 
-func (s *holdStream) close() { s.stream.Stop(sseclient.ReasonClient) }
+func (s *holdStream) close() { s.stream.Finish(sseclient.ReasonClient) }
 
 // endRequest returns the request that ends the stream. It runs on the event loop if the description has functions.
 func (s *holdStream) endRequest() (sseclient.Request, error) {
