@@ -171,8 +171,13 @@ func (s *Streams) publishChecks() (out []Check) {
 			confirmed.Reasons = append(confirmed.Reasons, failureText(publisher, f))
 		}
 	}
+	stalled, stall, signal := s.unsentByGenerator()
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
-		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were")))
+		reason := fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were"))
+		if stalled > 0 {
+			reason += fmt.Sprintf(", because the load generator stalled for up to %s", format.Duration(stall))
+		}
+		confirmed.Reasons = append(confirmed.Reasons, reason)
 	}
 	onTimeCheck := Check{
 		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*maxLagShare, format.Duration(maxLag)),
@@ -182,7 +187,8 @@ func (s *Streams) publishChecks() (out []Check) {
 	}
 	// The service may close an idle connection at any time. Whether it received a message sent at that moment is
 	// unknown.
-	if !confirmed.Pass && p.Confirmed+p.ClosedIdle+s.unpublishedLocally() == p.Planned {
+	if !confirmed.Pass && p.Confirmed+p.ClosedIdle+s.unpublishedLocally()+stalled == p.Planned {
+		confirmed.ExplainedBy = signal
 		confirmed = confirmed.AsDoubt()
 	}
 	return []Check{confirmed, onTimeCheck.AsDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
@@ -199,6 +205,28 @@ func (s *Streams) unpublishedLocally() (n uint64) {
 		}
 	}
 	return n
+}
+
+// unsentByGenerator returns the number of messages that were not sent before the end because the load generator
+// stalled, the longest such stall, and the signal that shows it. A stall must explain both these messages and the lag of
+// the earlier ones, with a tolerance of LATE_MS. Otherwise the service was slow to answer.
+func (s *Streams) unsentByGenerator() (n uint64, stall time.Duration, by Signal) {
+	for i := range s.m.Runners {
+		r := &s.m.Runners[i]
+		if s.m.PublisherOf(i) != r {
+			continue
+		}
+		p := s.m.PublishedTo(i)
+		sums := p.Sums()
+		unsent := p.Planned - min(sums.Sent, p.Planned)
+		behind := max(float64(sums.MaxLagUS)/1e6, float64(unsent)/p.Rate) // in seconds
+		delay, signal := s.delayOf(i, 0, time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
+		limit := s.m.Plan.LateLimit()
+		if unsent > 0 && delay > limit/2 && (delay+limit).Seconds() >= behind {
+			n, stall, by = n+unsent, max(stall, delay), signal
+		}
+	}
+	return n, stall, by
 }
 
 // The limits for the lag of a publisher. After a short stall it sends the delayed messages, and all of them are checked.

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,26 @@ func TestShortPublisherStallIsAWarning(t *testing.T) {
 	}{{0, 900, true}, {10, 1480, true}, {11, 1480, false}, {1, 10_001, false}} {
 		s := &Streams{Counts: Counts{Messages: Messages{Published: &Publication{Planned: 1000, Sent: 1000, Confirmed: 1000, Late: c.late, MaxLagMS: c.lagMS}}}}
 		require.Equal(t, c.onTime, s.publishedOnTime(), "%+v", c)
+	}
+}
+
+// A publisher that stalls until the end of the run does not send all messages. The service is the cause only if no stall
+// explains both the unsent messages and the lag of the sent ones.
+func TestStallOfThePublisherAtTheEndIsInvalid(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		stallUS, unsent int64
+		want            Outcome
+	}{{0, 10, Fail}, {400_000, 1, Fail}, {4_100_000, 10, Invalid}, {3_900_000, 10, Fail}} {
+		p := newPublishedRun()
+		p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(time.Second).UnixMicro(), uint64(2*perTopic+c.unsent))
+		p.change = func(shards []*shard.Shard) {
+			shards[0].Runner.StallMaxUS = c.stallUS
+			shards[1].Runner.StallMaxUS = 60_000_000 // it does not publish
+		}
+		v := requireOutcome(t, c.want, p.judge(t), "%+v", c)
+		require.Contains(t, v.Reasons[0], fmt.Sprintf("%d of %d messages were not sent before the end", c.unsent, 2*perTopic+c.unsent))
+		require.Equal(t, c.want == Invalid, strings.Contains(v.Reasons[0], "because the load generator stalled for up to 4.1 s"))
 	}
 }
 
