@@ -252,6 +252,23 @@ func TestTrialOpensAStreamOfEachTarget(t *testing.T) {
 	}
 }
 
+// A run refuses a backend with another interval, so soak doctor reports it too.
+func TestTryComparesTheInterval(t *testing.T) {
+	t.Parallel()
+	c := Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1}
+	c.Plan.BackendURL = serve(t, func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/healthz" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"noop_interval_s":1}`))
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+	})
+	require.ErrorContains(t, Try(t.Context(), c), "the backend sends a noop every 1s, and the plan has 15s")
+	c.Plan.NoopInterval = 1
+	require.NoError(t, Try(t.Context(), c))
+}
+
 // token() may log in: a stream then sends another token than the environment has.
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()

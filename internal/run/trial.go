@@ -63,7 +63,14 @@ func Try(ctx context.Context, c Config) error {
 		return UsageError{err}
 	}
 	if !s.isModule {
-		return s.tryNoop(ctx)
+		if err := s.tryNoop(ctx); err != nil {
+			return err
+		}
+		targets, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), "")
+		if err != nil {
+			return err
+		}
+		return targets.Probe(ctx, s.interval)
 	}
 	if err := s.findScript(); err != nil {
 		return err
@@ -131,7 +138,7 @@ func (s *session) trialOf(desc *service.Service) trial.Config {
 // The headers of a noop stream must arrive within noopTimeout. A service may send them with its first noop, which may
 // be later. In that case, any response to a request for /healthz within healthTimeout is enough.
 const (
-	noopTimeout   = 7 * time.Second
+	noopTimeout   = 6 * time.Second
 	healthTimeout = 3 * time.Second
 )
 

@@ -108,7 +108,7 @@ func TestUnknownServiceError(t *testing.T) {
 		plain.URL + "/401":    "/401/event/connect?… answered 401 Unauthorized",
 		plain.URL + "/500":    "/500/event/connect?… answered 500 Internal Server Error",
 		plain.URL + "/html":   "/html/event/connect?… answered 200 with text/html, which is not an event stream",
-		plain.URL + "/hang":   "/hang/event/connect?…: no response within 7 s",
+		plain.URL + "/hang":   "/hang/event/connect?…: no response within 6 s",
 		secure.URL:            "untrusted certificate (x509: certificate signed by unknown authority); pass --ca FILE",
 		"http://127.0.0.1:1":  "GET http://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
 		"https://127.0.0.1:1": "GET https://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
