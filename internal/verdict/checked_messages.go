@@ -33,8 +33,7 @@ func (v *Verdict) NextStep() string {
 	if !v.ConnectionsOnly() {
 		return ""
 	}
-	return "To check messages, generate a service description with a publish request: " +
-		"soak probe URL --publish-url URL --publish-body BODY --out FILE.js (docs/services.md)"
+	return "To check messages, run `soak init` with --publish-url (docs/services.md)"
 }
 
 // CheckedMessages returns the check that at least one message was checked. If the description has message: 'unchecked',

@@ -42,7 +42,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 		require.True(t, v.ConnectionsOnly(), name)
 		require.Equal(t, "PASS (connections only)", v.Heading())
 		require.Contains(t, v.Reasons[0], "messages were not checked")
-		require.Contains(t, v.NextStep(), "soak probe")
+		require.Contains(t, v.NextStep(), "soak init")
 		require.Equal(t, NotJudged, stateOf(t, v, "messages checked"), name)
 		require.Equal(t, NotJudged, stateOf(t, v, "undetectable losses"), name)
 		content, err := json.Marshal(v)

@@ -82,7 +82,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Regexp(t, `PASS \(connections only\): \d+ of \d+ streams open to the end, messages were\s+not\s+checked`, r.out.String())
 			require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), c.wantText)
 			lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
-			require.Contains(t, r.out.String(), "soak probe URL --publish-url")
+			require.Contains(t, r.out.String(), "run `soak init` with --publish-url")
 			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict is the last line")
 
 			v = strict.verdict()

@@ -47,7 +47,7 @@ func (f *findings) description() (o object) {
 		return publishing
 	}
 	f.missing = append(f.missing, "publish is left out of the description: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
-	return f.withCheckedMessage(o, slices.DeleteFunc(slices.Clone(f.message.match), func(m field) bool { return m.name == "sum" })) // sum requires publish
+	return f.withUncheckedMessage(o, "message is 'unchecked', so a run checks connections only. Correct the requests, and probe again.")
 }
 
 // withCheckedMessage returns the description with a message that a run can check: the found message if it has a number
@@ -60,12 +60,18 @@ func (f *findings) withCheckedMessage(o object, found object) object {
 	if same := f.findShared(found); same != nil {
 		return withMessage(o, same)
 	}
+	return f.withUncheckedMessage(o, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, so a run checks connections only. "+
+		"With --publish-url and --publish-body the probe searches the messages that it publishes.")
+}
+
+// withUncheckedMessage returns the description of a service whose messages a run cannot check, for the given reason.
+// Without publish, a run would not receive the messages that the probe published.
+func (f *findings) withUncheckedMessage(o object, reason string) object {
 	var notes []string
-	for _, member := range found {
+	for _, member := range f.message.match {
 		notes = append(notes, fmt.Sprintf("%s was %s. %s", member.name, literal(member.value), strings.Join(member.notes, " ")))
 	}
-	f.missing = append(f.missing, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, so a run checks connections only. "+
-		"With --publish-url and --publish-body the probe searches the messages that it publishes.")
+	f.missing = append(f.missing, reason)
 	return withMessage(o, "unchecked", notes...)
 }
 

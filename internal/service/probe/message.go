@@ -44,6 +44,16 @@ func (f *findings) isMessage(u *unit) bool {
 	return u.HasData && !f.heartbeat.matches(u) && (f.session.firstEvent == "" || u.EventName() != f.session.firstEvent)
 }
 
+// others returns the blocks with data of plain streams that are neither heartbeats nor messages of the probe.
+func (f *findings) others() (out []series) {
+	for _, t := range f.tracksOf(plain) {
+		out = append(out, series{t, f.units[t]}.filter(func(u *unit) bool {
+			return u.HasData && !f.isFromProbe(u) && !f.heartbeat.matches(u) && !f.atStart(t, u)
+		}))
+	}
+	return out
+}
+
 func units(all []series) (out []*unit) {
 	for _, one := range all {
 		out = append(out, one.units...)
@@ -75,7 +85,12 @@ func (f *findings) findMessage() (m message) {
 
 func (f *findings) noMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
-		f.missing = append(f.missing, fmt.Sprintf("message: %s confirmed (%s), but none arrived on any stream. Check that the URL and --publish-url name the same topic (--topic %s).", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses), f.session.Topic))
+		text := fmt.Sprintf("message: %s confirmed (%s), but none arrived on any stream.", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses))
+		for _, u := range units(f.others()) {
+			text += fmt.Sprintf(" Other events arrived, such as %s. If they are the messages, the service changes or omits the text; put the placeholders into another field (--publish-body).", u.example())
+			break
+		}
+		f.missing = append(f.missing, fmt.Sprintf("%s Check that the URL and --publish-url name the same topic (--topic %s).", text, f.session.Topic))
 		return
 	}
 	f.missing = append(f.missing,

@@ -113,6 +113,21 @@ func TestDescriptions(t *testing.T) {
 			[]string{`"message":"unchecked"`, "13 published messages were confirmed (200), but none arrived on any stream"}, []string{`"publish"`},
 		},
 		{
+			"the text of messages is changed",
+			&fakeservice.Hub{Wrap: strings.ToUpper},
+			[]string{
+				`"message":"unchecked"`, "Other events arrived, such as data: {\"RUN\":\"PROBE-", "the service changes or omits the text",
+				"Correct the requests, and probe again.",
+			},
+			[]string{`"publish"`},
+		},
+		{
+			"the checksum does not arrive", // without publish, no message would arrive
+			&fakeservice.Hub{Wrap: func(p string) string { return p[:strings.Index(p, `,"sum"`)] + "}" }},
+			[]string{`"message":"unchecked"`, "seq was 'json:$.seq'. In every message this is the published number.", "Correct the requests, and probe again."},
+			[]string{`"publish"`},
+		},
+		{
 			"the number does not arrive",
 			&fakeservice.Hub{Wrap: func(p string) string { return strings.ReplaceAll(p, `"seq":`, `"seq":900`) }},
 			[]string{`"message":"unchecked"`, "message.seq: the number that was published was not found in the events"}, []string{`"publish"`},
@@ -218,7 +233,11 @@ func TestDescriptions(t *testing.T) {
 
 func TestValuesInPayloadsThatAreNotJSON(t *testing.T) {
 	t.Parallel()
-	d := probe(t, &fakeservice.Hub{}, Config{Publish: Request{URL: "{base}/pub/{topic}", Body: "hello {run} number {seq}, at {sentAt}"}})
+	form := Request{URL: "{base}/pub/{topic}", Body: "author=soak&text=run={run} seq={seq}"}
+	d := probe(t, &fakeservice.Hub{Wrap: func(p string) string { return `{"text":"` + p[strings.LastIndex(p, "run="):] + `"}` }}, Config{Publish: form})
+	require.Contains(t, d.json, `"message":{"seq":"data:\\bseq=([0-9]+)","run":"data:\\brun=([A-Za-z0-9._-]+)"}`)
+
+	d = probe(t, &fakeservice.Hub{}, Config{Publish: Request{URL: "{base}/pub/{topic}", Body: "hello {run} number {seq}, at {sentAt}"}})
 	reading := d.Reader("run-7").Read(&service.Block{Data: []byte("hello run-7 number 17, at 1732250000000000"), HasData: true})
 	require.Equal(t, service.Reading{Kind: service.Delivery, Seq: 17, HasSeq: true, SentAt: 1732250000000000, HasSentAt: true}, reading)
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,7 @@ var (
 	verbatim    = regexp.MustCompile(`[ !#$'()*,./0-9:;=?@A-Z\[\]^_` + "`" + `a-z{|}~-]+`)
 	placeholder = regexp.MustCompile(`\{(run|seq|sentAt|sum)\}`)
 	wordStart   = regexp.MustCompile(`^\w`)
+	lastWord    = regexp.MustCompile(`\w+\W*$`)
 )
 
 var valuePatterns = map[string]string{"run": "[A-Za-z0-9._-]+", "seq": "[0-9]+", "sentAt": "[0-9]+", "sum": "[0-9a-f]{8}"}
@@ -28,8 +30,11 @@ func (s *session) templateSources(name string) (out []string) {
 			value := valuePatterns[found]
 			if found == name {
 				value, hasValue = "("+value+")", true
-				if near := strings.TrimSpace(before); wordStart.MatchString(near) {
-					out = append(out, `data:\b`+regexp.QuoteMeta(near)+value)
+				trimmed := strings.TrimSpace(before)
+				for _, near := range slices.Compact([]string{trimmed, lastWord.FindString(trimmed)}) { // the name of a form's field may precede the word
+					if wordStart.MatchString(near) {
+						out = append(out, `data:\b`+regexp.QuoteMeta(near)+value)
+					}
 				}
 			}
 			fullText += regexp.QuoteMeta(before) + value
