@@ -83,3 +83,10 @@ func TestURLArguments(t *testing.T) {
 		require.ErrorContains(t, err, want, line)
 	}
 }
+
+func TestFlagsWithOneHyphen(t *testing.T) {
+	t.Parallel()
+	run := runCommand(new(verdict.Outcome))
+	err := explainFlagError(run, run.ParseFlags([]string{"-conections", "5"}))
+	require.ErrorContains(t, err, "did you mean --connections?")
+}

@@ -110,7 +110,10 @@ func (s Setting) Set(text string) (err error) {
 }
 
 // secondsSettings lists the settings in seconds whose names do not end in SECONDS.
-var secondsSettings = []string{"NOOP_INTERVAL", "WINDOW", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
+var secondsSettings = []string{
+	"NOOP_INTERVAL", "WINDOW", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD", "FIRST_TIMEOUT", "IDLE_TIMEOUT", "LINGER", "DRAIN",
+	"MAX_TOTAL_S",
+}
 
 // ParseNumber parses the value of a number setting. A setting in seconds may be a duration, such as 90s or 10m.
 func ParseNumber(name, text string) (float64, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -118,7 +117,7 @@ func (s *session) firstPrompt() (prompt string) {
 
 // answerTimeout returns how long a trial waits for the header of a response, and for its end.
 func (s *session) answerTimeout() time.Duration {
-	if first, err := strconv.ParseFloat(s.setting("FIRST_TIMEOUT", ""), 64); err == nil && first > 0 {
+	if first, err := plan.ParseNumber("FIRST_TIMEOUT", s.setting("FIRST_TIMEOUT", "")); err == nil && first > 0 {
 		return min(time.Minute, time.Duration(first*float64(time.Second)))
 	}
 	return time.Minute

@@ -37,6 +37,19 @@ func newSoakRun() *Run {
 	return r
 }
 
+func TestSettingsInSecondsAcceptDurations(t *testing.T) {
+	t.Parallel()
+	for _, kind := range All() {
+		for _, s := range kind.Settings {
+			if regexp.MustCompile(`\bseconds\b`).MatchString(s.Help) {
+				seconds, err := plan.ParseNumber(s.Name, "1m")
+				require.NoError(t, err, "%s of %s", s.Name, kind.Name)
+				require.InDelta(t, 60, seconds, 0)
+			}
+		}
+	}
+}
+
 // Judge does not modify its arguments, because a run may be judged again, and several readers share the evidence.
 func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 	t.Parallel()
