@@ -225,7 +225,7 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o750); err != nil {
 		return err //nolint:wrapcheck // it names the folder
 	}
-	keepsSettings := mode.update && isEdited(plan.SettingsFile, "#")
+	kept := keptFiles{mode.update && isEdited(description, "//"), mode.update && isEdited(plan.SettingsFile, "#")}
 	fmt.Fprintln(w)
 	for _, file := range []struct{ path, text, comment string }{
 		{description, result.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, forSuite(workflowOf(linked, id), result), "#"},
@@ -254,12 +254,16 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 	if len(result.Variables) > 0 {
 		fmt.Fprintf(w, "\nNo file contains the tokens. A run reads them from the environment: set %s.\n", strings.Join(result.Variables, " and "))
 	}
-	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(result, keepsSettings))
+	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(result, kept))
 	return err //nolint:wrapcheck // of standard output
 }
 
-// firstRun describes the first run. Its size is unknown if init keeps the settings of the user.
-func firstRun(result probe.Result, keepsSettings bool) string {
+// keptFiles are the files of the user that init did not replace.
+type keptFiles struct{ description, settings bool }
+
+// firstRun describes the first run. Its size is unknown if init keeps the settings of the user, and its checks if init
+// keeps the description.
+func firstRun(result probe.Result, kept keptFiles) string {
 	size, checks, command := fmt.Sprintf(" of %d streams", firstConnections), "checks every message", "soak run"
 	switch {
 	case result.Finite:
@@ -267,7 +271,10 @@ func firstRun(result probe.Result, keepsSettings bool) string {
 	case !result.Checked:
 		checks = "checks connections only"
 	}
-	if size += " for " + firstSeconds + " s"; keepsSettings {
+	if kept.description {
+		checks = "uses the kept description"
+	}
+	if size += " for " + firstSeconds + " s"; kept.settings {
 		size = " by the settings of " + plan.SettingsFile
 	}
 	return fmt.Sprintf("%s, which %s:\n    %s", size, checks, command)

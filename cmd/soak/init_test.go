@@ -169,10 +169,10 @@ func TestInitUpdateKeepsEdits(t *testing.T) {
 	require.Contains(t, output, "Kept hub.js, which was edited; the new one is hub.new.js.")
 	require.Contains(t, read("hub.js"), "mine\n")
 	require.Contains(t, read("hub.new.js"), "three\n")
-	require.Contains(t, output, "Next, a first run of 10 streams for 60 s, which checks connections only:\n    soak run\n")
+	require.Contains(t, output, "Next, a first run of 10 streams for 60 s, which uses the kept description:\n    soak run\n")
 
 	require.NoError(t, os.WriteFile(plan.SettingsFile, []byte("connections: 3\nservice: ./hub.js\n"), 0o600))
-	require.Contains(t, write("three\n", overwriteMode{update: true}), "Next, a first run by the settings of soak.yaml, which checks connections only:\n    soak run\n")
+	require.Contains(t, write("three\n", overwriteMode{update: true}), "Next, a first run by the settings of soak.yaml, which uses the kept description:\n    soak run\n")
 	write("four\n", overwriteMode{force: true})
 	require.Contains(t, read("hub.js"), "four\n")
 }
