@@ -15,7 +15,7 @@ func liveCommand() *cobra.Command {
 		Long: "live shows a run from the checkpoints of its runners. DIR is the folder of the run, such as results/latest;\n" +
 			"for a bucket, append the test id to the --shards of the run. live is read-only. After the run, the page shows the report.\n" +
 			"`soak run --live` shows its own run with a delay of one second.",
-		Args: oneArg("folder of a run, such as results/latest, or bucket"),
+		Args: oneArg("folder of a run, such as results/latest, or one bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.Location, w.Stdout = args[0], cmd.OutOrStdout()
 			w.OpenURL = func(url string) error {

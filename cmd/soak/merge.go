@@ -25,7 +25,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			"merge first downloads the shards of a bucket to results/TESTID. The parameters of the URL are those of gocloud.dev: region,\n" +
 			"endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
 			exitCodes,
-		Args: oneArg("folder of a run, such as results/latest, or bucket"),
+		Args: oneArg("folder of a run, such as results/latest, or one bucket"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
