@@ -32,6 +32,8 @@ func TestReadChunk(t *testing.T) {
 		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"completed","error":null}}`, Chunk{Done: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"incomplete"}}`, Chunk{Done: true, Incomplete: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"failed"}}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
+		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"cancelled"}}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
+		{"openai-responses", "response.cancelled", `{"sequence_number":6}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.created", `{"sequence_number":-1}`, Chunk{Err: ErrNumber}},
 		{"anthropic-messages", "ping", `{"type":"ping"}`, Chunk{Heartbeat: true}},
 		{"anthropic-messages", "content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}`, Chunk{Content: true, IsStated: true, Text: []byte("Hi")}},

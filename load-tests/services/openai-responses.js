@@ -24,8 +24,11 @@ export default {
   end: {
     by: 'event',
     done: [{ event: 'response.completed' }, { event: 'response.incomplete' }],
-    // A response.completed whose status is failed or incomplete is not complete.
-    failed: [{ event: 'response.failed' }, { json: '$.response.status', is: 'failed' }, { event: 'error' }],
+    // A response.completed whose status is failed, cancelled or incomplete is not complete.
+    failed: [
+      { event: 'response.failed' }, { json: '$.response.status', is: 'failed' },
+      { event: 'response.cancelled' }, { json: '$.response.status', is: 'cancelled' }, { event: 'error' },
+    ],
     incomplete: [{ event: 'response.incomplete' }, { json: '$.response.status', is: 'incomplete' }],
     stated: { event: 'response.output_text.done', of: 'response.output_text.delta', text: 'json:$.text' },
   },

@@ -22,9 +22,12 @@ var apis = map[string]api{
 		incomplete: []any{valueIs("$.choices[0].finish_reason", "length"), valueIs("$.choices[0].finish_reason", "content_filter")},
 	},
 	literal(eventIs("response.completed")): {
-		module:     "openai-responses",
-		done:       []any{eventIs("response.completed"), eventIs("response.incomplete")},
-		failed:     []any{eventIs("response.failed"), valueIs("$.response.status", "failed"), eventIs("error")},
+		module: "openai-responses",
+		done:   []any{eventIs("response.completed"), eventIs("response.incomplete")},
+		failed: []any{
+			eventIs("response.failed"), valueIs("$.response.status", "failed"),
+			eventIs("response.cancelled"), valueIs("$.response.status", "cancelled"), eventIs("error"),
+		},
 		incomplete: []any{eventIs("response.incomplete"), valueIs("$.response.status", "incomplete")},
 	},
 	literal(eventIs("message_stop")): {
