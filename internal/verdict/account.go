@@ -155,7 +155,8 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 }
 
 // countAbove returns how many messages with numbers above a limit arrived on a connection. It omits the corrupted
-// messages that the ledger assumed to have such a number, because the ledger has counted them.
+// messages that the ledger assumed to have such a number, because the ledger has counted them. A corrupted message
+// without a finding may have any number, so it is omitted, too.
 func countAbove(r *shard.Connection, limit uint64) uint64 {
 	if r.First == 0 || r.Last <= limit {
 		return 0
@@ -166,12 +167,17 @@ func countAbove(r *shard.Connection, limit uint64) uint64 {
 			n -= min(hole[1]-max(hole[0], limit+1)+1, n)
 		}
 	}
+	withoutFinding := r.Corrupted - min(r.Unplaced, r.Corrupted)
 	for _, f := range r.Findings {
-		if f.Kind == ledger.KindCorrupted && f.From > limit {
+		if f.Kind != ledger.KindCorrupted || f.From == 0 {
+			continue
+		}
+		withoutFinding -= min(1, withoutFinding)
+		if f.From > limit {
 			n -= min(1, n)
 		}
 	}
-	return n
+	return n - min(n, withoutFinding)
 }
 
 // lastDelay returns the delay of the last message, which depends on the clocks of two hosts; 0 if it is unknown.

@@ -26,9 +26,9 @@ func TestPublishedMessagesAreExpected(t *testing.T) {
 func TestEachFaultIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	const at = 7
-	all := map[uint64][]uint64{}
+	all, copies := map[uint64][]uint64{}, map[uint64][]uint64{}
 	for number := uint64(1); number <= perTopic; number++ {
-		all[number] = nil
+		all[number], copies[number] = nil, []uint64{number, 0}
 	}
 	for _, c := range []struct {
 		name    string
@@ -45,6 +45,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 		{"one arrives twice", map[uint64][]uint64{at: {at, at}}, ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 twice"},
 		{"two are swapped", map[uint64][]uint64{at: nil, at + 1: {at + 1, at}}, ledger.Totals{Received: 80, Reordered: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 out of order"},
 		{"one that was not published", map[uint64][]uint64{perTopic: {perTopic, perTopic + 1}}, ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "it was never published"},
+		{"a corrupted one follows each, more than a ledger lists", copies, ledger.Totals{Received: 80, Corrupted: 20, Expected: 100}, "no JSON"},
 		{"a corrupted one follows the last", map[uint64][]uint64{perTopic: {perTopic, 0}}, ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "no JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
