@@ -62,9 +62,9 @@ func (s *Streams) hasUnconfirmed() bool {
 
 const reasonEndedEarly = "all runners ended early"
 
-// allEndedEarly reports whether no client was watched to the end of the run.
+// allEndedEarly reports whether no observed client was watched to the end of the run.
 func (s *Streams) allEndedEarly() bool {
-	return s.Connections.Planned > 0 && s.Connections.Unwatched == s.Connections.Planned
+	return s.Connections.Unwatched > 0 && s.Connections.Unwatched == s.observed()
 }
 
 // maxFailedConnections returns how many connections did not pass the script check that passed least often. A connection

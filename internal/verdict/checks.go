@@ -30,7 +30,7 @@ func (s *Streams) Faults() (out []Check) {
 	}.notJudgedIf(observed == 0, reasonUnobserved)
 	add(opened, append(s.delayedHeaders(), s.Sentences(ledger.KindRefused)...))
 	openCheck := Check{
-		ID: CheckOpenToEnd, Name: "streams open to the end", Limit: limit(watched), Actual: fmt.Sprint(completed), Pass: completed == watched,
+		ID: CheckOpenToEnd, Name: "streams open to the end", Limit: limit(cmp.Or(watched, observed)), Actual: fmt.Sprint(completed), Pass: completed == watched,
 		Why: "clients are disconnected, or streams do not end on request", weight: weightOfFault(s.proofs.earlyEnd), loadDependent: true,
 		faults: faults{earlyEnd, uint64(max(watched-completed, 0))},
 	}

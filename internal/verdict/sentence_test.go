@@ -115,6 +115,26 @@ func TestChecksOfAStoppedRun(t *testing.T) {
 	require.Equal(t, "stopped after 11 s of 59 min 55 s", check(t, v, "data complete").Actual)
 }
 
+// The limit of a check that is not judged is the one that a complete run has.
+func TestStreamsOfAStoppedRunAreNotJudged(t *testing.T) {
+	t.Parallel()
+	for missing, want := range map[int]string{0: "3", 2: "3 observed"} {
+		m, server := cleanRun()
+		m.Plan.Connections += missing
+		for i := range m.Runners {
+			m.Runners[i].State, m.Runners[i].EndedUS = shard.Interrupted, m.Runners[i].StartedUS+1800_000_000
+		}
+		for i := range connections {
+			c := m.Connections.Edit(i)
+			c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0
+			c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119
+		}
+		v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{Problems: []string{"the run was stopped by a signal before its end"}}))
+		c := check(t, v, "streams open to the end")
+		require.Equal(t, []string{want, "not judged: all runners ended early"}, []string{c.Limit, c.Actual})
+	}
+}
+
 // A headline states that the named stream is one of several.
 func TestSummaryCountsOtherSilentStreams(t *testing.T) {
 	t.Parallel()
