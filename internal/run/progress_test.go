@@ -10,8 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/live"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
@@ -77,4 +80,18 @@ func TestNarrowTerminalShowsCompleteParts(t *testing.T) {
 	require.Equal(t, "00:03/00:15 20/20 open", fit(line, 37))
 	require.Equal(t, "00:03", fit(line, 6))
 	require.Empty(t, fit(line, 0))
+}
+
+// A script limits the duration of its runners to a time in which all streams can end.
+func TestProgressHasTheLengthOfTheDeclaredPlan(t *testing.T) {
+	t.Parallel()
+	churn, err := suite.ByName(plan.Plan{Suite: "churn"})
+	require.NoError(t, err)
+	s := session{Config: Config{Suite: churn}, needs: runners.Requirements{Duration: 86 * time.Second, Seconds: 14}}
+	declared := plan.Plan{Seconds: 14}
+	require.Equal(t, declared.Hold(), s.duration(), "the verdict of a stopped run has the same length")
+	s.needs.Seconds = 0
+	require.Equal(t, 86*time.Second, s.duration(), "a suite without streams has no other length")
+	s = session{Config: Config{Suite: suite.Default(), Plan: declared}}
+	require.Equal(t, declared.Hold(), s.duration())
 }

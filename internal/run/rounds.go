@@ -127,9 +127,15 @@ func (s *session) stopEnd() shard.RunnerEnd {
 // incomplete reports whether problems of this session prevent a pass, independently of the shards.
 func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
+// duration returns the time for which streams are open, as the summary of a stopped run states it. Without streams, it
+// returns the maximum duration of the runners.
 func (s *session) duration() time.Duration {
-	if s.Suite.Plan.BySettings {
-		return s.Plan.Hold()
+	p := s.Plan
+	if !s.Suite.Plan.BySettings {
+		p.Seconds = s.needs.Seconds
 	}
-	return s.needs.Duration
+	if p.Seconds == 0 {
+		return s.needs.Duration
+	}
+	return p.Hold()
 }

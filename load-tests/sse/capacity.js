@@ -49,6 +49,7 @@ export const options = {
   scenarios: { ramp: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + 60 + config.teardown}s`, gracefulStop: '10s' } },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code'],
+  ext: { soak: { seconds: config.seconds } },
 };
 
 export default async function () {

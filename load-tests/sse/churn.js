@@ -51,6 +51,7 @@ export const options = {
   },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code', 'check'],
+  ext: { soak: { seconds: config.seconds } },
 };
 
 /** @typedef {{first: number, delay: number, lifetimes: number[]}} Slot milliseconds; `first` is the number of its first connection */

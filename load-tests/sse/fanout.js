@@ -52,6 +52,7 @@ export const options = {
   scenarios: { fanout: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + config.teardown}s`, gracefulStop: '10s' } },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code', 'check'],
+  ext: { soak: { seconds: config.seconds } },
 };
 
 export default async function () {

@@ -17,6 +17,7 @@ func TestChurn(t *testing.T) {
 	r := smoke(t, "churn", "--seed", "7")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Regexp(t, `(?m)^00:\d\d/00:09 `, r.out.String(), "the progress line must have the planned length")
 	require.Greater(t, v.Connections.Planned, 100, "connections")
 	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
 	require.Positive(t, v.Messages.Received)
@@ -80,6 +81,7 @@ func TestFanout(t *testing.T) {
 	r := smoke(t, "fanout")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Regexp(t, `(?m)^00:\d\d/00:47 `, r.out.String(), "the progress line must have the planned length")
 	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams and 5 to 60 streams")
 	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "service and clients must count the same messages")
 }

@@ -20,6 +20,7 @@ type Requirements struct {
 	// it. If it is 0, each virtual user has one.
 	Connections int
 	Duration    time.Duration `json:"-"` // maximum duration of the runners
+	Seconds     int           // of the plan of streams that the script declares; 0: it declares none
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
 	Service json.RawMessage
 	// CustomToken reports whether token() returns a token other than SUBSCRIBE_TOKEN.

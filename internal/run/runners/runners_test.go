@@ -237,6 +237,14 @@ func TestExceptionText(t *testing.T) {
 	}
 }
 
+func TestInspectReturnsTheRequirements(t *testing.T) {
+	t.Parallel()
+	c := fakeConfig(t, 1, `echo '{"totalDuration": "1m26s", "maxVUs": 4, "ext": {"soak": {"connections": 7, "seconds": 14}}}'`)
+	needs, err := Inspect(t.Context(), c.K6, c.Script, plan.Document{}, nil)
+	require.NoError(t, err)
+	require.Equal(t, Requirements{VUs: 4, Connections: 7, Duration: 86 * time.Second, Seconds: 14}, needs)
+}
+
 // A description may contain an endless loop: Inspect ends with an error.
 func TestScriptThatNeverLoads(t *testing.T) {
 	previous := inspectTimeout
