@@ -23,7 +23,7 @@ type failure struct {
 	retryAfter time.Duration
 }
 
-var errConnectTimeout = errors.New("no complete response header within connectTimeout")
+var errConnectTimeout = errors.New("no complete response header within the connect timeout")
 
 func dialFailure(ctx context.Context, err error) *failure {
 	var proxied *proxy.Error
@@ -93,6 +93,6 @@ func readFailure(err error) *failure {
 }
 
 var (
-	errIdle           = errors.New("no byte from the server within idleTimeout")
+	errIdle           = errors.New("no byte from the server within the idle timeout")
 	errTruncatedEvent = fmt.Errorf("the stream ended inside an event: %w", io.ErrUnexpectedEOF)
 )

@@ -253,6 +253,31 @@ func TestFiniteEndsAResponseThatSendsOnlyHeartbeats(t *testing.T) {
 	}
 }
 
+// A finding names the setting of soak run, not the option of the SSE client.
+func TestFiniteNamesTheSettingOfATimeout(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"no header":                   "^no complete response header within the connect timeout .*\\(FIRST_TIMEOUT\\)$",
+		"":                            "^no byte from the server within the idle timeout \\(FIRST_TIMEOUT\\)$",
+		"data: a\n\n":                 "^no byte from the server within the idle timeout \\(IDLE_TIMEOUT\\)$",
+		"data: a\n\ndata: [DONE]\n\n": "^no byte from the server within the idle timeout \\(LINGER\\)$",
+	} {
+		t.Run(content, func(t *testing.T) {
+			t.Parallel()
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if content != "no header" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, content)
+					w.(http.Flusher).Flush() //nolint:errcheck // of net/http
+				}
+				<-r.Context().Done()
+			})
+			got := finiteOf(t, url, answers, `{firstTimeout: 1, idleTimeout: 0.5, linger: 0.5}`)
+			require.Regexp(t, want, got.Findings[0].Reason)
+		})
+	}
+}
+
 // A runner writes its first shard before the first request. A runner that is killed early leaves no other.
 func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	t.Parallel()

@@ -141,13 +141,23 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 // isSilent reports whether only heartbeats have arrived for the timeout, or the response has not ended within Linger
 // after its terminal event.
 func (r *response) isSilent(at time.Time) bool {
+	since := r.lastArrival
+	if !r.terminalAt.IsZero() {
+		since = r.terminalAt
+	}
+	limit, _ := r.silenceLimit()
+	return at.Sub(since) >= secondsOf(limit)
+}
+
+// silenceLimit returns the limit of the present silence in seconds, and its setting in the suite finite.
+func (r *response) silenceLimit() (limit float64, setting string) {
 	switch f := r.load; {
 	case !r.terminalAt.IsZero():
-		return at.Sub(r.terminalAt) >= secondsOf(f.Linger)
+		return f.Linger, "LINGER"
 	case r.account.Chunks > 0:
-		return at.Sub(r.lastArrival) >= secondsOf(f.IdleTimeout)
+		return f.IdleTimeout, "IDLE_TIMEOUT"
 	default:
-		return at.Sub(r.lastArrival) >= secondsOf(f.FirstTimeout)
+		return f.FirstTimeout, "FIRST_TIMEOUT"
 	}
 }
 
@@ -187,6 +197,10 @@ func (r *response) closed(at time.Time, c sseclient.Close) {
 	if r.reason == "" && c.Err != nil && !r.isAbandoned() {
 		hidden := r.credentials.describeEnd(at, c, 0)
 		r.reason = hidden.Message()
+		if c.Reason == sseclient.ReasonIdle || c.Reason == sseclient.ReasonConnectTimeout {
+			_, setting := r.silenceLimit()
+			r.reason += " (" + setting + ")"
+		}
 	}
 	closing := r.closing(&c)
 	if closing == ledger.NeverOpened && http1.IsExhausted(c.Err) {

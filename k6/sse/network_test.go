@@ -229,7 +229,7 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 		new EventSource(url, { ledger, reconnect: false, idleTimeout: 700 }).onerror = (e) => log.push(e.reason)`))
 		require.Equal(t, "connecting opened event:0 closed:idle", v.rec.String())
 		require.GreaterOrEqual(t, time.Since(start), 1600*time.Millisecond)
-		require.ErrorContains(t, v.rec.last.Err, "no byte from the server within idleTimeout")
+		require.ErrorContains(t, v.rec.last.Err, "no byte from the server within the idle timeout")
 		require.Equal(t, 200, v.rec.last.Status)
 	})
 }

@@ -110,7 +110,7 @@ func TestErrorsOfAProxy(t *testing.T) {
 		{"nothing", "https", func(*peer) {},
 			"proxy: the proxy http://PROXY closed the connection instead of answering CONNECT service.test:443: unexpected EOF"},
 		{"silence", "https", (*peer).hold,
-			"connect_timeout: no complete response header within connectTimeout: the proxy http://PROXY did not answer CONNECT service.test:443: read tcp"},
+			"connect_timeout: no complete response header within the connect timeout: the proxy http://PROXY did not answer CONNECT service.test:443: read tcp"},
 		{"a server that ends the handshake", "https", respond("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // sent with the response
 			"tls: TLS handshake (through the proxy http://PROXY): remote error: tls: handshake failure"},
 		{"407", "http", respond("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),

@@ -107,7 +107,7 @@ func TestEndsOfPackedStreams(t *testing.T) {
 		{"data in another coding", "", respond(packedHead("gzip") + twoEvents), "error: read the stream: invalid gzip data: gzip: invalid header"},
 		{"a window that is too large", "", respond(packedHead("zstd") + wide()), "error: read the stream: the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 		{"a bomb", "maxEventSize: 1000,", respond(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
-		{"silence", "idleTimeout: 60,", func(p *peer) { p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
+		{"silence", "idleTimeout: 60,", func(p *peer) { p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within the idle timeout"},
 		{"bytes without an event", "idleTimeout: 1500,", func(p *peer) {
 			p.send(packedHead("gzip"))
 			z := gzip.NewWriter(p)
