@@ -125,6 +125,10 @@ func (m *module) newHolding(serviceObject, options sobek.Value) (*holding, error
 	if err := h.check(); err != nil {
 		return nil, err
 	}
+	if len(h.Phases) > 0 {
+		m.recorder.gate.wait(h.ctx)
+		h.started = time.Now()
+	}
 	if common.IsNullish(serviceObject) {
 		h.service = m.recorder.defaultService(m)
 	} else {

@@ -113,14 +113,24 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	if parent, last := store.Split(o.location); shard.IsFile(last) {
 		o.location, o.name, o.explicitName = parent, last, true
 	}
-	if v := p.Environment["PROGRESS_FD"]; v != "" {
-		fd, err := strconv.Atoi(v)
-		if err != nil || fd < 3 {
-			return nil, fmt.Errorf("PROGRESS_FD must be an open file descriptor above 2, got %q", v)
-		}
-		o.progress = os.NewFile(uintptr(fd), "progress")
+	if o.progress, err = inheritedFile(p.Environment, "PROGRESS_FD"); err != nil {
+		return nil, err
 	}
-	return o, nil
+	r.gate, err = newStartGate(p.Environment)
+	return o, err
+}
+
+// inheritedFile returns the file with the descriptor in a variable; nil if the variable is not set.
+func inheritedFile(env map[string]string, variable string) (*os.File, error) {
+	v := env[variable]
+	if v == "" {
+		return nil, nil
+	}
+	fd, err := strconv.Atoi(v)
+	if err != nil || fd < 3 {
+		return nil, fmt.Errorf("%s must be an open file descriptor above 2, got %q", variable, v)
+	}
+	return os.NewFile(uintptr(fd), variable), nil
 }
 
 func k6Version() string {

@@ -25,6 +25,7 @@ import (
 type recorder struct {
 	tally
 	telemetry *telemetry
+	gate      *startGate // nil: no other runner to wait for
 
 	mu          sync.Mutex
 	plan        plan.Plan

@@ -80,11 +80,16 @@ func fraction(i, n int) string {
 // Start starts all runners of the plan, or the one at Index. After an error none of them runs.
 func Start(c Config) (*Group, error) {
 	g := &Group{}
+	gate, err := c.openGate()
+	if err != nil {
+		return nil, err
+	}
+	defer gate.close()
 	for i := 1; i <= c.Plan.Runners; i++ {
 		if c.Index > 0 && c.Index != i {
 			continue
 		}
-		r, err := startRunner(c, i)
+		r, err := startRunner(c, i, gate)
 		if err != nil {
 			g.Kill()
 			return nil, err
@@ -94,7 +99,37 @@ func Start(c Config) (*Group, error) {
 	return g, nil
 }
 
-func startRunner(c Config, index int) (*runner, error) {
+// A gate has the reading and the writing end of a pipe that several runners inherit. A runner that is ready for the
+// phases of its suite closes its writing end, and waits for the end of the pipe: until then another one is not ready.
+type gate []*os.File
+
+// openGate returns an empty gate for a runner that has no other to wait for.
+func (c Config) openGate() (gate, error) {
+	if c.Index > 0 || c.Plan.Runners < 2 {
+		return nil, nil
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the runners: %w", err)
+	}
+	return gate{reader, writer}, nil
+}
+
+// variables returns the variables with the descriptors of the gate, which follow that of the reports.
+func (g gate) variables() []string {
+	if g == nil {
+		return nil
+	}
+	return []string{"START_FD=4", "READY_FD=5"}
+}
+
+func (g gate) close() {
+	for _, f := range g {
+		_ = f.Close()
+	}
+}
+
+func startRunner(c Config, index int, gate gate) (*runner, error) {
 	reader, writer, orphanSignal, err := c.openPipes(index)
 	if err != nil {
 		return nil, fmt.Errorf("start runner %d: %w", index, err)
@@ -102,8 +137,8 @@ func startRunner(c Config, index int) (*runner, error) {
 	defer writer.Close()
 	r := &runner{index: index, onRetry: c.OnRetry, onReport: c.OnReport, logPath: logPath(c.Dir, index)}
 	r.Process, err = process.Start(process.Spec{
-		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.logPath, Extra: []*os.File{writer},
-		Args: arguments(c, index), Env: environment(c, index), OrphanSignal: orphanSignal, Cores: c.Cores,
+		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.logPath, Extra: append([]*os.File{writer}, gate...),
+		Args: arguments(c, index), Env: append(environment(c, index), gate.variables()...), OrphanSignal: orphanSignal, Cores: c.Cores,
 	})
 	if err != nil {
 		_ = reader.Close()

@@ -103,6 +103,27 @@ func TestRunnersGetThePlan(t *testing.T) {
 	}
 }
 
+// The runners of a machine begin the phases of a suite together.
+func TestRunnersWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	c := fakeConfig(t, 2, `touch "$0.$RUNNER"; eval "exec $READY_FD>&-"; eval "cat <&$START_FD"; echo "$0".*`)
+	g, err := Start(c)
+	require.NoError(t, err)
+	wait(t, g)
+	for i := 1; i <= 2; i++ {
+		text, err := os.ReadFile(filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", i)))
+		require.NoError(t, err)
+		require.Equal(t, c.K6+".1 "+c.K6+".2\n", string(text))
+	}
+	c = fakeConfig(t, 1, "env")
+	g, err = Start(c)
+	require.NoError(t, err)
+	wait(t, g)
+	text, err := os.ReadFile(filepath.Join(c.Dir, "k6-runner-1.log"))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "START_FD", "it has no other runner to wait for")
+}
+
 // Not parallel, as it sets the environment.
 func TestRunnersGetThePrometheusOutput(t *testing.T) {
 	for _, c := range []struct{ url, stats, wantArgs, wantStats string }{

@@ -1,0 +1,45 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+)
+
+// A startGate is the pipe that all runners of a machine inherit (see internal/run/runners). The phases of a suite begin
+// when all of these runners are ready for them: a storm of two runners that start at different times is no storm.
+type startGate struct {
+	start, ready *os.File // reading end and writing end
+	once         sync.Once
+	open         chan struct{}
+}
+
+// newStartGate returns the gate in the variables of a runner; nil if it has none.
+func newStartGate(env map[string]string) (*startGate, error) {
+	start, startErr := inheritedFile(env, "START_FD")
+	ready, readyErr := inheritedFile(env, "READY_FD")
+	if start == nil || ready == nil {
+		return nil, errors.Join(startErr, readyErr)
+	}
+	return &startGate{start: start, ready: ready, open: make(chan struct{})}, nil
+}
+
+// wait returns when each runner has called it or has ended, or when ctx ends.
+func (g *startGate) wait(ctx context.Context) {
+	if g == nil {
+		return
+	}
+	g.once.Do(func() {
+		_ = g.ready.Close()
+		go func() { // ends at the latest with the other runners
+			_, _ = g.start.Read(make([]byte, 1)) // no runner writes, so it returns at the end of the pipe
+			_ = g.start.Close()
+			close(g.open)
+		}()
+	})
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+	}
+}
