@@ -28,16 +28,17 @@ type Refusal struct {
 	Last   Instant `json:"last_ns"`
 }
 
-// The reasons of attempts that failed because the runner, not the service, had no port or descriptor left.
+// The reasons of attempts that failed because the runner, not the service, had no port, descriptor or IPv6 address.
 const (
 	ReasonNoPort       = "no local port left"
 	ReasonNoDescriptor = "no file descriptor left"
+	ReasonNoIPv6       = "no IPv6 address"
 )
 
-// AreLocal reports whether attempts failed, and all of them because the runner had no port or descriptor left.
+// AreLocal reports whether attempts failed, and all of them for one of these reasons.
 func AreLocal(refusals []Refusal) bool {
 	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(r Refusal) bool {
-		return r.Reason != ReasonNoPort && r.Reason != ReasonNoDescriptor
+		return r.Reason != ReasonNoPort && r.Reason != ReasonNoDescriptor && r.Reason != ReasonNoIPv6
 	})
 }
 

@@ -38,7 +38,7 @@ func Trust(ca string, insecure bool) error {
 	return err
 }
 
-// WithRemedy adds a remedy to an error that an untrusted certificate or a wrong scheme in the URL caused.
+// WithRemedy adds a remedy to an error that an untrusted certificate, a wrong scheme in the URL or a lack of IPv6 caused.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
@@ -50,6 +50,8 @@ func WithRemedy(err error) error {
 		return fmt.Errorf("the server does not speak TLS (%w); use http://", err)
 	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // a TLS alert
 		return fmt.Errorf("the server speaks TLS (%w); use https://", err)
+	case LacksIPv6(err):
+		return fmt.Errorf("this machine has no IPv6 address (%w); use an IPv4 address of the service, or enable IPv6", err)
 	}
 	return err
 }

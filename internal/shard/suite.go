@@ -31,6 +31,7 @@ const (
 	CodeNet             = "net-"               // prefix of k6's error code without a response: net-1220 is a reset
 	CodeNoPort          = "no_ports"           // the machine had no port left, so the request was not sent
 	CodeNoDescriptor    = "no_descriptors"     // the runner had no descriptor left, so the request was not sent
+	CodeNoIPv6          = "no_ipv6"            // the address is an IPv6 address, and the machine has none
 	DroppedIterations   = "dropped_iterations" // k6's metric of iterations that it could not start
 	Other               = "(other)"            // value of the first tag of combinations beyond the limit
 )

@@ -90,6 +90,8 @@ func codeText(code string) string {
 		return ledger.ReasonNoPort
 	case shard.CodeNoDescriptor:
 		return ledger.ReasonNoDescriptor
+	case shard.CodeNoIPv6:
+		return ledger.ReasonNoIPv6
 	}
 	if status, ok := strings.CutPrefix(code, shard.CodeStatus); ok {
 		return "status " + status

@@ -226,7 +226,7 @@ func scriptCheck(m *shard.Merged, name string) (passes, fails int64) {
 var causes = map[string]string{
 	"interrupted": "interrupted", "dns": "name lookup failed", "refused": "connection refused", "unreachable": "no route",
 	"tcp_timeout": "no TCP connection in time", "tcp_reset": "reset while connecting", "no_ports": "no ephemeral port left on this host",
-	"no_descriptors": "no file descriptor left in the runner", "server_certificate": "the server's certificate is not trusted",
+	"no_descriptors": "no file descriptor left in the runner", "no_ipv6": "no IPv6 address on this host", "server_certificate": "the server's certificate is not trusted",
 	"client_certificate": "the server refused the client's certificate", "tls_alert": "the server aborted the handshake",
 	"tls_timeout": "no TLS handshake in time", "tls_reset": "the server closed the connection during the handshake", "tls": "the server does not use TLS",
 	"resumed": "the session was resumed", "answer_timeout": "no response in time", "answer_reset": "the server closed the connection before the response",

@@ -153,6 +153,6 @@ func TestOpenConnectionsAreConcurrent(t *testing.T) {
 // Every cause of k6/x/handshake has a text.
 func TestCausesHaveText(t *testing.T) {
 	t.Parallel()
-	require.Len(t, causes, 19)
+	require.Len(t, causes, 20)
 	require.Equal(t, "unlisted", causeText("unlisted"))
 }

@@ -38,10 +38,10 @@ func isTimeout(code string) bool {
 	return code == shard.CodeNet+"1050" || code == shard.CodeNet+"1211"
 }
 
-// isGeneratorFailure reports whether the generator caused a failure with that code, because it had no port or descriptor
-// left.
+// isGeneratorFailure reports whether the generator caused a failure with that code, because it had no port, descriptor
+// or IPv6 address.
 func isGeneratorFailure(code string) bool {
-	return code == shard.CodeNoPort || code == shard.CodeNoDescriptor
+	return code == shard.CodeNoPort || code == shard.CodeNoDescriptor || code == shard.CodeNoIPv6
 }
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have

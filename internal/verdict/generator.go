@@ -70,6 +70,7 @@ func (s *Streams) portsCheck() []Check {
 	for _, lack := range []struct{ reason, code, remedy string }{
 		{ledger.ReasonNoPort, shard.CodeNoPort, "widen net.ipv4.ip_local_port_range, or add machines for runners"},
 		{ledger.ReasonNoDescriptor, shard.CodeNoDescriptor, "raise ulimit -n, or add runners"},
+		{ledger.ReasonNoIPv6, shard.CodeNoIPv6, "use an IPv4 address of the service, or enable IPv6"},
 	} {
 		add := func(n int, one, many string) {
 			if n > 0 {

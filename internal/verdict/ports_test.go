@@ -29,6 +29,7 @@ func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
 	}
 	const noPort = "2 connects failed, because the load generator had no local port left; widen net.ipv4.ip_local_port_range, or add machines for runners"
 	const noDescriptor = "2 connects failed, because the load generator had no file descriptor left; raise ulimit -n, or add runners"
+	const noIPv6 = "2 connects failed, because the load generator had no IPv6 address; use an IPv4 address of the service, or enable IPv6"
 	for name, c := range map[string]struct {
 		edit     func(*testRun)
 		want     Outcome
@@ -36,6 +37,7 @@ func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
 	}{
 		"no port":       {refused(ledger.ReasonNoPort), Invalid, noPort},
 		"no descriptor": {refused(ledger.ReasonNoDescriptor), Invalid, noDescriptor},
+		"no IPv6":       {refused(ledger.ReasonNoIPv6), Invalid, noIPv6},
 		"both":          {refused(ledger.ReasonNoPort, ledger.ReasonNoDescriptor), Invalid, noDescriptor},
 		"all clients": {func(r *testRun) {
 			for n := range r.Plan.Connections {

@@ -8,15 +8,15 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/sse-soak/sse-soak/internal/http1"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // A Cause is the reason for a failed connection. handshake.d.ts describes each.
 type Cause string
 
-// The causes, in the order of a connection's phases.
+// The causes, in the order of a connection's phases. A dial may also have a cause of network.LackOf.
 const (
 	causeInterrupted   Cause = "interrupted"
 	causeDNS           Cause = "dns"
@@ -24,8 +24,6 @@ const (
 	causeTCPTimeout    Cause = "tcp_timeout"
 	causeTCPReset      Cause = "tcp_reset"
 	causeUnreachable   Cause = "unreachable"
-	causePorts         Cause = "no_ports"
-	causeFiles         Cause = "no_descriptors"
 	causeServerCert    Cause = "server_certificate"
 	causeClientCert    Cause = "client_certificate"
 	causeTLSAlert      Cause = "tls_alert"
@@ -40,13 +38,11 @@ const (
 )
 
 func dialCause(ctx context.Context, err error) Cause {
-	switch {
+	switch lack := network.LackOf(err); {
 	case isCanceled(ctx):
 		return causeInterrupted
-	case http1.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
-		return causePorts
-	case http1.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
-		return causeFiles
+	case lack != "":
+		return Cause(lack)
 	case http1.IsTimeout(ctx, err):
 		return causeTCPTimeout
 	case http1.IsUnknownName(err):

@@ -12,6 +12,7 @@ import (
 	"go.k6.io/k6/v2/lib/netext"
 
 	"github.com/sse-soak/sse-soak/internal/http1"
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
@@ -49,14 +50,16 @@ func TLSConfig(state *lib.State, serverName string) *tls.Config {
 	return conf
 }
 
-// LackOf returns shard.CodeNoPort or shard.CodeNoDescriptor if a dial failed because this machine had none left;
-// otherwise "".
+// LackOf returns shard.CodeNoPort, shard.CodeNoDescriptor or shard.CodeNoIPv6 if a dial failed because this machine had
+// none; otherwise "".
 func LackOf(err error) string {
 	switch {
 	case !http1.IsExhausted(err):
 		return ""
 	case http1.IsOutOfDescriptors(err):
 		return shard.CodeNoDescriptor
+	case proxy.LacksIPv6(err):
+		return shard.CodeNoIPv6
 	}
 	return shard.CodeNoPort
 }

@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // An observer classifies the blocks on the streams of one client according to the service description, and counts them
@@ -354,7 +355,10 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if o.commentAt != 0 {
 		o.endComment(at, ledger.HeartbeatSign)
 	}
-	noPort, noDescriptor := !o.open && http1.IsExhausted(c.Err), !o.open && http1.IsOutOfDescriptors(c.Err)
+	lack := ""
+	if !o.open {
+		lack = lackReasons[network.LackOf(c.Err)]
+	}
 	c = o.credentials().describeEnd(at, c, int(o.streams))
 	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
 	if o.open {
@@ -365,14 +369,17 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	switch {
 	case c.Reason == sseclient.ReasonStatus:
 		reason += " " + strconv.Itoa(c.Status)
-	case noDescriptor:
-		reason = ledger.ReasonNoDescriptor
-	case noPort:
-		reason = ledger.ReasonNoPort
+	case lack != "":
+		reason = lack
 	}
 	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
 	o.ledger.Explain(explanation(c, o.recorder.credentials.Load()))
 	if o.sink != nil {
 		o.recorder.telemetry.end(o.sink)
 	}
+}
+
+// lackReasons has the reasons of failed attempts by the results of network.LackOf.
+var lackReasons = map[string]string{
+	shard.CodeNoPort: ledger.ReasonNoPort, shard.CodeNoDescriptor: ledger.ReasonNoDescriptor, shard.CodeNoIPv6: ledger.ReasonNoIPv6,
 }

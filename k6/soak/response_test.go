@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -37,6 +38,31 @@ func TestRefusalsByTheRunnerItselfAreCounted(t *testing.T) {
 		}
 		require.Equal(t, refused, s.Responses.RefusedLocally, errno)
 		require.Contains(t, s.Responses.Findings[0].Reason, errno.Error())
+	}
+}
+
+// An ipv6Dialer fails as a dial to an IPv6 address does on a machine without one.
+type ipv6Dialer struct{}
+
+func (ipv6Dialer) DialContext(_ context.Context, network, _ string) (net.Conn, error) {
+	return nil, &net.OpError{
+		Op: "dial", Net: network, Addr: &net.TCPAddr{IP: net.IPv6loopback, Port: 1}, Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL),
+	}
+}
+
+// The system returns the same error as for a lack of ports.
+func TestStreamRefusedForLackOfIPv6HasTheReason(t *testing.T) {
+	hasIPv6 := proxy.HasIPv6
+	proxy.HasIPv6 = func() bool { return false }
+	t.Cleanup(func() { proxy.HasIPv6 = hasIPv6 })
+	h := holderOf(t, "http://[::1]:1", "")
+	h.VU.StateField.Dialer = ipv6Dialer{}
+	require.True(t, h.run(t, `hold(null, {from: 0, to: 1, openFor: 500, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`))
+	s := new(shard.Shard)
+	h.r.fill(s)
+	for c := range s.Records() {
+		require.Equal(t, ledger.ReasonNoIPv6, c.Reason)
+		require.True(t, ledger.AreLocal(c.Refusals))
 	}
 }
 

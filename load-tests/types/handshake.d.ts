@@ -26,7 +26,7 @@ declare module 'k6/x/handshake' {
   /**
    * Before the TCP connection: `dns`, `refused` (also for any other error of the dial), `unreachable`, `tcp_timeout`,
    * `tcp_reset`, `no_ports` (this host has no free ephemeral port for that address), `no_descriptors` (this process has
-   * no free file descriptor).
+   * no free file descriptor), `no_ipv6` (the address is an IPv6 address, and this host has none).
    *
    * During TLS: `server_certificate` (the client refuses the server's certificate), `client_certificate` (the server
    * refuses the client's certificate, or its absence; in TLS 1.3 the client learns that instead of the response),
@@ -37,7 +37,7 @@ declare module 'k6/x/handshake' {
    * `answer` (any other error, such as a response that is not HTTP). At any time: `interrupted` (k6 ended the iteration).
    */
   export type Cause =
-    | 'dns' | 'refused' | 'unreachable' | 'tcp_timeout' | 'tcp_reset' | 'no_ports' | 'no_descriptors'
+    | 'dns' | 'refused' | 'unreachable' | 'tcp_timeout' | 'tcp_reset' | 'no_ports' | 'no_descriptors' | 'no_ipv6'
     | 'server_certificate' | 'client_certificate' | 'tls_alert' | 'tls_timeout' | 'tls_reset' | 'tls'
     | 'resumed' | 'answer_timeout' | 'answer_reset' | 'status' | 'answer' | 'interrupted';
 
