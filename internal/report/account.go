@@ -114,7 +114,7 @@ func (s *subject) arithmetic() Section {
 	duration := p.Hold().Seconds()
 	t := Table{Columns: Columns("quantity", "calculation", "#this run")}
 	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
-	add("time open", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
+	add("time open", fmt.Sprintf("%d s, less %d s at the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
 	add(nouns+" per connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
 	add(nouns+" of all connections, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
 	add(nouns+" expected", "sum over all streams while each was open", format.Thousands(n.Expected))

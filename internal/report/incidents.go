@@ -73,7 +73,10 @@ func (s *subject) failureSection() Section {
 		t.Note = fmt.Sprintf("the first %d of %d", maxIncidents, len(list))
 	}
 	out.Tables = []Table{t}
-	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. An action before it is not necessarily its cause.", verdict.IncidentGapSeconds)}
+	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident.", verdict.IncidentGapSeconds)}
+	if len(s.v.Actions) > 0 {
+		out.Notes[0] += " An action before an incident is not necessarily its cause."
+	}
 	if n := countUnlisted(s.v); n > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s more faults is not known, because each connection lists only its first findings.", format.Thousands(n)))
 	}

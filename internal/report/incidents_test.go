@@ -65,6 +65,8 @@ func TestIncidentsAreLimited(t *testing.T) {
 	s := newSubject(run)
 	require.Len(t, incidentRows(s), maxIncidents)
 	require.Equal(t, "the first 12 of 20", s.failureSection().Tables[0].Note)
+	run.Verdict.Actions = nil
+	require.Equal(t, "Faults at most 15 s apart form one incident.", s.failureSection().Notes[0])
 }
 
 // A failure of the target is part of the incident at its time, or an incident of its own.

@@ -38,5 +38,13 @@ func TestResumeProfilesAreValid(t *testing.T) {
 func TestResumeHasMetricsOfCuts(t *testing.T) {
 	t.Parallel()
 	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutHalf, OutageMS: verdict.Quantiles{P50: 1200}}}}}
-	require.Equal(t, verdict.Metric{Name: "away after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
+	require.Equal(t, verdict.Metric{Name: "outage after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
+}
+
+// The tables of a resume are those of its disconnects, which are no requests that end streams.
+func TestResumePageHasNoEndRequests(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, soak.Page.Sections, "teardown")
+	require.Contains(t, resume.Page.Sections, "found")
+	require.NotContains(t, resume.Page.Sections, "teardown")
 }

@@ -82,8 +82,13 @@ var resume = Suite{
 		"full":  {"CONNECTIONS=600", "SECONDS=600", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=4"},
 		"smoke": {"CONNECTIONS=60", "SECONDS=20", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=6", "PAUSE=2"},
 	}},
-	Page:   Page{Doc: "docs/suites.md", Sections: slices.Insert(slices.Clone(soak.Page.Sections), 2, "found")},
+	Page:   Page{Doc: "docs/suites.md", Sections: resumeSections()},
 	Assess: assessResume, Metrics: resumeMetrics,
+}
+
+// resumeSections returns the sections of a soak with the table of disconnects in place of that of the end requests.
+func resumeSections() []string {
+	return slices.DeleteFunc(slices.Insert(slices.Clone(soak.Page.Sections), 2, "found"), func(name string) bool { return name == "teardown" })
 }
 
 func assessResume(r *Run) verdict.Assessment {
@@ -94,7 +99,7 @@ func assessResume(r *Run) verdict.Assessment {
 
 func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	for _, c := range v.Cuts {
-		out = append(out, verdict.Metric{Name: "away after " + c.Kind + " p50", Unit: "ms", Value: c.OutageMS.P50})
+		out = append(out, verdict.Metric{Name: "outage after " + c.Kind + " p50", Unit: "ms", Value: c.OutageMS.P50})
 	}
 	return append(out, soakMetrics(v)...)
 }
@@ -120,17 +125,17 @@ func endTables(e *verdict.EndRequests) []verdict.Table {
 		}
 		t.Add(cells...)
 	}
-	answered := func(name string, times verdict.EndTimes) {
+	succeeded := func(name string, times verdict.EndTimes) {
 		if times.Count == 0 {
 			add(name, 0, "", "", nil)
 			return
 		}
 		add(name, times.Count, rate(times.Count), figure(times.MinMS), &times.MS)
 	}
-	answered("answered", e.EndTimes)
+	succeeded("succeeded", e.EndTimes)
 	for _, s := range e.Servers {
 		if s.Count > 0 {
-			answered("answered by "+s.Name, s.EndTimes)
+			succeeded("succeeded at "+s.Name, s.EndTimes)
 		}
 	}
 	if e.FailedMS != nil {

@@ -67,7 +67,7 @@ func assessStorm(r *Run) verdict.Assessment {
 func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
 	for _, c := range bystanders.Faults() {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
-			c.ID, c.Name, c.Why = bystander(c.ID), "other streams: "+c.Name, "connected clients lose messages when others reconnect"
+			c.ID, c.Name, c.Why = bystander(c.ID), "other streams: "+c.Name, c.Why+" when others reconnect"
 			out = append(out, c)
 		}
 	}

@@ -65,6 +65,12 @@ func TestStorm(t *testing.T) {
 	require.Equal(t, []string{"at once", "90", "450 ms", "900 ms", "900 ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
 	require.Equal(t, []string{"runner 1 (host-1)", "service and runners", "3", "–", "7"}, table(v, "Accept queues").Rows[0])
 	require.Equal(t, "10 stayed open during the storms; 0 of their noops were late", fact(v, "other streams"))
+	impacts := map[string]string{}
+	for _, c := range v.Checks {
+		impacts[c.Name] = c.Why
+	}
+	require.Equal(t, "clients lose data when others reconnect", impacts["other streams: noops missed"])
+	require.Equal(t, "clients receive data too late when others reconnect", impacts["other streams: noops over 1000 ms late"])
 }
 
 func TestStormFindsFaults(t *testing.T) {

@@ -123,7 +123,7 @@ func (c *Control) addGroup(group *shard.RunnerControl) {
 				c.unexplained += clamp.Uint64(m.Late)
 			}
 		case isExplained:
-			c.worstDelay = max(c.worstDelay, delay)
+			c.worstDelay = max(c.worstDelay, delay-group.Resolution())
 			muchLater := countLaterThan(m, delay+group.Limit())
 			c.LateWithoutGroup += clamp.Uint64(muchLater)
 			c.LateWithGroup += clamp.Uint64(m.Late - muchLater)
@@ -173,7 +173,7 @@ func (c *Control) lateText() string {
 		n    uint64
 		text string
 	}{
-		{c.LateWithGroup, fmt.Sprintf("while the control group was late too, by up to %s: %s delayed them", format.Duration(c.worstDelay), c.suspect())},
+		{c.LateWithGroup, fmt.Sprintf("while the control group was late too, by up to %s, so %s may be the cause", format.Duration(c.worstDelay), c.suspect())},
 		{c.LateWithoutGroup, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay them", c.suspect())},
 		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
 	} {

@@ -303,7 +303,11 @@ func (s *Streams) cutSummary() string {
 	if all.Count == 0 {
 		return ""
 	}
-	text := format.Plural(all.Count, "stream was", "streams were") + " disconnected, " + fmt.Sprint(all.Resumed) + " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
+	text := fmt.Sprintf("%s disconnected, %d", format.Plural(all.Count, "stream was", "streams were"), all.Resumed)
+	if all.Ended < all.Count { // the service kept the streams of clients that paused
+		text = fmt.Sprintf("%s disconnected or paused, %d ended and", format.Plural(all.Count, "stream was", "streams were"), all.Ended)
+	}
+	text += " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
 	case !s.m.Service.Resumes():
 		return format.Plural(all.Count, "stream was", "streams were") + " disconnected and reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"

@@ -168,11 +168,11 @@ func (s *Streams) PassSentences() (out []string) {
 		received = fmt.Sprintf("%s and %s received",
 			format.Plural(m.Heartbeats, "heartbeat", "heartbeats"), format.Plural(m.Unchecked+m.Uncounted+m.Foreign, "event", "events"))
 	}
+	out = append(out, fmt.Sprintf("%s open to the end, %s%s", format.Count(s.Connections.Completed, "stream"), s.interruptions(), received))
 	if cut := s.cutSummary(); cut != "" {
 		out = append(out, cut)
 	}
-	return append(out, fmt.Sprintf("%s open to the end, %s%s",
-		format.Count(s.Connections.Completed, "stream"), s.interruptions(), received))
+	return out
 }
 
 // interruptions describes reconnects and refused attempts as the start of a clause; "" if there were none.

@@ -144,11 +144,11 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 var ResponseStates = map[ledger.ResponseState]string{
 	ledger.ResponseComplete:   "complete",
 	ledger.ResponseTruncated:  "truncated",
-	ledger.ResponseError:      "with an error event",
+	ledger.ResponseError:      "failed with an error event",
 	ledger.ResponseRefused:    "refused",
 	ledger.ResponseEmpty:      "empty",
 	ledger.ResponseIdle:       "silent for too long",
 	ledger.ResponseLingering:  "open after the terminal event",
-	ledger.ResponseAfterDone:  "with an event after the terminal event",
+	ledger.ResponseAfterDone:  "continued after the terminal event",
 	ledger.ResponseUnfinished: "unfinished at the end of the run",
 }

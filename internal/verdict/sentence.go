@@ -102,6 +102,9 @@ func (w Formatter) group(b *bundle, runner int) string {
 		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, clock)
 	}
 	subject := format.Thousands(b.connections) + " clients"
+	if b.kind == ledger.KindDropped || b.kind == ledger.KindEndedEarly || b.kind == ledger.KindOverdue {
+		subject = format.Thousands(b.connections) + " streams"
+	}
 	if b.connections == w.Plan.Connections {
 		subject = "all " + subject
 	}

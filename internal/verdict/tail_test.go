@@ -111,7 +111,7 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 	v := judgeSoak(m, ServerLedger{}, Evidence{Failures: []TargetFailure{{Unix: 1_700_000_100, Text: crash}}})
 	require.Equal(t, []string{
 		crash,
-		"all 60 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"all 60 streams of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
 		"the server's ledger has no entry for d-0, which had a stream; 59 more clients differ in the same way",
 		"the script ran no check",
 	}, v.Reasons)
@@ -127,10 +127,10 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	t.Parallel()
 	for different, want := range map[int][]string{
 		2: {
-			"30 clients of runner 1 were closed by the server in the middle of a response, each after noop 10, at 22:15:00 UTC (first: d-1)",
-			"30 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
+			"30 streams of runner 1 were closed by the server in the middle of a response, each after noop 10, at 22:15:00 UTC (first: d-1)",
+			"30 streams of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
 		},
-		5: {"all 60 clients of runner 1 were closed by the server in the middle of a response, after noops 7 to 11, at 22:15:00 UTC (first: d-0)"},
+		5: {"all 60 streams of runner 1 were closed by the server in the middle of a response, after noops 7 to 11, at 22:15:00 UTC (first: d-0)"},
 	} {
 		m := crashedRun(60)
 		for i := range 60 {
@@ -149,8 +149,8 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	}
 	m.Runners[1].StartedUS = m.Runners[0].StartedUS
 	require.Equal(t, []string{
-		"30 clients of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
-		"30 clients of runner 2 were disconnected (reset), each after noop 11, at 22:15:00 UTC (first: d-1)",
+		"30 streams of runner 1 were closed by the server in the middle of a response, each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"30 streams of runner 2 were disconnected (reset), each after noop 11, at 22:15:00 UTC (first: d-1)",
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 	for i := range 60 {
 		if i >= 40 {
@@ -160,8 +160,8 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 		m.Connections.Edit(i).Reason, m.Connections.Edit(i).Findings[0].Note = "reset", "reset"
 	}
 	require.Equal(t, []string{
-		"40 clients were disconnected (reset), each after noop 11, at 22:15:00 UTC (first: d-0)",
-		"20 clients were disconnected (reset), each after noop 11, at 22:25:00 UTC (first: d-40)",
+		"40 streams were disconnected (reset), each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"20 streams were disconnected (reset), each after noop 11, at 22:25:00 UTC (first: d-40)",
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 }
 

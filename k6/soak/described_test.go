@@ -364,6 +364,6 @@ func TestFindingsHideTokens(t *testing.T) {
 	js(t, rt, planJS)
 	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
 	o := newStream(t, rt, "d-1")
-	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43), o.credentials().excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
-	require.Equal(t, strings.Repeat("x", 60)+"{tok", o.credentials().excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
+	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43)+"…", o.credentials().excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
+	require.Equal(t, strings.Repeat("x", 60)+"{tok…", o.credentials().excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
 }

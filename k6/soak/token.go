@@ -42,7 +42,10 @@ func (c *credentials) hide(text string) string {
 func (c *credentials) excerpt(data []byte) string {
 	const maxData, maxExcerpt = 1 << 16, 64
 	text := c.hide(string(data[:min(len(data), maxData)]))
-	return text[:min(len(text), maxExcerpt)]
+	if len(text) <= maxExcerpt {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxExcerpt], "") + "…"
 }
 
 // describeToken describes the refused token without its value.

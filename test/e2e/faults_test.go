@@ -156,7 +156,7 @@ func TestCrashingBackendFails(t *testing.T) {
 		}
 	}
 	require.Equal(t, 60, dropped)
-	require.Regexp(t, `clients (of runner \d )?were (closed by the server in the middle of a response|disconnected \(reset\)), (each after noop \d|after noops \d to \d), (at|from) `, reasons(v))
+	require.Regexp(t, `streams (of runner \d )?were (closed by the server in the middle of a response|disconnected \(reset\)), (each after noop \d|after noops \d to \d), (at|from) `, reasons(v))
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)Incidents.*the backend died at .*60 × dropped`, string(page))

@@ -159,7 +159,7 @@ func TestProxyClosesStreams(t *testing.T) {
 		v := begin(t, env, append(args, "--topics", "4", "--publish-rate", "2")...).verdict() // one message in 2 s per topic
 		require.Equal(t, verdict.Fail, v.Verdict)
 		require.Equal(t, 16, v.Connections.Dropped)
-		require.Regexp(t, `px-\d+ was closed by the server in the middle of a response|clients were closed by the server in the middle of a response`, reasons(v))
+		require.Regexp(t, `px-\d+ was closed by the server in the middle of a response|streams were closed by the server in the middle of a response`, reasons(v))
 	})
 }
 
