@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
@@ -70,10 +69,11 @@ func unmetChecks(v *verdict.Verdict) Section {
 			met++
 		}
 	}
-	suffix := ""
-	if len(unmet) > 0 {
-		suffix = " more"
+	switch {
+	case len(unmet) == 0:
+		out.Notes = []string{format.Count(met, "check") + " passed"}
+	case met > 0:
+		out.Notes = []string{format.Plural(met, "more check", "more checks") + " passed"}
 	}
-	out.Notes = []string{fmt.Sprintf("%d%s %s passed", met, suffix, format.Form(met, "check", "checks"))}
 	return out
 }

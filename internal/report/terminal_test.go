@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func TestTerminalCountsOmittedWarnings(t *testing.T) {
@@ -24,5 +26,21 @@ func TestTerminalCountsOmittedWarnings(t *testing.T) {
 		require.NoError(t, out.Flush())
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 		require.Equal(t, c.last, lines[len(lines)-1])
+	}
+}
+
+func TestTerminalCountsPassedChecks(t *testing.T) {
+	t.Parallel()
+	met, unmet := verdict.Check{ID: "a", Pass: true}, verdict.Check{ID: "b"}
+	for _, c := range []struct {
+		checks []verdict.Check
+		want   []string
+	}{
+		{[]verdict.Check{met}, []string{"1 check passed"}},
+		{[]verdict.Check{met, met, unmet}, []string{"2 more checks passed"}},
+		{[]verdict.Check{unmet}, nil},
+	} {
+		section := unmetChecks(&verdict.Verdict{Checks: c.checks})
+		require.Equal(t, c.want, section.Notes)
 	}
 }
