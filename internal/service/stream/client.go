@@ -7,10 +7,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -63,6 +65,9 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 		err = fmt.Errorf("%w within %.3g s", ErrNoAnswer, c.Timeout.Seconds())
 	case end != nil:
 		err = cmp.Or(ctx.Err(), withRemedy(end.Err))
+		if strings.HasPrefix(r.URL, "http:") && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) { // so do servers that expect TLS
+			err = fmt.Errorf("%w; if the service uses TLS, use https://", err)
+		}
 	case response.Location() != "" && !r.NoRedirect:
 		_ = response.Body(0).Close()
 		err = fmt.Errorf("more than %d redirects", maxRedirects)

@@ -176,3 +176,12 @@ func TestHTTP2Service(t *testing.T) {
 	_, err := (&Client{HTTPVersion: "1.1"}).Open(t.Context(), get("http://127.0.0.1:1"))
 	require.ErrorContains(t, err, "connection refused")
 }
+
+// A server that expects TLS may close the connection without a response.
+func TestClosedConnectionSuggestsTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(server.Close)
+	_, err := new(Client).Open(t.Context(), get(server.URL+"/x"))
+	require.EqualError(t, err, "GET "+server.URL+"/x: read the response header: EOF; if the service uses TLS, use https://")
+}
