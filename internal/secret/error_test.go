@@ -2,6 +2,7 @@ package secret
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"testing"
@@ -17,6 +18,17 @@ func TestErrorHidesTokensOfTheEnvironment(t *testing.T) {
 	require.NotContains(t, err.Error(), token)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "malformed MIME header")
+}
+
+// A remedy shows where a token belongs.
+func TestErrorKeepsPlaceholders(t *testing.T) {
+	for text, want := range map[string]string{
+		"pass --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set": "pass --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set",
+		"pass --header 'Authorization: Basic …'":                                 "pass --header 'Authorization: Basic …'",
+		"sent 'Authorization: Bearer {token}abc'":                                "sent 'Authorization: [redacted]'",
+	} {
+		require.EqualError(t, Error(errors.New(text)), want)
+	}
 }
 
 // In quadratic time, this many bytes would take hours.

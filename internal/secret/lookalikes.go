@@ -45,6 +45,9 @@ var replacements = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 // harmless matches values, such as that of token_ttl_s, that are secrets only if IsSecretVariable accepts their name.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
+// placeholder matches a value that stands for a secret, as in --header 'Authorization: Bearer {token}'.
+var placeholder = regexp.MustCompile(`(?i)^` + scheme + `(?:\{token\}|…)$`)
+
 // The maximum distances of a match before and after a hint, in bytes. Servers do not accept longer headers.
 const (
 	bytesBeforeHint = 256
@@ -87,7 +90,7 @@ func (l *lookalike) isSecret(text []byte, match []int) bool {
 		return string(text[match[i]:match[i+1]])
 	}
 	value := group("secret")
-	if slices.Contains(replacements, strings.Trim(value, "[]")) {
+	if slices.Contains(replacements, strings.Trim(value, "[]")) || placeholder.MatchString(value) {
 		return false
 	}
 	if l.pattern.SubexpIndex("name") < 0 {
