@@ -9,19 +9,21 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamSettings are the settings of all suites whose script declares the plan of its streams.
-var streamSettings = []Setting{
-	{"NOOP_INTERVAL", "seconds between two noops of one stream"},
-	{"LATE_MS", "lateness in milliseconds above which a noop counts as late"},
-	{"ACCEPT_ENCODING", "compression that streams accept: none, gzip or browser (gzip, deflate, br, zstd)"},
-	{"HTTP_VERSION", "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)"},
-	{"STREAMS_PER_CONNECTION", "maximum number of streams per HTTP/2 connection (0: limit of the server)"},
-	{"FOLLOW_REDIRECTS", "follow redirects of streams to another origin"},
-	{"END_TIMEOUT", "maximum time from the DELETE's response to the end of the stream, in seconds"},
+// streamSettings are the settings of the plan that every script reads if it declares the plan of its streams.
+var streamSettings = settingsOfPlan("NOOP_INTERVAL", "LATE_MS", "ACCEPT_ENCODING", "HTTP_VERSION", "STREAMS_PER_CONNECTION", "FOLLOW_REDIRECTS", "END_TIMEOUT")
+
+func settingsOfPlan(names ...string) (out []Setting) {
+	for _, s := range new(plan.Plan).Settings() {
+		if slices.Contains(names, s.Name) {
+			out = append(out, Setting{s.Name, s.Help})
+		}
+	}
+	return out
 }
 
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
