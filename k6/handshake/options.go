@@ -9,7 +9,8 @@ import (
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
-	"go.k6.io/k6/v2/lib/types"
+
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 type request struct {
@@ -49,11 +50,9 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 		case "hold":
 			r.hold = value.ToBoolean()
 		case "timeout":
-			d, err := types.GetDurationValue(value.Export())
-			if err != nil || d <= 0 {
-				return nil, fmt.Errorf("connect: timeout must be a positive number of milliseconds or a string such as \"10s\", got %v", value)
+			if r.timeout, err = network.Timeout(value); err != nil {
+				return nil, fmt.Errorf("connect: timeout %w", err)
 			}
-			r.timeout = d
 		case "tags":
 			if err := rt.ExportTo(value, &r.tags); err != nil {
 				return nil, fmt.Errorf("connect: tags must be an object of strings: %w", err)

@@ -4,12 +4,16 @@ package network
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
+	"time"
 
+	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/lib/netext"
+	"go.k6.io/k6/v2/lib/types"
 
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
@@ -26,6 +30,15 @@ func State(vu modules.VU, module string) *lib.State {
 			module+" connects only inside a VU; move the call into the default function, setup() or teardown()"))
 	}
 	return state
+}
+
+// Timeout parses an option that limits the time of a request.
+func Timeout(v sobek.Value) (time.Duration, error) {
+	d, err := types.GetDurationValue(v.Export())
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("must be a positive number of milliseconds or a string such as \"10s\", got %v", v)
+	}
+	return d, nil
 }
 
 // Dial opens a connection with k6's dialer. The bytes of the connection count in k6's metrics.

@@ -11,8 +11,9 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/lib/types"
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // An options value has the validated options of a call. concurrency, requests and rate are totals of all runners.
@@ -106,10 +107,7 @@ func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
 		seconds, err = parsePositive(value)
 		s.duration = time.Duration(seconds * float64(time.Second))
 	case "timeout":
-		s.timeout, err = types.GetDurationValue(value.Export())
-		if err != nil || s.timeout <= 0 {
-			err = fmt.Errorf("must be a positive number of milliseconds or a string such as \"10s\", got %v", value)
-		}
+		s.timeout, err = network.Timeout(value)
 	case "tags":
 		if err = common.ApplyCustomUserTags(m.vu.Runtime(), &s.tags, value); err != nil {
 			err = fmt.Errorf("must be an object of strings: %w", err)
