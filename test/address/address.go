@@ -64,3 +64,14 @@ func Reserve(t interface {
 	}
 	return free
 }
+
+// Host returns an address of this machine other than loopback, "" if there is none.
+func Host() (string, error) {
+	all, err := net.InterfaceAddrs()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP.String(), nil
+		}
+	}
+	return "", err
+}

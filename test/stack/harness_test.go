@@ -7,18 +7,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/offline"
 )
 
@@ -78,7 +77,8 @@ func start(t *testing.T, settings map[string]string) *stack {
 	})
 	// The images come from one build, which Docker repeats for images that are not built together.
 	t.Logf("built the image of the backend in %v, and the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
-	port := free(t) // after the builds, because another program could use the port before the stack
+	_, port, err := net.SplitHostPort(address.Reserve(t)) // after the builds, because the port is reserved for a minute
+	require.NoError(t, err)
 	s.set(map[string]string{"HTTP_PORT": port})
 	s.url = "http://" + net.JoinHostPort(hostAddress(t), port)
 	s.up()
@@ -180,30 +180,11 @@ func runWith(t *testing.T, timeout time.Duration, env []string, name string, arg
 	return out.String()
 }
 
-// free returns a free port below the range of ephemeral ports.
-func free(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		port := strconv.Itoa(20000 + rand.IntN(10000))
-		if l, err := net.Listen("tcp", ":"+port); err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return ""
-}
-
 // hostAddress returns an address of this host that is not loopback.
 func hostAddress(t *testing.T) string {
 	t.Helper()
-	addresses, err := net.InterfaceAddrs()
+	host, err := address.Host()
 	require.NoError(t, err)
-	for _, a := range addresses {
-		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
-			return ip.IP.String()
-		}
-	}
-	t.Fatal("this machine must have an address other than loopback")
-	return ""
+	require.NotEmpty(t, host, "this machine must have an address other than loopback")
+	return host
 }
