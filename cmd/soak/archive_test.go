@@ -12,13 +12,12 @@ import (
 	"time"
 
 	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/klauspost/compress/snappy"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sse-soak/sse-soak/internal/results/archive"
+	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
 // runFolder returns the folder of a run, with only the files that an archive needs.
@@ -33,14 +32,10 @@ func runFolder(t *testing.T) string {
 // startBucket creates the bucket "kept", and returns the parameters of its URL.
 func startBucket(t *testing.T) string {
 	t.Helper()
-	memory := s3mem.New()
-	require.NoError(t, memory.CreateBucket("kept"))
-	server := httptest.NewServer(gofakes3.New(memory).Server())
-	t.Cleanup(server.Close)
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
 	}
-	return "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+	return fakebucket.Start(t, fakebucket.New(t, "kept"))
 }
 
 func TestArchiveOfARunWithoutShards(t *testing.T) {

@@ -59,7 +59,7 @@ var drivers = map[string]driverOfRig{
 	"local": driveLocal,
 	"local with a bucket": func(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error) {
 		t.Helper()
-		r.config.Shards = bucket(t)
+		r.config.Shards = newBucket(t)
 		return driveLocal(t, r)
 	},
 	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.RunRecord, err error) {

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +25,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
+	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
 const namespace = "ns"
@@ -79,7 +78,7 @@ func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay strin
 func (r *rig) inCluster(t *testing.T) (*kubernetes, *fakeOperator) {
 	t.Helper()
 	client, overlay, operator := fakeCluster(t, r.k6)
-	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
+	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, newBucket(t), time.Minute
 	d := r.session(r.config).driver.(*kubernetes)
 	d.client, d.pollInterval = client, 5*time.Millisecond
 	return d, operator
@@ -175,12 +174,8 @@ func (o *fakeOperator) api(pod string) http.Handler {
 	})
 }
 
-// bucket starts an S3 server in this process, and returns the URL of its bucket.
-func bucket(t *testing.T) string {
+// newBucket starts an S3 server in this process, and returns the URL of its bucket.
+func newBucket(t *testing.T) string {
 	t.Helper()
-	memory := s3mem.New()
-	require.NoError(t, memory.CreateBucket("soaks"))
-	server := httptest.NewServer(gofakes3.New(memory).Server())
-	t.Cleanup(server.Close)
-	return "s3://soaks/all?region=us-east-1&use_path_style=true&anonymous=true&endpoint=" + server.URL
+	return "s3://soaks/all" + fakebucket.Start(t, fakebucket.New(t, "soaks")) + "&anonymous=true"
 }

@@ -95,7 +95,7 @@ func TestWatchARunInAFolder(t *testing.T) {
 
 func TestWatchARunInABucket(t *testing.T) {
 	t.Parallel()
-	location := store.Join(bucket(t), "t")
+	location := store.Join(newBucket(t), "t")
 	page, out, done := watchPage(t, location)
 	awaitText(t, page, "WAITING")
 	writeShard(t, location, watchedPlan(), 1, shard.Running)

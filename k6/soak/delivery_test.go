@@ -4,30 +4,24 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http/httptest"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
+	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
 func TestShardInBucket(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	memory := s3mem.New()
-	require.NoError(t, memory.CreateBucket("soaks"))
-	server := httptest.NewServer(gofakes3.New(memory).Server())
-	defer server.Close()
-	location := "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+	location := "s3://soaks/t" + fakebucket.Start(t, fakebucket.New(t, "soaks"))
 	o := newTestOutput(t, params(t, location, map[string]string{"RUNNER": "2"}))
 	require.Contains(t, o.Description(), "s3://soaks/t/"+o.name)
 	bucket, err := store.Open(t.Context(), location)
@@ -49,9 +43,7 @@ func TestShardInBucket(t *testing.T) {
 func TestMissingBucketFailsBeforeTheRun(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	server := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
-	defer server.Close()
-	o := newTestOutput(t, params(t, "s3://none/t?region=us-east-1&use_path_style=true&endpoint="+server.URL, nil))
+	o := newTestOutput(t, params(t, "s3://none/t"+fakebucket.Start(t, fakebucket.New(t)), nil))
 	require.ErrorContains(t, o.Start(), "the bucket does not exist")
 }
 

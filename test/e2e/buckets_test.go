@@ -14,17 +14,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
-// A bucket is an S3 server in the process of the test. It can be unreachable, reject writes, and truncate downloads.
-type bucket struct {
+// A faultyBucket is an S3 server in the process of the test. It can be unreachable, reject writes, and truncate
+// downloads.
+type faultyBucket struct {
 	place       string
 	unreachable atomic.Bool
 	readOnly    atomic.Bool // writes are rejected
@@ -32,12 +32,10 @@ type bucket struct {
 	incomplete  atomic.Bool // shards are listed, but missing
 }
 
-func startBucket(t *testing.T) *bucket {
+func startBucket(t *testing.T) *faultyBucket {
 	t.Helper()
-	memory, b := s3mem.New(), &bucket{}
-	require.NoError(t, memory.CreateBucket("soaks"))
-	faker := gofakes3.New(memory).Server()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	faker, b := fakebucket.New(t, "soaks"), &faultyBucket{}
+	b.place = "s3://soaks/all" + fakebucket.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b.unreachable.Load() {
 			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_ = conn.Close()
@@ -61,8 +59,6 @@ func startBucket(t *testing.T) *bucket {
 		w.Header().Set("Last-Modified", response.Header().Get("Last-Modified"))
 		_, _ = w.Write(response.Body.Bytes()[:response.Body.Len()/2])
 	}))
-	t.Cleanup(server.Close)
-	b.place = "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=" + server.URL
 	return b
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
 // An s3Server is an S3 server in this process, with a handler in front of it.
@@ -24,9 +24,7 @@ type s3Server struct {
 func startS3(t *testing.T) *s3Server {
 	t.Helper()
 	s := &s3Server{}
-	memory := s3mem.New()
-	require.NoError(t, memory.CreateBucket("soaks"))
-	faker := gofakes3.New(memory).Server()
+	faker := fakebucket.New(t, "soaks")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		if before := s.before.Load(); before != nil && (*before)(w, r) {

@@ -1,0 +1,31 @@
+// Package fakebucket is an S3 server for tests, which keeps its objects in memory.
+package fakebucket
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/stretchr/testify/require"
+)
+
+// New returns an S3 server with empty buckets.
+func New(t testing.TB, names ...string) http.Handler {
+	t.Helper()
+	memory := s3mem.New()
+	for _, name := range names {
+		require.NoError(t, memory.CreateBucket(name))
+	}
+	return gofakes3.New(memory).Server()
+}
+
+// Start starts a server, which is New or a handler in front of it, and returns the parameters of the URLs of its
+// buckets. The server ends with the test.
+func Start(t testing.TB, handler http.Handler) (parameters string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+}
