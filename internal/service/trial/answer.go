@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
@@ -40,7 +41,7 @@ func (t *trial) answer(ctx context.Context) error {
 		return mismatch("message.content", "the response had no content: %s; %s", t.open.summary(), t.field("message.content"))
 	case err != nil:
 		if errors.Is(err, errLate) {
-			err = fmt.Errorf("the stream was still open after %s", seconds(t.Patience))
+			err = fmt.Errorf("the stream was still open after %s", format.Duration(t.Patience))
 		}
 		t.Note(fmt.Sprintf("the trial's response had no terminal event (%s): %s; %s", t.field("end.done"), err, t.open.summary()))
 	}

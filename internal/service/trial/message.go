@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -71,7 +72,7 @@ func (t *trial) message(ctx context.Context) error {
 			remedy += fmt.Sprintf("; the service or a proxy may buffer compressed data (%s), so try ACCEPT_ENCODING=none", coding)
 		}
 		return fmt.Errorf("publish.url: %s was confirmed, but the message did not arrive at %s within %s: %s; %s",
-			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.summary(), remedy)
+			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), format.Duration(t.Patience), t.open.summary(), remedy)
 	}
 	return fmt.Errorf("connect.url: %w", err)
 }

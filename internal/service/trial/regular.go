@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -48,7 +49,7 @@ func (t *trial) regular(ctx context.Context, interval time.Duration, field, kind
 	err := t.open.await(ctx, time.Until(t.waitStart.Add(wait)), matches)
 	switch {
 	case errors.Is(err, errLate):
-		return fmt.Errorf("%s, but no %s arrived within %s: %s", t.field(field), kind, seconds(wait), t.open.summary())
+		return fmt.Errorf("%s, but no %s arrived within %s: %s", t.field(field), kind, format.Duration(wait), t.open.summary())
 	case err != nil:
 		return fmt.Errorf("%s: %w", field, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
@@ -62,7 +63,7 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 		select {
 		case p, open := <-f.parts:
 			if !open {
-				return fmt.Errorf("the stream ended %s after the request: %s", seconds(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
+				return fmt.Errorf("the stream ended %s after the request: %s", format.Duration(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
 			}
 			if f.received = append(f.received, p); len(f.received) > maxBlocks {
 				f.received = f.received[1:]

@@ -243,7 +243,7 @@ func (t *trial) secondRequest(ctx context.Context) error {
 	case errors.Is(err, errLate) && hasEvent:
 		return fmt.Errorf("%s, but the received event %q has no such value: %s", t.field("connect.then.client"), second.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == second.Event }))
 	case errors.Is(err, errLate):
-		return fmt.Errorf("%s, but no such event arrived within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.summary())
+		return fmt.Errorf("%s, but no such event arrived within %s: %s", t.field("connect.then.event"), format.Duration(t.Patience), t.open.summary())
 	default:
 		return fmt.Errorf("connect.then.event: %w", err)
 	}
@@ -288,7 +288,7 @@ func (t *trial) end(ctx context.Context) error {
 	}
 	err := t.open.await(ctx, t.Patience, func(stream.Part) bool { return false })
 	if errors.Is(err, errLate) {
-		return fmt.Errorf("end.url: the request was confirmed, but the stream was still open %s later", seconds(t.Patience))
+		return fmt.Errorf("end.url: the request was confirmed, but the stream was still open %s later", format.Duration(t.Patience))
 	}
 	return nil
 }

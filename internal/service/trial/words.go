@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/secret"
@@ -21,8 +20,6 @@ func quoteBody(body string) string {
 	}
 	return fmt.Sprintf(" (%s)", body)
 }
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 func (t *trial) quote(p stream.Part) string {
 	var parts []string
