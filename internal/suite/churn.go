@@ -37,7 +37,7 @@ func assessChurn(r *Run) verdict.Assessment {
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, streams.Faults(), streams.Agreement()),
 		Tables: []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{
-			{Name: "connect p99", Unit: "ms", Value: streams.ConnectMS.P99}, {Name: "lateness p99", Unit: "ms", Value: streams.LatenessMS.P99},
+			{Name: "connect p99", Unit: "ms", Value: streams.ConnectMS.P99}, {Name: LatenessP99, Unit: "ms", Value: streams.LatenessMS.P99},
 		},
 	}
 	if leak, table, ok := checkLeaks(r, m, planned); ok {

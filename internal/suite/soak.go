@@ -34,13 +34,23 @@ func assessSoak(r *Run) verdict.Assessment {
 	}
 }
 
+// The names of metrics to which special rules of comparisons apply. Comparisons match all metrics by name.
+const (
+	LatencyP50        = "latency p50"
+	LatencyP99        = "latency p99"
+	LatenessP99       = "lateness p99"
+	LastSubscriberP50 = "last subscriber p50"
+	LastSubscriberP99 = "last subscriber p99"
+	BackendMemory     = "backend memory"
+)
+
 // soakMetrics returns the metrics of a soak. The lateness of a feed is the spread between its clients.
 func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
 	}
 	if v.Service.ByInterval() {
-		ms("lateness p99", v.LatenessMS.P99)
+		ms(LatenessP99, v.LatenessMS.P99)
 	}
 	if v.Service.ComparesClients() {
 		ms("spread p99", v.LatenessMS.P99)
@@ -48,22 +58,22 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms("connect p50", v.ConnectMS.P50)
 	ms("connect p99", v.ConnectMS.P99)
 	if l := v.LatencyMS; l != nil {
-		ms("latency p50", l.P50)
-		ms("latency p99", l.P99)
+		ms(LatencyP50, l.P50)
+		ms(LatencyP99, l.P99)
 	}
 	if e := v.EndRequests; e != nil && e.Count > 0 {
 		ms("end response p99", e.MS.P99)
 	}
 	if last := v.Messages.LastSubscriberMS; last != nil {
-		ms("last subscriber p50", last.P50)
-		ms("last subscriber p99", last.P99)
+		ms(LastSubscriberP50, last.P50)
+		ms(LastSubscriberP99, last.P99)
 	}
 	if p := v.Messages.Published; p != nil {
 		ms("publish response p99", p.ResponseMS.P99)
 	}
 	r := v.Resources
 	return append(out,
-		verdict.Metric{Name: "backend memory", Unit: "MiB", Value: float64(r.BackendRSSMax) / (1 << 20)},
+		verdict.Metric{Name: BackendMemory, Unit: "MiB", Value: float64(r.BackendRSSMax) / (1 << 20)},
 		verdict.Metric{Name: "backend CPU", Unit: "%", Value: r.BackendCPUAverage},
 		verdict.Metric{Name: "nginx memory", Unit: "MiB", Value: float64(r.NginxRSSMax) / (1 << 20)},
 		verdict.Metric{Name: "runner memory", Unit: "MiB", Value: float64(r.RunnerRSSMax) / (1 << 20)},

@@ -264,15 +264,8 @@ func (c *Comparison) Verdict() verdict.Outcome {
 // negligibleChange is the largest change that does not matter, by the unit of the metric; 0 for other units.
 var negligibleChange = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
-// Metrics of the latency and of the lateness of messages.
-const (
-	latencyP50  = "latency p50"
-	latencyP99  = "latency p99"
-	latenessP99 = "lateness p99"
-)
-
 // sendingMetrics lists the metrics that count from the time of sending, if clocks allow it.
-var sendingMetrics = []string{latencyP50, latencyP99, "last subscriber p50", "last subscriber p99"}
+var sendingMetrics = []string{suite.LatencyP50, suite.LatencyP99, suite.LastSubscriberP50, suite.LastSubscriberP99}
 
 // undetectable lists changes between the runs that no compared metric would show.
 func (c *Comparison) undetectable() (out []string) {
@@ -281,14 +274,14 @@ func (c *Comparison) undetectable() (out []string) {
 	}
 	const equalDelay = "an equal delay of every message: "
 	switch {
-	case isCompared(latencyP50) && clockOf(c.New[0]) != verdict.AboveSend:
+	case isCompared(suite.LatencyP50) && clockOf(c.New[0]) != verdict.AboveSend:
 		out = append(out, equalDelay+"service and runners have no clock in common, so latency counts from the fastest message")
-	case !isCompared(latencyP50) && isCompared(latenessP99):
+	case !isCompared(suite.LatencyP50) && isCompared(suite.LatenessP99):
 		out = append(out, equalDelay+"no time of sending is compared, and lateness is the excess of a gap over the interval")
-	case !isCompared(latencyP50) && !c.New[0].Verdict.Service.ByInterval():
+	case !isCompared(suite.LatencyP50) && !c.New[0].Verdict.Service.ByInterval():
 		out = append(out, "the delivery time of messages: no time of sending is compared")
 	}
-	isUnknown := func(m verdict.Metric) bool { return m.Name == "backend memory" && m.Value == 0 }
+	isUnknown := func(m verdict.Metric) bool { return m.Name == suite.BackendMemory && m.Value == 0 }
 	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), isUnknown) }) {
 		out = append(out, "memory and CPU of the service: unknown for some runs")
 	}
