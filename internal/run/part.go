@@ -40,8 +40,8 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	if s.Shards == "" {
 		from = s.dir.Relative()
 	}
-	fmt.Fprintf(s.Stdout, "shard   %s\nno verdict yet; when all %d parts have finished, judge them with `soak merge %s`\n",
-		shards.At(name), s.Plan.Runners, report.Shell(from))
+	fmt.Fprintf(s.Stdout, "shard   %s\nno verdict yet; when all parts have finished, judge them with `soak merge %s`\n",
+		shards.At(name), report.Shell(from))
 	return outcome, nil
 }
 
