@@ -42,7 +42,9 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 	stop := interruptAfter(opening, raw)
 	conn, err := route.Reach(opening, raw, d.TLS)
 	if err == nil && u.Scheme == "https" {
-		secure := d.TLS(conn, u.Hostname())
+		var direct *proxy.Proxy
+		name, _, _ := net.SplitHostPort(direct.Address(u)) // in ASCII, as in certificates
+		secure := d.TLS(conn, name)
 		conn, err = secure, secure.HandshakeContext(opening)
 	}
 	if !stop() && err == nil {

@@ -45,6 +45,25 @@ func open(t *testing.T, u *url.URL) *Conn {
 	return c
 }
 
+// Certificates have the ASCII form of a name (RFC 5280, section 7.2).
+func TestTLSNameIsInASCII(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(net.Conn) {})
+	var name string
+	d := &Dialer{
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.Dial(ctx, network, server.Host)
+		},
+		TLS: func(conn net.Conn, server string) *tls.Conn {
+			name = server
+			return dialer.TLS(conn, server)
+		},
+	}
+	_, err := d.Open(t.Context(), time.Now().Add(time.Minute), &url.URL{Scheme: "https", Host: "bücher.test"}, nil)
+	require.Error(t, err)
+	require.Equal(t, "xn--bcher-kva.test", name)
+}
+
 func TestHeadSkipsInterimResponsesAndLimitsItsSize(t *testing.T) {
 	t.Parallel()
 	const interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"

@@ -100,7 +100,8 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 // tlsConfig returns k6's TLS configuration (tlsAuth, tlsVersion, insecureSkipTLSVerify …) without session resumption.
 // The certificate parameter of the connection replaces k6's certificates.
 func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
-	conf := network.TLSConfig(state, c.request.url.Hostname())
+	name, _, _ := net.SplitHostPort(c.request.address)
+	conf := network.TLSConfig(state, name)
 	conf.ClientSessionCache, conf.SessionTicketsDisabled = nil, true
 	switch {
 	case c.request.noCertificate:

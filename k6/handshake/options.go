@@ -3,19 +3,19 @@ package handshake
 import (
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/url"
 	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 type request struct {
 	url     *url.URL
-	address string        // HOST:PORT
+	address string        // HOST:PORT, in ASCII
 	hold    bool          // keep the connection open after the first response
 	timeout time.Duration // for the dial and the first response together, and again for each further request
 	tags    map[string]string
@@ -32,10 +32,8 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
 		return nil, fmt.Errorf("connect: url must start with https:// and name a host, got %q", rawURL)
 	}
-	r.url, r.address = u, u.Host
-	if u.Port() == "" {
-		r.address = net.JoinHostPort(u.Hostname(), "443")
-	}
+	var direct *proxy.Proxy
+	r.url, r.address = u, direct.Address(u)
 	if common.IsNullish(params) {
 		return r, nil
 	}
