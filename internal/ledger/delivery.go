@@ -143,8 +143,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 			c.fault().Repeated++
 			return a
 		}
-		c.fault().Duplicated++
-		c.findAt(KindDuplicated, d.Number, d.At)
+		c.addDuplicate(d)
 		return a
 	}
 	c.Received++
@@ -222,6 +221,19 @@ func (c *deliveries) faultCount() uint64 {
 func (c *deliveries) startsWithoutResume() bool {
 	span := c.openSpan()
 	return c.stream.count > 1 && !c.hasMessage && (span == nil || !span.Resumed)
+}
+
+// addDuplicate counts a message that arrived before. The finding shows a stream whose numbers went back while it was
+// open, such as those of a service that restarted its numbers.
+//
+//go:noinline
+func (c *deliveries) addDuplicate(d *Delivery) {
+	c.fault().Duplicated++
+	f := Finding{Kind: KindDuplicated, From: d.Number, At: d.At}
+	if c.hasMessage && d.Number < c.numbers.highest {
+		f.To = c.numbers.highest
+	}
+	c.find(f)
 }
 
 // addCorrupted counts a corrupted message. It assumes the next number, if it is known and messages must be in order.

@@ -174,6 +174,22 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 	}
 }
 
+// A service may restart its numbers on an open stream, or repeat messages at the start of the next one.
+func TestDuplicateHasTheHighestNumberBefore(t *testing.T) {
+	l := opened(&Config{Counting: Numbered})
+	delivered(l, 10, 1, 2, 3, 1, 2, 3)
+	reconnect(l, 20, 30, 40)
+	l.IDReceived()
+	delivered(l, 50, 2)
+	want := []Finding{
+		{Kind: KindDuplicated, From: 1, To: 3, At: 10}, {Kind: KindDuplicated, From: 2, To: 3, At: 10}, {Kind: KindDuplicated, From: 3, At: 10},
+		{Kind: KindDuplicated, From: 2, At: 50},
+	}
+	if got := l.Record().Findings; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A corrupted message that is the first after a reconnect without resume may be any message.
 func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	l := opened(&Config{Counting: Numbered, Published: true})

@@ -87,7 +87,7 @@ const (
 	KindLost       Kind = "lost"       // numbers From..To are missing; From is 0 if the numbers are not known
 	KindUnsent     Kind = "unsent"     // Count noops never arrived; From is the ordinal of a noop next to them
 	KindTail       Kind = "tail"       // Count noops were still expected when the stream ended
-	KindDuplicated Kind = "duplicated" // number (or ordinal) From arrived twice
+	KindDuplicated Kind = "duplicated" // number (or ordinal) From arrived twice, the second time after To if To > 0
 	KindReordered  Kind = "reordered"  // number From arrived after a higher one
 	KindCorrupted  Kind = "corrupted"  // number (or ordinal) From was not intact; Note is the data or the reason
 	KindLate       Kind = "late"       // number (or ordinal) From was late by Lateness

@@ -43,6 +43,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 		{"all are missing", all, ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
 		{"two in a row are missing", map[uint64][]uint64{9: nil, 10: nil}, ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
 		{"one arrives twice", map[uint64][]uint64{at: {at, at}}, ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 twice"},
+		{"the numbers go back on the open stream", map[uint64][]uint64{at: {at, 1}}, ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 1 of topic s-topic-0 twice, the second time at 22:13:27.002 UTC after message 7"},
 		{"two are swapped", map[uint64][]uint64{at: nil, at + 1: {at + 1, at}}, ledger.Totals{Received: 80, Reordered: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 out of order"},
 		{"one that was not published", map[uint64][]uint64{perTopic: {perTopic, perTopic + 1}}, ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "it was never published"},
 		{"a corrupted one follows each, more than a ledger lists", copies, ledger.Totals{Received: 80, Corrupted: 20, Expected: 100}, "no JSON"},

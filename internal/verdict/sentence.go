@@ -36,7 +36,11 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	case ledger.KindTail:
 		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + clock + serverText(f) + otherEvents(r.Record, f)
 	case ledger.KindDuplicated:
-		return fmt.Sprintf("%s %s, the second time at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
+		text := fmt.Sprintf("%s %s, the second time at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
+		if f.To > f.From {
+			text += fmt.Sprintf(" after %s %d", noun, f.To)
+		}
+		return text
 	case ledger.KindReordered:
 		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindCorrupted:
