@@ -86,9 +86,21 @@ func (run *RunRecord) runInfo() *verdict.RunInfo {
 	}
 }
 
+// readRecord reads a record, if the file exists. A null would decode to a record without problems and failures.
+func (d Dir) readRecord(name string, record *RunRecord) error {
+	decoded := record
+	if exists, err := d.readJSON(name, &decoded); !exists || err != nil {
+		return err
+	}
+	if decoded == nil {
+		return fmt.Errorf("read %s: the record is null; copy the file again from the machine that started the run", d.Path(name))
+	}
+	return nil
+}
+
 // readRun reads run.json and adds the records of parts, whose sentences then begin with the number of the runner.
 func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
-	if _, err := d.readJSON(RunFile, &run); err != nil {
+	if err := d.readRecord(RunFile, &run); err != nil {
 		return run, err
 	}
 	for _, r := range runners {
@@ -96,7 +108,7 @@ func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 			continue // the record with this index is that of the runner that replaced r
 		}
 		var part RunRecord
-		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
+		if err := d.readRecord(RunName(r.Index), &part); err != nil {
 			return run, err
 		}
 		run.Actions, run.RunnerEnds = append(run.Actions, part.Actions...), append(run.RunnerEnds, part.RunnerEnds...)

@@ -176,6 +176,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 		{"a malformed plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json is not a valid plan"},
 		{"an invalid plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS must be from 1 to 10000000, got 0"},
 		{"a malformed run.json", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
+		{"a null run.json", func(t *testing.T, d Dir) { put(t, d, RunFile, "null") }, verdict.Invalid, "run.json: the record is null"},
 		{"a malformed manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
 		{"an empty manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "{}") }, verdict.Invalid, "manifest.json must list plan.json and run.json, got no files"},
 		{"the target died", func(t *testing.T, d Dir) {
