@@ -31,28 +31,28 @@ type hub struct {
 	done    chan struct{} // closed when the scheduler has ended
 
 	// Only the scheduler uses the fields below.
-	work         []func() // functions from inbox
-	batch        *batch
-	devices      map[string]*device
-	order        []*device // ids in the order of their first connects, for the ledger
-	orderEvicted int       // number of evicted ids that order still contains
-	evicted      uint64    // number of ids that the ledger has evicted since the start
-	slots        []*device // device of the stream with each descriptor; nil: none
-	gen          uint32    // number of streams opened so far; the value for device.gen
-	wheel        *wheel
-	tick         int64 // last served tick
-	frames       frameCache
-	lagging      []*device     // devices with a backlog
-	retryAt      time.Duration // elapsed time of the next retry
-	resumable    list.List     // ids without a stream whose numbering continues, oldest first
-	finished     list.List     // ids without a numbering that are still in the ledger, oldest first
-	reserved     int           // number of reservations
-	replay       replayLog
-	faults       fault.Set
-	attached     int           // number of new streams since the last release of memory
-	lastAttach   time.Duration // elapsed time of the last new stream
-	draining     bool
-	stopping     bool
+	work                []func() // functions from inbox
+	batch               *batch
+	devices             map[string]*device
+	connectOrder        []*device // ids in the order of their first connects, for the ledger
+	connectOrderEvicted int       // number of evicted ids that connectOrder still contains
+	evicted             uint64    // number of ids that the ledger has evicted since the start
+	slots               []*device // device of the stream with each descriptor; nil: none
+	gen                 uint32    // number of streams opened so far; the value for device.gen
+	wheel               *wheel
+	tick                int64 // last served tick
+	frames              frameCache
+	lagging             []*device     // devices with a backlog
+	retryAt             time.Duration // elapsed time of the next retry
+	resumable           list.List     // ids without a stream whose numbering continues, oldest first
+	finished            list.List     // ids without a numbering that are still in the ledger, oldest first
+	reserved            int           // number of reservations
+	replay              replayLog
+	faults              fault.Set
+	attached            int           // number of new streams since the last release of memory
+	lastAttach          time.Duration // elapsed time of the last new stream
+	draining            bool
+	stopping            bool
 }
 
 // newHub starts the scheduler and the watcher.

@@ -102,21 +102,21 @@ func (h *hub) evict(d *device) {
 	delete(h.devices, d.id)
 	h.evicted++
 	d.eviction = h.evicted
-	h.noteEviction()
+	h.countEviction()
 }
 
-// noteEviction counts an evicted id. It compacts hub.order when half of its ids, and at least 1024, are evicted.
-func (h *hub) noteEviction() {
-	if h.orderEvicted++; h.orderEvicted < 1024 || h.orderEvicted < len(h.order)/2 {
+// countEviction counts an evicted id. It compacts hub.connectOrder when half of its ids, and at least 1024, are evicted.
+func (h *hub) countEviction() {
+	if h.connectOrderEvicted++; h.connectOrderEvicted < 1024 || h.connectOrderEvicted < len(h.connectOrder)/2 {
 		return
 	}
-	remaining := make([]*device, 0, len(h.order)-h.orderEvicted+1024)
-	for _, d := range h.order {
+	remaining := make([]*device, 0, len(h.connectOrder)-h.connectOrderEvicted+1024)
+	for _, d := range h.connectOrder {
 		if d.eviction == 0 {
 			remaining = append(remaining, d)
 		}
 	}
-	h.order, h.orderEvicted = remaining, 0
+	h.connectOrder, h.connectOrderEvicted = remaining, 0
 }
 
 func oldest(ids *list.List) *device {
@@ -174,7 +174,7 @@ func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 // without a backlog are closed; the others close within WRITE_TIMEOUT.
 func (h *hub) drain() {
 	h.draining = true
-	for _, d := range h.order {
+	for _, d := range h.connectOrder {
 		switch {
 		case d.reserved:
 			d.cancelled = true
@@ -188,7 +188,7 @@ func (h *hub) drain() {
 
 func (h *hub) closeAll() {
 	h.draining = true
-	for _, d := range h.order {
+	for _, d := range h.connectOrder {
 		if d.open {
 			h.shut(d, closedByDrain)
 		}

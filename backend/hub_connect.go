@@ -45,7 +45,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	if d == nil {
 		r.d = &device{id: id, fd: -1, bucket: -1}
 		h.devices[id] = r.d
-		h.order = append(h.order, r.d)
+		h.connectOrder = append(h.connectOrder, r.d)
 	}
 	r.d.reserved, r.d.cancelled = true, false
 	h.reserved++
@@ -62,7 +62,7 @@ func (h *hub) release(r *reservation) {
 	case d.streams == 0:
 		delete(h.devices, d.id)
 		d.eviction = 1 // any number except 0: an id that never had a stream is not in the ledger
-		h.noteEviction()
+		h.countEviction()
 	default:
 		h.finish(d)
 	}

@@ -44,7 +44,7 @@ type ledgerSnapshot struct {
 }
 
 func (h *hub) ledgerNow() (ledgerSnapshot, error) {
-	return query(h, func() (ledgerSnapshot, error) { return ledgerSnapshot{slices.Clone(h.order), h.evicted}, nil })
+	return query(h, func() (ledgerSnapshot, error) { return ledgerSnapshot{slices.Clone(h.connectOrder), h.evicted}, nil })
 }
 
 // writeLedger writes a line of JSON for each id of a snapshot that has the prefix and had a stream. It queries the

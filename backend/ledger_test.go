@@ -65,7 +65,7 @@ func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	h := &hub{cfg: cfg, batch: newBatch(), clk: newClock(), devices: map[string]*device{}, wheel: newWheel(time.Hour, scheduleBroadcast)}
 	for i := range 20000 {
 		d := &device{id: fmt.Sprint(i), fd: -1, bucket: -1}
-		h.devices[d.id], h.order = d, append(h.order, d)
+		h.devices[d.id], h.connectOrder = d, append(h.connectOrder, d)
 		h.wheel.add(d)
 		d.streams++
 		d.resumable = true
@@ -76,7 +76,7 @@ func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	}
 	require.Len(t, h.devices, 15)
 	require.Len(t, h.wheel.buckets[0], 5)
-	require.Less(t, len(h.order), 5000)
+	require.Less(t, len(h.connectOrder), 5000)
 	require.Equal(t, 15, h.resumable.Len()+h.finished.Len())
 	require.Equal(t, uint64(20000-15), h.evicted)
 }
@@ -90,7 +90,7 @@ func TestLargeLedger(t *testing.T) {
 	s.hub.call(func() {
 		for i := range 20000 {
 			last = &device{id: fmt.Sprintf("old-%d", i), fd: -1, bucket: -1, streams: 1, finished: true}
-			s.hub.devices[last.id], s.hub.order = last, append(s.hub.order, last)
+			s.hub.devices[last.id], s.hub.connectOrder = last, append(s.hub.connectOrder, last)
 			last.element = s.hub.finished.PushBack(last)
 		}
 	})

@@ -32,8 +32,8 @@ type Config struct {
 	Connections int
 	// NoopInterval is the interval of noops, the longest regular silence of a stream.
 	NoopInterval time.Duration
-	// Silence is the idle timeout of a stream. 0 means four noop intervals, but at least one minute.
-	Silence time.Duration
+	// IdleTimeout is the idle timeout of a stream. 0 means four noop intervals, but at least one minute.
+	IdleTimeout time.Duration
 	// Site is nil if only the run itself can reach nginx.
 	Site *Site
 }
@@ -64,11 +64,11 @@ func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 // Files returns a worker's limit on open files.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// ReadTimeout returns the idle timeout in seconds: Silence if it is set, otherwise four noop intervals, but at least
+// ReadTimeout returns the idle timeout in seconds: IdleTimeout if it is set, otherwise four noop intervals, but at least
 // one minute, which is nginx's default.
 func (c Config) ReadTimeout() int {
-	if c.Silence > 0 {
-		return max(1, int(c.Silence/time.Second))
+	if c.IdleTimeout > 0 {
+		return max(1, int(c.IdleTimeout/time.Second))
 	}
 	return max(60, int(4*c.NoopInterval/time.Second))
 }

@@ -79,7 +79,7 @@ func TestSilentStreamStaysOpen(t *testing.T) {
 		silence, idleTimeout = 100*time.Second, time.Hour
 	}
 	c := newConfig(t)
-	c.Silence = idleTimeout
+	c.IdleTimeout = idleTimeout
 	serve(t, "unix", c.Sockets[0], silentStream(silence))
 	start(t, c)
 	require.NoError(t, readNoops(c.Listen, silence))
@@ -88,7 +88,7 @@ func TestSilentStreamStaysOpen(t *testing.T) {
 func TestStreamIsClosedAfterTheIdleTimeout(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
-	c.Silence = time.Second
+	c.IdleTimeout = time.Second
 	serve(t, "unix", c.Sockets[0], silentStream(3*time.Second))
 	start(t, c)
 	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errLateNoop)
@@ -106,7 +106,7 @@ func TestReadNoopsDetectsBuffering(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newConfig(t)
-			c.Silence = 10 * time.Second
+			c.IdleTimeout = 10 * time.Second
 			serveHTTP10(t, c.Sockets[0], silence)
 			start(t, c, edits...)
 			err := readNoops(c.Listen, silence)

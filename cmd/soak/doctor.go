@@ -99,20 +99,20 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 
 func repositoryPrograms(needsBackend bool) []preflight.Program {
 	return []preflight.Program{
-		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, Consequence: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
-		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, Consequence: "no local service", Needed: needsBackend, Remedy: "make build, or name a service by BACKEND_URL"},
+		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, Consequence: "nothing can be run", Needed: true, Remedy: "run make build, or use the archive of a release (docs/getting-started.md)"},
+		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, Consequence: "no local service", Needed: needsBackend, Remedy: "run make build, or set BACKEND_URL to the URL of a service"},
 	}
 }
 
 var marks = map[preflight.State]string{preflight.OK: "ok", preflight.Absent: "–", preflight.Warning: "warning", preflight.Broken: "BROKEN"}
 
 func printFindings(w io.Writer, findings []preflight.Finding) error {
-	about := ""
+	group := ""
 	count := map[preflight.State]int{}
 	for _, f := range findings {
-		if f.Group != about {
-			about = f.Group
-			fmt.Fprintln(w, about)
+		if f.Group != group {
+			group = f.Group
+			fmt.Fprintln(w, group)
 		}
 		fmt.Fprintf(w, "  %-8s %-23s %s\n", marks[f.State], f.Name, f.Result)
 		if f.State != preflight.OK && f.Remedy != "" {

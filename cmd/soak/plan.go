@@ -41,7 +41,7 @@ func planCommand() *cobra.Command {
 			}
 			published := cmd.Flags().Changed("topics") || cmd.Flags().Changed("publish-rate")
 			if published && cmd.Flags().Changed("noop-interval") {
-				return usageError{Err: errors.New("--noop-interval cannot be combined with --topics and --publish-rate; remove one of them")}
+				return usageError{Err: errors.New("--noop-interval cannot be combined with --topics or --publish-rate; omit --noop-interval to plan for published messages")}
 			}
 			load.Interval = time.Duration(interval * float64(time.Second))
 			if err := sizing.CheckBudget(0, maxUSD, ""); err != nil {

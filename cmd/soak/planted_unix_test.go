@@ -29,7 +29,7 @@ func judgedRun(t *testing.T, out, testid string, startedUS int64) {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.Seconds, p.NoopInterval, p.Runners, p.BackendURL = testid, "d-", 1, 20, 1, 1, "http://h"
 	require.NoError(t, d.WriteJSON(results.PlanFile, p))
-	require.NoError(t, d.WriteJSON(results.RunFile, results.RunRecord{Circumstances: report.Circumstances{OneClock: true}}))
+	require.NoError(t, d.WriteJSON(results.RunFile, results.RunRecord{Provenance: report.Provenance{OneClock: true}}))
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	s := &shard.Shard{

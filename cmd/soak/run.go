@@ -63,7 +63,7 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(f, plan.ForSuite(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.IntVar(&c.Backends, "backends", 1, "number of backends to start here; each runner uses one")
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
-	remoteFlags(f, c)
+	sessionFlags(f, c)
 	outputFlags(f, &c.CI, &c.Look)
 }
 
@@ -120,10 +120,10 @@ func declaredFlags(f *pflag.FlagSet, c *run.Config) {
 	}
 	plan.AddFlags(f, plan.SuiteSettings(append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
-	remote := pflag.NewFlagSet("", pflag.ContinueOnError)
-	plan.AddFlags(remote, c.Local.Settings())
-	remoteFlags(remote, c)
-	f.AddFlagSet(remote) // omits flags that the suite already has
+	session := pflag.NewFlagSet("", pflag.ContinueOnError)
+	plan.AddFlags(session, c.Local.Settings())
+	sessionFlags(session, c)
+	f.AddFlagSet(session) // omits flags that the suite already has
 	outputFlags(f, &c.CI, &c.Look)
 }
 
@@ -150,8 +150,9 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	return nil
 }
 
-// remoteFlags defines the flags for files of settings, and for runners on other machines.
-func remoteFlags(f *pflag.FlagSet, c *run.Config) {
+// sessionFlags defines the flags that are not settings of the plan: for the file of settings, and for runners on other
+// machines.
+func sessionFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.Bool(plan.AllowActions, false, "allow the at: commands in the soak.yaml of the working directory")
 	f.StringVar(&c.Runner, "runner", "", "runner to start on this machine, as K/N; requires --testid and --backend-url")

@@ -20,9 +20,9 @@ type Arrival struct {
 	Faults uint64
 	// Lateness has the lateness of up to two messages. Without numbers, only the next arrival shows whether a long gap
 	// was lateness or a loss.
-	Lateness [2]time.Duration
-	N        int // number of elements of Lateness that are set
-	Late     int // number of these elements above Config.LatenessLimit
+	Lateness      [2]time.Duration
+	LatenessCount int // number of elements of Lateness that are set
+	Late          int // number of these elements above Config.LatenessLimit
 }
 
 // Noop counts one noop, by interval and by number. It returns the result of the count that decides: see numbersDecide.

@@ -170,8 +170,8 @@ func (c *counter) addUnsent(from uint64, at Instant, count uint64) {
 
 func (c *counter) addLateness(a *Arrival, number uint64, at Instant, lateness time.Duration) {
 	lateness = max(lateness, 0)
-	a.Lateness[a.N] = lateness
-	a.N++
+	a.Lateness[a.LatenessCount] = lateness
+	a.LatenessCount++
 	c.maxLateness = max(c.maxLateness, lateness)
 	if lateness > c.stream.cfg.LatenessLimit {
 		a.Late++

@@ -8,15 +8,16 @@ type pendingPrint struct {
 	at    Instant
 }
 
-// isJoining reports whether the place of the present stream in the log is not certain yet, because the stream did not
+// isJoining reports whether the place of the current stream in the log is still uncertain, because the stream did not
 // resume. A message with known content may then be part of a history.
 func (c *deliveries) isJoining() bool {
 	span := c.openSpan()
 	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
 }
 
-// join counts a message of a stream whose place in the log is not certain. If the log has its content, its number may
-// be uncertain. In that case, the message is pending until the pending messages fit at only one place of the log.
+// join counts a message of a stream whose place in the log is uncertain. If the log has an entry with the same content,
+// the number of the message may be uncertain. In that case, the message is pending until the pending messages fit at
+// only one place of the log.
 func (c *deliveries) join(p *Fingerprint, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -39,7 +40,7 @@ func (c *deliveries) join(p *Fingerprint, a *Arrival) {
 		c.receive(number, p.At, a)
 		return
 	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.hasRepeat || p.At-c.openedAt() < joinTime):
-		// The history repeats it.
+		// It is part of a history.
 		c.fault().Repeated++
 		return
 	}
@@ -76,7 +77,7 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 		case same > best:
 			number, best, places = n, same, 1
 		case same == best:
-			if places++; log.at(n).At >= opened+skew { // the stream was certainly open, so it received the first one
+			if places++; log.at(n).At >= opened+skew { // the stream was certainly open, so it received the earliest entry
 				number = n
 			}
 		}
@@ -96,7 +97,7 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message with earlier content is new. No other stream has received a message since
+// receivesFirst reports whether a message with known content is new. No other stream has received a message since
 // this one opened, and a history would have arrived earlier.
 func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
@@ -124,7 +125,7 @@ func (c *deliveries) pendingBefore(number uint64, from Instant) (count int) {
 	return count
 }
 
-// openedAt returns the time from which messages are expected on the present stream.
+// openedAt returns the time from which messages are expected on the current stream.
 func (c *deliveries) openedAt() Instant {
 	if span := c.openSpan(); span != nil {
 		return span.From
@@ -183,7 +184,8 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighboursBefore counts the entries directly before a number that have its content and are newer than the stream.
+// neighboursBefore counts the entries directly before a number that have the same content as its entry and are newer
+// than the stream.
 func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {

@@ -156,7 +156,7 @@ func TestLatenessIsGapMinusInterval(t *testing.T) {
 	p := newTape(t)
 	p.regular(1, 2, true)
 	a := p.Noop(Noop{At: p.at + interval + 1500*time.Millisecond, Number: 3, Intact: true})
-	require.Equal(t, 1, a.N)
+	require.Equal(t, 1, a.LatenessCount)
 	require.Equal(t, 1500*time.Millisecond, a.Lateness[0])
 	require.Equal(t, 1, a.Late)
 }

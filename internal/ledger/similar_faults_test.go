@@ -180,7 +180,7 @@ func TestNoopsOfABurstAreLate(t *testing.T) {
 		var lateness []time.Duration
 		count := func(at Instant, n uint64) {
 			a := l.Noop(Noop{At: at, Number: numberIf(numbered, n), Intact: true})
-			lateness = append(lateness, a.Lateness[:a.N]...)
+			lateness = append(lateness, a.Lateness[:a.LatenessCount]...)
 		}
 		for n := uint64(1); n <= 5; n++ {
 			count(sec+Instant(n)*5*sec, n)

@@ -329,8 +329,8 @@ func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }
 
-// NoopsPerConnection returns the minimum number of noops of a stream: floor(Hold / Interval), 0 without an interval.
-func (p *Plan) NoopsPerConnection() int {
+// MinNoopsPerStream returns the minimum number of noops of a stream: floor(Hold / Interval), 0 without an interval.
+func (p *Plan) MinNoopsPerStream() int {
 	if p.Interval() <= 0 {
 		return 0
 	}

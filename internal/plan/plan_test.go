@@ -23,7 +23,7 @@ func TestDefaultIsTheOriginalTest(t *testing.T) {
 	require.Equal(t, 1200, p.Iterations())
 	require.Equal(t, 15*time.Second, p.Interval())
 	require.Equal(t, 3595*time.Second, p.Hold())
-	require.Equal(t, 239, p.NoopsPerConnection())
+	require.Equal(t, 239, p.MinNoopsPerStream())
 	require.Equal(t, time.Second, p.LateLimit())
 	p.Prefix = "a-"
 	require.Equal(t, "a-0", p.DeviceID(0))
@@ -121,7 +121,7 @@ func FuzzPlan(f *testing.F) {
 		require.Positive(t, p.LateLimit())
 		require.Positive(t, p.EndTimeout())
 		require.Greater(t, p.Hold(), p.Interval())
-		require.GreaterOrEqual(t, p.NoopsPerConnection(), 2)
+		require.GreaterOrEqual(t, p.MinNoopsPerStream(), 2)
 		require.GreaterOrEqual(t, p.Iterations(), p.Runners)
 		require.LessOrEqual(t, p.Iterations(), p.Connections)
 		require.LessOrEqual(t, len(p.DeviceID(p.Connections-1)), 64)

@@ -80,7 +80,7 @@ func runnerState(state string) string {
 	return state
 }
 
-func (s *subject) account() Section {
+func (s *pageBuilder) account() Section {
 	out := runnersOf(s.v)
 	out.ID, out.Title, out.Short = "account", s.nouns(true)+" and findings", s.nouns(true)
 	s.messageBasis(&out)
@@ -90,7 +90,7 @@ func (s *subject) account() Section {
 	return out
 }
 
-func (s *subject) findings() (t Table, ok bool) {
+func (s *pageBuilder) findings() (t Table, ok bool) {
 	const maxRows = 100
 	n := len(s.v.Groups)
 	t = Table{Caption: "Findings", Columns: Columns("when (UTC)", "kind", "#connections", "finding")}
@@ -104,12 +104,12 @@ func (s *subject) findings() (t Table, ok bool) {
 }
 
 // arithmetic returns the calculation of docs/accounting.md for a run whose messages are expected by interval.
-func (s *subject) arithmetic() Section {
+func (s *pageBuilder) arithmetic() Section {
 	if !s.v.Service.ByInterval() {
 		return Section{}
 	}
 	p, n, nouns := s.v.Plan, s.v.Messages, s.nouns(false)
-	perConnection := p.NoopsPerConnection()
+	perConnection := p.MinNoopsPerStream()
 	product := uint64(max(perConnection*p.Connections, 0))
 	duration := p.Hold().Seconds()
 	t := Table{Columns: Columns("quantity", "calculation", "#this run")}

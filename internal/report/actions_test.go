@@ -46,7 +46,7 @@ func TestChartOfCutsCountsThemBySteps(t *testing.T) {
 	t.Parallel()
 	r := simulatedRun(20, 600)
 	charts := func() (ids []string) {
-		for _, c := range newSubject(r).timelines().Charts {
+		for _, c := range newPageBuilder(r).timelines().Charts {
 			ids = append(ids, c.ID)
 		}
 		return ids
@@ -59,7 +59,7 @@ func TestChartOfCutsCountsThemBySteps(t *testing.T) {
 	r.Merged.Connections.Edit(9).Cuts = &ledger.Cuts{List: []ledger.Cut{cut(62*time.Second, 4, 5, 0), cut(24*time.Hour, 5, 6, 0)}}
 	require.Contains(t, charts(), "cuts")
 	var out Section
-	newSubject(r).cutsOverTime(&out)
+	newPageBuilder(r).cutsOverTime(&out)
 	require.Len(t, out.Charts, 1)
 	disconnects, broken := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
 	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(disconnects[11:16]), "cuts in each 5 s, from 55 s")

@@ -108,7 +108,7 @@ func symptoms(v *verdict.Verdict) (out []string) {
 	return out
 }
 
-func (s *subject) tiles() []Tile {
+func (s *pageBuilder) tiles() []Tile {
 	v, c := s.v, s.v.Connections
 	open := ""
 	if v.OpenSeconds != nil {
@@ -136,7 +136,7 @@ func judgeCount(t Tile, expected uint64, good bool) Tile {
 	return t
 }
 
-func (s *subject) messageTiles() (tiles []Tile) {
+func (s *pageBuilder) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
 	if s.v.Service.Counted() {
 		tiles = append(tiles, s.receivedTile(m.Totals), judgeCount(Tile{
@@ -162,7 +162,7 @@ func (s *subject) messageTiles() (tiles []Tile) {
 
 // receivedTile returns the tile of received messages. In a run that did not pass, the tone is good only if all planned
 // messages were expected. Fewer are expected on streams that did not stay open to the end.
-func (s *subject) receivedTile(t ledger.Totals) Tile {
+func (s *pageBuilder) receivedTile(t ledger.Totals) Tile {
 	out := Tile{Name: s.nouns(false) + " received", Value: format.Thousands(t.Received), Note: "of " + format.Thousands(t.Expected) + " expected", Tone: Good}
 	planned := plannedMessages(s.v)
 	switch {
@@ -179,7 +179,7 @@ func (s *subject) receivedTile(t ledger.Totals) Tile {
 	return out
 }
 
-func (s *subject) serverTile() Tile {
+func (s *pageBuilder) serverTile() Tile {
 	server := s.v.Server
 	t := Tile{Name: "server's count", Value: "agrees", Note: "its ledger lists " + format.Thousands(server.Sent) + " as sent", Tone: Good}
 	if server.Partial(s.v.Messages.Received) {

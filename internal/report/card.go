@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func (s *subject) card() Section {
+func (s *pageBuilder) card() Section {
 	p := s.v.Plan
 	target := p.BackendURL
 	if s.OneClock {
@@ -23,7 +23,7 @@ func (s *subject) card() Section {
 	if p.Reconnect {
 		reconnect = "yes, without resuming"
 		if service := &s.v.Service; service.Resumes() {
-			reconnect = "yes, by " + cmp.Or(service.Resume, "Last-Event-ID")
+			reconnect = "yes, with " + cmp.Or(service.Resume, "Last-Event-ID")
 		}
 		outage := "any length"
 		if limit, ok := p.MaxOutage(); ok {
@@ -48,7 +48,7 @@ func (s *subject) card() Section {
 	return Section{ID: "card", Title: "Run", Tables: []Table{plan, s.environment()}}
 }
 
-func (s *subject) environment() Table {
+func (s *pageBuilder) environment() Table {
 	m := s.Machine
 	t := Facts(
 		"script", s.script(),
@@ -72,7 +72,7 @@ func ifKnown[N int | uint64](n N, text string) string {
 	return text
 }
 
-func (s *subject) script() string {
+func (s *pageBuilder) script() string {
 	if len(s.Merged.Runners) == 0 {
 		return ""
 	}
@@ -81,7 +81,7 @@ func (s *subject) script() string {
 }
 
 // sampleInterval returns the time between samples, which depends on the suite.
-func (s *subject) sampleInterval() string {
+func (s *pageBuilder) sampleInterval() string {
 	interval := resources.Interval
 	if n := len(s.Samples); n > 1 {
 		gaps := make([]int64, 0, n-1)
@@ -94,7 +94,7 @@ func (s *subject) sampleInterval() string {
 	return format.Duration(interval)
 }
 
-func (s *subject) source() string {
+func (s *pageBuilder) source() string {
 	switch {
 	case s.ResourcesFrom != "":
 		return "Prometheus at " + s.ResourcesFrom

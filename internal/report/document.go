@@ -15,13 +15,13 @@ type Run struct {
 	Verdict *verdict.Verdict
 	Merged  *shard.Merged
 	Samples []resources.Sample
-	Circumstances
+	Provenance
 	Comparison Section // with earlier runs; empty if there are none
 	Files      []File
 }
 
-// Circumstances are the command, the versions and the machine of a run, as in run.json. Each field may be empty.
-type Circumstances struct {
+// Provenance has the command, the versions and the machine of a run, as in run.json. Each field may be empty.
+type Provenance struct {
 	Command  []string          `json:"command"`
 	Version  string            `json:"version"`           // of soak
 	Commit   string            `json:"commit,omitempty"`  // of that version
@@ -53,7 +53,7 @@ func (p *Page) add(list ...Section) {
 }
 
 func suiteTables(v *verdict.Verdict) Section {
-	out := Section{ID: "found", Title: "Results"}
+	out := Section{ID: "results", Title: "Results"}
 	for _, t := range v.Tables {
 		out.Tables = append(out.Tables, tableOf(t))
 	}
@@ -63,8 +63,8 @@ func suiteTables(v *verdict.Verdict) Section {
 	return out
 }
 
-// A subject is a run of any suite, and the data that several sections of its page read.
-type subject struct {
+// A pageBuilder builds the page of a run of any suite. It has the data that several sections read.
+type pageBuilder struct {
 	*Run
 	v      *verdict.Verdict
 	series *series
@@ -72,8 +72,8 @@ type subject struct {
 	bands  []Band
 }
 
-func newSubject(r *Run) *subject {
-	s := &subject{Run: r, v: r.Verdict, phases: phasesOf(r.Merged, r.Verdict)}
+func newPageBuilder(r *Run) *pageBuilder {
+	s := &pageBuilder{Run: r, v: r.Verdict, phases: phasesOf(r.Merged, r.Verdict)}
 	s.bands = s.phases.bands()
 	if s.v.Layout.Declared {
 		s.bands = stages(s.v)
@@ -83,23 +83,23 @@ func newSubject(r *Run) *subject {
 }
 
 // sections maps the names that suites use for the sections of a page (verdict.Layout) to functions.
-var sections = map[string]func(*subject) Section{
-	"checks": func(s *subject) Section { return checks(s.v) }, "actions": func(s *subject) Section { return actions(s.v) },
-	"machines": func(s *subject) Section { return machines(s.v) }, "windows": func(s *subject) Section { return windows(s.v) }, "comparison": func(s *subject) Section { return s.Comparison },
-	"data": (*subject).data,
+var sections = map[string]func(*pageBuilder) Section{
+	"checks": func(s *pageBuilder) Section { return checks(s.v) }, "actions": func(s *pageBuilder) Section { return actions(s.v) },
+	"machines": func(s *pageBuilder) Section { return machines(s.v) }, "windows": func(s *pageBuilder) Section { return windows(s.v) }, "comparison": func(s *pageBuilder) Section { return s.Comparison },
+	"data": (*pageBuilder).data,
 	// sections of soaks
-	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).publishedSection, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
-	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
+	"plan": (*pageBuilder).card, "account": (*pageBuilder).account, "published": (*pageBuilder).publishedSection, "timelines": (*pageBuilder).timelines, "lateness": (*pageBuilder).lateness, "leaks": (*pageBuilder).leaks,
+	"ends": (*pageBuilder).ends, "teardown": (*pageBuilder).teardown, "arithmetic": (*pageBuilder).arithmetic, "headroom": (*pageBuilder).headroom,
 	// sections of other suites
-	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,
-	"responses": (*subject).responses,
+	"results": (*pageBuilder).suiteTables, "curves": (*pageBuilder).curves, "settings": (*pageBuilder).suiteCard, "processes": (*pageBuilder).suiteTimelines,
+	"responses": (*pageBuilder).responses,
 }
 
 // Full returns the document of a run with its charts: report.html.
-func Full(r *Run) *Page { return newSubject(r).page() }
+func Full(r *Run) *Page { return newPageBuilder(r).page() }
 
 // page returns the page with the sections that the suite names. The charts of a run that passed are first.
-func (s *subject) page() *Page {
+func (s *pageBuilder) page() *Page {
 	p := &Page{
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),
 		Time: Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands, Lines: s.lines()}, Files: s.Files,
@@ -120,7 +120,7 @@ func (s *subject) page() *Page {
 	return p
 }
 
-func (s *subject) data() Section {
+func (s *pageBuilder) data() Section {
 	out := Section{ID: "data", Title: "Files of the run", Short: "Files"}
 	for _, f := range s.Files {
 		out.Downloads = append(out.Downloads, f.Name)
@@ -131,7 +131,7 @@ func (s *subject) data() Section {
 	return out
 }
 
-func (s *subject) lines() (out []Line) {
+func (s *pageBuilder) lines() (out []Line) {
 	for i := range s.v.Actions {
 		if a := &s.v.Actions[i]; a.Started() {
 			out = append(out, Line{Name: a.Name, At: a.StartedUnix})
@@ -141,7 +141,7 @@ func (s *subject) lines() (out []Line) {
 }
 
 // nouns returns the word for the messages of the service, capitalised if it is the first word of a sentence.
-func (s *subject) nouns(first bool) string {
+func (s *pageBuilder) nouns(first bool) string {
 	noun := s.v.Service.Noun() + "s"
 	if first {
 		return strings.ToUpper(noun[:1]) + noun[1:]

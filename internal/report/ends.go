@@ -74,7 +74,7 @@ var causes = map[string]string{
 func cause(reason string) string { return cmp.Or(causes[reason], reason) }
 
 // ends returns the disconnects and errors by cause. It is empty if all streams stayed open to the end without errors.
-func (s *subject) ends() Section {
+func (s *pageBuilder) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups
 	for c := range s.v.Records() {
@@ -122,7 +122,7 @@ func (s *subject) ends() Section {
 	return out
 }
 
-func (s *subject) teardown() Section {
+func (s *pageBuilder) teardown() Section {
 	out := Section{ID: "teardown", Title: "Requests that end the streams", Short: "End requests"}
 	for _, t := range s.v.Tables {
 		t.Title = ""
@@ -141,7 +141,7 @@ var kindNames = map[ledger.Kind]string{
 }
 
 // attempts counts the failed attempts to connect by cause, including those of connections that succeeded later.
-func (s *subject) attempts(out *Section) {
+func (s *pageBuilder) attempts(out *Section) {
 	var byCause groups
 	streams := map[string]int{}
 	for c := range s.v.Records() {

@@ -13,7 +13,7 @@ import (
 const headroomMinSeconds = 60
 
 // headroom returns CPU and memory per stream, and how many streams would fill a core; empty if the hold was too short.
-func (s *subject) headroom() Section {
+func (s *pageBuilder) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.holdRange(s.series)
 	streams := s.v.Connections.Opened
@@ -49,7 +49,7 @@ func (s *subject) headroom() Section {
 	}
 	out.Tables = []Table{t}
 	if busy := stats.Mean(numbersOf(s.series.hostCPU, from, to)); busy > 0 {
-		sentence := fmt.Sprintf("During the hold the CPU of %s was %s busy, other programs included", hostName(s.Circumstances), format.Percent(busy))
+		sentence := fmt.Sprintf("During the hold the CPU of %s was %s busy, other programs included", hostName(s.Provenance), format.Percent(busy))
 		if free := numbersOf(s.series.available, from, to); len(free) > 0 {
 			sentence += fmt.Sprintf("; at least %s of its memory was free", format.MiB(slices.Min(free)))
 		}
@@ -68,7 +68,7 @@ func rise(values []float64, holdStart int, mean float64) float64 {
 	return mean
 }
 
-func hostName(c Circumstances) string {
+func hostName(c Provenance) string {
 	if c.ResourcesFrom != "" {
 		return "the machines in Prometheus"
 	}

@@ -46,7 +46,7 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 }
 
 // failureSection returns the incidents of a run that did not pass.
-func (s *subject) failureSection() Section {
+func (s *pageBuilder) failureSection() Section {
 	out := Section{ID: "story", Title: "Incidents"}
 	list := incidents(s.v)
 	if len(list) == 0 || s.v.Verdict == verdict.Pass {
@@ -83,7 +83,7 @@ func (s *subject) failureSection() Section {
 	return out
 }
 
-func (s *subject) description(inc *incident) string {
+func (s *pageBuilder) description(inc *incident) string {
 	parts := slices.Clone(inc.causes)
 	for _, k := range inc.Kinds {
 		parts = append(parts, fmt.Sprintf("%s × %s", format.Thousands(k.Count), s.kindText(ledger.Kind(k.Kind))))
@@ -100,7 +100,7 @@ func (inc *incident) clients() string {
 }
 
 // actionsBefore names the actions that started shortly before an incident or during it.
-func (s *subject) actionsBefore(inc *incident) string {
+func (s *pageBuilder) actionsBefore(inc *incident) string {
 	var out []string
 	for i := range s.v.Actions {
 		if a := &s.v.Actions[i]; a.Started() && a.StartedUnix <= inc.LastUnix && a.StartedUnix > inc.FirstUnix-maxActionAge {

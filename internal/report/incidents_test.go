@@ -11,7 +11,7 @@ import (
 )
 
 // incidentRows returns the rows of the incidents as text: time, faults, clients, and actions.
-func incidentRows(s *subject) (rows []string) {
+func incidentRows(s *pageBuilder) (rows []string) {
 	for _, t := range s.failureSection().Tables {
 		for _, row := range t.Rows {
 			var texts []string
@@ -33,7 +33,7 @@ func TestIncidentsGroupFaultsByTime(t *testing.T) {
 		{FirstUnix: at(900), LastUnix: at(900), Kinds: []verdict.KindCount{{Kind: "late", Count: 1}}, Connections: 1, IDs: []string{"d-9"}},
 	}
 	run.Verdict.Actions = []verdict.Action{{ActionResult: verdict.ActionResult{Action: plan.Action{Name: "deploy"}, StartedUnix: at(590)}}}
-	s := newSubject(run)
+	s := newPageBuilder(run)
 	rows := incidentRows(s)
 	require.Len(t, rows, 2)
 	require.Regexp(t, `^22:23:20 to 22:23:32 \| 1 × missed; 4 × dropped \| d-1, d-2, d-3 and 1 more \| deploy started 10 s before$`, rows[0])
@@ -46,12 +46,12 @@ func TestIncidentsGroupFaultsByTime(t *testing.T) {
 func TestPassedRunHasNoIncidents(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(100, 600)
-	require.Equal(t, "story", newSubject(run).page().Sections[0].ID)
+	require.Equal(t, "story", newPageBuilder(run).page().Sections[0].ID)
 	run.Verdict.Verdict = verdict.Pass
-	require.Equal(t, "timelines", newSubject(run).page().Sections[0].ID)
+	require.Equal(t, "timelines", newPageBuilder(run).page().Sections[0].ID)
 	run = simulatedRun(100, 600)
 	run.Verdict.Incidents = nil
-	require.Equal(t, "checks", newSubject(run).page().Sections[0].ID)
+	require.Equal(t, "checks", newPageBuilder(run).page().Sections[0].ID)
 }
 
 func TestIncidentsAreLimited(t *testing.T) {
@@ -62,7 +62,7 @@ func TestIncidentsAreLimited(t *testing.T) {
 		at := simulatedStart + float64(50*i)
 		run.Verdict.Incidents = append(run.Verdict.Incidents, verdict.Incident{FirstUnix: at, LastUnix: at, Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}}, Connections: 1, IDs: []string{"d-1"}})
 	}
-	s := newSubject(run)
+	s := newPageBuilder(run)
 	require.Len(t, incidentRows(s), maxIncidents)
 	require.Equal(t, "the first 12 of 20", s.failureSection().Tables[0].Note)
 	run.Verdict.Actions = nil
@@ -78,7 +78,7 @@ func TestIncidentsIncludeTargetFailures(t *testing.T) {
 	run.Verdict.Incidents = []verdict.Incident{{
 		FirstUnix: at(602), LastUnix: at(603), Kinds: []verdict.KindCount{{Kind: "dropped", Count: 60}}, Connections: 60, IDs: []string{"d-0", "d-1", "d-2"},
 	}}
-	rows := incidentRows(newSubject(run))
+	rows := incidentRows(newPageBuilder(run))
 	require.Len(t, rows, 2)
 	require.Regexp(t, `^22:23:21 to 22:23:23 \| the backend died; 60 × dropped \| d-0, d-1, d-2 and 57 more`, rows[0])
 	require.Regexp(t, `^22:28:20 \| nginx died \|`, strings.ReplaceAll(rows[1], "|  |", "| |"))

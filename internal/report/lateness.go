@@ -16,7 +16,7 @@ type distribution struct {
 	h    *shard.Histogram
 }
 
-func (s *subject) lateness() Section {
+func (s *pageBuilder) lateness() Section {
 	switch {
 	case s.v.Service.ComparesClients():
 		return s.spread()
@@ -41,11 +41,11 @@ func (s *subject) lateness() Section {
 }
 
 // hasSendTime reports whether latency counts from the time of sending, and not from the fastest message.
-func (s *subject) hasSendTime() bool {
+func (s *pageBuilder) hasSendTime() bool {
 	return s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend
 }
 
-func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
+func (s *pageBuilder) latencies(l *shard.Latency) *shard.Histogram {
 	if !s.hasSendTime() {
 		return l.Histogram
 	}
@@ -56,7 +56,7 @@ func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 
 // distributions sets the table and the charts of a section. It adds the connect times and the times to the first
 // message to the list. heatName describes the values of the heat map.
-func (s *subject) distributions(out *Section, list []distribution, heatName string) {
+func (s *pageBuilder) distributions(out *Section, list []distribution, heatName string) {
 	list = append(list, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	t := Table{Columns: Columns("duration", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
@@ -107,7 +107,7 @@ var heatRows = []time.Duration{
 
 const heatColumns = 240
 
-func (s *subject) heat() *Heat {
+func (s *pageBuilder) heat() *Heat {
 	t := s.series
 	if t.n < 2 || t.rows == nil {
 		return nil

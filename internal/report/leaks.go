@@ -21,7 +21,7 @@ const (
 )
 
 // leaks returns the slope of memory during the hold. The section is empty if the hold is too short.
-func (s *subject) leaks() Section {
+func (s *pageBuilder) leaks() Section {
 	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
 	from, to := s.phases.holdRange(s.series)
 	from += int(leakWarmUp * float64(to-from))
@@ -50,7 +50,7 @@ func (s *subject) leaks() Section {
 }
 
 // leak returns the row of one process, nil if its memory or its slope is not known.
-func (s *subject) leak(name string, values []float64, from, to int) Row {
+func (s *pageBuilder) leak(name string, values []float64, from, to int) Row {
 	if values == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func (s *subject) service() string {
+func (s *pageBuilder) service() string {
 	text := s.v.Plan.ServiceName()
 	if hash := s.v.Service.SHA256; hash != "" {
 		text += fmt.Sprintf(" (description sha256 %.12s)", hash)
@@ -21,7 +21,7 @@ func (s *subject) service() string {
 	return text
 }
 
-func (s *subject) latencyName() string {
+func (s *pageBuilder) latencyName() string {
 	name := "sent → received"
 	if s.v.Messages.Published != nil {
 		name = "publish → receive"
@@ -32,14 +32,14 @@ func (s *subject) latencyName() string {
 	return name
 }
 
-func (s *subject) completedText() string {
+func (s *pageBuilder) completedText() string {
 	if s.v.Service.EndRequest == "" {
 		return "open to the end"
 	}
 	return "ended by the server on request"
 }
 
-func (s *subject) kindText(k ledger.Kind) string {
+func (s *pageBuilder) kindText(k ledger.Kind) string {
 	if k == ledger.KindLost && s.v.Messages.Published != nil {
 		return "lost: published, but not received"
 	}
@@ -47,7 +47,7 @@ func (s *subject) kindText(k ledger.Kind) string {
 }
 
 // messageBasis adds the counts of other events, and notes on how messages were counted.
-func (s *subject) messageBasis(out *Section) {
+func (s *pageBuilder) messageBasis(out *Section) {
 	if !s.v.Service.Counted() {
 		out.Title, out.Short = "Events received", ""
 	}
@@ -68,7 +68,7 @@ func (s *subject) messageBasis(out *Section) {
 	}
 }
 
-func (s *subject) publishedSection() Section {
+func (s *pageBuilder) publishedSection() Section {
 	out := Section{ID: "published", Title: "Published messages", Short: "Published"}
 	p := s.v.Messages.Published
 	if s.v.Service.ComparesClients() {
@@ -97,7 +97,7 @@ func (s *subject) publishedSection() Section {
 	return out
 }
 
-func (s *subject) clientComparison() Section {
+func (s *pageBuilder) clientComparison() Section {
 	out := Section{ID: "published", Title: "Clients compared with each other", Short: "Clients"}
 	t, ok := topics(s.v, math.MaxInt)
 	if !ok {
@@ -111,7 +111,7 @@ func (s *subject) clientComparison() Section {
 	return out
 }
 
-func (s *subject) spread() Section {
+func (s *pageBuilder) spread() Section {
 	out := Section{ID: "lateness-all", Title: "Spread between clients", Short: "Spread"}
 	if s.Merged.Lateness.Count() == 0 {
 		return out
@@ -121,7 +121,7 @@ func (s *subject) spread() Section {
 	return out
 }
 
-func (s *subject) latency() Section {
+func (s *pageBuilder) latency() Section {
 	out := Section{ID: "lateness-all", Title: "Latency"}
 	var list []distribution
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
@@ -146,7 +146,7 @@ func (s *subject) latency() Section {
 }
 
 // messagesOverTime adds the charts of received and expected messages and, if there is a publisher, of its messages.
-func (s *subject) messagesOverTime(out *Section, width int) {
+func (s *pageBuilder) messagesOverTime(out *Section, width int) {
 	if !s.v.Service.Counted() {
 		return
 	}
@@ -193,7 +193,7 @@ type publishSeries struct {
 }
 
 // publishSeries returns the published messages over time; nil if the run has no publisher or no time axis.
-func (s *subject) publishSeries() *publishSeries {
+func (s *pageBuilder) publishSeries() *publishSeries {
 	publishers, n := s.Merged.Publishers(), s.series.n
 	if len(publishers) == 0 || n == 0 {
 		return nil
@@ -213,7 +213,7 @@ func (s *subject) publishSeries() *publishSeries {
 }
 
 // addPublished adds the messages of one publisher. streams has the number of streams of each topic.
-func (s *subject) addPublished(out *publishSeries, p *shard.Published, streams map[string]int) {
+func (s *pageBuilder) addPublished(out *publishSeries, p *shard.Published, streams map[string]int) {
 	add := func(column []float64, i int, v float64) {
 		if math.IsNaN(column[i]) {
 			column[i] = 0

@@ -280,11 +280,11 @@ func TestPageOfASuite(t *testing.T) {
 	require.Equal(t, "1.5 s", doc.Find(".tiles dd").Last().Text())
 	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "checks", "✓ responses are correct"))
 	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
-	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
-	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "found", "high"))
-	require.Equal(t, "Stages good: under 1 % failed", doc.Find("#found caption").Text())
-	require.True(t, doc.Find("#found thead th").Eq(1).HasClass("number"))
-	require.False(t, doc.Find("#found thead th").Eq(2).HasClass("number"))
+	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "results", "breaks"))
+	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "results", "high"))
+	require.Equal(t, "Stages good: under 1 % failed", doc.Find("#results caption").Text())
+	require.True(t, doc.Find("#results thead th").Eq(1).HasClass("number"))
+	require.False(t, doc.Find("#results thead th").Eq(2).HasClass("number"))
 	require.NotZero(t, doc.Find("#chart-target-cpu").Length())
 	require.Equal(t, 1, doc.Find("#curves figure").Length())
 	for _, selector := range []string{"#account", "#arithmetic", "#ends", "#chart-messages"} {
@@ -302,5 +302,5 @@ func TestSuitePageEscapesMarkup(t *testing.T) {
 	v.Tables = []verdict.Table{{Title: evil, Note: evil, Columns: []string{evil}, Rows: [][]string{{evil}}}}
 	_, doc := render(t, r)
 	require.Zero(t, doc.Find("img").Length())
-	require.Equal(t, evil, doc.Find("#found td").Last().Text())
+	require.Equal(t, evil, doc.Find("#results td").Last().Text())
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // responses returns the charts of responses that end by themselves.
-func (s *subject) responses() Section {
+func (s *pageBuilder) responses() Section {
 	out := Section{ID: "responses", Title: "Responses over time", Short: "Responses"}
 	responses := s.Merged.Responses
 	if responses == nil || len(responses.Series) == 0 || s.series.n == 0 {
@@ -55,7 +55,7 @@ func (s *subject) responses() Section {
 }
 
 // setQuantiles sets the median and the 99th percentile of a bucket at its point of the time axis.
-func (s *subject) setQuantiles(packed *shard.Packed, at int64, p50, p99 *[]float64) {
+func (s *pageBuilder) setQuantiles(packed *shard.Packed, at int64, p50, p99 *[]float64) {
 	if packed == nil {
 		return
 	}

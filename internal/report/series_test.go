@@ -14,7 +14,7 @@ import (
 // The last sample of a run is taken at its end, so it does not show the interval.
 func TestSampleIntervalIgnoresTheLastSample(t *testing.T) {
 	t.Parallel()
-	s := &subject{Run: &Run{Samples: []resources.Sample{{Unix: 100}, {Unix: 105}, {Unix: 110}, {Unix: 115}, {Unix: 116}}}}
+	s := &pageBuilder{Run: &Run{Samples: []resources.Sample{{Unix: 100}, {Unix: 105}, {Unix: 110}, {Unix: 115}, {Unix: 116}}}}
 	require.Equal(t, "5 s", s.sampleInterval())
 }
 
@@ -76,7 +76,7 @@ func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
 	m := &shard.Merged{Series: []shard.Bucket{{Unix: start, Open: 20, Noops: 40}, {Unix: start + 5, Open: 20, Noops: 100}, {Unix: start + 10, Noops: 20}}}
 	v := &verdict.Verdict{}
 	v.Plan.NoopInterval = 1
-	s := &subject{v: v, series: newSeries(m, nil, 1), phases: phases{start: start + 3, open: start + 3, ending: start + 11, end: start + 11}}
+	s := &pageBuilder{v: v, series: newSeries(m, nil, 1), phases: phases{start: start + 3, open: start + 3, ending: start + 11, end: start + 11}}
 	expected, received := s.messagesPerBar(1)
 	require.Equal(t, []float64{40, 100, 20}, received[:3])
 	require.Equal(t, received[:3], expected[:3])
@@ -98,7 +98,7 @@ func TestBackendStreamsAreShownUntilTheEnd(t *testing.T) {
 	const start = 1_800_000_000
 	samples := []resources.Sample{{Unix: start + 3, BackendRSS: 1}, {Unix: start + 8, BackendRSS: 1, Streams: 20}, {Unix: start + 12, BackendRSS: 1}}
 	m := &shard.Merged{Series: []shard.Bucket{{Unix: start, Open: 20}, {Unix: start + 5, Open: 20}, {Unix: start + 10}}}
-	s := &subject{Run: &Run{Samples: samples}, v: &verdict.Verdict{StartedUnix: start + 3}, series: newSeries(m, samples, 1), phases: phases{end: start + 11}}
+	s := &pageBuilder{Run: &Run{Samples: samples}, v: &verdict.Verdict{StartedUnix: start + 3}, series: newSeries(m, samples, 1), phases: phases{end: start + 11}}
 	got := s.backendStreams()
 	require.True(t, math.IsNaN(got[1]), "before the first stream")
 	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample of 12 s is after the end, at 11 s")

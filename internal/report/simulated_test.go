@@ -53,7 +53,7 @@ func simulatedRun(connections, seconds int) *Run {
 	if err != nil {
 		panic(err)
 	}
-	return &Run{Verdict: v, Merged: m, Samples: samples, Circumstances: Circumstances{
+	return &Run{Verdict: v, Merged: m, Samples: samples, Provenance: Provenance{
 		Command: []string{"bin/soak", "run"}, Version: "abc123", Backend: "abc123", Nginx: "nginx/1.22.1", OneClock: true,
 		Machine: resources.Machine{Name: "host-a", System: "debian 12", Kernel: "6.1", CPU: "Some CPU", Cores: 2, Memory: 8 << 30},
 		Limits:  preflight.Machine{Files: 20_000, Ports: 28_232, Backlog: 4096},
@@ -82,7 +82,7 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 			StartedUS: simulatedStart * 1e6, EndedUS: int64(simulatedStart+p.Seconds) * 1e6,
 		},
 	}
-	per := uint64(p.NoopsPerConnection())
+	per := uint64(p.MinNoopsPerStream())
 	first, last := (index-1)*p.Connections/p.Runners, index*p.Connections/p.Runners
 	for n := first; n < last; n++ {
 		opened := time.Duration(n-first) * simulatedConnect * time.Second / time.Duration(last-first)

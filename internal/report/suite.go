@@ -21,7 +21,7 @@ func stages(v *verdict.Verdict) (out []Band) {
 	return out
 }
 
-func (s *subject) metricTiles() (out []Tile) {
+func (s *pageBuilder) metricTiles() (out []Tile) {
 	const maxTiles = 5
 	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), maxTiles)] {
 		tile := Tile{Name: m.Name, Value: format.Quantity(m.Value, m.Unit)}
@@ -33,7 +33,7 @@ func (s *subject) metricTiles() (out []Tile) {
 	return out
 }
 
-func (s *subject) suiteCard() Section {
+func (s *pageBuilder) suiteCard() Section {
 	info := s.v.Suite
 	run := Facts("suite", info.Name, "profile", info.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
 		"target", info.BackendURL+s.v.RedirectText(), "started", format.UnixTime(s.v.StartedUnix), "ended", format.UnixTime(s.v.EndedUnix), "command", Shell(s.Command...))
@@ -49,7 +49,7 @@ func (s *subject) suiteCard() Section {
 	return out
 }
 
-func (s *subject) suiteTables() Section {
+func (s *pageBuilder) suiteTables() Section {
 	out := suiteTables(s.v)
 	if s.v.Layout.Declared {
 		out.Tables = append(figures(s.v).Tables, out.Tables...)
@@ -61,7 +61,7 @@ func (s *subject) suiteTables() Section {
 const maxCurves = 8
 
 // curves returns the latency of good responses by percentile, with a line for each of at most maxCurves loads.
-func (s *subject) curves() Section {
+func (s *pageBuilder) curves() Section {
 	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good responses", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	var names []string
@@ -94,7 +94,7 @@ func (s *subject) curves() Section {
 	return out
 }
 
-func (s *subject) suiteTimelines() Section {
+func (s *pageBuilder) suiteTimelines() Section {
 	out := Section{ID: "timelines", Title: "Timelines"}
 	if s.series.n > 0 {
 		s.processes(&out)

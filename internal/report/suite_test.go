@@ -67,7 +67,7 @@ func TestCurvesMergeRoundsAndSkipOtherStages(t *testing.T) {
 		add("load", fmt.Sprintf("%d at a time, round 2", n))
 		add("health", "health after it")
 	}
-	chart := (&subject{Run: r, v: r.Verdict}).curves().Charts[0]
+	chart := (&pageBuilder{Run: r, v: r.Verdict}).curves().Charts[0]
 	var names []string
 	for _, series := range chart.Series {
 		names = append(names, series.Name)
@@ -102,7 +102,7 @@ func TestMachinesSection(t *testing.T) {
 }
 
 func sectionIDs(r *Run) (out []string) {
-	for _, s := range newSubject(r).page().Sections {
+	for _, s := range newPageBuilder(r).page().Sections {
 		out = append(out, s.ID)
 	}
 	return out

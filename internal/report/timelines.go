@@ -9,7 +9,7 @@ import (
 
 // Timelines returns the charts over time of a run that is not complete, and their axis.
 func Timelines(r *Run) (Section, Axis) {
-	s := &subject{Run: r, v: r.Verdict, series: newSeries(r.Merged, r.Samples, r.Machine.Cores)}
+	s := &pageBuilder{Run: r, v: r.Verdict, series: newSeries(r.Merged, r.Samples, r.Machine.Cores)}
 	s.phases.start, s.phases.open = r.Verdict.StartedUnix, r.Verdict.StartedUnix
 	axis := Axis{From: s.series.from, Step: step, N: s.series.n, Bands: []Band{}, Lines: s.lines()}
 	if r.Verdict.Layout.Declared && r.Verdict.Plan.Connections == 0 {
@@ -23,7 +23,7 @@ func Timelines(r *Run) (Section, Axis) {
 // sampleGap is the maximum distance, in steps, at which a line joins two points of a sampled series.
 const sampleGap = 3
 
-func (s *subject) timelines() Section {
+func (s *pageBuilder) timelines() Section {
 	t := s.series
 	out := Section{ID: "timelines", Title: "Timelines"}
 	if t.n == 0 {
@@ -47,7 +47,7 @@ func (s *subject) timelines() Section {
 	return out
 }
 
-func (s *subject) processes(out *Section) {
+func (s *pageBuilder) processes(out *Section) {
 	t := s.series
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "percent of one core", Unit: "%"},
 		splitAtGaps("backend", "", t.backendCPU, sampleGap), splitAtGaps("nginx", "", t.nginxCPU, sampleGap))
@@ -97,7 +97,7 @@ func (s *Section) add(c *Chart, lines ...Series) {
 // backendStreams returns the number of streams that were open on the backend. It omits points within one step of the
 // start, where a sample may precede the first stream. A sample taken after the end of the streams may be at a point
 // before that end; backendStreams moves it to the next point.
-func (s *subject) backendStreams() []float64 {
+func (s *pageBuilder) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
 		if s.series.timeAt(i) < s.v.StartedUnix+float64(step) {
@@ -114,7 +114,7 @@ func (s *subject) backendStreams() []float64 {
 }
 
 // planned returns the planned number of open connections until the planned end of the hold, and 0 after it.
-func (s *subject) planned() []float64 {
+func (s *pageBuilder) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
 	for i := range out {
@@ -133,7 +133,7 @@ const minBars = 8
 
 // barWidth returns the width of the bars in which messages are counted, in steps. It is 1 for a short run, and if the
 // run does not determine when messages are sent.
-func (s *subject) barWidth() int {
+func (s *pageBuilder) barWidth() int {
 	if !s.v.Service.ByInterval() && s.v.Messages.Published == nil {
 		return 1
 	}
@@ -157,7 +157,7 @@ func minBarWidth(interval float64) int {
 
 // messagesPerBar counts the messages received in each bar of width steps, and estimates the expected ones from
 // the number of open connections. Both slices have a value at the first point of each bar, and NaN at all others.
-func (s *subject) messagesPerBar(width int) (expected, received []float64) {
+func (s *pageBuilder) messagesPerBar(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {
 		return nil, nil
@@ -183,7 +183,7 @@ func (s *subject) messagesPerBar(width int) (expected, received []float64) {
 
 // openSeconds estimates the total open time of all streams, in seconds, in the step that ends at point i. It
 // interpolates between the numbers of open streams. Before the run starts and after it ends, no stream is open.
-func (s *subject) openSeconds(i int) float64 {
+func (s *pageBuilder) openSeconds(i int) float64 {
 	p, from, to := s.phases, s.series.timeAt(i-1), s.series.timeAt(i)
 	first, last := s.series.open[i-1], s.series.open[i]
 	if end := s.v.EndedUnix; end > from && last > 0 { // the last step of a run in progress is incomplete
@@ -213,7 +213,7 @@ func extendToEnd(values []float64, width int) []float64 {
 }
 
 // cutsOverTime adds a chart of the disconnects. They are not lines on every chart, because there may be thousands.
-func (s *subject) cutsOverTime(out *Section) {
+func (s *pageBuilder) cutsOverTime(out *Section) {
 	t := s.series
 	var disconnects, broken []float64
 	for r, c := range s.v.AllCuts() {

@@ -41,7 +41,7 @@ func writeRun(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir 
 	}
 	d := Dir(filepath.Join(out, fmt.Sprintf("run-%03d", n)))
 	require.NoError(t, os.MkdirAll(string(d), 0o700))
-	for name, content := range map[string]any{VerdictFile: v, RunFile: RunRecord{Circumstances: report.Circumstances{OneClock: true, Version: fmt.Sprintf("commit-%d", n/10)}}, PageFile: "a report"} {
+	for name, content := range map[string]any{VerdictFile: v, RunFile: RunRecord{Provenance: report.Provenance{OneClock: true, Version: fmt.Sprintf("commit-%d", n/10)}}, PageFile: "a report"} {
 		b, err := json.Marshal(content)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(d.Path(name), b, 0o600))

@@ -275,7 +275,7 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		first = m.Runners[0].Index
 	}
 	// An unreadable run.json is already a problem of the verdict.
-	out := &report.Run{Verdict: v, Merged: m, Samples: samples, Circumstances: d.Run(first).Circumstances}
+	out := &report.Run{Verdict: v, Merged: m, Samples: samples, Provenance: d.Run(first).Provenance}
 	names := []string{VerdictFile, "series.csv"}
 	if hasConnections(v) {
 		names = append(names, ConnectionsFile)

@@ -25,9 +25,9 @@ func newUnfinished(t *testing.T) Dir {
 	require.NoError(t, err)
 	p := testPlan()
 	p.RunID = "r"
-	require.NoError(t, d.WriteManifest(0, NewManifest(0, p.RunID, true, &RunRecord{Circumstances: report.Circumstances{Version: "v1", Command: []string{"soak", "run"}}})))
+	require.NoError(t, d.WriteManifest(0, NewManifest(0, p.RunID, true, &RunRecord{Provenance: report.Provenance{Version: "v1", Command: []string{"soak", "run"}}})))
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Circumstances: report.Circumstances{OneClock: true}, Failures: []verdict.TargetFailure{{Text: "the backend died"}}}))
+	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Provenance: report.Provenance{OneClock: true}, Failures: []verdict.TargetFailure{{Text: "the backend died"}}}))
 	put(t, d, LedgerFile, entry(0, 15)+entry(1, 16))
 	put(t, d, ResourcesFile, `{"unix_s":1}`+"\n")
 	for i := 1; i <= 2; i++ {

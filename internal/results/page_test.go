@@ -25,7 +25,7 @@ func writeReportedRun(t *testing.T, out string, hours int, connect time.Duration
 	d, err := Create(out, p.TestID)
 	require.NoError(t, err)
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Circumstances: report.Circumstances{OneClock: true, Command: []string{"bin/soak", "run"}}}))
+	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Provenance: report.Provenance{OneClock: true, Command: []string{"bin/soak", "run"}}}))
 	for i := 1; i <= 2; i++ {
 		s := testShard(p, i)
 		s.Runner.StartedUS += int64(hours) * 3600e6

@@ -13,7 +13,7 @@ import (
 
 // A RunRecord has the observations of `soak run` that the runners cannot make: run.json.
 type RunRecord struct {
-	report.Circumstances
+	report.Provenance
 	ServiceCores []int                   `json:"service_cores,omitempty"` // numbers of the reserved cores
 	RunnerCores  []int                   `json:"runner_cores,omitempty"`
 	Problems     []string                `json:"problems,omitempty"` // why the run is incomplete

@@ -52,7 +52,7 @@ func newPass(t *testing.T) Dir {
 	require.NoError(t, err)
 	p := testPlan()
 	require.NoError(t, d.WriteJSON(PlanFile, p))
-	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Circumstances: report.Circumstances{OneClock: true}}))
+	require.NoError(t, d.WriteJSON(RunFile, RunRecord{Provenance: report.Provenance{OneClock: true}}))
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), testShard(p, i)))
 	}

@@ -65,8 +65,8 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		return result
 	}
 	path := s.dir.Path("action-" + a.Name + ".log")
-	if s.part > 0 { // parts may share a folder
-		path = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.part))
+	if s.runnerNumber > 0 { // parts may share a folder
+		path = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.runnerNumber))
 	}
 	log, err := openActionLog(path, s.secrets)
 	if err != nil {

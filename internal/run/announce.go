@@ -20,8 +20,8 @@ func (s *session) announce() {
 		line = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID,
 			format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), s.intervalText(), format.Count(p.Runners, "runner"))
 	}
-	if s.part > 0 {
-		line += fmt.Sprintf(", here only number %d", s.part)
+	if s.runnerNumber > 0 {
+		line += fmt.Sprintf(", here only number %d", s.runnerNumber)
 	}
 	fmt.Fprintln(s.Stdout, line)
 	s.printWarnings()

@@ -105,7 +105,7 @@ func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 // that is not in parts. The runners end with soak if soak started their target, because the target ends with soak. They
 // also end with soak if the run has actions, because only soak can run those.
 func (d *local) runnersSurvive() bool {
-	return d.part == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
+	return d.runnerNumber == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
 func (d *local) removePipes() {

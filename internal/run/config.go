@@ -74,7 +74,7 @@ func (e UsageError) Unwrap() error { return e.Err }
 
 // checkLocal checks the settings that are not part of the plan. It also replaces the value of --live with its address.
 func (s *session) checkLocal() error {
-	if s.part > 0 && s.CI.Any() {
+	if s.runnerNumber > 0 && s.CI.Any() {
 		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
 	}
 	if s.On != "local" && s.On != "k8s" {
@@ -258,7 +258,7 @@ func (s *session) parsePart() error {
 	case s.Suite.Target.Kind == suite.Cluster && s.ClusterURL == "":
 		return errors.New("--runner requires CLUSTER_URL, the cluster that all machines test")
 	}
-	s.part, s.Plan.Runners = k, n
+	s.runnerNumber, s.Plan.Runners = k, n
 	return nil
 }
 

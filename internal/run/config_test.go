@@ -65,7 +65,7 @@ func TestPartHasItsShareOfThePlan(t *testing.T) {
 	t.Parallel()
 	s := partOf("2/3")
 	require.NoError(t, s.parsePart())
-	require.Equal(t, []int{2, 3}, []int{s.part, s.Plan.Runners})
+	require.Equal(t, []int{2, 3}, []int{s.runnerNumber, s.Plan.Runners})
 	require.Equal(t, []int{1, 2}, []int{s.localPlan().Runners, s.localPlan().Connections})
 	s = partOf("1/3")
 	require.NoError(t, s.parsePart())

@@ -32,12 +32,12 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	location := s.shardsLocation(results.Dir(filepath.Join(s.Out, s.Plan.TestID)))
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
-	last, err := lastShard(ctx, location, s.part)
+	last, err := lastShard(ctx, location, s.runnerNumber)
 	if err != nil {
-		return fmt.Errorf("continue runner %d: %w", s.part, err)
+		return fmt.Errorf("continue runner %d: %w", s.runnerNumber, err)
 	}
 	if last == nil {
-		fmt.Fprintf(s.Stdout, "runner %d of %s has no shard yet; it starts\n", s.part, s.Plan.TestID)
+		fmt.Fprintf(s.Stdout, "runner %d of %s has no shard yet; it starts\n", s.runnerNumber, s.Plan.TestID)
 		s.Continue = false
 		return nil
 	}
@@ -91,7 +91,7 @@ func (s *session) checkContinue() error {
 	switch {
 	case !s.Continue:
 		return nil
-	case s.part == 0:
+	case s.runnerNumber == 0:
 		return errors.New("--continue requires --runner K/N, the runner to replace; to continue a whole run after its soak was killed, use `soak attach TESTID`")
 	case s.Suite.InPlan() != "":
 		return fmt.Errorf("--continue requires the suite soak, got %s", s.Suite.Name)

@@ -42,7 +42,7 @@ func TestReplaceableRunners(t *testing.T) {
 			d, err := results.Rejoin(out, "t")
 			require.NoError(t, err)
 			require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(last.Runner))), last))
-			s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: out}}, part: 2}
+			s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: out}}, runnerNumber: 2}
 			err = s.replace(t.Context(), start.Add(20*time.Minute))
 			if c.wantText != "" {
 				require.ErrorContains(t, err, c.wantText)
@@ -60,7 +60,7 @@ func TestContinueStartsRunnerWithoutShard(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.Runners = "t", 2
-	s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: t.TempDir()}}, part: 2}
+	s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: t.TempDir()}}, runnerNumber: 2}
 	require.NoError(t, s.replace(t.Context(), time.Now()))
 	require.Equal(t, replacedRunner{}, s.replaced)
 	require.Equal(t, p.Seconds, s.Plan.Seconds)

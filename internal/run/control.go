@@ -22,14 +22,14 @@ const noControl = "no control group, so only stalls of the runners show delays o
 // affect. It sets the target's URL in the plan, unless the plan has one. If the start fails, the run continues without
 // a control group.
 func (d *local) serveControl() {
-	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
+	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.runnerNumber == 0 {
 		return
 	}
 	url, err := d.startControl()
 	switch {
 	case err != nil:
 		d.warn(fmt.Sprintf("%s: %v", noControl, err))
-	case d.part > 0:
+	case d.runnerNumber > 0:
 		fmt.Fprintf(d.Stdout, "control reference target served at %s\n", url)
 	}
 	if d.Plan.ControlURL == "" {
@@ -51,7 +51,7 @@ func (d *local) startControl() (url string, err error) {
 	defer socket.Close()
 	d.control, err = process.Start(process.Spec{
 		Name: "reference", Path: d.Executable, Args: []string{ControlCommand}, Env: os.Environ(),
-		Log: filepath.Join(string(d.dir), "reference.log"), Extra: []*os.File{socket}, OrphanSignal: syscall.SIGKILL, Cores: d.runnerCores,
+		Log: filepath.Join(string(d.dir), "reference.log"), Extra: []*os.File{socket}, OrphanSignal: syscall.SIGKILL, CPUs: d.runnerCPUs,
 	})
 	if err != nil {
 		return "", err

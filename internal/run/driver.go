@@ -64,7 +64,7 @@ func newDriver(s *session) (driver, error) {
 		return newKubernetes(s)
 	case runtime.GOOS == "windows": // Windows has no signals, and no pipe that a child inherits
 		return nil, UsageError{errors.New("soak runs k6 on Linux and macOS only; on Windows run soak in WSL, or write a shard with `k6 run --out soak=FOLDER` and judge it with `soak merge FOLDER`")}
-	case s.part > 0:
+	case s.runnerNumber > 0:
 		return &part{local{session: s}}, nil
 	}
 	return &local{session: s}, nil

@@ -156,7 +156,7 @@ func shardOf(p plan.Plan, index int) *shard.Shard {
 		},
 		Checks: []shard.ScriptCheck{{Name: "Get status was 200", Passes: 2}},
 	}
-	noops := uint64(p.NoopsPerConnection())
+	noops := uint64(p.MinNoopsPerStream())
 	for n := 2 * (index - 1); n < 2*index; n++ {
 		s.Connections = append(s.Connections, ledger.Record{
 			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server_closed", Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, StreamTime: p.Hold(), OpenTime: p.Hold(), Last: noops,

@@ -51,7 +51,7 @@ type kubernetes struct {
 func newKubernetes(s *session) (*kubernetes, error) {
 	d := &kubernetes{session: s}
 	switch {
-	case s.part > 0 || !s.startAt.IsZero():
+	case s.runnerNumber > 0 || !s.startAt.IsZero():
 		return nil, UsageError{errors.New("--runner and --start-at cannot be combined with --on k8s: the operator starts all runners together")}
 	case s.Script != "":
 		return nil, UsageError{errors.New("--script cannot be combined with --on k8s; set spec.script of the overlay")}

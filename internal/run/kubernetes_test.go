@@ -27,7 +27,7 @@ import (
 func TestInvalidKubernetesArgumentsAreUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*session){
-		"--runner and --start-at cannot be combined": func(s *session) { s.part = 1 },
+		"--runner and --start-at cannot be combined": func(s *session) { s.runnerNumber = 1 },
 		"the operator starts all runners together":   func(s *session) { s.startAt = time.Now() },
 		"--script cannot be combined with --on k8s":  func(s *session) { s.Script = "x.js" },
 		`got "A_b"`:                            func(s *session) { s.Plan.TestID = "A_b" },

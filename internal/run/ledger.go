@@ -19,7 +19,7 @@ import (
 func (s *session) saveLedger(ctx context.Context) {
 	var found bool
 	var readErr error
-	name := results.LedgerName(s.part)
+	name := results.LedgerName(s.runnerNumber)
 	err := s.dir.Write(name, func(w io.Writer) error {
 		found, readErr = s.targets.Ledger(ctx, s.Plan.Prefix, w)
 		return nil
@@ -77,7 +77,7 @@ func (s *session) saveModelLedger(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	if err := s.dir.Write(results.LedgerName(s.part), func(w io.Writer) error {
+	if err := s.dir.Write(results.LedgerName(s.runnerNumber), func(w io.Writer) error {
 		_, err := text.WriteTo(w)
 		return err
 	}); err != nil {

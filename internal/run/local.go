@@ -24,8 +24,8 @@ import (
 // A local driver runs the runners as processes on this machine, and also the target, unless the target runs elsewhere.
 type local struct {
 	*session
-	targetCores, runnerCores process.Cores    // reserved cores; empty: all
-	control                  *process.Process // process of the control group's reference target; nil: not on this machine
+	targetCPUs, runnerCPUs process.CPUList  // reserved CPUs; empty: all
+	control                *process.Process // process of the control group's reference target; nil: not on this machine
 }
 
 // Settings of a target that starts before the script of the suite declares the streams.
@@ -111,8 +111,8 @@ func (d *local) createFolder(ctx context.Context) (err error) {
 	}
 	if d.Continue {
 		d.dir, err = results.Rejoin(d.Out, d.Plan.TestID)
-	} else if d.part > 0 {
-		d.dir, err = results.Join(d.Out, d.Plan.TestID, d.part)
+	} else if d.runnerNumber > 0 {
+		d.dir, err = results.Join(d.Out, d.Plan.TestID, d.runnerNumber)
 	} else {
 		d.dir, err = results.Create(d.Out, d.Plan.TestID)
 		for d.generatedID && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run started in the same second
@@ -128,14 +128,14 @@ func (d *local) createFolder(ctx context.Context) (err error) {
 		return err
 	}
 	d.location = cmp.Or(d.location, d.dir.Path(results.ShardsDir))
-	return d.dir.WriteManifest(d.part, d.manifest())
+	return d.dir.WriteManifest(d.runnerNumber, d.manifest())
 }
 
 func (d *local) targetConfig() target.LocalConfig {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
 		PlainConnections: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, RequireHTTP2: d.Plan.HTTPVersion == plan.HTTP2,
-		Certificates: d.certificates, Cores: d.targetCores, Model: d.Suite.Target.Kind == suite.Model,
+		Certificates: d.certificates, CPUs: d.targetCPUs, Model: d.Suite.Target.Kind == suite.Model,
 	}
 	if d.Suite.Plan.BySettings {
 		config.Connections = d.Plan.PerBackend(d.Backends)
@@ -196,8 +196,8 @@ func (d *local) start(_ context.Context, r round) (roundRun, error) {
 
 func (d *local) runnerConfig(r round) runners.Config {
 	return runners.Config{
-		K6: d.k6, Script: d.script, Plan: d.Plan, Index: d.part, Token: d.targets[0].Token,
-		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Add, Cores: d.runnerCores,
+		K6: d.k6, Script: d.script, Plan: d.Plan, Index: d.runnerNumber, Token: d.targets[0].Token,
+		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Add, CPUs: d.runnerCPUs,
 	}
 }
 

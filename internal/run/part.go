@@ -28,9 +28,9 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 		return "", err
 	}
 	defer shards.Close()
-	name, last, err := findShard(ctx, shards, s.part, s.Plan.RunID)
+	name, last, err := findShard(ctx, shards, s.runnerNumber, s.Plan.RunID)
 	if err == nil && last == nil {
-		err = fmt.Errorf("runner %d left no shard in %s", s.part, shards.At(""))
+		err = fmt.Errorf("runner %d left no shard in %s", s.runnerNumber, shards.At(""))
 	}
 	if err != nil {
 		return "", err
@@ -98,7 +98,7 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	if result.Runner.State != shard.Finished || s.incomplete() {
 		outcome = verdict.Invalid
 	}
-	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.part, s.Plan.Runners, result.Runner.State)
+	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.runnerNumber, s.Plan.Runners, result.Runner.State)
 	if s.Suite.Target.Streams {
 		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d %s received, %d missed, %d faulty, %d late",
 			sum.Opened, sum.Refused, sum.Dropped, sum.Received, s.messages(), sum.Missed(), sum.Faults(), sum.Late)

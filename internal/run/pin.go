@@ -27,19 +27,26 @@ func (d *local) pin() {
 		return
 	}
 	var threads bool
-	d.targetCores, d.runnerCores, threads = process.Allowed().Halves(process.CoreOf)
-	if d.targetCores == nil {
+	d.targetCPUs, d.runnerCPUs, threads = process.Allowed().Halves(process.CoreOf)
+	if d.targetCPUs == nil {
 		d.record.Cores = sharingReason()
 		if auto {
 			d.warn("PIN=auto: " + d.record.Cores)
 		}
 		return
 	}
-	d.record.Cores = fmt.Sprintf("service on core %s, runners on core %s", d.targetCores, d.runnerCores)
+	d.record.Cores = fmt.Sprintf("service on %s, runners on %s", cpuText(d.targetCPUs), cpuText(d.runnerCPUs))
 	if threads {
 		d.record.Cores += ", which are threads of one core and slow each other down"
 	}
-	d.record.ServiceCores, d.record.RunnerCores = d.targetCores, d.runnerCores
+	d.record.ServiceCores, d.record.RunnerCores = d.targetCPUs, d.runnerCPUs
+}
+
+func cpuText(c process.CPUList) string {
+	if len(c) == 1 {
+		return "CPU " + c.String()
+	}
+	return "CPUs " + c.String()
 }
 
 func sharingReason() string {

@@ -107,7 +107,7 @@ func (s *session) progress(m *meter) string {
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
 	case s.Suite.Plan.BySettings:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
-			s.receivedText(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
+			s.receivedText(sum.Received, p.Connections*p.MinNoopsPerStream()), fmt.Sprintf("%d missed", sum.Missed()))
 	case s.Suite.Target.Streams:
 		parts = append(parts, fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late))
 	default:
@@ -165,7 +165,7 @@ type fullDisplay struct {
 
 func (s *session) runnersHere() (out []int) {
 	for i := range s.Plan.Runners {
-		if s.part == 0 || s.part == i+1 {
+		if s.runnerNumber == 0 || s.runnerNumber == i+1 {
 			out = append(out, i+1)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 	if s.page != nil {
 		meter.onSample = s.page.view.Sample
 	}
-	if s.part <= 1 { // of several parts only the first samples the target
+	if s.runnerNumber <= 1 { // of several parts only the first samples the target
 		watcher.Go(func() { meter.run(watchCtx) })
 		s.reportWait("sampling the target", func() { <-meter.firstSample }) // suites compare later samples with the first one
 	}
@@ -29,7 +29,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 		stop()
 		s.reportWait("sampling the target", watcher.Wait)
 		s.record.Warnings = append(s.record.Warnings, meter.warnings()...)
-		if s.part <= 1 {
+		if s.runnerNumber <= 1 {
 			s.queryPrometheus(graceful, force, meter.start)
 		}
 	}()
@@ -46,10 +46,10 @@ func (s *session) rounds(graceful, force context.Context) error {
 		if err := s.hold(graceful, force, r, meter); err != nil {
 			return err
 		}
-		if n == 0 && s.part == 0 {
+		if n == 0 && s.runnerNumber == 0 {
 			s.collect(graceful, force)
 		}
-		if s.Suite.Next == nil || s.incomplete() || s.part > 0 {
+		if s.Suite.Next == nil || s.incomplete() || s.runnerNumber > 0 {
 			return nil
 		}
 		resultsSoFar, err := s.dir.SuiteRun(s.record)
@@ -101,7 +101,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	stop()
 	watcher.Wait()
 	if err != nil && len(s.record.Actions) > 0 { // the run continues in the cluster, and its later verdict needs the actions
-		err = errors.Join(err, s.dir.WriteJSON(results.RunName(s.part), s.record))
+		err = errors.Join(err, s.dir.WriteJSON(results.RunName(s.runnerNumber), s.record))
 	}
 	if err != nil {
 		return err
@@ -118,10 +118,10 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 
 func (s *session) stopEnd() shard.RunnerEnd {
 	subject := "the run"
-	if s.part > 0 {
-		subject = fmt.Sprintf("runner %d", s.part)
+	if s.runnerNumber > 0 {
+		subject = fmt.Sprintf("runner %d", s.runnerNumber)
 	}
-	return shard.RunnerEnd{Runner: s.part, Text: subject + " was stopped by a signal before its end"}
+	return shard.RunnerEnd{Runner: s.runnerNumber, Text: subject + " was stopped by a signal before its end"}
 }
 
 // incomplete reports whether problems of this session prevent a pass, independently of the shards.

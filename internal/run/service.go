@@ -128,7 +128,7 @@ func (s *session) checkService() error {
 // several machines must have the same marker, so it has no suffix.
 func (s *session) setMarker() {
 	s.Plan.Marker = s.Plan.TestID
-	if s.part == 0 {
+	if s.runnerNumber == 0 {
 		random := make([]byte, 3)
 		_, _ = rand.Read(random) // rand.Read never fails
 		s.Plan.Marker += "-" + hex.EncodeToString(random)

@@ -35,7 +35,7 @@ type session struct {
 	Config
 	driver driver
 
-	part         int            // K of --runner K/N; 0: the whole run
+	runnerNumber int            // K of --runner K/N; 0: the whole run
 	generatedID  bool           // soak chose the test id
 	startAt      time.Time      // zero: at once
 	runStart     time.Time      // start of a run that another soak process started; zero: this process starts it
@@ -95,7 +95,7 @@ func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (
 // newSession returns a session with the command, the versions, the machine, and the description if it is built in.
 func newSession(c Config) *session {
 	secrets := secret.Environment(os.Environ())
-	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.RunRecord{Circumstances: report.Circumstances{
+	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.RunRecord{Provenance: report.Provenance{
 		Command: c.commandLine(os.Args, secrets), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}}
 	s.chooseService()
@@ -167,7 +167,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 // prepareDriver prepares the driver. After an error it discards the folder of the run, unless other parts may use it.
 func (s *session) prepareDriver(ctx context.Context) error {
 	err := s.withProgressReports("preparing the target", func() error { return s.driver.prepare(ctx) })
-	if err != nil && s.part == 0 {
+	if err != nil && s.runnerNumber == 0 {
 		s.dir.Discard()
 	}
 	return err
@@ -175,7 +175,7 @@ func (s *session) prepareDriver(ctx context.Context) error {
 
 func (s *session) savePlan() error {
 	p := s.Plan
-	if s.part > 0 {
+	if s.runnerNumber > 0 {
 		p.RunID, p.ControlURL, p.Seconds = "", "", cmp.Or(s.replaced.runSeconds, p.Seconds)
 	}
 	return s.dir.WriteJSON(results.PlanFile, p)
@@ -288,8 +288,8 @@ func (s *session) environment() map[string]string {
 // localPlan returns the part of the plan that this machine runs.
 func (s *session) localPlan() plan.Plan {
 	p := s.Plan
-	if s.part > 0 {
-		p.Connections, p.Runners, p.BackendURL = p.Share(s.part), 1, p.BackendOf(s.part)
+	if s.runnerNumber > 0 {
+		p.Connections, p.Runners, p.BackendURL = p.Share(s.runnerNumber), 1, p.BackendOf(s.runnerNumber)
 	}
 	return p
 }
@@ -320,10 +320,10 @@ func (s *session) storeRecords(ctx context.Context) error {
 	if s.Suite.Target.Kind == suite.Model {
 		s.saveModelLedger(ctx)
 	}
-	if err := s.dir.WriteJSON(results.RunName(s.part), s.record); err != nil {
+	if err := s.dir.WriteJSON(results.RunName(s.runnerNumber), s.record); err != nil {
 		return err
 	}
-	return s.dir.Seal(s.part)
+	return s.dir.Seal(s.runnerNumber)
 }
 
 // warn adds a warning to the verdict and to the page. It prints the warning unless printWarnings will do so.

@@ -71,14 +71,14 @@ func (s *session) claim(ctx context.Context, write bool) error {
 		return fmt.Errorf("test the bucket for shards: %w", err)
 	}
 	for _, name := range names {
-		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.part == 0 || index == s.part) {
+		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.runnerNumber == 0 || index == s.runnerNumber) {
 			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove it", destination.At(name))
 		}
 	}
 	if !write {
 		return nil
 	}
-	manifest := results.ManifestName(s.part)
+	manifest := results.ManifestName(s.runnerNumber)
 	text, err := json.MarshalIndent(s.manifest(), "", "  ")
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 // manifest lists the files that a verdict of this run needs. It includes the ledger only if soak started the backend,
 // because another service may have none.
 func (s *session) manifest() results.Manifest {
-	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.managesTarget, &s.record)
+	return results.NewManifest(s.runnerNumber, s.Plan.RunID, s.Suite.Target.Streams && s.managesTarget, &s.record)
 }
 
 // collect fetches the shards of a whole run to its folder, if they are elsewhere, and sets hasShards. It makes several
@@ -154,7 +154,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 		return err
 	}
 	defer destination.Close()
-	for _, name := range append([]string{results.ManifestName(s.part)}, results.Evidence(s.part)...) {
+	for _, name := range append([]string{results.ManifestName(s.runnerNumber)}, results.Evidence(s.runnerNumber)...) {
 		data, err := safefile.Read(s.dir.Path(name), safefile.Table)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // not every run has all files: a foreign service has no ledger

@@ -128,7 +128,7 @@ func (s *session) answerTimeout() time.Duration {
 func (s *session) trialOf(desc *service.Service) trial.Config {
 	p := &s.Plan
 	return trial.Config{
-		Service: desc, Base: p.BackendOf(max(s.part, 1)), Topic: p.TopicName(0), ID: p.Prefix + "trial", Marker: p.Marker, Padding: p.Padding(),
+		Service: desc, Base: p.BackendOf(max(s.runnerNumber, 1)), Topic: p.TopicName(0), ID: p.Prefix + "trial", Marker: p.Marker, Padding: p.Padding(),
 		SubscribeToken: os.Getenv(desc.Variable()), CustomToken: s.customToken, PublishToken: os.Getenv("PUBLISH_TOKEN"),
 		AcceptEncoding: p.AcceptHeader(), HTTPVersion: p.HTTPVersion, FollowRedirects: p.FollowRedirects, Note: s.warn,
 	}
@@ -145,8 +145,8 @@ const (
 // missing noops are a failure of the service.
 func (s *session) tryNoop(ctx context.Context) error {
 	urls := s.Plan.BackendURLs()
-	if s.part > 0 {
-		urls = []string{s.Plan.BackendOf(s.part)}
+	if s.runnerNumber > 0 {
+		urls = []string{s.Plan.BackendOf(s.runnerNumber)}
 	}
 	for _, url := range urls[:min(len(urls), s.Plan.Runners)] {
 		if err := s.tryNoopAt(ctx, url); err != nil {

@@ -83,14 +83,14 @@ func TestLeftInFindsASecretAcrossParts(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
 	for before := longestLine - 40; before < longestLine+4; before++ {
-		left, err := v.LeftIn(strings.NewReader(strings.Repeat("x", before) + token + strings.Repeat("x", 100)))
+		left, err := v.FindRemainingIn(strings.NewReader(strings.Repeat("x", before) + token + strings.Repeat("x", 100)))
 		require.NoError(t, err)
 		require.Equal(t, "BACKEND_TOKEN", left)
 	}
-	left, err := v.LeftIn(strings.NewReader(strings.Repeat("x", 3*longestLine)))
+	left, err := v.FindRemainingIn(strings.NewReader(strings.Repeat("x", 3*longestLine)))
 	require.NoError(t, err)
 	require.Empty(t, left)
-	_, err = v.LeftIn(iotest.ErrReader(io.ErrClosedPipe))
+	_, err = v.FindRemainingIn(iotest.ErrReader(io.ErrClosedPipe))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
 
@@ -130,7 +130,7 @@ func TestWriterAndLeftInFindALongSecretAcrossParts(t *testing.T) {
 		text := strings.Repeat("x ", before/2) + key.String() + strings.Repeat(" y", longestLine)
 		want, _ := v.Clean([]byte(text))
 		require.True(t, string(want) == writeInParts(t, v, text, 100_000), "the secret is at %d", before)
-		left, err := v.LeftIn(strings.NewReader(text))
+		left, err := v.FindRemainingIn(strings.NewReader(text))
 		require.NoError(t, err)
 		require.Equal(t, "TLS_PRIVATE_KEY", left)
 	}

@@ -74,19 +74,19 @@ func (d *document) visit(parent gjson.Result, paths []branch) {
 	forEach(parent, func(key, value gjson.Result) {
 		for i := range paths {
 			if b := &paths[i]; b.names(key) {
-				d.note(b, value)
+				d.record(b, value)
 			}
 		}
 	})
 }
 
-// note records the value of a branch. It replaces an earlier member of the same name, including all values below it.
-func (d *document) note(b *branch, value gjson.Result) {
+// record stores the value of a branch. It replaces an earlier member of the same name, including all values below it.
+func (d *document) record(b *branch, value gjson.Result) {
 	for _, path := range b.paths {
 		d.found[path] = value
 	}
 	for i := range b.children {
-		d.note(&b.children[i], gjson.Result{})
+		d.record(&b.children[i], gjson.Result{})
 	}
 	if len(b.children) > 0 && (value.IsObject() || value.IsArray()) {
 		d.visit(value, b.children)

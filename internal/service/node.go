@@ -56,7 +56,7 @@ func read(text []byte) (*node, error) {
 
 func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	if depth > maxDescriptionDepth {
-		return nil, fmt.Errorf("nested more than %d levels deep", maxDescriptionDepth)
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDescriptionDepth)
 	}
 	token, err := decoder.Token()
 	if err != nil {

@@ -72,7 +72,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		},
 		Tables:  []verdict.Table{t},
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:  []string{breaking.Summary(concurrentRequests) + "; the service recovered after each"},
+		Passed:  []string{breaking.Summary(concurrentRequests) + "; the service recovered after each burst"},
 	}
 	stages := append(bursts, filterKinds(all, kindSequence)...)
 	r.addRequests(&a, all, stages, sum, breaking.recommendations(concurrentRequests))

@@ -45,7 +45,7 @@ var finite = Suite{
 	Variables: []string{"MODEL", "TOOL"},
 	Target:    Target{Kind: Model},
 	Page: Page{Doc: "docs/finite.md", Sections: []string{
-		"checks", "actions", "responses", "found", "settings", "processes", "machines", "comparison", "data",
+		"checks", "actions", "responses", "results", "settings", "processes", "machines", "comparison", "data",
 	}},
 	Assess: assessFinite,
 }
@@ -88,7 +88,7 @@ func (f *finiteRun) summary() string {
 		}
 	}
 	if n := f.responses.Uncovered; n > 0 {
-		text += sentence("; chunks of %s have no numbers, so losses inside them could not have been detected", format.Count(n, "response"))
+		text += sentence("; chunks of %s have no numbers, so losses inside these responses could not have been detected", format.Count(n, "response"))
 	}
 	if n := f.responses.OpenTails; n > 0 {
 		text += sentence("; lost last chunks of %s could not have been detected", format.Count(n, "response"))
@@ -152,7 +152,7 @@ func (f *finiteRun) bursts() string {
 func (f *finiteRun) warnings() (out []string) {
 	cause := verdict.Buffer(f.responses.Bursts)
 	if late := f.v.StartDelay.P99; late > maxStartDelayMS {
-		cause = sentence("the load generator, which made requests up to %s late, read them late, or ", ms(f.v.StartDelay.Max)) + cause
+		cause = sentence("the load generator, which made requests up to %s late, read the chunks late, or ", ms(f.v.StartDelay.Max)) + cause
 	}
 	if f.gauge.problem != "" {
 		out = append(out, f.gauge.problem)
@@ -317,7 +317,7 @@ func (f *finiteRun) timeTable() verdict.Table {
 		"time UTC|started|complete|other states|in flight|ttft p50|p99|inter-chunk p50|p99")
 	width := (len(f.responses.Series) + maxTimeRows - 1) / maxTimeRows
 	for part := range slices.Chunk(f.responses.Series, max(width, 1)) {
-		started, complete, incomplete := int64(0), int64(0), int64(0)
+		started, complete, otherStates := int64(0), int64(0), int64(0)
 		first, gap := shard.NewHistogram(), shard.NewHistogram()
 		for _, b := range part {
 			started += b.Started
@@ -325,13 +325,13 @@ func (f *finiteRun) timeTable() verdict.Table {
 				if state == ledger.ResponseComplete {
 					complete += n
 				} else {
-					incomplete += n
+					otherStates += n
 				}
 			}
 			unpackInto(first, b.First)
 			unpackInto(gap, b.Gap)
 		}
-		cells := row(time.Unix(part[0].Unix, 0).UTC().Format(time.TimeOnly), started, complete, incomplete, part[len(part)-1].InFlight)
+		cells := row(time.Unix(part[0].Unix, 0).UTC().Format(time.TimeOnly), started, complete, otherStates, part[len(part)-1].InFlight)
 		t.Add(slices.Concat(cells, quantiles(first, .5, .99), quantiles(gap, .5, .99))...)
 	}
 	return t
@@ -365,9 +365,9 @@ func (f *finiteRun) findingTables() []verdict.Table {
 }
 
 func (f *finiteRun) metrics() []verdict.Metric {
-	faulty := f.expectedComplete() - f.v.Complete
+	notComplete := f.expectedComplete() - f.v.Complete
 	metrics := []verdict.Metric{
-		{Name: "responses not complete", Value: float64(faulty), Fault: true},
+		{Name: "responses not complete", Value: float64(notComplete), Fault: true},
 		{Name: "chunks missed", Value: float64(f.chunks.Missed), Fault: true},
 	}
 	if f.gauge.name != "" && f.gauge.problem == "" {

@@ -46,7 +46,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 		Facts: []verdict.Fact{
 			{Name: "connections", Value: sentence("%v made, %v good, %s failed", sum.Total(), sum.OK.Count(), ratio(sum.Failed.Count(), sum.Total()))},
 			{Name: "rate", Value: rate},
-			{Name: "failed by", Value: dominantCause(sum)},
+			{Name: "main cause of failures", Value: dominantCause(sum)},
 			{Name: "peak", Value: peakOpen(m, stages)},
 		},
 		Passed: []string{sentence("%v of %v connections were made, each with a full handshake; untrusted certificates were refused", sum.OK.Count(), sum.Total())},
@@ -204,8 +204,8 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 		}
 	}
 	all := time.Duration(released.FirstUS-last) * time.Microsecond
-	c := check(CheckOpenTogether, "all open at the same time", "for any time", all, all > 0,
-		sentence("the first connections were closed %v before the last one was open, so they were never all open at one time: "+
+	c := check(CheckOpenTogether, "all open at the same time", "for longer than 0 s", all, all > 0,
+		sentence("the first connections were closed %v before the last one was open, so they were never all open at the same time; "+
 			"raise HOLD_SECONDS by that much, or open fewer", -all))
 	if !c.Pass {
 		c.Actual = "never"

@@ -66,7 +66,7 @@ func TestHandshakesPass(t *testing.T) {
 	v := judge(newHandshakeRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "1,100 made, 1,100 good, 0 (0.00 %) failed", fact(v, "connections"))
-	require.Equal(t, "none failed", fact(v, "failed by"))
+	require.Equal(t, "none failed", fact(v, "main cause of failures"))
 	require.Equal(t, "8 connections open at the same time", fact(v, "peak"))
 	require.Equal(t, []string{"1,000", "100.00 %", "10", "15.0", "15.0", "15.0", "8", "50.0", "20.0"}, table(v, "Scales").Rows[1])
 	require.Equal(t, []string{"1000", "TLS handshake", "2", "15.0", "10.0", "20.0", "20.0"}, table(v, "Phases, ms").Rows[0])

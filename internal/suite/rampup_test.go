@@ -161,7 +161,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "not found: at 100 requests/s the load generator was saturated")
-	require.Contains(t, fact(v, "breaking point"), "the machine was full: of 195 % of a core in total the runners used 150 % and the service 20 %")
+	require.Contains(t, fact(v, "breaking point"), "the machine was full: the runners used 150 % of a core and the service 20 %, of 195 % in total")
 	require.Len(t, v.Warnings, 1)
 	require.Equal(t, []string{"100/s", "150", "0", "20", "195", "0", "0 ms"}, table(v, "CPU by stage, % of one core").Rows[1])
 	r.Samples = nil // the service is on its own machine

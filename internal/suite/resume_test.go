@@ -45,6 +45,6 @@ func TestResumeHasMetricsOfCuts(t *testing.T) {
 func TestResumePageHasNoEndRequests(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, soak.Page.Sections, "teardown")
-	require.Contains(t, resume.Page.Sections, "found")
+	require.Contains(t, resume.Page.Sections, "results")
 	require.NotContains(t, resume.Page.Sections, "teardown")
 }

@@ -318,11 +318,11 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	if service >= m.Host/2 || !byRunners && !(m.isFull(m.HostPeak) && m.Explains(duration)) {
 		return ""
 	}
-	text := fmt.Sprintf("the machine was full: of %.0f %% of a core in total the runners used %.0f %%", max(m.Host, m.HostPeak), m.Runners)
+	text := fmt.Sprintf("the machine was full: the runners used %.0f %% of a core", m.Runners)
 	if service > 0 {
 		text += fmt.Sprintf(" and the service %.0f %%", service)
 	}
-	return text
+	return text + fmt.Sprintf(", of %.0f %% in total", max(m.Host, m.HostPeak))
 }
 
 // Explains reports whether the waits of the generator may have added at least half of a delay.

@@ -98,7 +98,7 @@ var resume = Suite{
 
 // resumeSections returns the sections of a soak with the table of disconnects in place of that of the end requests.
 func resumeSections() []string {
-	return slices.DeleteFunc(slices.Insert(slices.Clone(soak.Page.Sections), 2, "found"), func(name string) bool { return name == "teardown" })
+	return slices.DeleteFunc(slices.Insert(slices.Clone(soak.Page.Sections), 2, "results"), func(name string) bool { return name == "teardown" })
 }
 
 func assessResume(r *Run) verdict.Assessment {

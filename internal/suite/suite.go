@@ -93,7 +93,7 @@ type Page struct {
 const httpDoc = "docs/http.md"
 
 var declaredSections = []string{
-	"checks", "actions", "found", "curves", "settings", "processes", "machines", "comparison", "data",
+	"checks", "actions", "results", "curves", "settings", "processes", "machines", "comparison", "data",
 }
 
 // A Setting is an environment variable that the script reads. The profiles of the script have its defaults.

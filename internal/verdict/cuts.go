@@ -247,7 +247,7 @@ func (s *Streams) CutChecks() []Check {
 	var missing []string
 	for _, c := range s.Cuts {
 		if c.Count < c.Planned {
-			missing = append(missing, fmt.Sprintf("%d of %d disconnects of kind %s were made: too few streams were open and had received a message since the last one", c.Count, c.Planned, c.Kind))
+			missing = append(missing, fmt.Sprintf("%d of %d disconnects of kind %s were made: too few streams were open and had received a message since the previous one", c.Count, c.Planned, c.Kind))
 		}
 	}
 	if all.Planned == 0 {
@@ -307,7 +307,7 @@ func (s *Streams) cutSummary() string {
 	if all.Ended < all.Count { // the service kept the streams of clients that paused
 		text = fmt.Sprintf("%s disconnected or paused, %d ended and", format.Plural(all.Count, "stream was", "streams were"), all.Ended)
 	}
-	text += " resumed by " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
+	text += " resumed with " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
 	case !s.m.Service.Resumes():
 		return format.Plural(all.Count, "stream was", "streams were") + " disconnected and reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"

@@ -53,7 +53,7 @@ func TestCutWithoutLossPasses(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.WithoutLoss})
 	require.Zero(t, c.Lost+c.Duplicated+c.Announced)
 	require.Zero(t, v.Messages.NotExpected)
-	require.Equal(t, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost or duplicated", v.Reasons[1])
+	require.Equal(t, "1 stream was disconnected, 1 resumed with Last-Event-ID, and no message was lost or duplicated", v.Reasons[1])
 	for name, counts := range map[string][2]string{
 		"streams disconnected as planned": {"1", "1"}, "streams resumed after a disconnect": {"1", "1"}, "disconnects with lost or repeated messages": {"0", "0"},
 	} {
@@ -164,10 +164,10 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 		lost   uint64
 		reason string
 	}{
-		"the next one arrives":                         {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost"},
+		"the next one arrives":                         {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed with Last-Event-ID, and no message was lost"},
 		"the first one arrives":                        {ledger.Cut{LastNumber: 0, Next: 1}, false, Pass, 0, "no message was lost"},
 		"none had arrived before":                      {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
-		"the client pauses":                            {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected or paused, 0 ended and resumed by Last-Event-ID"},
+		"the client pauses":                            {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected or paused, 0 ended and resumed with Last-Event-ID"},
 		"two are skipped":                              {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
 		"it counts from 1 again":                       {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
 		"it counts from 1 again and announces the gap": {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},

@@ -107,7 +107,7 @@ func (s *Streams) sumMessages() {
 	m, all := &s.Messages, &s.sum
 	m.Totals = all.Totals()
 	if s.m.Service.ByInterval() {
-		m.Floor = clamp.Uint64(s.m.Plan.Connections) * clamp.Uint64(s.m.Plan.NoopsPerConnection())
+		m.Floor = clamp.Uint64(s.m.Plan.Connections) * clamp.Uint64(s.m.Plan.MinNoopsPerStream())
 	}
 	m.Misrouted, m.Unchecked = all.Misrouted, all.Unchecked
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.AnnouncedGaps
@@ -263,7 +263,7 @@ func failureText(p *shard.Published, f shard.PublishFailure) string {
 	case f.State == shard.Refused:
 		outcome = "refused"
 	}
-	text := fmt.Sprintf("%s %s, the first was number %d of topic %s",
+	text := fmt.Sprintf("%s %s; the first was number %d of topic %s",
 		format.Plural(f.Count, "message was", "messages were"), outcome, f.Number, p.Topics[f.Topic])
 	if f.Text != "" {
 		text += ": " + f.Text

@@ -36,7 +36,7 @@ type OpenSeconds struct {
 }
 
 // Percent formats the share. It rounds down, so that an incomplete share does not show as 100 %.
-func (h OpenSeconds) Percent() string { return fmt.Sprintf("%g %%", math.Floor(h.Share*10000)/100) }
+func (o OpenSeconds) Percent() string { return fmt.Sprintf("%g %%", math.Floor(o.Share*10000)/100) }
 
 // An Outage is a time in which a client had no stream.
 type Outage struct {
@@ -58,7 +58,7 @@ func (s *Streams) openTimeOf(r *shard.Connection) time.Duration {
 	return min(open, s.m.Plan.Hold())
 }
 
-// sumOpenTime sets OpenTime and Reconnect. It warns of ledger entries that are ignored, because their id was in use.
+// sumOpenTime sets OpenTime and Reconnect. It warns of ledger entries that are ignored because their id was in use.
 func (s *Streams) sumOpenTime() {
 	var open time.Duration
 	outages := shard.NewHistogram() // listed outages; the count and the maximum are of all outages
@@ -265,7 +265,7 @@ func lastRefusalText(o ledger.Outage, event string) string {
 	for _, r := range o.Refusals {
 		last = max(last, r.Last)
 	}
-	return fmt.Sprintf("; last refused %s after it began, %s %s later", format.Duration(last-o.From), event, format.Duration(o.To-last))
+	return fmt.Sprintf("; the last refusal was %s after the start of the outage, and %s %s later", format.Duration(last-o.From), event, format.Duration(o.To-last))
 }
 
 // refusals returns prefix, followed by the number of failed attempts for each reason; "" if there are none.

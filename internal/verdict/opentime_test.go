@@ -42,7 +42,7 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 			r.Plan.Reconnect = true
 			delayFirstStream(r.record(0), 31*time.Second, 12)
 		}, Fail, []string{"longest outage of a client"}, []string{
-			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11 s after it began, its first stream opened 20 s later",
+			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); the last refusal was 11 s after the start of the outage, and its first stream opened 20 s later",
 		}},
 		{"refused within a long MAX_OUTAGE", func(r *testRun) {
 			r.Plan.Reconnect, r.Plan.MaxOutageS = true, 60

@@ -50,8 +50,8 @@ type finiteLoad struct {
 }
 
 type finiteClient struct {
-	requests int64  // complete responses so far
-	value    string // {client} of its last response
+	completed int64  // complete responses so far
+	value     string // {client} of its last response
 }
 
 // finite implements soak.finite(service, options). The promise resolves when all responses have ended.
@@ -304,7 +304,7 @@ func (f *finiteLoad) finishResponse(r *response) {
 	delete(f.open, r)
 	f.inFlight--
 	if r.account.State == ledger.ResponseComplete { // after a fault a new client replaces this one
-		r.client.requests++
+		r.client.completed++
 		f.idle = append(f.idle, r.client)
 	}
 	if f.Concurrency > 0 && r.account.State == ledger.ResponseRefused {

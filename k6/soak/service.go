@@ -183,7 +183,7 @@ func (s *jsService) customRequest(r *sseclient.Request, n int64, c *finiteClient
 		r.URL, err = s.call(s.url, "url", number)
 	}
 	if s.body != nil && err == nil {
-		r.Body, err = s.call(s.body, "body", number, rt.ToValue(c.requests), rt.ToValue(c.value), rt.ToValue(prompt))
+		r.Body, err = s.call(s.body, "body", number, rt.ToValue(c.completed), rt.ToValue(c.value), rt.ToValue(prompt))
 	}
 	return err
 }

@@ -25,7 +25,7 @@ type tally struct {
 	excluded            map[*ledger.Ledger]bool // ledgers of streams with a phase; nil: none
 	lateness            *shard.Histogram        // of the whole run
 	connect             *shard.Histogram
-	firstNoop           *shard.Histogram
+	firstNoopDelay      *shard.Histogram
 	latency             *shard.Latency
 	bursts              *shard.Bursts
 	streams             streamSums
@@ -54,7 +54,7 @@ func newTally() tally {
 	now := time.Now()
 	return tally{
 		start: now, bucket: shard.Bucket{Unix: bucketOf(now)},
-		recent: shard.NewHistogram(), lateness: shard.NewHistogram(), connect: shard.NewHistogram(), firstNoop: shard.NewHistogram(),
+		recent: shard.NewHistogram(), lateness: shard.NewHistogram(), connect: shard.NewHistogram(), firstNoopDelay: shard.NewHistogram(),
 		bursts: shard.NewBursts(),
 	}
 }
@@ -114,7 +114,7 @@ func (t *tally) addArrival(a ledger.Arrival, excluded bool, first time.Duration,
 	}
 	t.bucket.Faults += clamp.Int(a.Faults)
 	t.bucket.Late += a.Late
-	for _, lateness := range a.Lateness[:a.N] {
+	for _, lateness := range a.Lateness[:a.LatenessCount] {
 		t.recent.Record(lateness)
 		t.lateness.Record(lateness)
 	}
@@ -122,7 +122,7 @@ func (t *tally) addArrival(a ledger.Arrival, excluded bool, first time.Duration,
 		t.countUndisturbedLate(&a)
 	}
 	if first >= 0 {
-		t.firstNoop.Record(first)
+		t.firstNoopDelay.Record(first)
 	}
 	if hasLatency {
 		t.addLatency(latency)
@@ -137,7 +137,7 @@ func (t *tally) countUndisturbedLate(a *ledger.Arrival) {
 		t.bucket.Undisturbed = &shard.LateMessages{}
 	}
 	t.bucket.Undisturbed.Late += a.Late
-	for _, lateness := range a.Lateness[:a.N] {
+	for _, lateness := range a.Lateness[:a.LatenessCount] {
 		t.undisturbedLateness.Record(lateness)
 	}
 }
@@ -223,7 +223,7 @@ func (t *tally) fill(s *shard.Shard) {
 		s.Bursts.Merge(t.bursts)
 	}
 	s.Series = t.series[:len(t.series):len(t.series)]
-	s.Lateness, s.Connect, s.FirstNoop = t.lateness.Copy(), t.connect.Copy(), t.firstNoop.Copy()
+	s.Lateness, s.Connect, s.FirstNoop = t.lateness.Copy(), t.connect.Copy(), t.firstNoopDelay.Copy()
 	if t.latency != nil {
 		l := *t.latency
 		l.Histogram = t.latency.Histogram.Copy()

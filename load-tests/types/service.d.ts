@@ -58,7 +58,7 @@ export interface ServiceDescription {
     /** Lifetime of a stream, or its minimum and maximum. */
     lifetime: number | [shortest: number, longest: number];
   } | FiniteEnd;
-  /** How a client resumes after a disconnect. Left out: by `Last-Event-ID`. */
+  /** How a client resumes after a disconnect. Left out: with `Last-Event-ID`. */
   resume?: {
     by: 'header' | 'none' | {
       /** The parameter of the URL that contains the last id. */

@@ -30,8 +30,8 @@ const (
 	alerts     = "127.0.0.1:9093"
 )
 
-// silence is an idle timeout above the timeouts of clients and backends, so that nginx closes no stream before they do.
-const silence = time.Hour
+// idleTimeout is longer than the timeouts of clients and backends, so that nginx closes no stream before they do.
+const idleTimeout = time.Hour
 
 func main() {
 	if err := write(folders{"/etc/nginx-conf", "/etc/prometheus-targets", "/etc/alertmanager-conf"}, os.Getenv); err != nil {
@@ -92,7 +92,7 @@ func config(env func(string) string) (nginx.Config, error) {
 	}
 	c := nginx.Config{
 		Dir: "/tmp", ErrorLog: "/dev/stderr", Listen: env("HTTP_PORT"), Sockets: []string{socket(1)},
-		Connections: connections, Silence: silence,
+		Connections: connections, IdleTimeout: idleTimeout,
 		Site: &nginx.Site{ // #nosec G101 -- names of files, and the variable's own value
 			AccessLog: "/dev/stdout", Token: env("BACKEND_TOKEN"), OpenDisconnect: open == "on",
 			Internal: internal, Grafana: grafana, Prometheus: prometheus, PasswordFile: "/etc/nginx-conf/htpasswd",

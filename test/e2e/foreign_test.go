@@ -52,7 +52,7 @@ func TestForeignBackendIsCountedByInterval(t *testing.T) {
 		}
 		return goodNoop
 	}
-	_, url := startFake(t, spec, fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActClose, Devices: []string{"f-5"}, From: 4, Count: 1}})
+	_, url := startFake(t, spec, fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActClose, Clients: []string{"f-5"}, From: 4, Count: 1}})
 	r := begin(t, nil, "--backend-url", url+"/", "--connections", "10", "--seconds", "12", "--noop-interval", "0.8", "--prefix", "f-")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())

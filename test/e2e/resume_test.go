@@ -218,9 +218,9 @@ func TestResumeOfThirdPartyServices(t *testing.T) {
 		want    verdict.Outcome
 		reason  string
 	}{
-		{"nchan", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and no message was lost or duplicated"},
+		{"nchan", services.Options{}, verdict.Pass, "resumed with Last-Event-ID, and no message was lost or duplicated"},
 		{"nchan", services.Options{History: -1}, verdict.Fail, "lost, 0 received twice"},
-		{"mercure", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and no message was lost or duplicated"},
+		{"mercure", services.Options{}, verdict.Pass, "resumed with Last-Event-ID, and no message was lost or duplicated"},
 		{"sse-starlette", services.Options{}, verdict.Pass, "the service does not resume"},
 		{"mercure", services.Options{History: -1}, verdict.Fail, "and the service announced a gap by the header Last-Event-ID with an id other than the requested one"},
 	} {

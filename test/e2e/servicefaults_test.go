@@ -127,9 +127,9 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 		require.Equal(t, m.Received, m.Expected)
 		require.Equal(t, serviceStreams, v.Connections.Completed)
 		for kind, message := range map[string]string{
-			fmt.Sprint(faulty.Refuse, 401):  "2 messages were refused, the first was number %d of topic %s: 401 Unauthorized",
-			fmt.Sprint(faulty.Refuse, 503):  "3 messages were refused, the first was number %d of topic %s: 503 Service Unavailable",
-			fmt.Sprint(faulty.CutBefore, 0): " messages were not answered, the first was number %d of topic %s: the connection was closed before the response",
+			fmt.Sprint(faulty.Refuse, 401):  "2 messages were refused; the first was number %d of topic %s: 401 Unauthorized",
+			fmt.Sprint(faulty.Refuse, 503):  "3 messages were refused; the first was number %d of topic %s: 503 Service Unavailable",
+			fmt.Sprint(faulty.CutBefore, 0): " messages were not answered; the first was number %d of topic %s: the connection was closed before the response",
 		} {
 			require.Contains(t, reasons(v), fmt.Sprintf(message, first[kind].Number, first[kind].Topic))
 		}

@@ -202,7 +202,7 @@ func TestRecordIncludesLossesOfTheWire(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
 			s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}}, Strike{})
-			spec := WireSpec{Action: c.kind, Devices: []string{"a"}, Noop: 3, Delay: testInterval / 3}
+			spec := WireSpec{Action: c.kind, Clients: []string{"a"}, Noop: 3, Delay: testInterval / 3}
 			proxy, err := StartWire(spec, strings.TrimPrefix(url, "http://"), s)
 			require.NoError(t, err)
 			t.Cleanup(proxy.Stop)

@@ -11,8 +11,8 @@ import (
 const (
 	ActLose        = "lose"
 	ActRepeat      = "repeat"
-	ActRepeatLater = "again" // the message is repeated after the next one
-	ActSwap        = "hold"  // the message is written after the next one
+	ActRepeatLater = "repeat later" // the message is repeated after the next one
+	ActSwap        = "swap"         // the message is written after the next one
 	ActDelay       = "delay"
 	ActClose       = "close"    // the stream ends instead
 	ActReset       = "reset"    // the connection ends with a TCP RST instead
@@ -30,7 +30,7 @@ const (
 // A Fault changes messages of some streams. The zero value is no fault.
 type Fault struct {
 	Action    string
-	Devices   []string      // affected clients; none: all
+	Clients   []string      // affected clients; none: all
 	From      int           // number of the first affected message
 	Count     int           // number of affected messages; 0: all messages from From on
 	Wait      time.Duration // delay of ActDelay
@@ -38,7 +38,7 @@ type Fault struct {
 }
 
 // Matches reports whether the fault affects the streams of a client id.
-func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
+func (f *Fault) Matches(id string) bool { return len(f.Clients) == 0 || slices.Contains(f.Clients, id) }
 
 // Apply writes a message with the effect of a fault, and then the messages that were delayed until after it. text
 // returns the message for ActTruncate.

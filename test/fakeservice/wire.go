@@ -24,7 +24,7 @@ var wireFaults = map[string]faulty.Kind{
 // A WireSpec describes a proxy in front of the service. The zero value means no proxy.
 type WireSpec struct {
 	Action  string
-	Devices []string
+	Clients []string
 	Noop    int           // noop after which the effect starts, once per client; midframe, pause: noop that is affected
 	Delay   time.Duration // reset: delay after the noop; pause: length of the pause
 }
@@ -35,7 +35,7 @@ func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error)
 		Marker: "data:", ByteByByte: spec.Action == WireDribble, Merged: spec.Action == WireMerge, OnAction: s.recordWire,
 	}
 	if kind, ok := wireFaults[spec.Action]; ok {
-		for _, id := range spec.Devices {
+		for _, id := range spec.Clients {
 			o.Faults = append(o.Faults, faulty.Fault{Kind: kind, Client: id, Message: spec.Noop, Wait: spec.Delay, Once: true})
 		}
 	}

@@ -34,7 +34,7 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 			return err
 		}
 	}
-	sent := p.NoopsPerConnection()
+	sent := p.MinNoopsPerStream()
 	var run results.RunRecord
 	run.OneClock = true
 	return errors.Join(
@@ -60,7 +60,7 @@ func newShard(p plan.Plan, runner int, start time.Time) *shard.Shard {
 			StartedUS: start.UnixMicro(), EndedUS: finish.UnixMicro(), Checkpoints: 1 + p.Seconds/30,
 		},
 	}
-	noops := p.NoopsPerConnection()
+	noops := p.MinNoopsPerStream()
 	first, end := (runner-1)*p.Connections/p.Runners, runner*p.Connections/p.Runners
 	streams := end - first
 	for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {

@@ -32,7 +32,7 @@ var resumeKinds = []kind{
 	{"resume", "some streams resume wrongly", func(r *rand.Rand, sc *scenario) {
 		cutAndResume(oneOf(r, seamLosesFirst, seamLosesLast, seamLosesAll, seamRepeatsLast))(r, sc)
 		for n := range sc.Plan.Connections / 2 {
-			sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(2*n))
+			sc.HubFault.Clients = append(sc.HubFault.Clients, sc.Plan.id(2*n))
 		}
 	}},
 	{"resume", "message lost outside of the cuts", func(r *rand.Rand, sc *scenario) {
@@ -50,7 +50,7 @@ var cleanResumes = []kind{
 }
 
 // cutAndResume prepares a run that disconnects streams. seam is the effect on a replay (hub_seam.go).
-func cutAndResume(seam string) prepare {
+func cutAndResume(seam string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "resume", seam
@@ -63,7 +63,7 @@ func cutAndResume(seam string) prepare {
 
 // noopsResume prepares a run that disconnects streams of noops. A replay starts seam noops too late (negative: too
 // early). No cut leaves a stream half-open, because the service refuses a second open stream of a client.
-func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
+func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", outcomes)(r, sc)
 		numberNoops(r, sc)
@@ -78,7 +78,7 @@ func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubl
 }
 
 // limitFaultToEnd limits a fault to streams that ended in the given way. A pause does not end a stream.
-func limitFaultToEnd(end string) prepare {
+func limitFaultToEnd(end string) setup {
 	return func(_ *rand.Rand, sc *scenario) {
 		sc.HubFault.StreamsOf = end
 		sc.Args = append(sc.Args, "--cuts", "fin:1,rst:1,half:2,pause:1")
@@ -111,12 +111,12 @@ var stormKinds = []kind{
 	{"storm", "message lost at the seam", stormKind(seamLosesFirst)},
 	{"storm", "message doubled at the seam", stormKind(seamRepeatsLast)},
 	{"storm", "silent gap", stormKind(seamLosesAll)},
-	{"storm", "held stream loses a message", func(r *rand.Rand, sc *scenario) {
+	{"storm", "message lost on an undropped stream", func(r *rand.Rand, sc *scenario) {
 		stormKind("")(r, sc)
 		strikeHub(r, sc, fakeservice.ActLose)
-		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
+		sc.HubFault.Clients = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "takes not all back", combine(stormKind(""), refuseStormReconnects(0, "503", "reset"), expectFailure(suites.CheckAllReconnected))},
+	{"storm", "some reconnects refused", combine(stormKind(""), refuseStormReconnects(0, "503", "reset"), expectFailure(suites.CheckAllReconnected))},
 }
 
 var cleanStorms = []kind{
@@ -126,7 +126,7 @@ var cleanStorms = []kind{
 }
 
 // stormKind prepares a storm. seam is as in cutAndResume.
-func stormKind(seam string) prepare {
+func stormKind(seam string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "storm", seam
@@ -137,7 +137,7 @@ func stormKind(seam string) prepare {
 }
 
 // refuseStormReconnects refuses or delays the first reconnects of a third of the clients. times 0 means all reconnects.
-func refuseStormReconnects(times int, actions ...string) prepare {
+func refuseStormReconnects(times int, actions ...string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Wait = oneOf(r, actions...), times, 1200*time.Millisecond
 		if times == 0 { // clients stay disconnected for longer than MAX_OUTAGE
@@ -145,26 +145,26 @@ func refuseStormReconnects(times int, actions ...string) prepare {
 		}
 		for n := 1; n < sc.Plan.Connections; n += 3 {
 			if n%10 != 0 { // every tenth stream stays open in a storm
-				sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(n))
+				sc.HubFault.Clients = append(sc.HubFault.Clients, sc.Plan.id(n))
 			}
 		}
 	}
 }
 
-func expectUnmet(checks ...verdict.CheckID) prepare {
+func expectUnmet(checks ...verdict.CheckID) setup {
 	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
 // expectFailure expects the run to fail, even if no message is missing, and one of these checks to be unmet.
-func expectFailure(checks ...verdict.CheckID) prepare {
+func expectFailure(checks ...verdict.CheckID) setup {
 	return combine(expectUnmet(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
 // forSome prepares a fault that affects some clients and does not depend on messages.
-func forSome(f hubFault) prepare {
+func forSome(f hubFault) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		f := f // a copy, because the scenario may change it
-		f.Devices = sc.Plan.randomIDs(r)
+		f.Clients = sc.Plan.randomIDs(r)
 		sc.HubFault = f
 	}
 }
@@ -194,12 +194,12 @@ var reconnectKinds = []kind{
 	}},
 	{"published reconnect", "refused once after a planned end", func(r *rand.Rand, sc *scenario) {
 		rotate("")(r, sc)
-		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Devices = "503", 1, []string{sc.Plan.id(0)}
+		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Clients = "503", 1, []string{sc.Plan.id(0)}
 	}},
 }
 
 // rotate prepares a service that ends each stream after a lifetime. seam is as in cutAndResume.
-func rotate(seam string) prepare {
+func rotate(seam string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
 		sc.Hub.End, sc.Hub.Lifetime, sc.HubFault.Seam = "server", 2.5+r.Float64(), seam
@@ -220,7 +220,7 @@ var tokenKinds = []kind{
 var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
 // requireToken prepares a service whose tokens are valid for 3 s. token is a key of tokens; seam is as in cutAndResume.
-func requireToken(token, seam string) prepare {
+func requireToken(token, seam string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
 		sc.Hub.Token, sc.Hub.TTL, sc.HubFault.Seam = token, 3, seam
@@ -252,7 +252,7 @@ var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
 // actionKind prepares a run whose action restarts the service and then runs command, which starts with a shell
 // separator. seam is as in cutAndResume.
-func actionKind(seam, command string) prepare {
+func actionKind(seam, command string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
 		sc.HubFault.Seam = seam

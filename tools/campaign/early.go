@@ -49,7 +49,7 @@ func drawEarly(seed uint64, only string) *scenario {
 	return sc
 }
 
-func endEarly(spec earlySpec) prepare {
+func endEarly(spec earlySpec) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Early = &spec
 		sc.Plan.Connections, sc.Plan.Runners, sc.Plan.Interval, sc.Plan.Seconds = 10+r.IntN(31), 2, oneOf(r, .5, 1), 40
@@ -69,7 +69,7 @@ func endEarly(spec earlySpec) prepare {
 	}
 }
 
-func stopKind(suspend bool) prepare {
+func stopKind(suspend bool) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		endEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
 	}

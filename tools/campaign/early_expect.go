@@ -29,7 +29,7 @@ func (r *run) expectEarly() *verdictExpectation {
 			lost := r.lossObserved(spans, n.Due)
 			e.Counts.add("missed", lost)
 			if lost.Max > 0 {
-				e.Devices[d.ID] = lost.Min > 0
+				e.Clients[d.ID] = lost.Min > 0
 			}
 		}
 	}

@@ -43,8 +43,8 @@ type verdictExpectation struct {
 	Outcomes        []verdict.Outcome
 	Counts          counts
 	ConnectionsOnly bool              // the verdict must be pass (connections only)
-	AnyCounts       bool              // counts that are not listed may have any value, and Devices is not compared
-	Devices         map[string]bool   // ids that must be named (true) or may be named (false); nil: not compared
+	AnyCounts       bool              // counts that are not listed may have any value, and Clients is not compared
+	Clients         map[string]bool   // ids that must be named (true) or may be named (false); nil: not compared
 	Broken          []verdict.CheckID // checks of which at least one must be unmet; empty: any may be unmet
 	Undetectable    int               // number of losses that may be undetectable; compare accepts a pass that lists them
 }
@@ -56,7 +56,7 @@ var (
 
 // expectPass returns the expectation that a run passes without faults. Messages may be late.
 func expectPass() *verdictExpectation {
-	return &verdictExpectation{Outcomes: passes, Counts: counts{"late": anyCount}, Devices: map[string]bool{}}
+	return &verdictExpectation{Outcomes: passes, Counts: counts{"late": anyCount}, Clients: map[string]bool{}}
 }
 
 func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
@@ -141,7 +141,7 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 	if e.AnyCounts {
 		return differences, false
 	}
-	return append(differences, e.compareDevices(j)...), false
+	return append(differences, e.compareClients(j)...), false
 }
 
 func unmetChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
@@ -153,9 +153,9 @@ func unmetChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	return ids
 }
 
-// compareDevices returns differences between the clients that findings name and the faulty clients.
-func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []string) {
-	if e.Devices == nil {
+// compareClients returns differences between the clients that findings name and the faulty clients.
+func (e *verdictExpectation) compareClients(j *verdict.Verdict) (differences []string) {
+	if e.Clients == nil {
 		return nil
 	}
 	named := map[string]bool{}
@@ -166,7 +166,7 @@ func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []s
 	}
 	var unexpected, unnamed []string
 	for id := range named {
-		if _, ok := e.Devices[id]; !ok {
+		if _, ok := e.Clients[id]; !ok {
 			unexpected = append(unexpected, id)
 		}
 	}
@@ -174,7 +174,7 @@ func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []s
 	if len(j.Findings) >= 50 {
 		return differences // the verdict does not list every client
 	}
-	for id, must := range e.Devices {
+	for id, must := range e.Clients {
 		if must && !named[id] {
 			unnamed = append(unnamed, id)
 		}
@@ -188,7 +188,7 @@ func summarizeIDs(differences []string, label string, ids []string) []string {
 	case len(ids) == 0:
 		return differences
 	case len(ids) > 5:
-		return append(differences, fmt.Sprintf("%s: %d devices, %s …", label, len(ids), strings.Join(ids[:3], " ")))
+		return append(differences, fmt.Sprintf("%s: %d clients, %s …", label, len(ids), strings.Join(ids[:3], " ")))
 	}
 	return append(differences, label+": "+strings.Join(ids, " "))
 }
@@ -222,20 +222,20 @@ func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 			e.Undetectable += s.Max * btoi(s.Min == 0)
 		}
 		if mayFail {
-			e.Devices[d.ID] = mustName
+			e.Clients[d.ID] = mustName
 		}
 		if mustFail {
 			e.Outcomes = fails
 		}
 	}
-	if e.Undetectable > 0 && len(e.Devices) > 0 && e.allows(verdict.Pass) {
+	if e.Undetectable > 0 && len(e.Clients) > 0 && e.allows(verdict.Pass) {
 		e.Outcomes = fails // compare also accepts a pass that lists the undetectable losses
 	}
 	if sc.Fails {
 		e.Outcomes = fails
-		for _, id := range sc.Strike.Devices {
-			if _, listed := e.Devices[id]; !listed {
-				e.Devices[id] = false // the client may be named in a reason instead of in a finding
+		for _, id := range sc.Strike.Clients {
+			if _, listed := e.Clients[id]; !listed {
+				e.Clients[id] = false // the client may be named in a reason instead of in a finding
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func drawFinite(seed uint64, only string) *scenario {
 }
 
 // finiteFaults makes each fault affect a random share of the responses, at a random chunk (not the first or last).
-func finiteFaults(faults ...string) prepare {
+func finiteFaults(faults ...string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		module := oneOf(r, "openai-chat", "openai-responses", "anthropic-messages")
 		f := &finiteSpec{Chunks: 3 + r.IntN(60), Delay: time.Duration(r.IntN(20)) * time.Millisecond}
@@ -97,7 +97,7 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	e := &verdictExpectation{Outcomes: passes, Counts: counts{}, Devices: map[string]bool{}}
+	e := &verdictExpectation{Outcomes: passes, Counts: counts{}, Clients: map[string]bool{}}
 	for _, name := range []string{"missed", "duplicated", "reordered", "corrupted"} {
 		e.Counts[name] = exactCount(0)
 	}
@@ -119,7 +119,7 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 			e.Counts.add(chunk, exactCount(1))
 		}
 		if state != ledger.ResponseComplete || chunk != "" {
-			e.Devices[record.ID] = true
+			e.Clients[record.ID] = true
 		}
 		if state != ledger.ResponseComplete && state != ledger.ResponseLingering || chunk != "" {
 			e.Outcomes = fails

@@ -42,7 +42,7 @@ func (o *possibleOutcomes) list() []verdict.Outcome {
 func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	e := &verdictExpectation{Counts: counts{"late": anyCount}, Devices: map[string]bool{}, Broken: sc.Broken}
+	e := &verdictExpectation{Counts: counts{"late": anyCount}, Clients: map[string]bool{}, Broken: sc.Broken}
 	if sc.Plan.MaxLate >= 0 {
 		e.Counts["late"] = span{}
 	}
@@ -94,7 +94,7 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 		}
 		if name == "announced" && sc.HubFault.Allowed { // the gap is listed, but is not a fault
 			mustName = mustName || count.Min > 0
-			e.Devices[d.ID] = mustName
+			e.Clients[d.ID] = mustName
 			continue
 		}
 		mustFail, mayFail = mustFail || count.Min > 0, mayFail || count.Max > 0
@@ -103,7 +103,7 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 	}
 	noID := sums["no ids"]
 	if mayFail || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name the client
-		e.Devices[d.ID] = mustName || noID.Min > 0
+		e.Clients[d.ID] = mustName || noID.Min > 0
 	}
 	o.mustFail, o.mayFail = o.mustFail || mustFail, o.mayFail || mayFail
 	o.mustBeInvalid = o.mustBeInvalid || noID.Min > 0

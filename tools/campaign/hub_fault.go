@@ -17,14 +17,14 @@ const (
 
 // Effects of a fault on the request that publishes a message.
 const (
-	publishRefused          = "refuse"    // answered with Status, and not delivered
-	publishRefusedDelivered = "anyway"    // answered with Status, and delivered
-	publishDropped          = "hang up"   // the connection is closed without a response; not delivered
-	publishUnanswered       = "silently"  // the connection is closed without a response; delivered
-	publishHangs            = "forever"   // the connection stays open without a response; not delivered
-	publishLost             = "swallow"   // confirmed, and not delivered
-	publishStops            = "stop"      // confirmed, and not delivered, like all later messages of all topics
-	publishLosesOne         = "loses one" // delivered to all but one of the streams
+	publishRefused          = "refuse"                // answered with Status, and not delivered
+	publishRefusedDelivered = "refuse after delivery" // answered with Status, and delivered
+	publishDropped          = "close"                 // the connection is closed without a response; not delivered
+	publishUnanswered       = "close after delivery"  // the connection is closed without a response; delivered
+	publishHangs            = "hang"                  // the connection stays open without a response; not delivered
+	publishUndelivered      = "lose"                  // confirmed, and not delivered
+	publishStopsDelivery    = "lose from then on"     // confirmed, and not delivered, like all later messages of all topics
+	publishLosesOne         = "lose on one stream"    // delivered to all but one of the streams
 )
 
 // A hubFault is a fault of a hub. The zero value is no fault.

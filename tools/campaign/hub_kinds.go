@@ -34,7 +34,7 @@ var publishedKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From = sc.Plan.messagesPerTopic(sc.Hub, 0)
 	}},
-	{publishedGroup, "message lost on all", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, fakeservice.ActLose); sc.HubFault.Devices = nil }},
+	{publishedGroup, "message lost on all", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, fakeservice.ActLose); sc.HubFault.Clients = nil }},
 	{publishedGroup, "all messages of a stream lost", func(r *rand.Rand, sc *scenario) {
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From, sc.HubFault.Count = 1, 0
@@ -49,26 +49,26 @@ var publishedKinds = []kind{
 		sc.Hub.Delay = 200 * time.Millisecond
 		strikeHub(r, sc, fakeservice.ActLose)
 	}},
-	{publishedGroup, "message repeated", expectOrder(fakeservice.ActRepeat)},
-	{publishedGroup, "message repeated later", expectOrder(fakeservice.ActRepeatLater)},
-	{publishedGroup, "messages swapped", expectOrder(fakeservice.ActSwap)},
+	{publishedGroup, "message repeated", orderedKind(fakeservice.ActRepeat)},
+	{publishedGroup, "message repeated later", orderedKind(fakeservice.ActRepeatLater)},
+	{publishedGroup, "messages swapped", orderedKind(fakeservice.ActSwap)},
 	{publishedGroup, "message delayed", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Timed, sc.Hub.Delay, sc.Hub.Slow, sc.Plan.LateMS, sc.Plan.MaxLate = true, 0, 0, 800, 0
-		expectOrder(fakeservice.ActDelay)(r, sc)
+		orderedKind(fakeservice.ActDelay)(r, sc)
 		sc.HubFault.From, sc.HubFault.Wait = 2, 1500*time.Millisecond
 	}},
-	{publishedGroup, "number corrupted", expectOrder(corruptNumber)},
-	{publishedGroup, "marker corrupted", expectOrder(corruptMarker)},
+	{publishedGroup, "number corrupted", orderedKind(corruptNumber)},
+	{publishedGroup, "marker corrupted", orderedKind(corruptMarker)},
 	{publishedGroup, "time corrupted", withChecksum(corruptTime)},
 	{publishedGroup, "checksum corrupted", withChecksum(corruptSum)},
 	{publishedGroup, "data cut", func(r *rand.Rand, sc *scenario) {
 		if sc.Hub.Form == formWords {
 			sc.Hub.Form, sc.Hub.IDs = formFlat, hubUUID
 		}
-		expectOrder(corruptTruncated)(r, sc)
+		orderedKind(corruptTruncated)(r, sc)
 	}},
 	{publishedGroup, "number changed", func(r *rand.Rand, sc *scenario) {
-		expectOrder(corruptShift)(r, sc)
+		orderedKind(corruptShift)(r, sc)
 		sc.HubFault.Offset = oneOf(r, 1, -1, 1000)
 		sc.HubFault.From = max(sc.HubFault.From, 2)
 	}},
@@ -95,7 +95,7 @@ var publishedKinds = []kind{
 		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat resets the id
 			sc.Hub.Heartbeat = "event"
 		}
-		expectOrder(fakeservice.ActClose)(r, sc)
+		orderedKind(fakeservice.ActClose)(r, sc)
 		sc.HubFault.From, sc.HubFault.Overlap = max(sc.HubFault.From, 3), 1+r.IntN(2)
 	}},
 	{publishedGroup, "gap announced", func(r *rand.Rand, sc *scenario) {
@@ -109,7 +109,7 @@ var publishedKinds = []kind{
 		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat resets the id
 			sc.Hub.Heartbeat = "event"
 		}
-		expectOrder(hubGap)(r, sc)
+		orderedKind(hubGap)(r, sc)
 	}},
 
 	{publishedGroup, "message refused", publishKind(publishRefused)},
@@ -117,10 +117,10 @@ var publishedKinds = []kind{
 	{publishedGroup, "message not answered", publishKind(publishDropped)},
 	{publishedGroup, "message not answered, and delivered", publishKind(publishUnanswered)},
 	{publishedGroup, "message never answered", publishKind(publishHangs)},
-	{publishedGroup, "message swallowed", publishKind(publishLost)},
-	{publishedGroup, "message kept from one", publishKind(publishLosesOne)},
+	{publishedGroup, "message confirmed, but not delivered", publishKind(publishUndelivered)},
+	{publishedGroup, "message not delivered to one client", publishKind(publishLosesOne)},
 	{publishedGroup, "nothing delivered from then on", func(r *rand.Rand, sc *scenario) {
-		publishKind(publishStops)(r, sc)
+		publishKind(publishStopsDelivery)(r, sc)
 		sc.HubFault.Count, sc.HubFault.Topics = 0, nil
 	}},
 	{publishedGroup, "stream refused", func(r *rand.Rand, sc *scenario) {
@@ -182,7 +182,7 @@ func omitHubIDs(_ *rand.Rand, sc *scenario) {
 }
 
 // shortStreams makes streams so short that most messages are published near the start or end of a stream.
-func shortStreams(f hubFault) prepare {
+func shortStreams(f hubFault) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		h, f := sc.Hub, f
 		h.Rate, sc.Plan.Interval = float64(h.Topics)/.8, .8
@@ -200,15 +200,15 @@ func useOtherClock(r *rand.Rand, sc *scenario) {
 // strikeHub sets the fault of a scenario to an effect on one message in the middle of some streams.
 func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
-	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
+	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Clients: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
 }
 
-func hubKind(act string) prepare {
+func hubKind(act string) setup {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
 
-// expectOrder prepares a fault on the messages of a service whose description promises order and no duplicates.
-func expectOrder(act string) prepare {
+// orderedKind returns the setup of a fault on the messages of a service whose description promises order and no duplicates.
+func orderedKind(act string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Order, sc.Hub.Delivery = "", ""
 		strikeHub(r, sc, act)
@@ -224,20 +224,20 @@ func expectOrder(act string) prepare {
 	}
 }
 
-func withChecksum(act string) prepare {
+func withChecksum(act string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Marked, sc.Hub.Timed, sc.Hub.Summed = true, true, true
 		if sc.Hub.Time == "millis" {
 			sc.Hub.Time = "whole"
 		}
-		expectOrder(act)(r, sc)
+		orderedKind(act)(r, sc)
 	}
 }
 
 // endlessStreams keeps each stream open until its client ends it. Clients do not reconnect.
 func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
-func endStreams(act string) prepare {
+func endStreams(act string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		endlessStreams(sc)
 		strikeHub(r, sc, act)
@@ -248,19 +248,19 @@ func reconnectToHub(r *rand.Rand, sc *scenario) {
 	sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", oneOf(r, 50, 300), true
 }
 
-func misroute(act string) prepare {
+func misroute(act string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		h := sc.Hub
 		if h.Topics == 1 {
 			h.Topics, h.Rate = 2, 2*h.Rate
 			sc.Plan.Connections = max(sc.Plan.Connections, 2)
 		}
-		expectOrder(act)(r, sc)
-		sc.HubFault.Devices, sc.HubFault.Topics = nil, []int{r.IntN(h.Topics)}
+		orderedKind(act)(r, sc)
+		sc.HubFault.Clients, sc.HubFault.Topics = nil, []int{r.IntN(h.Topics)}
 	}
 }
 
-func publishKind(effect string) prepare {
+func publishKind(effect string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
 		sc.HubFault = hubFault{
@@ -274,7 +274,7 @@ func publishKind(effect string) prepare {
 }
 
 // publisherFault prepares a run in which the publishing runner receives a signal after its first message.
-func publisherFault(signal syscall.Signal) prepare {
+func publisherFault(signal syscall.Signal) setup {
 	return func(_ *rand.Rand, sc *scenario) {
 		endlessStreams(sc)
 		sc.Plan.Seconds, sc.Plan.Runners = lead+9, 1

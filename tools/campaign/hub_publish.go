@@ -37,7 +37,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	effect := h.fault.publishAction(m)
 	delay := time.Duration(h.random.Float64() * float64(h.Slow))
 	h.Mu.Unlock()
-	delivers := effect != publishRefused && effect != publishDropped && effect != publishHangs && effect != publishLost && effect != publishStops
+	delivers := effect != publishRefused && effect != publishDropped && effect != publishHangs && effect != publishUndelivered && effect != publishStopsDelivery
 	answer := func() { h.answer(w, r, m, effect, delay) }
 	if h.BeforeAnswer && effect == "" {
 		answer()

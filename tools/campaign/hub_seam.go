@@ -10,14 +10,14 @@ import (
 
 // Effects of a fault on the replay of the messages that a client missed.
 const (
-	seamLosesFirst  = "first"   // the first message is missing
-	seamLosesLast   = "last"    // the last message is missing
-	seamSkipsTwo    = "further" // the first two messages are missing
-	seamLosesAll    = "nothing" // all messages are missing
-	seamAnnounced   = "told"    // all messages are missing, and the gap is announced
-	seamRepeatsLast = "twice"   // the last message is repeated
-	seamSwapsFirst  = "swap"    // the first two messages are swapped
-	seamReplaysAll  = "start"   // all messages published to the topic are sent
+	seamLosesFirst  = "lose first"  // the first message is missing
+	seamLosesLast   = "lose last"   // the last message is missing
+	seamSkipsTwo    = "skip two"    // the first two messages are missing
+	seamLosesAll    = "lose all"    // all messages are missing
+	seamAnnounced   = "announce"    // all messages are missing, and the gap is announced
+	seamRepeatsLast = "repeat last" // the last message is repeated
+	seamSwapsFirst  = "swap first"  // the first two messages are swapped
+	seamReplaysAll  = "replay all"  // all messages published to the topic are sent
 )
 
 // seam returns the effect of the fault on a stream that resumes. vanished: the client did not close the previous one.
@@ -66,13 +66,13 @@ func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 }
 
 // recordAnnouncement records whether the stream announces missing messages, and reports whether a header does so.
-func (f *hubStream) recordAnnouncement(last string) bool {
+func (f *hubStream) recordAnnouncement(lastID string) bool {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	d := f.client
 	byHeader := f.Gap == "header"
 	withoutLoss := byHeader && f.fault.Action == hubGap && f.fault.Matches(d.ID)
-	resumes := last != "" && d.n >= 0 && f.Gap != ""
+	resumes := lastID != "" && d.n >= 0 && f.Gap != ""
 	f.announcesGap = resumes && (withoutLoss || f.fault.seam(d.ID, d.stream != nil) == seamAnnounced)
 	return f.announcesGap && byHeader
 }
@@ -96,19 +96,19 @@ func (f *hubStream) resumeID(m *message) string {
 	return f.idOf(m, fmt.Sprint(m.number))
 }
 
-// last returns the number of the message after which a client with the id last resumes. It returns 0 if that message is
-// unknown, and -1 if the client had not read any message.
-func (t *hubTopic) last(f *hubStream, last string) int {
+// resumePoint returns the number of the message after which a client with the given Last-Event-ID resumes. It returns 0
+// if that message is unknown, and -1 if the client had not read any message.
+func (t *hubTopic) resumePoint(f *hubStream, lastID string) int {
 	switch {
 	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):
 		return 0
-	case last == "" && f.resumesByID() && f.Heartbeat == "after a line": // a heartbeat may have reset the id
+	case lastID == "" && f.resumesByID() && f.Heartbeat == "after a line": // a heartbeat may have reset the id
 		return 0
-	case last == "":
+	case lastID == "":
 		return -1
 	}
 	for _, m := range t.messages {
-		if f.resumeID(m) == last {
+		if f.resumeID(m) == lastID {
 			return m.number
 		}
 	}

@@ -28,7 +28,7 @@ func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hu
 	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: back, To: end.To, EndReason: fakeservice.EndClient, Resumed: true}}
 	f := &hubStream{hub: h, client: d, span: 1}
 	lastID := f.resumeID(d.topic.messages[7])
-	d.readUpTo(0, d.topic.last(f, lastID), false)
+	d.readUpTo(0, d.topic.resumePoint(f, lastID), false)
 	published := d.topic.messages
 	d.topic.messages = published[:13]
 	for _, m := range published {
@@ -61,7 +61,7 @@ func TestExpectedCountsOfReconnects(t *testing.T) {
 		"the first two are swapped":               {hubFault{Seam: seamSwapsFirst}, false, counts{"reordered": exactCount(1)}, fails},
 		"the fault affects only vanished clients": {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, false, counts{}, passes},
 		"the client had vanished":                 {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, true, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
-		"the fault affects another client":        {hubFault{Seam: seamLosesAll, Fault: fakeservice.Fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
+		"the fault affects another client":        {hubFault{Seam: seamLosesAll, Fault: fakeservice.Fault{Clients: []string{"h-1"}}}, false, counts{}, passes},
 	} {
 		sc, h := newResumingHub(t, c.fault, c.vanished)
 		e := sc.expectHub(h)

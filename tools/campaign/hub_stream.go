@@ -220,7 +220,7 @@ func (f *hubStream) begin(last string) {
 	f.span = len(d.Spans)
 	d.Client.Begin(f.Stream)
 	if f.Resume != "none" {
-		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
+		d.readUpTo(f.span-1, d.topic.resumePoint(f, last), f.Delivery != "")
 	}
 	d.Last().WithID = last != ""
 	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.receivedOnEarlierStream(f.span).Max > 0)

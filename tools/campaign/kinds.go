@@ -34,7 +34,7 @@ var soakKinds = []kind{
 	{"service", "lose first", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, 1) }},
 	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastButOne) }},
 	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastNoop) }},
-	{"service", "lose on all", combine(strikeMiddle(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
+	{"service", "lose on all", combine(strikeMiddle(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Clients = nil })},
 	{"service", "duplicate", strikeMiddle(fakeservice.ActRepeat, 1)},
 	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat, From: fakeservice.EveryNoop}}
@@ -56,11 +56,11 @@ var soakKinds = []kind{
 	{"service", "reset", combine(strikeMiddle(fakeservice.ActReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
 	{"service", "cut in a frame", strikeMiddle(fakeservice.ActTruncate, 1)},
 	{"service", "never end", func(r *rand.Rand, sc *scenario) {
-		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true, Devices: sc.Plan.randomIDs(r)}}
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true, Clients: sc.Plan.randomIDs(r)}}
 	}},
 	{"service", "other interval", otherInterval},
 	{"service", "named events", func(r *rand.Rand, sc *scenario) {
-		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Devices: sc.Plan.randomIDs(r)}}
+		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Clients: sc.Plan.randomIDs(r)}}
 	}},
 	{"service", "end early, and back", combine(lengthen(8, 6), strikeMiddle(fakeservice.ActClose, 1), allowReconnect)},
 
@@ -97,11 +97,11 @@ var soakKinds = []kind{
 	})},
 	{"connect", "refused at first, and back", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect = 20, true
-		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, Duration: time.Second}
+		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Clients: sc.Plan.randomIDs(r)}, Duration: time.Second}
 	}},
 	{"connect", "refused for most of the run", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect, sc.Fails = 17+r.IntN(4), true, true
-		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, Duration: sc.Plan.hold() * 3 / 5}
+		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Clients: sc.Plan.randomIDs(r)}, Duration: sc.Plan.hold() * 3 / 5}
 	}},
 
 	{"wire", "reset", wireKind(fakeservice.WireReset)},
@@ -135,7 +135,7 @@ var suiteKinds = []kind{
 		detectVanished(2*time.Second, fakeservice.GaugeOpen, 9, fails, verdict.CheckMissed, suites.CheckBystanders)(r, sc)
 		numberNoops(r, sc)
 		sc.Service.Schedule.Phase = fakeservice.PhaseConnect
-		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
+		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Clients: []string{sc.Plan.id(1)}}
 	}},
 	{"suite", "slow: kept without a bound", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckMemory}, "--max-growth", "2")},
 	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{suites.CheckSendTime, suites.CheckDelivered})},
@@ -145,7 +145,7 @@ var suiteKinds = []kind{
 	{"suite", "slow: no broadcasts", slowKind("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckBacklog, suites.CheckDelivered})},
 }
 
-func combine(steps ...prepare) prepare {
+func combine(steps ...setup) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		for _, step := range steps {
 			step(r, sc)
@@ -155,18 +155,18 @@ func combine(steps ...prepare) prepare {
 
 func numberNoops(_ *rand.Rand, sc *scenario) { sc.Service.IDs = fakeservice.IDsNumbers }
 
-func lengthen(intervals, seconds float64) prepare {
+func lengthen(intervals, seconds float64) setup {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
 // strikeMiddle prepares a fault that strike starts in the middle of streams.
-func strikeMiddle(act string, count int) prepare {
+func strikeMiddle(act string, count int) setup {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
 
 // strike sets a fault that affects count noops (0: all further noops) of some clients, starting with the given noop.
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
-	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
+	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Clients: sc.Plan.randomIDs(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
 
 // delay makes one noop of some clients late, by less than an interval.
@@ -194,16 +194,16 @@ func otherInterval(r *rand.Rand, sc *scenario) {
 	}
 }
 
-func answerWith(status int) prepare {
+func answerWith(status int) setup {
 	return func(r *rand.Rand, sc *scenario) {
-		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}}
+		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Clients: sc.Plan.randomIDs(r)}}
 	}
 }
 
-func wireKind(action string) prepare {
+func wireKind(action string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Service.Framing = "chunks"
-		sc.Wire = fakeservice.WireSpec{Action: action, Devices: sc.Plan.randomIDs(r), Noop: sc.Plan.middle(r), Delay: sc.Plan.interval() * 2 / 5}
+		sc.Wire = fakeservice.WireSpec{Action: action, Clients: sc.Plan.randomIDs(r), Noop: sc.Plan.middle(r), Delay: sc.Plan.interval() * 2 / 5}
 		switch action {
 		case fakeservice.WireDribble, fakeservice.WireMerge:
 			sc.Wire.Noop = 0
@@ -243,7 +243,7 @@ func randomLifetimes(_ *rand.Rand, sc *scenario) {
 
 // endInLastIntervals makes the service end a few streams in the last one and a half intervals before their planned end.
 func endInLastIntervals(r *rand.Rand, sc *scenario) {
-	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
+	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Clients: sc.Plan.randomIDs(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
 }
 
 // newSchedules makes the service start a new schedule for each stream, and replay no noops.
@@ -259,17 +259,17 @@ func omitIDs(_ *rand.Rand, sc *scenario) {
 }
 
 // refuseReconnects makes the service refuse the reconnects of some clients. A maxOutage of 0 means the default of soak.
-func refuseReconnects(maxOutage float64) prepare {
+func refuseReconnects(maxOutage float64) setup {
 	return func(r *rand.Rand, sc *scenario) {
-		if sc.Strike.Devices == nil {
-			sc.Strike.Devices = sc.Plan.randomIDs(r)
+		if sc.Strike.Clients == nil {
+			sc.Strike.Clients = sc.Plan.randomIDs(r)
 		}
 		sc.Strike.Status, sc.Strike.OnReconnect, sc.Plan.MaxOutage = http.StatusServiceUnavailable, true, maxOutage
 	}
 }
 
 // addJitter delays each noop by a random share of the interval.
-func addJitter(share float64) prepare {
+func addJitter(share float64) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
 		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, fakeservice.PhaseConnect
@@ -285,7 +285,7 @@ func useBackend(r *rand.Rand, sc *scenario) {
 	}
 }
 
-func suite(name string) prepare {
+func suite(name string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		useBackend(r, sc)
 		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &verdictExpectation{Outcomes: passes, AnyCounts: true}
@@ -299,7 +299,7 @@ func suite(name string) prepare {
 }
 
 // streams prepares a suite of event streams against a service in this process.
-func streams(name string, outcomes []verdict.Outcome) prepare {
+func streams(name string, outcomes []verdict.Outcome) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		service := sc.Service
 		suite(name)(r, sc)
@@ -309,7 +309,7 @@ func streams(name string, outcomes []verdict.Outcome) prepare {
 
 // slowKind prepares the suite slow against a service in this process. action is the effect of a broadcast on clients
 // that do not read (fakeservice.SlowCut and others); "": no broadcasts. One of checks, if any, must be unmet.
-func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) prepare {
+func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("slow", outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.Slow, sc.want.Broken = false, action, checks
@@ -323,7 +323,7 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 // detectVanished prepares the suite vanish. The service disconnects a client after the given time without an
 // acknowledgement (0: the system's default). gauge, such as fakeservice.GaugeOpen, must show this within the given
 // seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before its end.
-func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) prepare {
+func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.AckTimeout, sc.Service.Gauge = false, after, gauge

@@ -39,19 +39,19 @@ type scenario struct {
 
 func (sc *scenario) isClean() bool { return sc.Kind == "clean" }
 
-// A kind is a kind of fault. prepare adapts the scenario that was drawn to the fault, and adds the fault.
+// A kind is a kind of fault. setup adapts the scenario that was drawn to the fault, and adds the fault.
 type kind struct {
 	group, name string
-	prepare     prepare
+	setup       setup
 }
 
 func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
 	k := oneOf(r, pool...)
 	sc.Group, sc.Kind = k.group, k.name
-	k.prepare(r, sc)
+	k.setup(r, sc)
 }
 
-type prepare func(r *rand.Rand, sc *scenario)
+type setup func(r *rand.Rand, sc *scenario)
 
 // draw returns the scenario for a seed, limited to a kind or group unless only is empty.
 func draw(seed uint64, only string) *scenario {

@@ -65,11 +65,11 @@ func drawSubscribers(seed uint64, only string) *scenario {
 		k = oneOf(r, withName(only, subscriberKinds)...)
 	}
 	sc.Group, sc.Kind = k.group, k.name
-	k.prepare(r, sc)
+	k.setup(r, sc)
 	return sc
 }
 
-func feedFault(fault string) prepare {
+func feedFault(fault string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		p := &plan{Seconds: 15 + r.IntN(4), Interval: 15, Runners: 1 + r.IntN(3), PerVU: 1, LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000))}
 		f := &feedSpec{
@@ -140,7 +140,7 @@ func (sc *scenario) expectFeed() *verdictExpectation {
 	clients := 0
 	for n := range sc.Plan.Connections {
 		if f.affects(&sc.Plan, n) {
-			e.Devices[sc.Plan.id(n)] = true
+			e.Clients[sc.Plan.id(n)] = true
 			clients++
 		}
 	}

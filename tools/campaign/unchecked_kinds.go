@@ -40,7 +40,7 @@ func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h.Heartbeat, h.HeartbeatInterval, h.StatedInterval = "event", 500*time.Millisecond, 1
 }
 
-func connectionsOnly(strangers []string) prepare {
+func connectionsOnly(strangers []string) setup {
 	return func(_ *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked", strangers...)
 		sc.want = expectPass()
@@ -50,7 +50,7 @@ func connectionsOnly(strangers []string) prepare {
 
 // uncheckableMessages prepares an invalid run: its description states how to check messages, but the service sends none
 // that can be checked.
-func uncheckableMessages(marked bool, strangers ...string) prepare {
+func uncheckableMessages(marked bool, strangers ...string) setup {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}
 		if marked {

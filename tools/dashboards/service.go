@@ -34,7 +34,7 @@ func service() Board {
 			{Title: "Streams and messages", lines: []line{
 				{
 					graph("Opened per second", countsPerSecond,
-						"Streams opened, and how many of them resumed by Last-Event-ID. Streams that open "+
+						"Streams opened, and how many of them resumed with Last-Event-ID. Streams that open "+
 							"during the hold phase are reconnects.",
 						`sum(rate(backend_streams_opened_total{instance=~"$instance"}[$__rate_interval]))`, "opened",
 						`sum(rate(backend_resumed_total{instance=~"$instance"}[$__rate_interval]))`, "resumed"),

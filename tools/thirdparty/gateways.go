@@ -33,9 +33,9 @@ type gatewaysBench struct {
 	Load     float64    `json:"load"` // load average of the machine before the benchmark
 	Gateways []*gateway `json:"gateways"`
 
-	upstream string       // URL of the model
-	runID    string       // prefix of the ids of all requests
-	next     atomic.Int64 // number of the last request
+	upstream    string       // URL of the model
+	runID       string       // prefix of the ids of all requests
+	lastRequest atomic.Int64 // number of the last request
 }
 
 func (b *gatewaysBench) declare(flags *flag.FlagSet) {
@@ -84,13 +84,13 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	}
 	defer stop()
 	for range 3 { // the first responses are slow, because a gateway compiles, imports and connects
-		c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), "chunks=5", 5, behaviour{})
+		c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.lastRequest.Add(1)), "chunks=5", 5, behaviour{})
 	}
 	for _, s := range scenarios() {
 		if s.restart && g.Name == direct {
 			continue
 		}
-		first := b.next.Load() + 1
+		first := b.lastRequest.Load() + 1
 		responses, err := s.run(ctx, b, c, restart)
 		if err != nil {
 			return fmt.Errorf("scenario %s: %w", s.name, err)

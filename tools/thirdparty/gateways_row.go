@@ -27,22 +27,22 @@ type gateway struct {
 
 // A scenarioRow has the figures of one scenario on one gateway.
 type scenarioRow struct {
-	Scenario   string                       `json:"scenario"`
-	States     map[ledger.ResponseState]int `json:"states"`
-	Ends       map[string]int               `json:"ended"` // number of bodies by response.End
-	Lost       int                          `json:"lost"`  // chunks that the upstream sent and no client received
-	Duplicated int                          `json:"duplicated"`
-	Reordered  int                          `json:"reordered"`
-	Corrupt    int                          `json:"corrupt"`
-	Died       bool                         `json:"died,omitempty"` // the gateway's process ended
-	Silent     int                          `json:"silent"`         // complete responses with missing chunks
-	Upstream   int                          `json:"upstream"`       // requests that the upstream received
-	TTFT       quantiles                    `json:"ttft_ms"`
-	Gap        quantiles                    `json:"inter_chunk_ms"`
-	BurstShare float64                      `json:"burst_share"` // share of gaps below ledger.TogetherLimit
-	Cancel     quantiles                    `json:"cancel_ms"`
-	Cancelled  int                          `json:"cancelled"` // abandoned requests that the gateway cancelled
-	Wasted     int                          `json:"wasted"`    // chunks sent for abandoned requests and not received
+	Scenario         string                       `json:"scenario"`
+	States           map[ledger.ResponseState]int `json:"states"`
+	Ends             map[string]int               `json:"ended"` // number of bodies by response.End
+	Lost             int                          `json:"lost"`  // chunks that the upstream sent and no client received
+	Duplicated       int                          `json:"duplicated"`
+	Reordered        int                          `json:"reordered"`
+	Corrupt          int                          `json:"corrupt"`
+	Died             bool                         `json:"died,omitempty"` // the gateway's process ended
+	CompleteWithLoss int                          `json:"silent"`         // complete responses with missing chunks
+	Upstream         int                          `json:"upstream"`       // requests that the upstream received
+	TTFT             quantiles                    `json:"ttft_ms"`
+	Gap              quantiles                    `json:"inter_chunk_ms"`
+	BurstShare       float64                      `json:"burst_share"` // share of gaps below ledger.TogetherLimit
+	Cancel           quantiles                    `json:"cancel_ms"`
+	Cancelled        int                          `json:"cancelled"` // abandoned requests that the gateway cancelled
+	Unreceived       int                          `json:"wasted"`    // chunks sent for abandoned requests and not received
 }
 
 // quantiles are quantiles of times in milliseconds; all are zero if there are no times.
@@ -80,7 +80,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 				r.Cancelled++
 				cancel = append(cancel, max(0, time.UnixMicro(record.DisconnectedUS).Sub(resp.LeftAt)))
 			}
-			r.Wasted += max(0, int(record.Sent)-int(resp.Chunks))
+			r.Unreceived += max(0, int(record.Sent)-int(resp.Chunks))
 			continue
 		}
 		n := resp.Totals()
@@ -90,7 +90,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 		r.Reordered += int(n.Reordered)
 		r.Corrupt += int(n.Corrupted)
 		if resp.State == ledger.ResponseComplete && int(n.Received) < resp.Expected {
-			r.Silent++
+			r.CompleteWithLoss++
 		}
 		if resp.Chunks > 0 {
 			ttft = append(ttft, resp.First)
@@ -162,7 +162,7 @@ func (b *gatewaysBench) states() (rows [][]string) {
 					states += "; the gateway died"
 				}
 				rows = append(rows, []string{
-					s.name, g.Name, states, counts(row.Ends), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Duplicated), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
+					s.name, g.Name, states, counts(row.Ends), fmt.Sprint(row.CompleteWithLoss), fmt.Sprint(row.Lost), fmt.Sprint(row.Duplicated), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
 				})
 			}
 		}
@@ -199,7 +199,7 @@ func (b *gatewaysBench) leavingRows() (rows [][]string) {
 		for _, row := range g.Rows {
 			if row.States[ledger.ResponseAbandoned] > 0 {
 				rows = append(rows, []string{
-					g.Name, fmt.Sprint(row.States[ledger.ResponseAbandoned]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Wasted),
+					g.Name, fmt.Sprint(row.States[ledger.ResponseAbandoned]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Unreceived),
 				})
 			}
 		}

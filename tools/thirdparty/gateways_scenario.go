@@ -57,7 +57,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 			go func() { restarted <- restart() }()
 		}
 		wait.Go(func() {
-			out[i] = c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), order, s.chunks, s.behaviour)
+			out[i] = c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.lastRequest.Add(1)), order, s.chunks, s.behaviour)
 		})
 	}
 	wait.Wait()

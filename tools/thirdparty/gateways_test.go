@@ -97,7 +97,7 @@ func TestAbandonedRequestsAreCancelledAtTheModel(t *testing.T) {
 	row := assess(s, responses, records)
 	require.Equal(t, map[ledger.ResponseState]int{ledger.ResponseAbandoned: 2}, row.States)
 	require.Equal(t, 2, row.Cancelled)
-	require.Less(t, row.Wasted, 900)
+	require.Less(t, row.Unreceived, 900)
 }
 
 func TestTableRows(t *testing.T) {

@@ -28,8 +28,8 @@ const spareFiles = 512
 
 // A StreamCost has the costs of one stream in a runner with thousands of streams. The costs depend on the protocol.
 type StreamCost struct {
-	Stream int     // maximum bytes, while thousands of streams open or close; at other times a third to a half of that
-	Noop   float64 // CPU seconds per message
+	Memory        int     // maximum bytes, while thousands of streams open or close; at other times a third to a half of that
+	CPUPerMessage float64 // CPU seconds per message
 }
 
 // StreamCostOf returns the costs of each stream of a plan.
@@ -124,7 +124,7 @@ func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, user 
 
 // Memory returns the maximum memory of a plan on one host in bytes.
 func Memory(p plan.Plan, s Services) uint64 {
-	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*StreamCostOf(&p).Stream
+	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*StreamCostOf(&p).Memory
 	if s.Local {
 		bytes += p.Connections * perBackend
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allowed returns the cores that this process may run on, or nil if they are unknown. A cpuset may restrict them.
-func Allowed() (out Cores) {
+// Allowed returns the CPUs that this process may run on, or nil if they are unknown. A cpuset may restrict them.
+func Allowed() (out CPUList) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
 		return nil
@@ -33,15 +33,15 @@ func CoreOf(thread int) string {
 	return string(siblings)
 }
 
-// startOn starts a command on the given cores, or on all allowed ones if cores is empty. A process inherits its
-// allowed cores from the thread that starts it.
-func startOn(cmd *exec.Cmd, cores Cores) error {
-	if len(cores) == 0 {
+// startOn starts a command on the given CPUs, or on all allowed ones if cpus is empty. A process inherits its
+// allowed CPUs from the thread that starts it.
+func startOn(cmd *exec.Cmd, cpus CPUList) error {
+	if len(cpus) == 0 {
 		return cmd.Start() //nolint:wrapcheck // the caller names the command
 	}
 	runtime.LockOSThread()
 	var before, wanted unix.CPUSet
-	for _, n := range cores {
+	for _, n := range cpus {
 		wanted.Set(n)
 	}
 	err := unix.SchedGetaffinity(0, &before)
@@ -50,7 +50,7 @@ func startOn(cmd *exec.Cmd, cores Cores) error {
 	}
 	if err != nil {
 		runtime.UnlockOSThread()
-		return fmt.Errorf("set the cores %s: %w", cores, err)
+		return fmt.Errorf("set the CPUs %s: %w", cpus, err)
 	}
 	err = cmd.Start()
 	if unix.SchedSetaffinity(0, &before) == nil {

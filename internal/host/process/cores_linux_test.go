@@ -15,21 +15,21 @@ func TestProcessRunsOnItsCores(t *testing.T) {
 	t.Parallel()
 	all := Allowed()
 	require.NotEmpty(t, all)
-	for _, cores := range []Cores{nil, all[len(all)-1:]} {
+	for _, cpus := range []CPUList{nil, all[len(all)-1:]} {
 		log := filepath.Join(t.TempDir(), "log")
-		p, err := Start(Spec{Name: "status", Path: "/bin/cat", Args: []string{"/proc/self/status"}, Log: log, Cores: cores, OrphanSignal: syscall.SIGKILL})
+		p, err := Start(Spec{Name: "status", Path: "/bin/cat", Args: []string{"/proc/self/status"}, Log: log, CPUs: cpus, OrphanSignal: syscall.SIGKILL})
 		require.NoError(t, err)
 		<-p.Done()
 		text, err := os.ReadFile(log)
 		require.NoError(t, err)
 		_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:\t")
 		list, _, _ = strings.Cut(list, "\n")
-		if cores == nil {
-			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "the process may use all cores, got %s", list)
+		if cpus == nil {
+			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "the process may use all CPUs, got %s", list)
 		} else {
-			require.Equal(t, cores.String(), list)
+			require.Equal(t, cpus.String(), list)
 		}
-		require.Equal(t, all, Allowed(), "Start must not change the cores of this process")
+		require.Equal(t, all, Allowed(), "Start must not change the CPUs of this process")
 	}
 }
 
@@ -39,28 +39,28 @@ func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 	pairs := func(n int) string { return fmt.Sprint(n / 2) }   // 0 and 1 are threads of one core
 	distant := func(n int) string { return fmt.Sprint(n % 4) } // 0 and 4 are threads of one core
 	for _, c := range []struct {
-		all, first, second Cores
+		all, first, second CPUList
 		core               func(int) string
 		threads            bool
 	}{
-		{Cores{0, 1}, Cores{0}, Cores{1}, single, false},
-		{Cores{2, 3, 5}, Cores{2}, Cores{3, 5}, single, false},
-		{Cores{4}, nil, nil, single, false},
+		{CPUList{0, 1}, CPUList{0}, CPUList{1}, single, false},
+		{CPUList{2, 3, 5}, CPUList{2}, CPUList{3, 5}, single, false},
+		{CPUList{4}, nil, nil, single, false},
 		{nil, nil, nil, single, false},
-		{Cores{0, 1, 2, 3}, Cores{0, 1}, Cores{2, 3}, pairs, false},
-		{Cores{0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 4, 5}, Cores{2, 3, 6, 7}, distant, false},
-		{Cores{0, 1}, Cores{0}, Cores{1}, pairs, true},
+		{CPUList{0, 1, 2, 3}, CPUList{0, 1}, CPUList{2, 3}, pairs, false},
+		{CPUList{0, 1, 2, 3, 4, 5, 6, 7}, CPUList{0, 1, 4, 5}, CPUList{2, 3, 6, 7}, distant, false},
+		{CPUList{0, 1}, CPUList{0}, CPUList{1}, pairs, true},
 	} {
 		first, second, threads := c.all.Halves(c.core)
-		require.Equal(t, []Cores{c.first, c.second}, []Cores{first, second})
+		require.Equal(t, []CPUList{c.first, c.second}, []CPUList{first, second})
 		require.Equal(t, c.threads, threads, c.all)
 	}
 	require.NotEmpty(t, CoreOf(Allowed()[0]))
-	require.Equal(t, "0,2,3", Cores{0, 2, 3}.String())
+	require.Equal(t, "0,2,3", CPUList{0, 2, 3}.String())
 }
 
 func TestStartNamesMissingCores(t *testing.T) {
 	t.Parallel()
-	_, err := Start(Spec{Name: "program", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), Cores: Cores{1000}, OrphanSignal: syscall.SIGKILL})
-	require.ErrorContains(t, err, "start program: set the cores 1000")
+	_, err := Start(Spec{Name: "program", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), CPUs: CPUList{1000}, OrphanSignal: syscall.SIGKILL})
+	require.ErrorContains(t, err, "start program: set the CPUs 1000")
 }

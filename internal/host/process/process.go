@@ -22,7 +22,7 @@ type Spec struct {
 	Log          string         // file to which stdout and stderr are appended
 	Output       *os.File       // replaces Log if not nil
 	Extra        []*os.File     // open files that the process inherits, from descriptor 3 on
-	Cores        Cores          // cores of the process; empty: all
+	CPUs         CPUList        // CPUs of the process; empty: all
 	OrphanSignal syscall.Signal // signal that the Linux kernel sends when soak ends; 0: none
 }
 
@@ -48,7 +48,7 @@ func Start(s Spec) (*Process, error) {
 	cmd := exec.Command(s.Path, s.Args...) // #nosec G204 -- starts the runs' programs, without a shell
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = s.Env, log, log, s.Extra
 	cmd.SysProcAttr = attributes(s.OrphanSignal)
-	if err := startOn(cmd, s.Cores); err != nil {
+	if err := startOn(cmd, s.CPUs); err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}
 	p := &Process{Name: s.Name, cmd: cmd, done: make(chan struct{})}

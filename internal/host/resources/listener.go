@@ -22,8 +22,8 @@ type Listener struct {
 	foundAt time.Time
 }
 
-// searchEvery is the maximum age of a search result, because a service may replace its workers.
-const searchEvery = 30 * time.Second
+// maxResultAge is the maximum age of a search result, because a service may replace its workers.
+const maxResultAge = 30 * time.Second
 
 // listening is the state TCP_LISTEN in /proc/net/tcp.
 const listening = 0x0A
@@ -52,7 +52,7 @@ func ListenerOf(service string) *Listener {
 }
 
 // PIDs returns the ids of the listening processes and of their direct children, except soak itself. It searches again
-// if a process has exited or the last search is older than searchEvery. It returns none if a listening process belongs
+// if a process has exited or the last search is older than maxResultAge. It returns none if a listening process belongs
 // to another user or namespace, or forwards connections. l may be nil.
 func (l *Listener) PIDs() []int {
 	if l == nil {
@@ -62,22 +62,22 @@ func (l *Listener) PIDs() []int {
 		_, err := procfs.NewProc(pid)
 		return err != nil
 	})
-	if exited || time.Since(l.foundAt) > searchEvery {
+	if exited || time.Since(l.foundAt) > maxResultAge {
 		l.pids, l.foundAt = l.search(), time.Now()
 	}
 	return l.pids
 }
 
 func (l *Listener) search() (pids []int) {
-	missing := l.sockets()
+	sockets := l.sockets()
 	all, err := procfs.AllProcs()
-	if err != nil || len(missing) == 0 {
+	if err != nil || len(sockets) == 0 {
 		return nil
 	}
 	found := map[string]bool{}
 	for _, p := range all {
 		targets, _ := p.FileDescriptorTargets() // an error for processes of other users
-		i := slices.IndexFunc(targets, func(target string) bool { return missing[target] })
+		i := slices.IndexFunc(targets, func(target string) bool { return sockets[target] })
 		if i < 0 {
 			continue
 		}
@@ -92,7 +92,7 @@ func (l *Listener) search() (pids []int) {
 			}
 		}
 	}
-	if len(found) < len(missing) {
+	if len(found) < len(sockets) {
 		return nil
 	}
 	return pids

@@ -92,7 +92,7 @@ func (l Load) Need(connections int) (Need, error) {
 func needOf(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
-	cores := noops * preflight.StreamCostOf(&p).Noop
+	cores := noops * preflight.StreamCostOf(&p).CPUPerMessage
 	perRunner := streamsPerRunner
 	if p.HTTPVersion == plan.HTTP2 {
 		perRunner = sharedPerRunner

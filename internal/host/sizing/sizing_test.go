@@ -136,9 +136,9 @@ func TestSizesMatchTheBench(t *testing.T) {
 	}
 	steady := []figures{
 		{"KB per stream of a runner", (memory(10_000, 1) - memory(5000, 1)) / 5000 / 1000, figure("runner, soak script, RSS per connection")},
-		{"KB per stream over TLS", float64(secure.Stream) / 1000, figure("tls, TLS 1.3, RSS per connection")},
-		{"CPU-s per 1000 noops", 1000 * plain.Noop, figure("runner, soak script, CPU-s per 1000 noops")},
-		{"CPU-s per 1000 noops over TLS", 1000 * secure.Noop, figure("tls, TLS 1.3, CPU-s per 1000 noops")},
+		{"KB per stream over TLS", float64(secure.Memory) / 1000, figure("tls, TLS 1.3, RSS per connection")},
+		{"CPU-s per 1000 noops", 1000 * plain.CPUPerMessage, figure("runner, soak script, CPU-s per 1000 noops")},
+		{"CPU-s per 1000 noops over TLS", 1000 * secure.CPUPerMessage, figure("tls, TLS 1.3, CPU-s per 1000 noops")},
 		{"MB of a runner with 5000 streams", memory(5000, 1) / 1e6, figure("runner, soak script, RSS at 5000")},
 	}
 	days, err := Load{Interval: 15 * time.Second, Length: 72 * time.Hour}.Need(1200) // on two runners
@@ -147,14 +147,14 @@ func TestSizesMatchTheBench(t *testing.T) {
 	plain100k, shared200k := scale(t, "scale-100k"), scale(t, "scale-200k-http2")
 	shared := preflight.StreamCostOf(&shared200k.Plan)
 	steady = append(steady,
-		figures{"KB per stream over HTTP/2", float64(shared.Stream) / 1000, figure("http2, HTTP/2, RSS per connection")},
-		figures{"KB per stream over HTTP/2 and TLS", float64(shared.Stream) / 1000, figure("http2, HTTP/2 over TLS, RSS per connection")},
-		figures{"CPU-s per 1000 noops over HTTP/2", 1000 * shared.Noop, figure("http2, HTTP/2, CPU-s per 1000 noops")},
-		figures{"CPU-s per 1000 noops over HTTP/2 and TLS", 1000 * shared.Noop, figure("http2, HTTP/2 over TLS, CPU-s per 1000 noops")})
+		figures{"KB per stream over HTTP/2", float64(shared.Memory) / 1000, figure("http2, HTTP/2, RSS per connection")},
+		figures{"KB per stream over HTTP/2 and TLS", float64(shared.Memory) / 1000, figure("http2, HTTP/2 over TLS, RSS per connection")},
+		figures{"CPU-s per 1000 noops over HTTP/2", 1000 * shared.CPUPerMessage, figure("http2, HTTP/2, CPU-s per 1000 noops")},
+		figures{"CPU-s per 1000 noops over HTTP/2 and TLS", 1000 * shared.CPUPerMessage, figure("http2, HTTP/2 over TLS, CPU-s per 1000 noops")})
 	peak := []figures{
 		{"MB of a runner of 100,000 streams at most", plain100k.planned(), plain100k.Resources.RunnerRSSMax / 1e6},
 		{"MB of a runner of 200,000 streams over HTTP/2 at most", shared200k.planned(), shared200k.Resources.RunnerRSSMax / 1e6},
-		{"CPU-s per 1000 noops of 200,000 streams over HTTP/2", 1000 * shared.Noop, 1000 * shared200k.cpu()},
+		{"CPU-s per 1000 noops of 200,000 streams over HTTP/2", 1000 * shared.CPUPerMessage, 1000 * shared200k.cpu()},
 		{"KB per stream of nginx and backend", preflight.PerTargetStream / 1000., figure("nginx, PSS per connection") + figure("backend, RSS per idle connection")},
 	}
 	for _, c := range append(steady, peak...) {

@@ -6,10 +6,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// changes returns the changed messages: those that one stream received in place of a message that other streams
+// changes returns the changed messages: those that only one stream received, in place of a message that other streams
 // received. The keys are the ids of the changed messages, the values those of their originals.
 func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) map[uint32]uint32 {
-	singles := make([][]uint64, len(f.logs)) // per log: its numbers of messages that one stream received
+	singles := make([][]uint64, len(f.logs)) // per log: its numbers of messages that only one stream received
 	found := false
 	for log, ids := range f.ids {
 		for i, id := range ids {

@@ -124,7 +124,7 @@ func (m *maker) remainingSecret(path string) (string, error) {
 			return "", err
 		}
 	}
-	return m.secrets.LeftIn(text)
+	return m.secrets.FindRemainingIn(text)
 }
 
 // copy creates a file with the content that fill writes.

@@ -71,7 +71,7 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 	case len(allRuns) < minAll || len(old) < minOld:
 		return nil, fmt.Errorf("a comparison needs at least %d runs of one plan, %d of them old ones", minAll, minOld)
 	case len(recent) == 0:
-		return nil, errors.New("name at least one new run behind --")
+		return nil, errors.New("name at least one new run after --")
 	case !(tolerance >= 0):
 		return nil, fmt.Errorf("the tolerance must be at least 0, got %v", tolerance)
 	}

@@ -354,11 +354,13 @@ func TestPlanIncludesCores(t *testing.T) {
 	t.Parallel()
 	runs := readAll(t, 1, 2, nil)
 	separate := folder(t, 3, nil)
-	write(t, filepath.Join(separate, "run.json"), map[string]any{"one_clock": true, "cores": "service on core 0, runners on core 1"})
+	write(t, filepath.Join(separate, "run.json"), map[string]any{
+		"one_clock": true, "cores": "service on CPU 0, runners on CPU 1", "service_cores": []int{0}, "runner_cores": []int{1},
+	})
 	r, err := Read(separate)
 	require.NoError(t, err)
 	_, err = Compare(runs, []Run{r}, .1)
-	require.ErrorContains(t, err, "cores is missing in the first and service on core 0, runners on core 1 in the second")
+	require.ErrorContains(t, err, "cores is missing in the first and CPUs [0] for the service and [1] for the runners in the second")
 }
 
 // The address of a target that soak started is random. The address of another target is part of the plan.

@@ -60,7 +60,7 @@ func readFolders(folders []string) ([]Run, error) {
 	return runs, nil
 }
 
-// Open reads the verdict.json of a run with any verdict, and the circumstances of the run, if it has them.
+// Open reads the verdict.json of a run with any verdict, and the provenance of the run, if it has them.
 func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
@@ -109,9 +109,11 @@ func Open(dir string) (Run, error) {
 	if actions := r.actions(); actions != "" {
 		r.plan["actions"] = actions
 	}
-	if run := readCircumstances(dir); run.OneClock {
+	if run := readProvenance(dir); run.OneClock {
 		delete(r.plan, "backend_url")
-		if run.Cores != "" {
+		if len(run.ServiceCores) > 0 {
+			r.plan["cores"] = fmt.Sprintf("CPUs %v for the service and %v for the runners", run.ServiceCores, run.RunnerCores)
+		} else if run.Cores != "" {
 			r.plan["cores"] = run.Cores
 		}
 	}
@@ -127,16 +129,18 @@ func (r Run) actions() string {
 	return strings.Join(list, "; ")
 }
 
-// circumstances has the fields of run.json that decide, in addition to the plan, whether runs can be compared.
-type circumstances struct {
-	OneClock bool   `json:"one_clock"` // soak started the target, whose address is random
-	Cores    string `json:"cores"`     // reserved for target or runners
+// provenance has the fields of run.json that decide, in addition to the plan, whether runs can be compared.
+type provenance struct {
+	OneClock     bool   `json:"one_clock"`     // soak started the target, whose address is random
+	Cores        string `json:"cores"`         // why no cores are reserved, or a description of the reserved ones
+	ServiceCores []int  `json:"service_cores"` // numbers of the cores reserved for the target; empty: none
+	RunnerCores  []int  `json:"runner_cores"`
 }
 
-// readCircumstances reads run.json. It returns an empty value if the file cannot be read.
-func readCircumstances(dir string) (run circumstances) {
+// readProvenance reads run.json. It returns an empty value if the file cannot be read.
+func readProvenance(dir string) (run provenance) {
 	if safefile.JSON(filepath.Join(dir, "run.json"), safefile.Verdict, &run) != nil {
-		return circumstances{}
+		return provenance{}
 	}
 	return run
 }

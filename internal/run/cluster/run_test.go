@@ -176,7 +176,7 @@ func TestPodCreatedDuringAPollIsNotLost(t *testing.T) {
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
 	defer r.Close()
 	w.typed.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		r.watch.note(pod(runName+"-1"), false)
+		r.watch.store(pod(runName+"-1"), false)
 		return true, &corev1.PodList{}, nil
 	})
 	poll := func() []shard.RunnerEnd {

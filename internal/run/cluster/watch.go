@@ -50,14 +50,14 @@ func (w *podWatch) read(ctx context.Context, events watch.Interface) {
 				return
 			}
 			if pod, isPod := event.Object.(*corev1.Pod); isPod {
-				w.note(pod.DeepCopy(), event.Type == watch.Deleted)
+				w.store(pod.DeepCopy(), event.Type == watch.Deleted)
 			}
 		}
 	}
 }
 
-// note stores the state of a pod. A deleted pod without a time of deletion gets the current time.
-func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
+// store stores the state of a pod. A deleted pod without a time of deletion gets the current time.
+func (w *podWatch) store(pod *corev1.Pod, deleted bool) {
 	if deleted && pod.DeletionTimestamp == nil {
 		now := metav1.Now()
 		pod.DeletionTimestamp = &now

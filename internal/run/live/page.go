@@ -171,7 +171,7 @@ func (s *state) clock() (share float64, words string) {
 }
 
 func (s *state) findingsSection() report.Section {
-	out := report.Section{ID: "found", Title: "Findings"}
+	out := report.Section{ID: "findings", Title: "Findings"}
 	if len(s.findings)+s.omitted == 0 {
 		out.Lead = []string{"Nothing yet."}
 		return out

@@ -120,7 +120,7 @@ func TestReconnectedViewerMissesNothing(t *testing.T) {
 	s := newTestServer(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
 	received := []liveEvent{nextEvent(t, events)}
-	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, received[0]), "a new viewer must receive the whole page")
+	require.ElementsMatch(t, []string{"now", "tiles", "findings", "timelines", "runners"}, partsOf(t, received[0]), "a new viewer must receive the whole page")
 	for n := range 4 {
 		s.update()
 		for !strings.Contains(received[len(received)-1].data, fmt.Sprintf("soak-%d<", n+1)) {
@@ -163,7 +163,7 @@ func TestOnlyChangedPartsAreSent(t *testing.T) {
 	for !strings.Contains(e.data, "deploy") { // the clock of the page
 		e = nextEvent(t, events)
 	}
-	require.Contains(t, partsOf(t, e), "found")
+	require.Contains(t, partsOf(t, e), "findings")
 	require.NotContains(t, partsOf(t, e), "runners")
 }
 

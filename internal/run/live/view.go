@@ -111,7 +111,7 @@ func (v *View) draw(now time.Time) {
 	}
 	v.charts, v.axis = report.Timelines(&report.Run{
 		Verdict: partial, Merged: &shard.Merged{Plan: v.Plan, Series: v.Watch.Series(), Responses: v.Watch.Responses()}, Samples: v.samples,
-		Circumstances: report.Circumstances{Machine: v.Machine},
+		Provenance: report.Provenance{Machine: v.Machine},
 	})
 	if len(v.charts.Charts) == 0 {
 		v.charts.Lead = []string{"The first points appear within a few seconds."}

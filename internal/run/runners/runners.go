@@ -29,7 +29,7 @@ type Config struct {
 	Index    int               // index of the only runner to start; 0: all runners of the plan
 	Dir      string            // folder for logs, results/TESTID
 	Shards   string            // location of the shards, see package store; "": Dir/shards
-	Cores    process.Cores     // cores of the runners; empty: all
+	CPUs     process.CPUList   // CPUs of the runners; empty: all
 	Settings map[string]string // settings of the script in addition to the plan, by name
 	Env      map[string]string // further variables
 	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
@@ -138,7 +138,7 @@ func startRunner(c Config, index int, gate gate) (*runner, error) {
 	r := &runner{index: index, onRetry: c.OnRetry, onReport: c.OnReport, logPath: logPath(c.Dir, index)}
 	r.Process, err = process.Start(process.Spec{
 		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.logPath, Extra: append([]*os.File{writer}, gate...),
-		Args: arguments(c, index), Env: append(environment(c, index), gate.variables()...), OrphanSignal: orphanSignal, Cores: c.Cores,
+		Args: arguments(c, index), Env: append(environment(c, index), gate.variables()...), OrphanSignal: orphanSignal, CPUs: c.CPUs,
 	})
 	if err != nil {
 		_ = reader.Close()

@@ -81,7 +81,7 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 		log = b.name
 	}
 	c, err := process.Start(process.Spec{
-		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.logPath(log), Env: env, OrphanSignal: syscall.SIGTERM, Cores: l.config.Cores,
+		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.logPath(log), Env: env, OrphanSignal: syscall.SIGTERM, CPUs: l.config.CPUs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; `make build` makes it", err)

@@ -28,14 +28,14 @@ type LocalConfig struct {
 	PlainConnections int    // concurrent connections that are not streams; 0: the default of the backend
 	NoopInterval     time.Duration
 	LogDir           string
-	NoNginx          bool          // no nginx, even if it is installed
-	RequireHTTP2     bool          // the runners use HTTP/2, which requires nginx
-	Backends         int           // number of backends; more than one require nginx; 0: 1
-	Token            string        // required by the backend; "": a random one
-	Suffix           string        // of the names of processes and logs, if there are several targets
-	Cores            process.Cores // cores of the target's processes; empty: all
-	Certificates     Certificates  // if set, the backend itself uses mutual TLS, without nginx
-	Model            bool          // the backend is the numbered model, without nginx
+	NoNginx          bool            // no nginx, even if it is installed
+	RequireHTTP2     bool            // the runners use HTTP/2, which requires nginx
+	Backends         int             // number of backends; more than one require nginx; 0: 1
+	Token            string          // required by the backend; "": a random one
+	Suffix           string          // of the names of processes and logs, if there are several targets
+	CPUs             process.CPUList // CPUs of the target's processes; empty: all
+	Certificates     Certificates    // if set, the backend itself uses mutual TLS, without nginx
+	Model            bool            // the backend is the numbered model, without nginx
 }
 
 // A Local is one or several backends on unix sockets behind nginx or, without nginx, one backend on a TCP port. A
@@ -152,7 +152,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	}
 	err = nginx.Render(f, nginx.Config{
 		Dir: l.folder.path, ErrorLog: log, Listen: l.address, Sockets: sockets,
-		Root: os.Geteuid() == 0, Workers: cmp.Or(len(l.config.Cores), runtime.NumCPU()),
+		Root: os.Geteuid() == 0, Workers: cmp.Or(len(l.config.CPUs), runtime.NumCPU()),
 		Connections: l.config.Connections, NoopInterval: l.config.NoopInterval,
 	})
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -160,7 +160,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	}
 	l.nginx = newService("nginx"+l.config.Suffix, func(bool) (*process.Process, error) {
 		return process.Start(process.Spec{
-			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, OrphanSignal: syscall.SIGTERM, Cores: l.config.Cores,
+			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, OrphanSignal: syscall.SIGTERM, CPUs: l.config.CPUs,
 		})
 	})
 	if err := l.nginx.start(false); err != nil {

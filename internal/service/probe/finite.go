@@ -35,15 +35,15 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
 	}
-	until := s.started.Add(s.Length / 2)
+	deadline := s.started.Add(s.Length / 2)
 	switch {
 	case s.requests.uses("{prompt}"):
-		until = s.started.Add(s.Length)
+		deadline = s.started.Add(s.Length)
 	case s.service.Connect.Method == http.MethodGet && !slices.ContainsFunc(s.tracks, (*track).endedByService):
 		return false
 	}
 	open := func(t *track) bool { return t.role == plain && t.open != nil && !t.endedByService() }
-	for time.Now().Before(until) && ctx.Err() == nil && slices.ContainsFunc(s.tracks, open) {
+	for time.Now().Before(deadline) && ctx.Err() == nil && slices.ContainsFunc(s.tracks, open) {
 		s.sleep(ctx, s.Pace/10)
 	}
 	return findFinite(s.tracks, s.disconnected) != nil
@@ -131,9 +131,9 @@ func (f *finite) endsAll(done object) bool {
 	if s == nil {
 		return false
 	}
-	for _, one := range f.responses {
-		for i, u := range one.units {
-			if s.ReadChunk(&u.Block).Done != (i == len(one.units)-1) {
+	for _, response := range f.responses {
+		for i, u := range response.units {
+			if s.ReadChunk(&u.Block).Done != (i == len(response.units)-1) {
 				return false
 			}
 		}
@@ -144,8 +144,8 @@ func (f *finite) endsAll(done object) bool {
 // chunks returns the blocks of each response with the given event name, without the terminal event; "": any name.
 func (f *finite) chunks(event string) []series {
 	var out []series
-	for _, one := range f.responses {
-		before := series{one.track, one.units[:len(one.units)-1]}
+	for _, response := range f.responses {
+		before := series{response.track, response.units[:len(response.units)-1]}
 		out = append(out, before.filter(func(u *unit) bool { return event == "" || u.EventName() == event }))
 	}
 	return out
@@ -158,7 +158,7 @@ func findSeq(all []series) (place string, first int64) {
 		return "", 0
 	}
 	for _, option := range sources(longest.units[0].Block) {
-		if read := readerOf(option, readSeq); read != nil && countsUp(all, read) {
+		if read := readerOf(option, purposeSeq); read != nil && countsUp(all, read) {
 			v, _ := read(&longest.units[0].Block)
 			return option, v.number
 		}
@@ -171,9 +171,9 @@ const minNumbers = 3
 
 // countsUp reports whether the numbers of each response begin at 0 or 1 and count up.
 func countsUp(all []series, read reader) bool {
-	for _, one := range all {
-		for i, u := range one.units {
-			first, _ := read(&one.units[0].Block)
+	for _, response := range all {
+		for i, u := range response.units {
+			first, _ := read(&response.units[0].Block)
 			v, ok := read(&u.Block)
 			if !ok || first.number > 1 || v.number != first.number+int64(i) {
 				return false
@@ -188,8 +188,8 @@ func countsUp(all []series, read reader) bool {
 func (f *finite) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string
-	for i, one := range f.responses {
-		for _, u := range one.units[:len(one.units)-1] {
+	for i, response := range f.responses {
+		for _, u := range response.units[:len(response.units)-1] {
 			walk(jsonOf(u.Data), "json:$", 0, func(path string, value any) {
 				text, isText := value.(string)
 				if !isText || text == "" || notContent.MatchString(path) {
@@ -259,15 +259,15 @@ func (f *finite) message() (o object, missing []string) {
 // bursts returns sentences about the number of chunks that arrived together, and about a possible cause.
 func (f *finite) bursts() string {
 	together, chunks, atOnce := 0, 0, 0
-	for _, one := range f.chunks("") {
-		apart := 0
-		for i, u := range one.units {
-			if i == 0 || u.at.Sub(one.units[i-1].at) >= ledger.TogetherLimit {
-				apart++
+	for _, response := range f.chunks("") {
+		batches := 0
+		for i, u := range response.units {
+			if i == 0 || u.at.Sub(response.units[i-1].at) >= ledger.TogetherLimit {
+				batches++
 			}
 		}
-		chunks, together = chunks+len(one.units), together+len(one.units)-apart
-		if apart == 1 && len(one.units) > 1 {
+		chunks, together = chunks+len(response.units), together+len(response.units)-batches
+		if batches == 1 && len(response.units) > 1 {
 			atOnce++
 		}
 	}
@@ -321,7 +321,7 @@ func (f *finite) description(s *session, notes []string) (o object, missing []st
 		s.notes = append(s.notes, fmt.Sprintf("The terminal event is that of `--service %s`, a module that describes this API and its request.", module))
 	}
 	if !s.requests.uses("{prompt}") {
-		missing = append(missing, "connect: all requests are equal; put {prompt} into --body (or the URL) for a different text in each, or a line of --prompts.")
+		missing = append(missing, "connect: all requests are identical; put {prompt} into --body (or the URL), which inserts a different text into each, or a line of --prompts.")
 	}
 	return o, missing
 }

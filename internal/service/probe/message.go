@@ -153,7 +153,7 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		publications[p.seq] = p
 	}
 	for _, source := range append(slices.Clone(options), f.session.templateSources("seq")...) {
-		if read := readerOf(source, readSeq); read != nil && f.areNumbers(arrivals, read, publications) {
+		if read := readerOf(source, purposeSeq); read != nil && f.areNumbers(arrivals, read, publications) {
 			m.seq = source
 			m.match.add("seq", source, "In every message this is the published number.")
 			break
@@ -225,7 +225,7 @@ func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, 
 		options = append(options, f.session.templateSources("sentAt")...)
 	}
 	for _, source := range options {
-		read := readerOf(source, readTime)
+		read := readerOf(source, purposeTime)
 		if read == nil {
 			continue
 		}

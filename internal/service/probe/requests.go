@@ -53,7 +53,7 @@ func (s *tokenHider) hide(value string) (string, error) {
 		before, value = parts[1], parts[2]
 	}
 	if s.found != "" && s.found != value {
-		return "", errors.New("a request must have at most one secret in its headers and URL, because a description has one {token} for each request")
+		return "", errors.New("two different secrets cannot both become {token}; use the same secret in all headers and URLs of connect and the second request, and one secret in publish")
 	}
 	s.found, s.token = value, value
 	return before + "{token}", nil

@@ -102,7 +102,7 @@ var clientName = regexp.MustCompile(`(?i)client|conn|session|sub|id`)
 func clientSource(first []unit) string {
 	best := ""
 	for _, source := range sources(first[0].Block) {
-		if read := readerOf(source, readClient); read != nil {
+		if read := readerOf(source, purposeClient); read != nil {
 			values := map[string]bool{}
 			for i := range first {
 				if v, ok := read(&first[i].Block); ok && v.text != "" {

@@ -43,7 +43,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		options = slices.Insert(slices.Delete(options, at, at+1), 0, "id")
 	}
 	for _, option := range options {
-		read := readerOf(option, readSeq)
+		read := readerOf(option, purposeSeq)
 		if read == nil {
 			continue
 		}
@@ -81,7 +81,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 
 // isTime reports whether the number of the first message is a time within a day of its arrival.
 func (f *findings) isTime(source string, messages series) bool {
-	read := readerOf(source, readTime)
+	read := readerOf(source, purposeTime)
 	v, ok := read(&messages.units[0].Block)
 	return ok && messages.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
 }
@@ -96,7 +96,7 @@ func joinNumbers[N int | int64](numbers []N) string {
 
 // findScope determines whether numbers are per stream or per topic, from a stream that was opened later.
 func (f *findings) findScope(m *message, all []series) {
-	read := readerOf(m.seq, readSeq)
+	read := readerOf(m.seq, purposeSeq)
 	var later *unit
 	for _, one := range all {
 		if one.track.role == fresh && len(one.units) > 0 {
@@ -152,7 +152,7 @@ func (f *findings) findOrder(m *message, all []series) {
 	if m.seq == "" {
 		return
 	}
-	read := readerOf(m.seq, readSeq)
+	read := readerOf(m.seq, purposeSeq)
 	duplicates, reordered := 0, 0
 	for _, one := range all {
 		numbers, last := map[int64]bool{}, int64(math.MinInt64)

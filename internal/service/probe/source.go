@@ -156,13 +156,13 @@ type value struct {
 // A reader reads a value from a block with the code that a run uses.
 type reader func(b *service.Block) (value, bool)
 
-// A purpose is the field of a description for which a value is read.
+// A purpose is the field of a description that a value is for.
 type purpose int
 
 const (
-	readSeq purpose = iota
-	readTime
-	readClient
+	purposeSeq purpose = iota
+	purposeTime
+	purposeClient
 )
 
 // compile returns the service of a description with these fields, or nil if a field is invalid.
@@ -178,11 +178,11 @@ func readerOf(source string, use purpose) reader {
 	quoted, _ := json.Marshal(source)
 	connect, message := `{"url":"{base}"}`, `"unchecked"`
 	switch use {
-	case readSeq:
+	case purposeSeq:
 		message = fmt.Sprintf(`{"seq":%s}`, quoted)
-	case readTime:
+	case purposeTime:
 		message = fmt.Sprintf(`{"sentAt":%s,"every":1}`, quoted)
-	case readClient:
+	case purposeClient:
 		connect = fmt.Sprintf(`{"url":"{base}","then":{"event":"x","client":%s,"url":"{base}/{client}"}}`, quoted)
 	}
 	s := compile(connect, message, "")
@@ -191,14 +191,14 @@ func readerOf(source string, use purpose) reader {
 	}
 	r := s.Reader("")
 	return func(b *service.Block) (v value, ok bool) {
-		if use == readClient {
+		if use == purposeClient {
 			named := *b
 			named.Event = []byte("x")
 			v.text, ok = s.Client(&named)
 			return v, ok
 		}
 		reading := r.Read(b)
-		if use == readTime {
+		if use == purposeTime {
 			return value{number: reading.SentAt}, reading.HasSentAt
 		}
 		return value{number: reading.Seq}, reading.HasSeq && reading.Err == nil

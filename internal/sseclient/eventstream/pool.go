@@ -2,8 +2,8 @@ package eventstream
 
 import "sync"
 
-// pooledSize is the size of the pooled buffers. Parsers use them for texts over largeBuffer, and for shorter ones after
-// recent long texts. A parser that waits for its next event has none of them.
+// pooledSize is the size of the pooled buffers. Parsers use them for values longer than largeBuffer, and for shorter
+// ones after recent long values. A parser that waits for its next event has none of them.
 const pooledSize = 80 << 10
 
 var pool = sync.Pool{New: func() any { return new([pooledSize]byte) }}
@@ -15,7 +15,7 @@ func (p *Parser) extend(b, value []byte) []byte {
 	return p.grow(b, value)
 }
 
-// grow appends to a buffer that is too small. It uses a pooled buffer for a large text, and after recent large texts.
+// grow appends to a buffer that is too small. It uses a pooled buffer for a long value, and after recent long values.
 func (p *Parser) grow(b, value []byte) []byte {
 	n := len(b) + len(value)
 	if n > pooledSize || n <= smallBuffer || n <= largeBuffer && (p.longFields == 0 || cap(b) > 0) {
@@ -32,7 +32,7 @@ func (p *Parser) recycle(b []byte) []byte {
 	return b[:0]
 }
 
-// shrink returns a pooled buffer to the pool, and drops a large one. It keeps a medium buffer while recent texts need
+// shrink returns a pooled buffer to the pool, and drops a large one. It keeps a medium buffer while recent values need
 // it or parsers share it.
 func (p *Parser) shrink(b []byte) []byte {
 	switch {

@@ -148,12 +148,13 @@ func (p *Proxy) record(a Action) {
 func (p *Proxy) use(fault int) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	again := p.used[fault]
+	wasUsed := p.used[fault]
 	p.used[fault] = true
-	return !again
+	return !wasUsed
 }
 
-func (p *Proxy) topicPosition(topic string) int {
+// nextTopicPosition counts a stream of a topic, and returns its position among the streams of the topic, from 1.
+func (p *Proxy) nextTopicPosition(topic string) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.topicStreams[topic]++
@@ -170,7 +171,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, forwarder http.Han
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if publishes(r, body, p.options.Marker) {
-			fault := p.publish(r, body)
+			fault := p.publishFault(r, body)
 			switch fault.Kind {
 			case Refuse:
 				http.Error(w, http.StatusText(fault.Status), fault.Status)
@@ -185,7 +186,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, forwarder http.Han
 	forwarder.ServeHTTP(w, r)
 }
 
-func (p *Proxy) publish(r *http.Request, body []byte) PublishFault {
+// publishFault counts a publish request, and returns its fault. It records an action if there is a fault.
+func (p *Proxy) publishFault(r *http.Request, body []byte) PublishFault {
 	topic := topicOf(r.URL.RequestURI())
 	if topic == "" {
 		topic = topicOf(string(body))
@@ -218,7 +220,7 @@ func (p *Proxy) response(r *http.Response) error {
 	}
 	s.topic = topicOf(s.path)
 	if s.topic != "" {
-		s.topicPosition = p.topicPosition(s.topic)
+		s.topicPosition = p.nextTopicPosition(s.topic)
 	}
 	p.mutex.Lock()
 	p.streams++

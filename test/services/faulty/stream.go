@@ -70,7 +70,7 @@ func (s *stream) forward(part []byte) {
 		s.topic = topicOf(string(part))
 	}
 	if s.topicPosition == 0 && s.topic != "" {
-		s.topicPosition = s.proxy.topicPosition(s.topic)
+		s.topicPosition = s.proxy.nextTopicPosition(s.topic)
 	}
 	n := number(part)
 	if s.swapped != nil { // this message completes a swap; no other fault applies to it

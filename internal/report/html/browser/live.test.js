@@ -53,7 +53,7 @@ async function open(url, look) {
  */
 function contentOf(page) {
   return page.evaluate(() => ({
-    texts: [...document.querySelectorAll('#now, #tiles, #found, #runners')].map((e) => e.textContent?.replace(/\s+/g, ' ')),
+    texts: [...document.querySelectorAll('#now, #tiles, #findings, #runners')].map((e) => e.textContent?.replace(/\s+/g, ' ')),
     charts: Object.fromEntries([...document.querySelectorAll('figure')].map((f) => [f.id, f.querySelector('canvas')?.toDataURL()])),
     labels: [...document.querySelectorAll('canvas')].map((c) => c.getAttribute('aria-label')),
   }));
@@ -105,7 +105,7 @@ test('a finding links to its time in the charts, also a new one', async () => {
   const { context, page } = await open(DIRECT);
   await sendCommand('advance');
   await awaitCurrentContent(page);
-  const link = page.locator('#found a.moment').first();
+  const link = page.locator('#findings a.moment').first();
   const at = Number(await link.getAttribute('data-at'));
   await link.focus();
   await page.keyboard.press('Enter');
