@@ -65,8 +65,8 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			{"before its content-length", respond(lengthHead + "data: 0\n\n"), "", true, sseclient.ReasonTruncated, "content-length", true, true},
 			{"broken chunks", respond(chunkedHead + "zz\r\n"), "", true, sseclient.ReasonError, "malformed chunked", true, true},
 			{"reset", func(p *peer) { p.send(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, sseclient.ReasonReset, "reset", true, true},
-			{"silent", func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, sseclient.ReasonIdle, "idleTimeout", true, true},
-			{"silent from the start", func(p *peer) { p.send(streamHead); p.hold() }, "idleTimeout: '60ms'", true, sseclient.ReasonIdle, "idleTimeout", true, true},
+			{"silent", func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, sseclient.ReasonIdle, "the idle timeout", true, true},
+			{"silent from the start", func(p *peer) { p.send(streamHead); p.hold() }, "idleTimeout: '60ms'", true, sseclient.ReasonIdle, "the idle timeout", true, true},
 			{"long event", respond(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, sseclient.ReasonTooLong, "1000 bytes", false, false},
 			{"204", status("204 No Content", ""), "", false, sseclient.ReasonNoContent, "204", false, false},
 			{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, sseclient.ReasonStatus, "404 Not Found: no such device", false, false},
@@ -82,7 +82,7 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			{"no HTTP", respond("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},
 			{"reset before the header", func(p *peer) { p.reset() }, "", false, sseclient.ReasonReset, "", true, true},
 			{"endless header", respond("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, sseclient.ReasonTooLong, "65536", false, false},
-			{"header never ends", func(p *peer) { p.send("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, sseclient.ReasonConnectTimeout, "connectTimeout", true, true},
+			{"header never ends", func(p *peer) { p.send("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, sseclient.ReasonConnectTimeout, "the connect timeout", true, true},
 			{"1xx first", respond("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "", true, true},
 		}
 		for _, tt := range tests {
