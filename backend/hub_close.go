@@ -105,7 +105,8 @@ func (h *hub) evict(d *device) {
 	h.countEviction()
 }
 
-// countEviction counts an evicted id. It compacts hub.connectOrder when half of its ids, and at least 1024, are evicted.
+// countEviction counts an evicted id. It compacts hub.connectOrder when half of its ids, and at least 1024, are
+// evicted.
 func (h *hub) countEviction() {
 	if h.connectOrderEvicted++; h.connectOrderEvicted < 1024 || h.connectOrderEvicted < len(h.connectOrder)/2 {
 		return

@@ -64,8 +64,8 @@ func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 // Files returns a worker's limit on open files.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// ReadTimeout returns the idle timeout in seconds: IdleTimeout if it is set, otherwise four noop intervals, but at least
-// one minute, which is nginx's default.
+// ReadTimeout returns the idle timeout in seconds: IdleTimeout if it is set, otherwise four noop intervals, but at
+// least one minute, which is nginx's default.
 func (c Config) ReadTimeout() int {
 	if c.IdleTimeout > 0 {
 		return max(1, int(c.IdleTimeout/time.Second))

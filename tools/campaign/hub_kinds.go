@@ -207,7 +207,8 @@ func hubKind(act string) setup {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
 
-// orderedKind returns the setup of a fault on the messages of a service whose description promises order and no duplicates.
+// orderedKind returns the setup of a fault on the messages of a service whose description promises order and no
+// duplicates.
 func orderedKind(act string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Order, sc.Hub.Delivery = "", ""
