@@ -79,7 +79,7 @@ func TestWriterLimitsItsMemory(t *testing.T) {
 	}
 }
 
-func TestLeftInFindsASecretAcrossParts(t *testing.T) {
+func TestFindRemainingInFindsASecretAcrossParts(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
 	for before := longestLine - 40; before < longestLine+4; before++ {
@@ -119,7 +119,7 @@ func TestWriterReplacesASecretAcrossAHiddenPart(t *testing.T) {
 }
 
 // A TLS key may be longer than context.
-func TestWriterAndLeftInFindALongSecretAcrossParts(t *testing.T) {
+func TestWriterAndFindRemainingInFindALongSecretAcrossParts(t *testing.T) {
 	t.Parallel()
 	var key strings.Builder
 	for n := 0; key.Len() < 40<<10; n++ {

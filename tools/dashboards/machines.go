@@ -61,8 +61,8 @@ func machines() Board {
 			{Title: "Network and connections", Collapsed: true, lines: []line{
 				{
 					graph("Listen overflows and drops", countsPerSecond,
-						"Connections that met a full accept queue. Their clients need 1, 3 or 7 s to connect. "+
-							"Raise net.core.somaxconn and the backlog of nginx.",
+						"Connections that met a full accept queue. Their clients need just over 1, 2, 3 or 7 s to "+
+							"connect. Raise net.core.somaxconn and the backlog of nginx.",
 						`rate(node_netstat_TcpExt_ListenOverflows`+hostSelector+`[$__rate_interval])`, "overflows {{instance}}",
 						`rate(node_netstat_TcpExt_ListenDrops`+hostSelector+`[$__rate_interval])`, "drops {{instance}}").badFrom(.01),
 					graph("Segments sent again, as a share", units.PercentUnit,
