@@ -10,7 +10,7 @@ import (
 )
 
 // On a machine without IPv6 addresses a dial to [::1] has the error of a lack of ports.
-func TestLackOfIPv6IsNoLackOfPorts(t *testing.T) {
+func TestLackOfIPv6IsNotALackOfPorts(t *testing.T) {
 	previous := HasIPv6
 	t.Cleanup(func() { HasIPv6 = previous })
 	for _, c := range []struct {

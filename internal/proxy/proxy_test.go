@@ -136,8 +136,8 @@ func TestSOCKSProxyResolvesTheNameOfTheServer(t *testing.T) {
 	require.NotContains(t, err.Error(), "joe")
 }
 
-// serveCONNECT starts a proxy that responds to CONNECT with a status, which may have header fields, and forwards data if
-// that is a success.
+// serveCONNECT starts a proxy that responds to CONNECT with a status and optional header fields, and forwards data if that
+// is a success.
 func serveCONNECT(t *testing.T, status string) (address string) {
 	t.Helper()
 	return sockets.Serve(t, func(c net.Conn) {
@@ -182,7 +182,7 @@ func TestStatusOfCONNECT(t *testing.T) {
 	}
 }
 
-// RFC 9110, section 9.3.6: a client ignores Content-Length and Transfer-Encoding of a success. What follows is the tunnel.
+// A client ignores Content-Length and Transfer-Encoding of a success (RFC 9110, section 9.3.6). The tunnel follows.
 func TestTunnelHasNoFraming(t *testing.T) {
 	t.Parallel()
 	service := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -89,7 +89,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	}
 	head := &io.LimitedReader{R: conn, N: maxHead}
 	in := bufio.NewReaderSize(head, 1<<10)
-	resp, err := http.ReadResponse(in, r) //nolint:bodyclose // what follows a success is the tunnel, even after a Content-Length
+	resp, err := http.ReadResponse(in, r) //nolint:bodyclose // the tunnel follows a success
 	if err != nil {
 		outcome := "did not answer"
 		switch {

@@ -38,7 +38,8 @@ func Trust(ca string, insecure bool) error {
 	return err
 }
 
-// WithRemedy adds a remedy to an error that an untrusted certificate, a wrong scheme in the URL or a lack of IPv6 caused.
+// WithRemedy adds a remedy to an error whose cause is an untrusted certificate, a wrong scheme in the URL or a lack of
+// IPv6.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

@@ -268,7 +268,7 @@ func (c *polledConn) turn(shared *scratch) {
 	}
 	c.drained, c.reads = false, 0
 	c.source.turn(shared.buf[:], &shared.block)
-	if c.reads == readsPerTurn && !c.drained {
+	if c.hasUnread() {
 		_ = c.Close() // requests another turn, in the next round
 	}
 }
@@ -319,6 +319,9 @@ func readNow(fd int32, p []byte) (int, unix.Errno) {
 	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- the same call as in package unix
 	return int(n), err
 }
+
+// hasUnread reports whether the turn has ended before the socket was empty. Another turn is then requested.
+func (c *polledConn) hasUnread() bool { return c.reads == readsPerTurn && !c.drained }
 
 func (c *polledConn) interrupt() { _ = c.Close() }
 

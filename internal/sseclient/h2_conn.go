@@ -55,7 +55,7 @@ type h2Conn struct {
 	active      *h2Stream     // the stream whose DATA is being read
 	payload     []byte        // the unread part of that DATA
 	readAt      time.Duration // time of the last read, since processStart
-	onlyReads   bool          // turns of the streams only read; see readBeforeFinish
+	onlyReads   bool          // readFrames is running, so turns of the streams only read
 	hasSettings bool          // the SETTINGS of the server have arrived, or the connection has ended
 
 	mu            sync.Mutex // guards the fields below
@@ -153,9 +153,12 @@ func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	}
 }
 
-// readFrames reads frames until an error, which is errNotReady if all bytes that have arrived are read.
+// readFrames reads frames until an error, which is errNotReady if all bytes that have arrived are read. The next turn
+// ends or cuts streams: in the middle of the frames, a stream would lose the later ones.
 func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	half := len(buf) / 2
+	c.onlyReads = true
+	defer func() { c.onlyReads = false }()
 	c.readAt = time.Since(processStart)
 	for {
 		n, err := c.receive(buf[:half])

@@ -2,7 +2,6 @@ package sseclient
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
@@ -68,34 +67,31 @@ func (s *Stream) readArrived(buf []byte, b *eventstream.Block) bool {
 }
 
 // readBeforeFinish reads the frames that have arrived on a polled connection, if streams on it are about to finish. It
-// returns false if the connection has ended.
+// returns false if the connection has ended, or if the next turn must read further frames first.
 func (c *h2Conn) readBeforeFinish(buf []byte, b *eventstream.Block) bool {
-	c.mu.Lock()
-	finishing := c.polled != nil && !c.singleStream && slices.ContainsFunc(c.nudges, func(st *h2Stream) bool {
-		s, ok := st.reader.(*Stream)
-		return ok && s.finishing.Load()
-	})
-	c.mu.Unlock()
-	if !finishing {
+	if c.polled == nil {
 		return true
 	}
-	c.onlyReads = true
-	err := c.readFrames(buf, b)
-	c.onlyReads = false
-	if err != errNotReady {
+	var finishing []*Stream
+	c.mu.Lock()
+	for _, st := range c.nudges {
+		if s, ok := st.reader.(*Stream); ok && s.finishTurns.Load() > 0 {
+			finishing = append(finishing, s)
+		}
+	}
+	c.mu.Unlock()
+	if len(finishing) == 0 {
+		return true
+	}
+	if err := c.readFrames(buf, b); err != errNotReady {
 		c.fail(err, buf, b)
 		return false
 	}
-	return true
-}
-
-// readBeforeEnd reports the events that have arrived. It returns false if the stream has ended. On a shared HTTP/2
-// connection, readBeforeFinish has read their frames.
-func (s *Stream) readBeforeEnd(buf []byte, b *eventstream.Block) bool {
-	if st, ok := s.body.transport.(*h2Stream); ok && !st.conn.singleStream {
-		return s.readStream(buf, b)
+	unread := c.polled.hasUnread()
+	for _, s := range finishing {
+		unread = s.finishTurns.Add(-1) > 0 && unread
 	}
-	return s.readArrived(buf, b)
+	return !unread
 }
 
 // abandon calls hangUp to close the connection of the stream. It sends no frame.

@@ -30,6 +30,8 @@ func poll(net.Conn, turner) *polledConn { return nil }
 
 func (*polledConn) start() error { return nil }
 
+func (*polledConn) hasUnread() bool { return false }
+
 // unacknowledged returns 0, because no connection is reused.
 func unacknowledged(net.Conn) int { return 0 }
 

@@ -58,12 +58,19 @@ func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 	stopped, c := s.isStopped()
 	if stopped {
-		if !s.finishing.Load() || s.readBeforeEnd(buf, b) {
+		if s.finishTurns.Load() == 0 || s.readStream(buf, b) && !s.needsTurn() {
 			s.finishStream(net.ErrClosed)
 		}
 		return true
 	}
 	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))
+}
+
+// needsTurn reports whether a stream that is about to finish must read further bytes in the next turn. For HTTP/2,
+// readBeforeFinish has read them.
+func (s *Stream) needsTurn() bool {
+	p, ok := s.body.transport.(*polledConn)
+	return ok && p.hasUnread() && s.finishTurns.Add(-1) > 0
 }
 
 // readStream reports the events that have arrived. It returns false if the stream has ended.

@@ -2,6 +2,8 @@ package sseclient
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -80,5 +82,32 @@ func BenchmarkTurn(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 		})
+	}
+}
+
+// Without a poller, a read of the bytes that have arrived would block until the server sends.
+func TestFinishedStreamEndsWithoutPoller(t *testing.T) {
+	t.Parallel()
+	for name, sharing := range map[string]Sharing{
+		"HTTP/1.1": {Protocol: HTTP1}, "HTTP/2": {Protocol: HTTP2}, "HTTP/2 unshared": {Protocol: HTTP2, StreamsPerConnection: 1},
+	} {
+		url, _ := serveStreams(t, false, func(http.ResponseWriter) {})
+		client := &Client{Dial: new(net.Dialer).DialContext} // the poller reads only a Conn
+		g := client.Group(t.Context())
+		opened, ended := make(chan bool, 1), make(chan bool, 1)
+		s := g.Add(&Options{ConnectTimeout: patience, Sharing: sharing}, &Callbacks{
+			Request: func(*Stream) Request { return Request{URL: url} },
+			Opened:  func(*Stream, time.Time, *Response) { opened <- true },
+			Ended:   func(*Stream) { ended <- true },
+		}, nil)
+		s.Start()
+		<-opened
+		s.Finish(ReasonClient)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			require.Fail(t, "the stream does not end", name)
+		}
+		g.Close()
 	}
 }

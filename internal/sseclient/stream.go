@@ -39,9 +39,9 @@ type Stream struct {
 	awaitsEvent     bool  // the second request waits for its event
 	keepsConnection bool  // see KeepConnection
 
-	cuttable  bool        // a caller may cut the stream, so it shares no connection
-	attention atomic.Bool // isStopped may return true or a cut; otherwise turn does not call it
-	finishing atomic.Bool // see Finish
+	cuttable    bool         // a caller may cut the stream, so it shares no connection
+	attention   atomic.Bool  // isStopped may return true or a cut; otherwise turn does not call it
+	finishTurns atomic.Int32 // number of turns that may read before the stream ends; see Finish
 }
 
 // Value returns the value that the caller of Group.Add gave to the stream.
@@ -89,10 +89,13 @@ func (s *Stream) Stop(reason Reason) {
 	}
 }
 
+// maxFinishTurns limits the reads of Finish, because a server may send faster than this client reads.
+const maxFinishTurns = 1000
+
 // Finish is Stop, but a polled stream first reports the events that have arrived. Without that, a process that stalled
 // would lose the events that arrived during the stall.
 func (s *Stream) Finish(reason Reason) {
-	s.finishing.Store(true)
+	s.finishTurns.Store(maxFinishTurns)
 	s.Stop(reason)
 }
 

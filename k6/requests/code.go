@@ -17,7 +17,7 @@ import (
 )
 
 // codeOf returns the code of a request that got no complete response. k6 has one code for both a lack of ports on this
-// machine and an unreachable service, so a lack of ports or descriptors has a code of its own.
+// machine and an unreachable service, so each lack of this machine has its own code.
 func codeOf(err error) string {
 	if lack := network.LackOf(err); lack != "" {
 		return lack
@@ -25,8 +25,8 @@ func codeOf(err error) string {
 	return shard.CodeNet + strconv.Itoa(errorCode(err))
 }
 
-// errorCode returns k6's code of err or, if it has none, of its first cause with a code. It returns 1000 if none has. k6
-// does not export its codes; TestErrorCodesMatchK6 compares them.
+// errorCode returns k6's code of err or, if it has none, of its first cause with a code. It returns 1000 if none has.
+// k6 does not export its codes; TestErrorCodesMatchK6 compares them.
 func errorCode(err error) int {
 	if isTimeout(err) {
 		var op *net.OpError

@@ -81,7 +81,7 @@ func TestErrorCodesMatchK6(t *testing.T) {
 	}
 }
 
-// A lack of ports or descriptors is a fault of this machine; an unreachable host is none.
+// A lack of ports or descriptors is a fault of this machine. An unreachable host is not.
 func TestLackOfThisMachineHasItsOwnCode(t *testing.T) {
 	t.Parallel()
 	for errno, code := range map[syscall.Errno]string{

@@ -85,7 +85,7 @@ func (e *ender) run(streams []*holdStream) {
 //   - the service has no such request;
 //   - the stream never opened, so its id may belong to another client;
 //   - a client that reconnects or has a phase is disconnected;
-//   - the runner has no port or descriptor left for the request.
+//   - the runner has no port, descriptor or IPv6 address for the request.
 //
 // The client also closes a stream that has not ended EndTimeout after the request.
 func (e *ender) end(s *holdStream) {
@@ -125,7 +125,7 @@ func (e *ender) usesRequest() bool {
 }
 
 // send sends the request, records its outcome, and returns the status of the response, 0 without one. It returns
-// statusNotSent if the runner had no port or descriptor left.
+// statusNotSent if the runner lacked a port, a descriptor or an IPv6 address.
 func (e *ender) send(s *holdStream) (status int) {
 	r, err := e.request(s)
 	if err == nil {

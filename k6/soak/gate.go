@@ -8,7 +8,7 @@ import (
 )
 
 // A startGate is the pipe that all runners of a machine inherit (see internal/run/runners). The phases of a suite begin
-// when all of these runners are ready for them: a storm of two runners that start at different times is no storm.
+// when all of these runners are ready for them. Otherwise their clients would disconnect at different times.
 type startGate struct {
 	start, ready *os.File // reading end and writing end
 	once         sync.Once

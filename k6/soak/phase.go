@@ -13,7 +13,7 @@ import (
 // A phase is an action on streams of one call of hold. soak-streams.d.ts documents it.
 type phase struct {
 	Name    string  `js:"name"` // tag `scenario` of its samples
-	At      float64 `js:"at"`   // ms after the call of hold
+	At      float64 `js:"at"`   // ms after all runners of the machine have called hold
 	Action  string  `js:"action"`
 	Streams []int   `js:"streams"` // nil: all
 

@@ -149,7 +149,7 @@ func (r *response) isSilent(at time.Time) bool {
 	return at.Sub(since) >= secondsOf(limit)
 }
 
-// silenceLimit returns the limit of the present silence in seconds, and its setting in the suite finite.
+// silenceLimit returns the limit of the current silence in seconds, and its setting in the suite finite.
 func (r *response) silenceLimit() (limit float64, setting string) {
 	switch f := r.load; {
 	case !r.terminalAt.IsZero():

@@ -32,8 +32,8 @@
  * metrics have the tags of the virtual user and the stage's `tags`. `request_duration` also has `endpoint` (the
  * operation), `server` (`X-Server` of the response, if any) and `code`; `request_first_byte` has only `code` of
  * these. Values of `code` are `ok`; `wrong` (not the expected response, or longer than its length); `truncated` (the
- * connection ended before the body did); `status-503`; `no_ports`, `no_descriptors` or `no_ipv6` if this machine had none
- * for the connection; or `net-1220` for any other network error with [k6's error
+ * connection ended before the body did); `status-503`; `no_ports`, `no_descriptors` or `no_ipv6` if this machine had
+ * none for the connection; or `net-1220` for any other network error with [k6's error
  * code](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */
 declare module 'k6/x/requests' {

@@ -13,7 +13,7 @@ declare module 'k6/x/soak' {
    */
   export interface Phase {
     name: string;
-    /** Milliseconds after the call of `hold`. */
+    /** Milliseconds after the call of `hold`, which waits until all runners of the machine have called it. */
     at: number;
     action: 'vanish' | 'drop' | 'dropAtOnce' | 'slow';
     /** Numbers of the streams; left out: all of the call. */

@@ -86,9 +86,8 @@ func (f *findings) findMessage() (m message) {
 func (f *findings) noMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
 		text := fmt.Sprintf("message: %s confirmed (%s), but none arrived on any stream.", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses))
-		for _, u := range units(f.others()) {
-			text += fmt.Sprintf(" Other events arrived, such as %s. If they are the messages, the service changes or omits the text; put the placeholders into another field (--publish-body).", u.example())
-			break
+		if others := units(f.others()); len(others) > 0 {
+			text += fmt.Sprintf(" Other events arrived, such as %s. If they are the messages, the service changes or omits the text; put the placeholders into another field (--publish-body).", others[0].example())
 		}
 		f.missing = append(f.missing, fmt.Sprintf("%s Check that the URL and --publish-url name the same topic (--topic %s).", text, f.session.Topic))
 		return
