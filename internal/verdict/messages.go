@@ -174,7 +174,7 @@ func (s *Streams) publishChecks() (out []Check) {
 	stalled, stall, signal := s.unsentByGenerator()
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
 		reason := fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were"))
-		if stalled > 0 {
+		if stalled == unsent {
 			reason += fmt.Sprintf(", because the load generator stalled for up to %s", format.Duration(stall))
 		}
 		confirmed.Reasons = append(confirmed.Reasons, reason)
@@ -194,8 +194,8 @@ func (s *Streams) publishChecks() (out []Check) {
 	return []Check{confirmed, onTimeCheck.AsDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
-// unpublishedLocally returns the number of messages that were not sent, because the publisher had no port or descriptor
-// left. portsCheck reports them.
+// unpublishedLocally returns the number of messages that were not sent, because the publisher had no port, descriptor
+// or IPv6 address for a connection. portsCheck reports them.
 func (s *Streams) unpublishedLocally() (n uint64) {
 	for _, p := range s.m.Publishers() {
 		for _, f := range p.Refusals() {
@@ -208,28 +208,36 @@ func (s *Streams) unpublishedLocally() (n uint64) {
 }
 
 // unsentByGenerator returns the number of messages that were not sent before the end because the load generator
-// stalled, the longest such stall, and the signal that shows it. A stall must explain both these messages and the lag of
-// the earlier ones, with a tolerance of LATE_MS. Otherwise the service was slow to answer.
+// stalled, the longest such stall, and the signal that shows it. A stall after the last sent message was due must
+// explain the unsent ones, and a stall at any time the lag of the others, with a tolerance of LATE_MS. Otherwise the
+// service was slow to answer.
 func (s *Streams) unsentByGenerator() (n uint64, stall time.Duration, by Signal) {
+	limit := s.m.Plan.LateLimit()
 	for i := range s.m.Runners {
 		r := &s.m.Runners[i]
 		if s.m.PublisherOf(i) != r {
 			continue
 		}
 		p := s.m.PublishedTo(i)
-		sums := p.Sums()
-		unsent := p.Planned - min(sums.Sent, p.Planned)
-		behind := max(float64(sums.MaxLagUS)/1e6, float64(unsent)/p.Rate) // in seconds
-		delay, signal := s.delayOf(i, 0, time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
-		limit := s.m.Plan.LateLimit()
-		if unsent > 0 && delay > limit/2 && (delay+limit).Seconds() >= behind {
-			n, stall, by = n+unsent, max(stall, delay), signal
+		unsent := p.Planned - min(p.Messages, p.Planned)
+		if unsent == 0 {
+			continue
+		}
+		end := time.Duration(r.EndedUS-r.StartedUS) * time.Microsecond
+		lastDue := time.Duration(p.Due(max(p.Messages, 1)-1)-r.StartedUS) * time.Microsecond
+		delay, _ := s.delayOf(i, 0, end)
+		delayAtEnd, signal := s.delayOf(i, lastDue, end)
+		explainsLag := (delay + limit).Microseconds() >= p.Sums().MaxLagUS
+		explainsUnsent := delayAtEnd > limit/2 && (delayAtEnd+limit).Seconds() >= float64(unsent)/p.Rate
+		if explainsLag && explainsUnsent {
+			n, stall, by = n+unsent, max(stall, delayAtEnd), signal
 		}
 	}
 	return n, stall, by
 }
 
-// The limits for the lag of a publisher. After a short stall it sends the delayed messages, and all of them are checked.
+// The limits for the lag of a publisher. After a short stall it sends the delayed messages, and all of these are
+// checked.
 const (
 	maxLagShare = .01              // the maximum share of messages that were sent over a second behind the schedule
 	maxLag      = 10 * time.Second // the maximum lag of a message

@@ -76,8 +76,8 @@ func TestShortPublisherStallIsAWarning(t *testing.T) {
 	}
 }
 
-// A publisher that stalls until the end of the run does not send all messages. The service is the cause only if no stall
-// explains both the unsent messages and the lag of the sent ones.
+// A publisher that stalls until the end of the run does not send all messages. The service is the cause only if no
+// stall explains both the unsent messages and the lag of the sent ones.
 func TestStallOfThePublisherAtTheEndIsInvalid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -93,6 +93,39 @@ func TestStallOfThePublisherAtTheEndIsInvalid(t *testing.T) {
 		v := requireOutcome(t, c.want, p.judge(t), "%+v", c)
 		require.Contains(t, v.Reasons[0], fmt.Sprintf("%d of %d messages were not sent before the end", c.unsent, 2*perTopic+c.unsent))
 		require.Equal(t, c.want == Invalid, strings.Contains(v.Reasons[0], "because the load generator stalled for up to 4.1 s"))
+	}
+}
+
+// A stall that ended earlier does not explain why the last messages were not sent. It may explain the lag of others.
+func TestStallOfThePublisherMustBeAtTheEnd(t *testing.T) {
+	t.Parallel()
+	const second = int64(1e6)
+	for _, c := range []struct {
+		longest map[int64]int64 // lateness of the control group by second of the run
+		lag     time.Duration   // of all sent messages
+		want    Outcome
+	}{
+		{map[int64]int64{10: 5 * second}, 0, Fail},
+		{map[int64]int64{25: 5 * second}, 0, Invalid},
+		{map[int64]int64{25: 5 * second}, 7 * time.Second, Fail},
+		{map[int64]int64{5: 7 * second, 25: 5 * second}, 7 * time.Second, Invalid},
+	} {
+		p := newPublishedRun()
+		start := p.at[0].Add(time.Second - c.lag)
+		p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.UnixMicro(), 2*perTopic+10)
+		p.change = func(shards []*shard.Shard) {
+			counts := shard.ControlCounts{Expected: 600, Received: 600}
+			for at := int64(0); at < 30; at += 5 {
+				b := shard.Bucket{Unix: p.at[0].Unix() + at, Control: &shard.ControlCounts{Expected: 100, Received: 100, LongestUS: c.longest[at]}}
+				shards[0].Series = append(shards[0].Series, b)
+				counts.LongestUS = max(counts.LongestUS, c.longest[at])
+			}
+			shards[0].Control = &shard.Control{Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: counts}
+		}
+		v := requireOutcome(t, c.want, p.judge(t), "%+v", c)
+		confirmed := check(t, v, "messages published and confirmed")
+		require.Equal(t, c.want == Invalid, confirmed.ExplainedBy == SignalControl)
+		require.Equal(t, c.want == Invalid, strings.Contains(v.Reasons[0], "because the load generator stalled for up to 5.05 s"))
 	}
 }
 
