@@ -94,7 +94,7 @@ const (
 	KindDropped    Kind = "dropped"    // the stream ended before its end was requested; Note is the reason
 	KindRefused    Kind = "refused"    // no stream was opened; Note is the reason
 	KindRestarted  Kind = "restarted"  // the server restarted its numbers at 1 after number From
-	KindEndedEarly Kind = "cut"        // a stream ended before its lifetime; Lateness is its duration
+	KindEndedEarly Kind = "cut"        // a stream ended before the end of its lifetime; Lateness is its duration
 	KindOverdue    Kind = "overdue"    // a stream was open for longer than its lifetime; Lateness is its duration
 	KindMisrouted  Kind = "strayed"    // a message of another topic arrived; Note is its data
 	KindAnnounced  Kind = "announced"  // the service announced that messages are missing

@@ -87,7 +87,7 @@ type PublishFailure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
 	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the connection as idle during sending
-	Local  bool         `json:"local,omitempty"`  // of Refused: the publisher had no port or descriptor left
+	Local  bool         `json:"local,omitempty"`  // of Refused: the publisher had no port, descriptor or IPv6 address
 	Count  uint64       `json:"count"`
 	Topic  int          `json:"topic"`  // of the first: index into Topics
 	Number uint64       `json:"number"` // of the first, from 1

@@ -59,7 +59,7 @@ type PublishOutcome struct {
 	AtUS   int64 // time of the response or error
 	BodyUS int64 // from the headers of the response to the end of its body
 	Idle   bool  // the server closed the connection as idle while the message was sent
-	Local  bool  // the publisher had no port or descriptor left for a connection
+	Local  bool  // the publisher had no port, descriptor or IPv6 address for a connection
 	Text   string
 }
 

@@ -22,7 +22,7 @@ type Responses struct {
 	Incomplete int64                          `json:"incomplete"` // shortened by the service; each also has a state
 	Skipped    int64                          `json:"skipped"`    // requests not made, because too many were in flight
 	Good       int64                          `json:"good"`       // complete responses within ResponseLimits
-	// RefusedLocally counts responses that were refused because the runner had no port or descriptor left.
+	// RefusedLocally counts responses that were refused because the runner had no port, descriptor or IPv6 address.
 	RefusedLocally int64 `json:"refused_locally,omitempty"`
 	// Uncovered counts complete responses in which no loss is detectable, and OpenTails complete responses in which a
 	// loss of the last chunks is undetectable.

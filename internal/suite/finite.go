@@ -215,7 +215,7 @@ func (f *finiteRun) checks() []verdict.Check {
 }
 
 // checkRefused returns the check of the share of refused responses. If the limit is exceeded only because of refusals
-// for lack of a local port or descriptor, the check is attributed to the load generator.
+// for lack of a local port, descriptor or IPv6 address, the check is attributed to the load generator.
 func (f *finiteRun) checkRefused() verdict.Check {
 	limit, local, reasons := f.share("MAX_REFUSED"), f.responses.RefusedLocally, f.sentences(ledger.ResponseRefused)
 	if local > 0 {

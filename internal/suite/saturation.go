@@ -18,8 +18,8 @@ import (
 //   - A timeout is attributed to the generator if the generator's waits may have added at least half of the duration of
 //     the request. If the control group was on time, and the requests of the stage were small, the waits added no more
 //     than the group measured: a small request only waits for its response, as the streams of the group do.
-//   - A failed connect is attributed to the generator if the host had no ports or descriptors left. Any
-//     other failure is a response of the service or the end of a connection, neither of which a wait explains.
+//   - A failed connect is attributed to the generator if the host had no ports or descriptors left, or no IPv6 address.
+//     Any other failure is a response of the service or the end of a connection, neither of which a wait explains.
 //   - Requests that were not made are attributed to the generator in two cases. In the first, a runner had waited for
 //     at least half of the time for which a request waits for a connection. In the second, the connections spent more
 //     time on waits of the generator than on the service.

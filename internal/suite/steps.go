@@ -20,7 +20,7 @@ type step struct {
 	from, to                       time.Time
 	refused, dropped, missed, late int64
 	faults                         int64 // duplicated, reordered or corrupted messages, which no load explains
-	local                          int64 // the part of refused for which the generator had no port or descriptor left
+	local                          int64 // the part of refused for which the generator had no port, descriptor or IPv6 address
 	idle                           int64 // the part of dropped that the clients closed as idle
 	connect                        shard.Metric
 	lateness                       *shard.Histogram

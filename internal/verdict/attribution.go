@@ -30,7 +30,7 @@ const (
 	// SignalWait means that threads of the runners waited long for a CPU (see CPUUse.HasLongWait).
 	SignalWait Signal = "cpu-wait"
 	// SignalGenerator means that a delay of the load generator, measured by a suite, may explain the unmet check, or
-	// that the generator had no port or descriptor left for a connection.
+	// that the generator had no port, descriptor or IPv6 address for a connection.
 	SignalGenerator Signal = "generator"
 )
 
@@ -39,7 +39,7 @@ type fault int
 
 const (
 	noFault        fault = iota
-	connectTimeout       // a connect that timed out, or for which the generator had no port or descriptor left
+	connectTimeout       // a connect that timed out, or for which the generator had no port, descriptor or IPv6 address
 	earlyEnd             // a connect as above, or a stream that became silent
 	failedCheck          // a client that failed a check of the script
 	missedMessage        // a message that a silent stream was expected to receive, or one of an outage

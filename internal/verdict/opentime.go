@@ -215,7 +215,7 @@ type excess struct {
 	length   time.Duration
 	from, to ledger.Instant
 	sentence string
-	isLocal  bool // the load generator had no port or descriptor left
+	isLocal  bool // the load generator had no port, descriptor or IPv6 address
 }
 
 // overruns returns the connections whose excess is positive.

@@ -60,7 +60,7 @@ func readFolders(folders []string) ([]Run, error) {
 	return runs, nil
 }
 
-// Open reads the verdict.json of a run with any verdict, and the provenance of the run, if it has them.
+// Open reads the verdict.json of a run with any verdict, and the provenance of the run, if it has one.
 func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
