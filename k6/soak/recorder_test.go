@@ -179,6 +179,7 @@ func TestBuckets(t *testing.T) {
 	require.False(t, r.isBucketOver(at))
 	require.True(t, r.isBucketOver(at.Add(5*time.Second)))
 	r.endBucket(at.Add(16*time.Second), shard.ProcessUsage{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
+	require.False(t, r.isBucketOver(at.Add(5*time.Second)), "a tick that a stall has delayed")
 	o.event(at.Add(32*time.Second), event("2", "0", ""))
 	o.event(at.Add(32*time.Second), event("2", "x", ""))
 	o.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})

@@ -173,10 +173,12 @@ func (t *tally) addMisrouted() {
 	t.bucket.Faults++
 }
 
+// isBucketOver reports whether the current bucket has ended. After a stall, now may be the time of a delayed tick, which
+// precedes the start of the current bucket.
 func (t *tally) isBucketOver(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return bucketOf(t.wall(now)) != t.bucket.Unix
+	return bucketOf(t.wall(now)) > t.bucket.Unix
 }
 
 // endBucket ends the current bucket. It stores a coarse histogram, because a run of hours has thousands of buckets.
