@@ -103,6 +103,12 @@ func TestBackendStreamsAreShownUntilTheEnd(t *testing.T) {
 	require.True(t, math.IsNaN(got[1]), "before the first stream")
 	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample of 12 s is after the end, at 11 s")
 	require.InDelta(t, 0, got[3], 0)
+
+	for i, us := range []int64{100_000, 400_000} { // one sample before and one after an end in the same second
+		samples = append(samples[:2+i], resources.Sample{Unix: start + 11, AtUS: (start+11)*1e6 + us, BackendRSS: 1, Streams: 20 - 20*i})
+	}
+	s = &pageBuilder{Run: &Run{Samples: samples}, v: s.v, series: newSeries(m, samples, 1), phases: phases{end: start + 11.2}}
+	require.Equal(t, []float64{20, 0}, s.backendStreams()[2:4])
 }
 
 func TestReplacedRunnerDoesNotExtendTheConnectPhase(t *testing.T) {

@@ -96,7 +96,7 @@ func (s *Section) add(c *Chart, lines ...Series) {
 
 // backendStreams returns the number of streams that were open on the backend. It omits points within one step of the
 // start, where a sample may precede the first stream. A sample taken after the end of the streams may be at a point
-// before that end; backendStreams moves it to the next point.
+// before that end; backendStreams moves it to the next point, and restores the last earlier sample.
 func (s *pageBuilder) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
@@ -104,10 +104,20 @@ func (s *pageBuilder) backendStreams() []float64 {
 			out[i] = math.NaN()
 		}
 	}
+	before := map[int]float64{} // the last sample before the end, by point
 	for _, sample := range s.Samples {
 		i := int(s.series.nearest(sample.Unix))
-		if end := s.phases.end; end > 0 && float64(sample.Unix) >= end && i >= 0 && i+1 < len(out) && s.series.timeAt(i) <= end {
-			out[i], out[i+1] = math.NaN(), out[i]
+		if i < 0 || i+1 >= len(out) || s.phases.end <= 0 || s.series.timeAt(i) > s.phases.end || sample.BackendRSS == 0 {
+			continue
+		}
+		if unix(sample.At()) < s.phases.end {
+			before[i] = float64(sample.Streams)
+		} else {
+			earlier, ok := before[i]
+			if !ok {
+				earlier = math.NaN()
+			}
+			out[i], out[i+1] = earlier, float64(sample.Streams)
 		}
 	}
 	return out
