@@ -224,7 +224,7 @@ func (c *deliveries) startsWithoutResume() bool {
 }
 
 // addDuplicate counts a message that arrived before. The finding shows a stream whose numbers went back while it was
-// open, such as those of a service that restarted its numbers.
+// open. A service that restarts its numbers causes this.
 //
 //go:noinline
 func (c *deliveries) addDuplicate(d *Delivery) {

@@ -71,7 +71,7 @@ func (s *session) closeLivePage(graceful, force context.Context) {
 	}
 	defer s.page.tick.Stop()
 	report, err := safefile.Read(s.dir.Path(results.PageFile), safefile.Document)
-	if err != nil || s.runnerNumber > 0 { // a part has no verdict; a report in its folder would be that of an earlier merge
+	if err != nil || s.runnerNumber > 0 { // a part has no verdict; only an earlier merge can have left a report in its folder
 		s.page.server.Close()
 		return
 	}

@@ -234,7 +234,7 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
-// A wrong URL among those of the runners is found before the load.
+// Each runner may have its own URL. A wrong one is found before the load.
 func TestTrialOpensAStreamOfEachTarget(t *testing.T) {
 	t.Parallel()
 	good := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") })

@@ -118,7 +118,7 @@ func (w *Writer) Close() error { return w.Flush() }
 // Flush writes the text so far. A secret is not found if it continues in the next write.
 func (w *Writer) Flush() error { return w.next(len(w.rest)) }
 
-// FindRemainingIn is like FindRemaining, for text of any length. Its error is that of the reader.
+// FindRemainingIn is like FindRemaining, for text of any length. It returns the error of the reader.
 func (v *Values) FindRemainingIn(text io.Reader) (string, error) {
 	overlap := v.overlap()
 	part := make([]byte, 0, longestLine+overlap)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -35,6 +36,9 @@ const (
 	DroppedIterations   = "dropped_iterations" // k6's metric of iterations that it could not start
 	Other               = "(other)"            // value of the first tag of combinations beyond the limit
 )
+
+// LackReasons has the reason of a failed attempt by the code of what the generator lacked for it.
+var LackReasons = map[string]string{CodeNoPort: ledger.ReasonNoPort, CodeNoDescriptor: ledger.ReasonNoDescriptor, CodeNoIPv6: ledger.ReasonNoIPv6}
 
 // WakeUps is the number of wake-ups of the generator per request: connection, request, header, body and script.
 const WakeUps = 5

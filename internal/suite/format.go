@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -86,12 +85,9 @@ func codeText(code string) string {
 		return "wrong response"
 	case shard.CodeTruncated:
 		return "truncated response"
-	case shard.CodeNoPort:
-		return ledger.ReasonNoPort
-	case shard.CodeNoDescriptor:
-		return ledger.ReasonNoDescriptor
-	case shard.CodeNoIPv6:
-		return ledger.ReasonNoIPv6
+	}
+	if reason := shard.LackReasons[code]; reason != "" {
+		return reason
 	}
 	if status, ok := strings.CutPrefix(code, shard.CodeStatus); ok {
 		return "status " + status

@@ -41,7 +41,7 @@ func TestResumeHasMetricsOfCuts(t *testing.T) {
 	require.Equal(t, verdict.Metric{Name: "outage after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
 }
 
-// The tables of a resume are those of its disconnects, which are no requests that end streams.
+// A resume has tables of its disconnects. They do not belong to the requests that end streams.
 func TestResumePageHasNoEndRequests(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, soak.Page.Sections, "teardown")

@@ -41,7 +41,7 @@ func isTimeout(code string) bool {
 // isGeneratorFailure reports whether the generator caused a failure with that code, because it had no port, descriptor
 // or IPv6 address.
 func isGeneratorFailure(code string) bool {
-	return code == shard.CodeNoPort || code == shard.CodeNoDescriptor || code == shard.CodeNoIPv6
+	return shard.LackReasons[code] != ""
 }
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have

@@ -7,7 +7,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -60,25 +59,27 @@ func (s *Streams) generatorDelay() time.Duration {
 	return 0
 }
 
-// portsCheck returns an unmet check if the generator lacked a port or a descriptor for a connection; otherwise nil.
+// portsCheck returns an unmet check if the generator lacked a port, a descriptor or an IPv6 address for a connection;
+// otherwise nil.
 func (s *Streams) portsCheck() []Check {
 	c := Check{
 		ID: CheckPorts, Name: "connects that failed on the load generator", Limit: "0", ExplainedBy: SignalGenerator,
 		Why: "the service was not tested with these clients",
 	}
 	sum := 0
-	for _, lack := range []struct{ reason, code, remedy string }{
-		{ledger.ReasonNoPort, shard.CodeNoPort, "widen net.ipv4.ip_local_port_range, or add machines for runners"},
-		{ledger.ReasonNoDescriptor, shard.CodeNoDescriptor, "raise ulimit -n, or add runners"},
-		{ledger.ReasonNoIPv6, shard.CodeNoIPv6, "use an IPv4 address of the service, or enable IPv6"},
+	for _, lack := range []struct{ code, remedy string }{
+		{shard.CodeNoPort, "widen net.ipv4.ip_local_port_range, or add machines for runners"},
+		{shard.CodeNoDescriptor, "raise ulimit -n, or add runners"},
+		{shard.CodeNoIPv6, "use an IPv4 address of the service, or enable IPv6"},
 	} {
+		reason := shard.LackReasons[lack.code]
 		add := func(n int, one, many string) {
 			if n > 0 {
 				sum += n
-				c.Reasons = append(c.Reasons, fmt.Sprintf("%s failed, because the load generator had %s; %s", format.Plural(n, one, many), lack.reason, lack.remedy))
+				c.Reasons = append(c.Reasons, fmt.Sprintf("%s failed, because the load generator had %s; %s", format.Plural(n, one, many), reason, lack.remedy))
 			}
 		}
-		add(s.RefusedAttempts[lack.reason], "connect", "connects")
+		add(s.RefusedAttempts[reason], "connect", "connects")
 		if s.EndRequests != nil {
 			add(int(s.EndRequests.Failures[lack.code]), "request to end a stream", "requests to end a stream")
 		}

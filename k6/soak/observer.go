@@ -357,7 +357,7 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	}
 	lack := ""
 	if !o.open {
-		lack = lackReasons[network.LackOf(c.Err)]
+		lack = shard.LackReasons[network.LackOf(c.Err)]
 	}
 	c = o.credentials().describeEnd(at, c, int(o.streams))
 	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
@@ -377,9 +377,4 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if o.sink != nil {
 		o.recorder.telemetry.end(o.sink)
 	}
-}
-
-// lackReasons has the reasons of failed attempts by the results of network.LackOf.
-var lackReasons = map[string]string{
-	shard.CodeNoPort: ledger.ReasonNoPort, shard.CodeNoDescriptor: ledger.ReasonNoDescriptor, shard.CodeNoIPv6: ledger.ReasonNoIPv6,
 }

@@ -65,7 +65,7 @@ func Reserve(t interface {
 	return free
 }
 
-// Host returns an address of this machine other than loopback, "" if there is none.
+// Host returns an address of this machine that is not a loopback address; "" if it has none.
 func Host() (string, error) {
 	all, err := net.InterfaceAddrs()
 	for _, a := range all {

@@ -100,7 +100,7 @@ func Start(c Config) (*Group, error) {
 }
 
 // A gate has the reading and the writing end of a pipe that several runners inherit. A runner that is ready for the
-// phases of its suite closes its writing end, and waits for the end of the pipe: until then another one is not ready.
+// phases of its suite closes its writing end, and waits for the end of the pipe, which comes when all runners are ready.
 type gate []*os.File
 
 // openGate returns an empty gate for a runner that has no other to wait for.
@@ -115,7 +115,7 @@ func (c Config) openGate() (gate, error) {
 	return gate{reader, writer}, nil
 }
 
-// variables returns the variables with the descriptors of the gate, which follow that of the reports.
+// variables returns the environment variables with the descriptors of the gate. Descriptor 3 is for the reports.
 func (g gate) variables() []string {
 	if g == nil {
 		return nil
