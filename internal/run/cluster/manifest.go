@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +25,13 @@ type Manifests struct {
 	Setup   []*unstructured.Unstructured // objects that stay between runs: namespace, permissions, policies, bucket, backend
 }
 
+// kustomize serializes builds, because kyaml reads its global schema without a lock.
+var kustomize sync.Mutex
+
 // Build builds the overlay in a folder, as `kubectl kustomize` does.
 func Build(folder string) (*Manifests, error) {
+	kustomize.Lock()
+	defer kustomize.Unlock()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		return nil, fmt.Errorf("build the overlay %s: %w", folder, err)
