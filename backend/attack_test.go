@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attackLateness is the maximum lateness of a noop while the backend is under attack, without the delays of this machine.
+// attackLateness is the maximum lateness of a noop while the backend is under attack, without the delays of this
+// machine.
 const attackLateness = 250 * time.Millisecond
 
-// requireNoEffect opens streams while attack runs, and requires that no number is missing, no noop is late and no stream is closed. Its
-// tests do not run in parallel, because the CPU load of other tests would delay noops.
+// requireNoEffect opens streams while attack runs, and requires that no number is missing, no noop is late and no
+// stream is closed. Its tests do not run in parallel, because the CPU load of other tests would delay noops.
 func requireNoEffect(t *testing.T, s *testService, attack func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -72,8 +73,8 @@ func maxWakeUpDelay(done <-chan struct{}) (latest time.Duration) {
 	}
 }
 
-// Connections that never complete their headers are closed after the header timeout. If they fill the gate, other clients wait until
-// then.
+// Connections that never complete their headers are closed after the header timeout. If they fill the gate, other
+// clients wait until then.
 func TestSlowloris(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--header-timeout=500ms")
 	requireNoEffect(t, s, func() {
@@ -93,7 +94,8 @@ func TestSlowloris(t *testing.T) {
 	})
 }
 
-// If idle connections fill the gate, a connect still succeeds, because the gate reports that it is full and idle connections are closed.
+// If idle connections fill the gate, a connect still succeeds, because the gate reports that it is full and idle
+// connections are closed.
 func TestFullGate(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The signal ends each stream with the terminator. The backend accepts no new stream, still serves the complete ledger, and exits with
-// code 0.
+// The signal ends each stream with the terminator. The backend accepts no new stream, still serves the complete ledger,
+// and exits with code 0.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/ledger.ndjson"
@@ -84,7 +84,8 @@ func TestDrainDisconnectsSlowClients(t *testing.T) {
 	require.Zero(t, s.hub.openStreams())
 }
 
-// fill sends messages to a client that does not read, until its socket buffers are full. The kernel may first enlarge them.
+// fill sends messages to a client that does not read, until its socket buffers are full. The kernel may first enlarge
+// them.
 func (s *testService) fill(id string) {
 	s.t.Helper()
 	body := eventBody("", bytes.Repeat([]byte("x"), maxBody))

@@ -57,8 +57,8 @@ func setUserTimeout(fd int, d time.Duration) {
 }
 
 // sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and
-// errBufferFull if the kernel did not accept all of them. It uses a raw system call, because a call that cannot block need
-// not be registered with the Go scheduler.
+// errBufferFull if the kernel did not accept all of them. It uses a raw system call, because a call that cannot block
+// need not be registered with the Go scheduler.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel does not keep the pointer

@@ -81,7 +81,8 @@ func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	require.Equal(t, uint64(20000-15), h.evicted)
 }
 
-// A ledger of 20,000 ids is written in pages, so the scheduler also sends noops. In this test it evicts the last id after the first page.
+// A ledger of 20,000 ids is written in pages, so the scheduler also sends noops. In this test it evicts the last id
+// after the first page.
 func TestLargeLedger(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=100ms")

@@ -45,8 +45,8 @@ func TestResumeReplays(t *testing.T) {
 	require.Equal(t, row.Last, seq+3+uint64(len(events)))
 }
 
-// A connect with Last-Event-ID replaces an open stream of the id. Without the header it is refused. A client that resumes before its last
-// number receives the later numbers again, and the ledger counts them once.
+// A connect with Last-Event-ID replaces an open stream of the id. Without the header it is refused. A client that
+// resumes before its last number receives the later numbers again, and the ledger counts them once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)

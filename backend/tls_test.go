@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/certificate"
 )
 
-// Under TLS the service behaves as without: noops, forcedisconnect with the terminator, disconnects, resume, clients that do not read.
+// Under TLS the service behaves as without: noops, forcedisconnect with the terminator, disconnects, resume, clients
+// that do not read.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca, dir := certificate.NewAuthority(t), t.TempDir()

@@ -33,7 +33,8 @@ func TestPlainRequestsAreSpreadOverServers(t *testing.T) {
 	require.Equal(t, map[string]int{"1": requests / 3, "2": requests / 3, "3": requests / 3}, got)
 }
 
-// On two cores a backend whose handlers do not wait has at most two requests in progress. nginx counts the waiting requests too.
+// On two cores a backend whose handlers do not wait has at most two requests in progress. nginx counts the waiting
+// requests too.
 func TestRequestsInFlightInNginx(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)

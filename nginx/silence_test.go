@@ -47,7 +47,8 @@ func serveHTTP10(t *testing.T, socket string, silence time.Duration) {
 
 var errLateNoop = errors.New("the first noop was late, or a noop was missing or changed")
 
-// readNoops reads the two noops of a stream. It returns errLateNoop if the first is late, or if one is missing or changed.
+// readNoops reads the two noops of a stream. It returns errLateNoop if the first is late, or if one is missing or
+// changed.
 func readNoops(address string, silence time.Duration) error {
 	client := &http.Client{Timeout: silence + 10*time.Second}
 	started := time.Now()
@@ -72,8 +73,8 @@ func readNoops(address string, silence time.Duration) error {
 
 func TestSilentStreamStaysOpen(t *testing.T) {
 	t.Parallel()
-	// By default the idle timeout is only slightly longer than the silence. CALIBRATE uses the idle timeout of the stack, one hour,
-	// with a silence of 100 s.
+	// By default the idle timeout is only slightly longer than the silence. CALIBRATE uses the idle timeout of the stack,
+	// one hour, with a silence of 100 s.
 	silence, idleTimeout := 2500*time.Millisecond, 4*time.Second
 	if os.Getenv("CALIBRATE") != "" {
 		silence, idleTimeout = 100*time.Second, time.Hour
@@ -94,8 +95,8 @@ func TestStreamIsClosedAfterTheIdleTimeout(t *testing.T) {
 	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errLateNoop)
 }
 
-// nginx with proxy_buffering forwards an HTTP/1.0 response only at its end. It would forward each chunk of an HTTP/1.1 response at once,
-// so the test uses HTTP/1.0.
+// nginx with proxy_buffering forwards an HTTP/1.0 response only at its end. It would forward each chunk of an HTTP/1.1
+// response at once, so the test uses HTTP/1.0.
 func TestReadNoopsDetectsBuffering(t *testing.T) {
 	t.Parallel()
 	silence := 2500 * time.Millisecond

@@ -22,8 +22,8 @@ import (
 
 const token = "T0ken-._~+/="
 
-// site returns the configuration of the stack's nginx. The backends, Grafana and Prometheus respond with their name, and the path and the
-// token of the request.
+// site returns the configuration of the stack's nginx. The backends, Grafana and Prometheus respond with their name,
+// and the path and the token of the request.
 func site(t *testing.T, backends int) Config {
 	t.Helper()
 	c := newConfig(t)

@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. Its arguments are the response to StartSession (or the
-// name of a variable with the response), region, "StartSession", profile, the request, and the address of the service.
+// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. Its arguments are the response to
+// StartSession (or the name of a variable with the response), region, "StartSession", profile, the request, and the
+// address of the service.
 func fakePlugin(args []string) int {
 	if len(args) == 1 && args[0] == "--version" {
 		fmt.Println("1.2.707.0")

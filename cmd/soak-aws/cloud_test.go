@@ -68,7 +68,8 @@ func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	require.ErrorContains(t, s.awaitHosts(context.Background(), tick), "AccessDeniedException")
 }
 
-// The list of tagged resources may be out of date, so hosts, disks and buckets, which cost money, are verified with their services.
+// The list of tagged resources may be out of date, so hosts, disks and buckets, which cost money, are verified with
+// their services.
 func TestVerifyDestroyed(t *testing.T) {
 	f := startAWS(t)
 	s := siteWith(t, nil)

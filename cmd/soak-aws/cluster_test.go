@@ -60,8 +60,8 @@ func startStack(t *testing.T) *recordingServer {
 	})
 }
 
-// startCluster starts an API server whose user may only read and create TestRuns. A run therefore ends when it creates the secret of its
-// runners.
+// startCluster starts an API server whose user may only read and create TestRuns. A run therefore ends when it creates
+// the secret of its runners.
 func startCluster(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, r *http.Request, body string) {
 		w.Header().Set("Content-Type", "application/json")

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/offline"
 )
 
-// The real terraform creates, uses and destroys a deployment. A fake provider replaces the provider of AWS, which would create hosts;
-// fakeAWS responds to soak-aws.
+// The real terraform creates, uses and destroys a deployment. A fake provider replaces the provider of AWS, which would
+// create hosts; fakeAWS responds to soak-aws.
 func TestDeployment(t *testing.T) {
 	offline.Terraform(t, "../..")
 	dir := t.TempDir()
@@ -140,8 +140,8 @@ func hostsOf(t *testing.T, dir string) map[string]string {
 	return state.Outputs.Deployment.Value.Statuses
 }
 
-// boot acts as the hosts. Each host stores its status some requests after its creation, and parameters keep their values after its end.
-// failing has the details of failures by parameter.
+// boot acts as the hosts. Each host stores its status some requests after its creation, and parameters keep their
+// values after its end. failing has the details of failures by parameter.
 func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -91,7 +91,8 @@ func TestDownWithoutArchive(t *testing.T) {
 	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "without archives the bucket must be destroyed too")
 }
 
-// The Prometheus of terminated hosts cannot be read, and the archive states the reason. A failed archive stops aws-down.
+// The Prometheus of terminated hosts cannot be read, and the archive states the reason. A failed archive stops
+// aws-down.
 func TestDownAfterTheHostsEnded(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fakeAWS responds to the requests of soak-aws in the formats of AWS. The real AWS command line sends them to it because of environment
-// variables.
+// A fakeAWS responds to the requests of soak-aws in the formats of AWS. The real AWS command line sends them to it
+// because of environment variables.
 type fakeAWS struct {
 	mu                sync.Mutex
 	parameters        map[string]string
@@ -207,7 +207,8 @@ func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveSchedules serves EventBridge Scheduler, which rejects an update without a required field or with a read-only field.
+// serveSchedules serves EventBridge Scheduler, which rejects an update without a required field or with a read-only
+// field.
 func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []byte) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/schedules"), "/")
 	switch {

@@ -36,7 +36,8 @@ func TestExtend(t *testing.T) {
 	require.ErrorContains(t, d.extend(context.Background(), -3), "--minutes must be positive, got -3")
 	require.ErrorContains(t, d.extend(context.Background(), 24*60), "the time until the end of the hosts must be at most 24h0m0s, got ")
 
-	// If the schedules cannot be moved, the hosts must not get a later end, because the schedules would terminate them during a soak.
+	// If the schedules cannot be moved, the hosts must not get a later end, because the schedules would terminate them
+	// during a soak.
 	f.schedules = nil
 	require.ErrorContains(t, d.extend(context.Background(), 60), "the hosts still end at")
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])

@@ -38,8 +38,8 @@ func (f *fakeAWS) setReady() {
 	f.hosts, f.launched, f.buckets = []string{"i-1", "i-2"}, time.Now(), []string{"sse-soak-123"}
 }
 
-// The real soak starts a run in the cluster of the runners, with the settings and secrets of terraform and AWS. The run ends early, because
-// the cluster forbids its secret.
+// The real soak starts a run in the cluster of the runners, with the settings and secrets of terraform and AWS. The run
+// ends early, because the cluster forbids its secret.
 func TestSoak(t *testing.T) {
 	stack, cluster := startStack(t), startCluster(t)
 	f := startAWS(t)

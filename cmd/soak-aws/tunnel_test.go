@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fakeSession acts as `aws ssm start-session` for a port. It forwards connections until SIGINT, or until the file FAKE_AWS_CUT exists.
+// fakeSession acts as `aws ssm start-session` for a port. It forwards connections until SIGINT, or until the file
+// FAKE_AWS_CUT exists.
 func fakeSession(args []string) int {
 	if args[1] != "start-session" {
 		return commandLine(args)
@@ -67,7 +68,8 @@ func fakeSession(args []string) int {
 	return forward(port, os.Getenv("FAKE_AWS_STACK"))
 }
 
-// leavePlugin acts as a session that is killed when the file FAKE_AWS_CUT exists, and whose plugin continues to listen on the port.
+// leavePlugin acts as a session that is killed when the file FAKE_AWS_CUT exists, and whose plugin continues to listen
+// on the port.
 func leavePlugin(port string) int {
 	cut := os.Getenv("FAKE_AWS_CUT")
 	plugin := exec.Command(os.Args[0], "ssm", "start-session", "localPortNumber="+port)
@@ -127,8 +129,8 @@ func forward(port, to string) int {
 	}
 }
 
-// withSessions adds an AWS command line to the PATH whose tunnels lead to a stack. It returns the log with one line per session, and a
-// function that disconnects the open session.
+// withSessions adds an AWS command line to the PATH whose tunnels lead to a stack. It returns the log with one line per
+// session, and a function that disconnects the open session.
 func withSessions(t *testing.T, stack string) (log string, disconnect func()) {
 	t.Helper()
 	bin := addPrograms(t, map[string]string{"session-manager-plugin": "#!/bin/sh\n"})
@@ -241,8 +243,9 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	}
 }
 
-// A session may end during a soak, which requests the ledger at its end, at the same local address. A killed AWS CLI leaves a plugin that
-// listens on the port. The plugin must be stopped too, because no other session could use the port.
+// A session may end during a soak, which requests the ledger at its end, at the same local address. A killed AWS CLI
+// leaves a plugin that listens on the port. The plugin must be stopped too, because no other session could use the
+// port.
 func TestDisconnectedTunnelReopens(t *testing.T) {
 	for _, plugin := range []string{"", "1"} {
 		stack := startStack(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runRefresh runs the script with stand-ins for docker and curl that record their arguments. It returns the output of the script
-// and the record.
+// runRefresh runs the script with stand-ins for docker and curl that record their arguments. It returns the output of
+// the script and the record.
 func runRefresh(t *testing.T, env, services, viewer string) (output, calls string) {
 	t.Helper()
 	bin := t.TempDir()

@@ -73,7 +73,8 @@ func TestEachRuleHasATest(t *testing.T) {
 	}
 }
 
-// Samples that k6 writes have the time of the runner's clock, which may be wrong. Rules compare recorded series instead.
+// Samples that k6 writes have the time of the runner's clock, which may be wrong. Rules compare recorded series
+// instead.
 func TestNoRuleComparesTwoClocks(t *testing.T) {
 	t.Parallel()
 	_, rules := files(t, "rules/*.yml")

@@ -52,8 +52,8 @@ func BenchmarkSteady(b *testing.B) {
 	}
 }
 
-// BenchmarkUnnumbered measures the cost of a message without a number. The first stream appends it to the log, the others
-// follow the log.
+// BenchmarkUnnumbered measures the cost of a message without a number. The first stream appends it to the log, the
+// others follow the log.
 func BenchmarkUnnumbered(b *testing.B) {
 	for name, streams := range map[string]int{"first": 1, "follower": 40} {
 		b.Run(name, func(b *testing.B) {

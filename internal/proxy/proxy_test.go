@@ -136,8 +136,8 @@ func TestSOCKSProxyResolvesTheNameOfTheServer(t *testing.T) {
 	require.NotContains(t, err.Error(), "joe")
 }
 
-// serveCONNECT starts a proxy that responds to CONNECT with a status and optional header fields, and forwards data if that
-// is a success.
+// serveCONNECT starts a proxy that responds to CONNECT with a status and optional header fields, and forwards data if
+// that is a success.
 func serveCONNECT(t *testing.T, status string) (address string) {
 	t.Helper()
 	return sockets.Serve(t, func(c net.Conn) {

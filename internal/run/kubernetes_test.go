@@ -131,7 +131,8 @@ func TestBackendVia(t *testing.T) {
 	assert.Equal(t, "/healthz Bearer secret", <-requests)
 }
 
-// Runners of a suite that makes requests have no counters in k6's REST API: their progress follows from the checkpoints.
+// Runners of a suite that makes requests have no counters in k6's REST API: their progress follows from the
+// checkpoints.
 func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

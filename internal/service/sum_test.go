@@ -27,7 +27,8 @@ func publishedBody(s *Service, run string, seq, sentAt int64) []byte {
 	return s.Publish.Body.Append(nil, &Values{Run: run, Seq: seq, SentAt: sentAt})
 }
 
-// If any byte of a message changes to any other value, the message is never foreign, and is never counted with another number.
+// If any byte of a message changes to any other value, the message is never foreign, and is never counted with another
+// number.
 func TestChangedMessageIsCorrupted(t *testing.T) {
 	s := summedService(t)
 	const run, seq, at = "20260722-0615-ab12cd", 108, 1732250000123456
@@ -105,8 +106,8 @@ func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	}
 }
 
-// FuzzSum checks that a published message is read with its values, also if a service encodes it again. It also checks that a changed
-// message is not read with other values.
+// FuzzSum checks that a published message is read with its values, also if a service encodes it again. It also checks
+// that a changed message is not read with other values.
 func FuzzSum(f *testing.F) {
 	f.Add("run-1", int64(17), int64(1732250000000000), uint16(20), byte('x'), uint16(3), byte(0))
 	f.Add("r\"\n😀", int64(1)<<62, int64(1e14), uint16(0), byte(1), uint16(0), byte(1))

@@ -104,8 +104,8 @@ func TestAvailableDataIsReadAfterOneEvent(t *testing.T) {
 	}
 }
 
-// The end of a run may follow a stall of the process. The events that arrived during the stall count, even if a turn does
-// not read all of them, and if the stream is finished in the middle of a turn.
+// The end of a run may follow a stall of the process. The events that arrived during the stall count, even if a turn
+// does not read all of them, and if the stream is finished in the middle of a turn.
 func TestFinishedStreamReportsArrivedEvents(t *testing.T) {
 	t.Parallel()
 	for name, sharing := range map[string]Sharing{
@@ -182,8 +182,8 @@ func finishAfterStall(t *testing.T, secure bool, sharing Sharing, count int, whi
 	return events.Load()
 }
 
-// A stream whose socket is always full gets a turn by its event and by its own request. If these were separate turns, each
-// would request another one. The number of turns would grow without limit, and delay all other streams.
+// A stream whose socket is always full gets a turn by its event and by its own request. If these were separate turns,
+// each would request another one. The number of turns would grow without limit, and delay all other streams.
 func TestConnectionHasOneTurnPerRound(t *testing.T) {
 	t.Parallel()
 	const wake = -1

@@ -248,8 +248,8 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 	require.EqualValues(t, 2, requests.Load())
 }
 
-// A server may close an idle connection while a request arrives. The request fails only after a reset, because the server
-// may then have processed the request. Each other request gets one response.
+// A server may close an idle connection while a request arrives. The request fails only after a reset, because the
+// server may then have processed the request. Each other request gets one response.
 func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 	t.Parallel()
 	const clients, each = 8, 60

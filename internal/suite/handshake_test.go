@@ -53,8 +53,8 @@ func (r *Run) failConnections(scale string, n int, cause string) *Run {
 	return r.addAnswers(scale, n, 1, shard.TagCode, cause)
 }
 
-// tryUntrusted replaces the result of the untrusted clients of a kind: attempts that were refused and that were not, and
-// the metric with the outcome of the latter.
+// tryUntrusted replaces the result of the untrusted clients of a kind: attempts that were refused and that were not,
+// and the metric with the outcome of the latter.
 func (r *Run) tryUntrusted(kind int, passes, fails int64, metric, cause string) {
 	m := r.Rounds[0]
 	m.Checks[kind].Passes, m.Checks[kind].Fails = passes, fails

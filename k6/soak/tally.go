@@ -173,8 +173,8 @@ func (t *tally) addMisrouted() {
 	t.bucket.Faults++
 }
 
-// isBucketOver reports whether the current bucket has ended. After a stall, now may be the time of a delayed tick, which
-// precedes the start of the current bucket.
+// isBucketOver reports whether the current bucket has ended. After a stall, now may be the time of a delayed tick,
+// which precedes the start of the current bucket.
 func (t *tally) isBucketOver(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

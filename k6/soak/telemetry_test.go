@@ -236,7 +236,8 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	b.closed(r.start, closedByServer)
 }
 
-// The summation of 100,000 ledgers takes long. It must not delay streams that start or end, because they block all reads.
+// The summation of 100,000 ledgers takes long. It must not delay streams that start or end, because they block all
+// reads.
 func TestStreamEndsDuringSummation(t *testing.T) {
 	t.Parallel()
 	rt, r, _ := newPublishingVU(t, 1000)

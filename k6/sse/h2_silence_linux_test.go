@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// After a delay of the reader longer than idleTimeout, data that has arrived must be read before the timeout is checked.
+// After a delay of the reader longer than idleTimeout, data that has arrived must be read before the timeout is
+// checked.
 func TestBusyReaderDoesNotReportSilence(t *testing.T) {
 	handle := func(p *framePeer) {
 		ids := []uint32{p.acceptStream(), p.acceptStream(), p.acceptStream()}

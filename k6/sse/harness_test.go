@@ -126,8 +126,8 @@ const (
 	typeHandshake     = 22  // of a TLS record
 )
 
-// run runs a script on the event loop to the end of the iteration. As in k6, an error cancels the context before the end
-// of the loop.
+// run runs a script on the event loop to the end of the iteration. As in k6, an error cancels the context before the
+// end of the loop.
 func (v *vu) run(script string) (sobek.Value, error) {
 	v.t.Helper()
 	var value sobek.Value

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leakedStacks waits until no goroutine runs code of this package or sseclient. It returns the stacks of goroutines that
-// still do so after 20 s.
+// leakedStacks waits until no goroutine runs code of this package or sseclient. It returns the stacks of goroutines
+// that still do so after 20 s.
 func leakedStacks() string {
 	var stacks []string
 	for range 2000 {

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// A pocketBase is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second
-// request.
+// A pocketBase is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a
+// second request.
 type pocketBase struct {
 	// second handles second requests. If it returns false, the pocketBase does. n is the number of second
 	// requests so far.

@@ -237,8 +237,8 @@ func TestEachStreamReportsTheEndOfItsProxy(t *testing.T) {
 	}
 }
 
-// The poller reads the tunnel through an http: proxy, and a goroutine the one through an https: proxy. Each stream reports
-// the end of the proxy.
+// The poller reads the tunnel through an http: proxy, and a goroutine the one through an https: proxy. Each stream
+// reports the end of the proxy.
 func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]forward.Options{"http": {User: proxyUser}, "https": {User: proxyUser, TLS: sockets.ServerTLS()}} {

@@ -169,8 +169,8 @@ func TestSecondRequestToTheNamedURL(t *testing.T) {
 		"Content-Type:[application/x-www-form-urlencoded] N:[endpoint] User-Agent:[test-agent]]", <-got)
 }
 
-// During the second request the event loop continues and events arrive. The end of the stream, of the source or of the VU
-// also ends the request.
+// During the second request the event loop continues and events arrive. The end of the stream, of the source or of the
+// VU also ends the request.
 func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want, closed string }{

@@ -97,8 +97,8 @@ func TestStreamsInGoHaveObserversAndMetrics(t *testing.T) {
 	})
 }
 
-// After EndByServer an open stream has no idle timeout and does not reconnect. A stream that waits for a reconnect ends at
-// once.
+// After EndByServer an open stream has no idle timeout and does not reconnect. A stream that waits for a reconnect ends
+// at once.
 func TestEndByServer(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32

@@ -290,8 +290,8 @@ func ticket() []byte {
 	return append([]byte{4, 0, 0, byte(len(body))}, body...)
 }
 
-// updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2). requested
-// asks the client for a KeyUpdate, too.
+// updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2).
+// requested asks the client for a KeyUpdate, too.
 func (r *recordWriter) updateKey(t *testing.T, requested bool) {
 	message := []byte{24, 0, 0, 1, 0}
 	if requested {

@@ -107,8 +107,8 @@ func (p *peer) sendInPieces(size int, write func()) {
 // h2Transports are the transports of streams that share connections. Their server is net/http's.
 var h2Transports = []transport{{name: "HTTP/2", tls: true, h2: true}, {name: "HTTP/2, goroutine", tls: true, h2: true, blocking: true}}
 
-// allTransports are all transports. A test with them expects the same behaviour over each. Its server writes an HTTP/1.1
-// response, and truncates the stream by truncating the response.
+// allTransports are all transports. A test with them expects the same behaviour over each. Its server writes an
+// HTTP/1.1 response, and truncates the stream by truncating the response.
 var allTransports = append(transports[:len(transports):len(transports)], h2Transports...)
 
 // serveFromHTTP1 starts an HTTP/2 server. It converts the HTTP/1.1 response that handle writes.

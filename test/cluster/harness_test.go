@@ -35,7 +35,8 @@ const (
 	timeout = 3 * time.Minute
 )
 
-// A kube is a client of the cluster with the rights of an administrator. The soaks of these tests use a service account.
+// A kube is a client of the cluster with the rights of an administrator. The soaks of these tests use a service
+// account.
 type kube struct {
 	*cluster.Client
 	config string // kubeconfig of the service account `soak`

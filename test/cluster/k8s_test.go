@@ -1,7 +1,8 @@
 //go:build k8s
 
-// Package cluster runs soaks on a cluster with the k6-operator (docs/distributed.md): clean runs, and failures that can be
-// caused from outside. The soaks use the service account `soak`, so the tests also check that its rights are sufficient.
+// Package cluster runs soaks on a cluster with the k6-operator (docs/distributed.md): clean runs, and failures that can
+// be caused from outside. The soaks use the service account `soak`, so the tests also check that its rights are
+// sufficient.
 package cluster
 
 import (
@@ -55,8 +56,8 @@ func TestAPIServerAcceptsOverlays(t *testing.T) {
 	}
 }
 
-// A lost runner makes the verdict invalid. The verdict names its pod, node and reason, and lists its last checkpoint and the
-// shards of the other runners.
+// A lost runner makes the verdict invalid. The verdict names its pod, node and reason, and lists its last checkpoint
+// and the shards of the other runners.
 func TestLostRunnerIsInvalid(t *testing.T) {
 	c := connect(t)
 	for name, tt := range map[string]struct {
@@ -113,7 +114,8 @@ func TestUnstartableRunIsInvalid(t *testing.T) {
 	}
 }
 
-// An evicted runner closes its streams and writes its shard. The run passes, because MIN_COVERAGE accepts the observed time.
+// An evicted runner closes its streams and writes its shard. The run passes, because MIN_COVERAGE accepts the observed
+// time.
 func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "drain", "--min-coverage", "50")

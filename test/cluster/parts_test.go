@@ -23,7 +23,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Job runs `soak run --continue --runner K/N` in its pods. The successor of an evicted pod continues with its clients.
+// A Job runs `soak run --continue --runner K/N` in its pods. The successor of an evicted pod continues with its
+// clients.
 func TestEvictedPartContinues(t *testing.T) {
 	c := connect(t)
 	id := newID("parts")

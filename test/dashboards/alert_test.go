@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only a killed runner causes the alert RunnerSilent, which reaches the webhook within 30 s. Runners that are interrupted or
-// end by themselves cause no alert.
+// Only a killed runner causes the alert RunnerSilent, which reaches the webhook within 30 s. Runners that are
+// interrupted or end by themselves cause no alert.
 func TestKilledRunnerAlerts(t *testing.T) {
 	t.Parallel()
 	url, notifications := webhook(t)

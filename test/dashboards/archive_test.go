@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/grafana"
 )
 
-// Every query of every dashboard returns the same values from an opened archive as from the original Prometheus, even for a
-// backend that was killed during the run.
+// Every query of every dashboard returns the same values from an opened archive as from the original Prometheus, even
+// for a backend that was killed during the run.
 func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -68,8 +68,8 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 // prometheusLine matches the line with the URL of Prometheus in the output of soak open.
 var prometheusLine = regexp.MustCompile(`(?m)^prometheus +(http://127\.0\.0\.1:\d+)/`)
 
-// openArchive opens an archive by `soak open`, and returns the URL of its Prometheus. At the end of the test it sends SIGINT,
-// and asserts that no server responds and no file is left.
+// openArchive opens an archive by `soak open`, and returns the URL of its Prometheus. At the end of the test it sends
+// SIGINT, and asserts that no server responds and no file is left.
 func openArchive(t *testing.T, file string) (prometheus string) {
 	t.Helper()
 	tmp := t.TempDir()

@@ -25,8 +25,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// A reload of nginx interrupts no stream. A restart of nginx or of the backend interrupts all streams. The verdict reports
-// each effect, even if the run is judged again.
+// A reload of nginx interrupts no stream. A restart of nginx or of the backend interrupts all streams. The verdict
+// reports each effect, even if the run is judged again.
 func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -71,8 +71,8 @@ func TestFailedActionIsInvalid(t *testing.T) {
 	require.Equal(t, 10, v.Connections.Completed)
 }
 
-// nchan stores the messages that are published while its clients are disconnected, and each client receives them once after
-// its reconnect.
+// nchan stores the messages that are published while its clients are disconnected, and each client receives them once
+// after its reconnect.
 func TestActionOnADescribedService(t *testing.T) {
 	t.Parallel()
 	nchan := startService(t, "nchan", services.Options{})

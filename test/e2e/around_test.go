@@ -37,7 +37,8 @@ func find(t *testing.T, mark, text string) int {
 	return 0
 }
 
-// nginxMaster returns the master process of nginx. Its title hides its environment, so the path of its log identifies it.
+// nginxMaster returns the master process of nginx. Its title hides its environment, so the path of its log identifies
+// it.
 func (r *soakRun) nginxMaster() int { return find(r.t, string(r.dir), "nginx: master") }
 
 // awaitStreams waits until the progress reports that all streams are open and noops arrive.
@@ -79,8 +80,8 @@ func TestStoppedRunnerIsLate(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the load generator was saturated")
 }
 
-// If the whole machine stalls, its server sends nothing. Clients that continue before the server do not close their streams
-// as idle.
+// If the whole machine stalls, its server sends nothing. Clients that continue before the server do not close their
+// streams as idle.
 func TestStalledMachineDropsNothing(t *testing.T) {
 	t.Parallel()
 	m := mark(t)

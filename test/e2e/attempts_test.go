@@ -94,8 +94,8 @@ func TestRefusedAtFirst(t *testing.T) {
 	})
 }
 
-// If two soaks of one service have the same PREFIX, the service refuses the second one. The second soak does not count the
-// messages of the first one, and does not end its streams.
+// If two soaks of one service have the same PREFIX, the service refuses the second one. The second soak does not count
+// the messages of the first one, and does not end its streams.
 func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")

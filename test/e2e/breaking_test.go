@@ -53,8 +53,8 @@ func cpuGroup(t *testing.T) string {
 	return filepath.Join(group, "cgroup.procs")
 }
 
-// A backend with 20 ms of CPU per second cannot serve 1000 requests per second. The test has no lower load, which might also
-// fail on a busy machine.
+// A backend with 20 ms of CPU per second cannot serve 1000 requests per second. The test has no lower load, which might
+// also fail on a busy machine.
 func TestControlGroupLimitBreaksAService(t *testing.T) {
 	t.Parallel()
 	group, m := cpuGroup(t), mark(t)
@@ -132,8 +132,8 @@ func (l delayedListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// Each request has its own connection to a listener that accepts 50 connections per second. At 10 requests per second the
-// accept queue has room for a stall of one second. At 300 it is full at once.
+// Each request has its own connection to a listener that accepts 50 connections per second. At 10 requests per second
+// the accept queue has room for a stall of one second. At 300 it is full at once.
 func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the sampler needs a core while the service breaks
 	s := httptest.NewUnstartedServer(services.New(""))
 	raw, err := s.Listener.(*net.TCPListener).SyscallConn()

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The test steps the wall clock of the machine by an hour during a soak. That affects all other programs, so the test runs only
-// with CALIBRATE=1, and is not part of `make test`.
+// The test steps the wall clock of the machine by an hour during a soak. That affects all other programs, so the test
+// runs only with CALIBRATE=1, and is not part of `make test`.
 func TestSteppedClock(t *testing.T) {
 	if os.Getenv("CALIBRATE") == "" || os.Geteuid() != 0 {
 		untested.Skip(t, "a clock that is stepped during a run, because the test needs root and CALIBRATE=1")

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A stopped runner also reads its control group late, so the run is inconclusive. A stopped service does not delay the control
-// group, so the lateness is a fault of the service.
+// A stopped runner also reads its control group late, so the run is inconclusive. A stopped service does not delay the
+// control group, so the lateness is a fault of the service.
 func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 
 const finiteExample = "09-finite-stream.js"
 
-// example runs an example with the command in its header, and returns the exit code of k6, its checks and its output. fault is
-// a fault of the backend or, for the finite stream, of the model.
+// example runs an example with the command in its header, and returns the exit code of k6, its checks and its output.
+// fault is a fault of the backend or, for the finite stream, of the model.
 func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, output string) {
 	t.Helper()
 	summary, url, prompt := filepath.Join(t.TempDir(), "summary.json"), "", ""

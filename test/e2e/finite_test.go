@@ -101,8 +101,8 @@ func TestFiniteRefusesWrongUsage(t *testing.T) {
 	require.Contains(t, r.out.String(), "soak run finite")
 }
 
-// An action kills the model, which truncates the responses in flight, and starts another one later. The faulty responses are
-// attributed to the action.
+// An action kills the model, which truncates the responses in flight, and starts another one later. The faulty
+// responses are attributed to the action.
 func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 	t.Parallel()
 	listen, err := address.Free()

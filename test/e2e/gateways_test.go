@@ -35,7 +35,8 @@ func startModel(t *testing.T) (m *model.Server, url string) {
 	return m, "http://" + l.Addr().String()
 }
 
-// LiteLLM completes a truncated response: it adds a finish_reason and [DONE]. The numbers in the text still show the loss.
+// LiteLLM completes a truncated response: it adds a finish_reason and [DONE]. The numbers in the text still show the
+// loss.
 func TestFiniteThroughLiteLLM(t *testing.T) {
 	t.Parallel()
 	m, url := startModel(t)

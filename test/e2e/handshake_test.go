@@ -107,8 +107,8 @@ func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	require.NotContains(t, r.out.String(), "target https://")
 }
 
-// untrustedService starts a service that accepts clients with a certificate of its authority. handler handles the requests of
-// other clients.
+// untrustedService starts a service that accepts clients with a certificate of its authority. handler handles the
+// requests of other clients.
 func untrustedService(t *testing.T, certs string, auth tls.ClientAuthType, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	return serveTLS(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
@@ -196,8 +196,8 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	require.Contains(t, reasons(v), "a client without a certificate received a response: ")
 }
 
-// An untrusted client is accepted if it receives a response other than 400, by which nginx refuses clients. A connection
-// without a response is inconclusive.
+// An untrusted client is accepted if it receives a response other than 400, by which nginx refuses clients. A
+// connection without a response is inconclusive.
 func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

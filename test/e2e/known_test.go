@@ -36,8 +36,8 @@ func machineWasBusy(v *verdict.Verdict) bool {
 	return strings.Contains(text, "by waits of the load generator") || strings.Contains(text, "machine was full")
 }
 
-// A service whose responses are all slower than the limit fails. Connections that wait for it do not count as saturation of
-// the load generator.
+// A service whose responses are all slower than the limit fails. Connections that wait for it do not count as
+// saturation of the load generator.
 func TestSlowServiceFails(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{900 * time.Millisecond, 3 * time.Second} {
@@ -105,8 +105,8 @@ func TestTruncatedResponsesFail(t *testing.T) {
 	require.Contains(t, reasons(v), fmt.Sprintf("responses are correct: %s wrong, %[1]s of them truncated", format.Thousands(truncated.Load())))
 }
 
-// serveTwice starts a service that sends a second, wrong response 3 ms after each response. sent is the number of second
-// responses.
+// serveTwice starts a service that sends a second, wrong response 3 ms after each response. sent is the number of
+// second responses.
 func serveTwice(t *testing.T) (url string, sent *atomic.Int64) {
 	t.Helper()
 	sent, h := new(atomic.Int64), services.New("")

@@ -95,8 +95,8 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	}
 }
 
-// If all clients of one laptop miss a message without a number, the comparison with the clients of the other laptop shows the
-// loss.
+// If all clients of one laptop miss a message without a number, the comparison with the clients of the other laptop
+// shows the loss.
 func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	t.Parallel()
 	var faults []faulty.Fault

@@ -41,8 +41,8 @@ func liveEvents(t *testing.T, page, id string, handle func(liveEvent) (more bool
 	}
 }
 
-// The live page receives the state of a run from its first second to its verdict, even after a network outage. At the end it is
-// the report.
+// The live page receives the state of a run from its first second to its verdict, even after a network outage. At the
+// end it is the report.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1", "--live", "--at", "6s deploy: true")

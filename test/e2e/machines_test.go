@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// An accept queue overflows on the machine of runners and target. Both runners report it, the verdict counts it once, and the
-// run passes with a warning.
+// An accept queue overflows on the machine of runners and target. Both runners report it, the verdict counts it once,
+// and the run passes with a warning.
 func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)

@@ -90,8 +90,9 @@ func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxie
 	return service, proxy, env, args
 }
 
-// All requests of a run to a service use the proxy: trial, streams, second requests, messages, DELETE, and requests of soak
-// itself. The control group does not use the proxy, because its reference is on this machine. No file contains the password.
+// All requests of a run to a service use the proxy: trial, streams, second requests, messages, DELETE, and requests of
+// soak itself. The control group does not use the proxy, because its reference is on this machine. No file contains the
+// password.
 func TestRunThroughAProxy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -163,7 +164,8 @@ func TestProxyClosesStreams(t *testing.T) {
 	})
 }
 
-// Connections to a service on this machine do not use the proxy. The URL of a proxy is validated only if the proxy is used.
+// Connections to a service on this machine do not use the proxy. The URL of a proxy is validated only if the proxy is
+// used.
 func TestUnusedProxies(t *testing.T) {
 	t.Parallel()
 	unreachable := "http_proxy=http://joe:open-sesame@127.0.0.1:1"

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// worseMetrics returns the metrics that `soak compare` reports as worse. It omits the CPU of the service, because the service
-// runs in the process of the tests.
+// worseMetrics returns the metrics that `soak compare` reports as worse. It omits the CPU of the service, because the
+// service runs in the process of the tests.
 func worseMetrics(text string) (metrics []string) {
 	for _, m := range regexp.MustCompile(`(?m)^  - (.+?): `).FindAllStringSubmatch(text, -1) {
 		if m[1] != "service CPU per request" {
@@ -24,8 +24,8 @@ func worseMetrics(text string) (metrics []string) {
 	return metrics
 }
 
-// Three runs with three times the response time are regressions, alone and together. Three unchanged runs are not. The delays
-// of the service limit the rates, so they do not depend on the machine.
+// Three runs with three times the response time are regressions, alone and together. Three unchanged runs are not. The
+// delays of the service limit the rates, so they do not depend on the machine.
 func TestThreeRegressionsInARow(t *testing.T) {
 	t.Parallel()
 	const fastDelay, slowDelay = 50 * time.Millisecond, 150 * time.Millisecond

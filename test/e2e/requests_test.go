@@ -105,8 +105,8 @@ func TestStalledServiceFails(t *testing.T) {
 	require.Contains(t, reasons(v), "the lowest load was not sustained: ")
 }
 
-// While other processes use all cores, slow responses are not attributed to the service. The loops have a higher priority if
-// possible, because otherwise the runners may still reach 200 requests per second.
+// While other processes use all cores, slow responses are not attributed to the service. The loops have a higher
+// priority if possible, because otherwise the runners may still reach 200 requests per second.
 func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
 	var requests atomic.Int64
 	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { requests.Add(1); return false })

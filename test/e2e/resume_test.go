@@ -114,7 +114,8 @@ func TestResumePasses(t *testing.T) {
 	require.Contains(t, string(page), "Resumes by kind of disconnect")
 }
 
-// A service may end the stream of a reader that pauses. The verdict reports the ends, and requires that the streams resume.
+// A service may end the stream of a reader that pauses. The verdict reports the ends, and requires that the streams
+// resume.
 func TestPausedReaderResumes(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Lifetime: 2 * time.Second}
@@ -208,8 +209,8 @@ func TestNoopsResume(t *testing.T) {
 	require.True(t, v.Server.Agrees)
 }
 
-// nchan with a buffer and Mercure with a history resume without losses. Without them messages are lost, which only Mercure
-// announces.
+// nchan with a buffer and Mercure with a history resume without losses. Without them messages are lost, which only
+// Mercure announces.
 func TestResumeOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

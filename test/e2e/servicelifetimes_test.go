@@ -40,8 +40,8 @@ func sentToStreams(v *verdict.Verdict) uint64 {
 	return v.Messages.Published.Confirmed / serviceTopics * serviceStreams
 }
 
-// A service may end its streams after their lifetime. Messages between two streams are expected only if the second one resumes
-// the first.
+// A service may end its streams after their lifetime. Messages between two streams are expected only if the second one
+// resumes the first.
 func TestClosedStreamsReconnect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of `make services-bench` has a row for each service with its messages and its cost. A service that is not installed
-// has a row with the reason.
+// The table of `make services-bench` has a row for each service with its messages and its cost. A service that is not
+// installed has a row with the reason.
 func TestCompareServices(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

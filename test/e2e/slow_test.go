@@ -24,8 +24,8 @@ func runSlow(t *testing.T, args ...string) *verdict.Verdict {
 	}, args...)...).verdict()
 }
 
-// The backend disconnects a client with over 1 MiB of unread data. A client with full buffers detects the end of its stream only
-// when it reads again.
+// The backend disconnects a client with over 1 MiB of unread data. A client with full buffers detects the end of its
+// stream only when it reads again.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--no-nginx", "--cut-slow", "1")
@@ -37,8 +37,8 @@ func TestSlow(t *testing.T) {
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
-// nginx buffers data for slow clients, and keeps their streams. The test copies about 100 MB/s and does not run in parallel, so
-// that its publisher has enough CPU.
+// nginx buffers data for slow clients, and keeps their streams. The test copies about 100 MB/s and does not run in
+// parallel, so that its publisher has enough CPU.
 func TestSlowBehindNginx(t *testing.T) {
 	reverse.Program(t)
 	v := runSlow(t, "--slow-kb", "16")
@@ -47,8 +47,8 @@ func TestSlowBehindNginx(t *testing.T) {
 	require.Equal(t, 16, v.Connections.Completed)
 }
 
-// describeBackend writes a description of the backend in which broadcasts are messages and noops are heartbeats, and returns its
-// path.
+// describeBackend writes a description of the backend in which broadcasts are messages and noops are heartbeats, and
+// returns its path.
 func describeBackend(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "broadcasts.js")
@@ -64,8 +64,8 @@ func describeBackend(t *testing.T) string {
 	return path
 }
 
-// The suite slow fills the buffers of a described service by large published messages. The memory of the service is known only
-// by its gauge.
+// The suite slow fills the buffers of a described service by large published messages. The memory of the service is
+// known only by its gauge.
 func TestSlowOfADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),

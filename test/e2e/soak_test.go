@@ -125,8 +125,8 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "killed")
 }
 
-// A run whose runner was interrupted, for example because its host was drained, is judged up to this time. The time that
-// its clients did not watch is not a fault.
+// A run whose runner was interrupted, for example because its host was drained, is judged up to this time. The time
+// that its clients did not watch is not a fault.
 func TestRunnerThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	m := mark(t)

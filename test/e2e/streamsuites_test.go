@@ -108,8 +108,8 @@ func TestFanoutCountsSubscribers(t *testing.T) {
 	require.Equal(t, []uint64{0, 0}, []uint64{v.Messages.Missed, v.Messages.Duplicated}, reasons(v))
 }
 
-// A service that sets the timestamp of a broadcast 300 ms after the request is fast by the timestamp, but slow since the
-// request.
+// A service that sets the timestamp of a broadcast 300 ms after the request is fast by the timestamp, but slow since
+// the request.
 func TestFanoutMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond

@@ -47,8 +47,8 @@ func streamOf(t *testing.T, interval time.Duration, text func(stream, n int) str
 	return server.URL
 }
 
-// A new user calls soak init for a service whose messages cannot be checked, and runs the result. No such run is a plain
-// pass.
+// A new user calls soak init for a service whose messages cannot be checked, and runs the result. No such run is a
+// plain pass.
 func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -37,8 +37,8 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 	return service, "http://" + l.Addr().String()
 }
 
-// readStream opens the stream of device a, requests its end after a time, and returns its data fields and ids. patience is the time until the
-// end of the stream, which the wire may drop.
+// readStream opens the stream of device a, requests its end after a time, and returns its data fields and ids. patience
+// is the time until the end of the stream, which the wire may drop.
 func readStream(t *testing.T, url string, after, patience time.Duration) (data, ids []string, err error) {
 	t.Helper()
 	client := http.Client{Timeout: after + patience}

@@ -27,8 +27,8 @@ import (
 // maxTimeToVerdict is the maximum time for unpacking and a first run.
 const maxTimeToVerdict = 90 * time.Second
 
-// The programs in an archive need no file of the repository and no program of PATH: they run in an empty folder with an empty
-// PATH.
+// The programs in an archive need no file of the repository and no program of PATH: they run in an empty folder with an
+// empty PATH.
 func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	dist := buildRelease(t)
@@ -81,7 +81,8 @@ func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	checkPrograms(t, filepath.Join(folder, base))
 }
 
-// buildRelease builds the release for this machine, with the lowest priority, so that other tests do not wait for the linker.
+// buildRelease builds the release for this machine, with the lowest priority, so that other tests do not wait for the
+// linker.
 func buildRelease(t *testing.T) string {
 	t.Helper()
 	dist := filepath.Join(t.TempDir(), "dist")

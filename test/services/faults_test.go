@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// The proxy forwards the messages of each service unchanged, except for the fault of each stream. The description of the
-// service detects each changed message as corrupted.
+// The proxy forwards the messages of each service unchanged, except for the fault of each stream. The description of
+// the service detects each changed message as corrupted.
 func TestProxyRecognizesMessages(t *testing.T) {
 	const topic = "soak-topic-3"
 	faults := []struct {

@@ -75,8 +75,8 @@ type subscriber struct {
 	err    error // nil: the stream is open
 }
 
-// subscribe opens a stream by the description, and makes its second request, if the description has one. lastID is the last
-// event ID; "": none.
+// subscribe opens a stream by the description, and makes its second request, if the description has one. lastID is the
+// last event ID; "": none.
 func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *subscriber {
 	t.Helper()
 	request := stream.Fill(&s.Connect, &v)

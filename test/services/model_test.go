@@ -19,7 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The official clients of OpenAI and Anthropic read streams and whole responses of the numbered model, and report its errors.
+// The official clients of OpenAI and Anthropic read streams and whole responses of the numbered model, and report its
+// errors.
 func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
 	t.Parallel()
 	root, err := findRoot()

@@ -25,8 +25,8 @@ var probeOptions = map[string]struct {
 	"sse-starlette":      {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
 }
 
-// The description that a probe writes works without changes. It recognizes messages, heartbeats and resumes like the manual
-// description.
+// The description that a probe writes works without changes. It recognizes messages, heartbeats and resumes like the
+// manual description.
 func TestProbeDescribesEachService(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A message that is published by the description arrives once and in order, with its number, marker and time, and only on
-// the streams of its topic.
+// A message that is published by the description arrives once and in order, with its number, marker and time, and only
+// on the streams of its topic.
 func TestServicesMatchTheirDescriptions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,8 @@ func TestDisconnectWithoutHistory(t *testing.T) {
 	}
 }
 
-// If the history of a Mercure hub no longer has the id, the hub replays no message, and returns the id of its last event.
+// If the history of a Mercure hub no longer has the id, the hub replays no message, and returns the id of its last
+// event.
 func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()
 	r, s := startService(t, "mercure", Options{History: 2})

@@ -147,8 +147,8 @@ func (s *stack) down() {
 	}
 }
 
-// run runs a command in the repository and returns its output. It removes settings from the environment, because the .env file
-// has all settings.
+// run runs a command in the repository and returns its output. It removes settings from the environment, because the
+// .env file has all settings.
 func run(t *testing.T, timeout time.Duration, name string, args ...string) string {
 	t.Helper()
 	return runWith(t, timeout, nil, name, args...)

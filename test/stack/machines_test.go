@@ -22,9 +22,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/netns"
 )
 
-// This test has the topology of a soak on AWS: the stack with all its monitoring, and two machines with one runner each. A
-// machine is a network namespace with its own counters, ports and address. The runners write their metrics to the Prometheus
-// of the stack, and use its reference for their control groups. STACK_SECONDS=3600 runs for an hour (docs/stack.md).
+// This test has the topology of a soak on AWS: the stack with all its monitoring, and two machines with one runner
+// each. A machine is a network namespace with its own counters, ports and address. The runners write their metrics to
+// the Prometheus of the stack, and use its reference for their control groups. STACK_SECONDS=3600 runs for an hour
+// (docs/stack.md).
 func TestTwoMachines(t *testing.T) {
 	folder := os.Getenv("STACK_KEEP")
 	if folder != "" {

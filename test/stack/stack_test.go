@@ -64,7 +64,8 @@ func (s *stack) requireAlert(alert string, alerts chan string) {
 	}
 }
 
-// requirePrivatePaths asserts that private paths require authentication, and that only one port is reachable from outside.
+// requirePrivatePaths asserts that private paths require authentication, and that only one port is reachable from
+// outside.
 func (s *stack) requirePrivatePaths() {
 	for _, path := range []string{"/metrics", "/event/ledger", "/fault", "/nginx-status", "/backend-1/metrics", "/prometheus/metrics"} {
 		status, body := s.request(http.MethodGet, path, "")
@@ -130,8 +131,8 @@ func (s *stack) requireConfinement() {
 	}
 }
 
-// requireHiddenDocker asserts that cAdvisor can reach no socket of Docker or containerd, which would give it root access to
-// the host.
+// requireHiddenDocker asserts that cAdvisor can reach no socket of Docker or containerd, which would give it root
+// access to the host.
 func (s *stack) requireHiddenDocker() {
 	const find = "find / -xdev -type s; find /rootfs/run /rootfs/var/run/ /var/run/ -type s; find /run -type s"
 	output := run(s.t, time.Minute, "docker", "exec", project+"-cadvisor-1", "sh", "-c", "("+find+") 2>/dev/null | xargs -n 1 readlink -f | sort -u")
@@ -277,7 +278,8 @@ func (s *stack) noop(id string) error {
 	return fmt.Errorf("no noop arrived on %s", id)
 }
 
-// extendToCluster starts three backends, and asserts that nginx sends the connect and the DELETE of an id to the same backend.
+// extendToCluster starts three backends, and asserts that nginx sends the connect and the DELETE of an id to the same
+// backend.
 func (s *stack) extendToCluster() {
 	s.set(map[string]string{"COMPOSE_PROFILES": "cluster,alerts"})
 	s.up()

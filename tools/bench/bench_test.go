@@ -56,8 +56,8 @@ func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string
 	return cpu, results
 }
 
-// measureOnce measures one client. It repeats an incomplete measurement up to two times, because the machine may have been
-// saturated.
+// measureOnce measures one client. It repeats an incomplete measurement up to two times, because the machine may have
+// been saturated.
 func (c contender) measureOnce(streams int, window time.Duration) (result cost) {
 	s := c.service
 	var err error
@@ -225,7 +225,8 @@ var (
 	wrkFailures = regexp.MustCompile(`(?m)^\s*(Non-2xx or 3xx responses: .*|Socket errors: .*)$`)
 )
 
-// parseWrkRate returns the rate in the output of wrk. Failed requests are an error, because wrk includes them in the rate.
+// parseWrkRate returns the rate in the output of wrk. Failed requests are an error, because wrk includes them in the
+// rate.
 func parseWrkRate(text string) (rate float64, err error) {
 	if failure := wrkFailures.FindStringSubmatch(text); failure != nil {
 		return 0, errors.New("requests of wrk failed: " + failure[1])
@@ -267,8 +268,8 @@ func BenchmarkBackend(b *testing.B) {
 	}
 }
 
-// BenchmarkFinite compares the suite finite with a Go client and other load generators on responses of 40 chunks. It also
-// measures the memory per response in flight.
+// BenchmarkFinite compares the suite finite with a Go client and other load generators on responses of 40 chunks. It
+// also measures the memory per response in flight.
 func BenchmarkFinite(b *testing.B) {
 	const concurrency, few, many = 50, 100, 1500
 	b.Setenv("MODEL_DELAY", "2ms")

@@ -61,8 +61,8 @@ func TestLowest(t *testing.T) {
 	require.Equal(t, []float64{4, 7}, y)
 }
 
-// The table contains the figures of the given output. Other benchmarks keep their earlier figures. A figure over its limit
-// is an error.
+// The table contains the figures of the given output. Other benchmarks keep their earlier figures. A figure over its
+// limit is an error.
 func TestTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench")
 	output := "goos: linux\nBenchmarkMerge-2  1  9000000 ns/op  431 RSS-MB  14.4 wall-s\nBenchmarkMerge-2  1  440 RSS-MB  14.8 wall-s\n" +

@@ -209,8 +209,8 @@ func (s service) await(n int) {
 	require.Eventually(s.b, func() bool { return s.counts().open == n }, 2*time.Minute, 200*time.Millisecond, "the service must have %d open streams", n)
 }
 
-// awaitPause waits for the pause after a round of noops, so that the time between two pauses contains only complete rounds.
-// The interval of noops must be one second.
+// awaitPause waits for the pause after a round of noops, so that the time between two pauses contains only complete
+// rounds. The interval of noops must be one second.
 func (s service) awaitPause() counts {
 	start := s.counts()
 	require.Eventually(s.b, func() bool { return s.counts().sent > start.sent }, 5*time.Second, 50*time.Millisecond, "no round of noops within 5 s")

@@ -35,7 +35,8 @@ func hundredths(values ...float64) (out []pair) {
 	return append(out, pair{0, values[0]})
 }
 
-// samplesOfUnit has pairs for each unit that the dashboards use. Grafana shows an unknown unit as a suffix, without a warning.
+// samplesOfUnit has pairs for each unit that the dashboards use. Grafana shows an unknown unit as a suffix, without a
+// warning.
 var samplesOfUnit = map[string][]pair{
 	count:           countPairs,
 	countsPerSecond: ratePairs, eventsPerSecond: ratePairs, timesPerSecond: ratePairs, requestsPerSecond: ratePairs, packetsPerSecond: ratePairs,
@@ -134,8 +135,8 @@ func trimZeros(text string) string {
 	return regexp.MustCompile(`\.(\D|$)`).ReplaceAllString(zeros.ReplaceAllString(text, "$1$2"), "$1")
 }
 
-// formatWithGrafana returns the values of each sample as texts of Grafana's formatters. It bundles the formatters, because
-// their package is for browsers.
+// formatWithGrafana returns the values of each sample as texts of Grafana's formatters. It bundles the formatters,
+// because their package is for browsers.
 func formatWithGrafana(t *testing.T, samples []sample) (texts [][]string) {
 	t.Helper()
 	const esbuild = "../../node_modules/.bin/esbuild"

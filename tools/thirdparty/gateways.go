@@ -136,8 +136,8 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 // recordsTimeout is the time limit for the end of all requests at the upstream. Tests shorten it.
 var recordsTimeout = time.Minute
 
-// records waits until the upstream has ended the requests from first on, and returns their records. At recordsTimeout it
-// returns an error, because records of open requests are incomplete.
+// records waits until the upstream has ended the requests from first on, and returns their records. At recordsTimeout
+// it returns an error, because records of open requests are incomplete.
 func (b *gatewaysBench) records(ctx context.Context, first int64) ([]model.Record, error) {
 	for deadline := time.Now().Add(recordsTimeout); ; time.Sleep(100 * time.Millisecond) {
 		out, open, err := b.ledger(ctx, first)

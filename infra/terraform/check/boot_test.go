@@ -29,10 +29,10 @@ const (
 	end     = "/sse-soak/end"
 )
 
-// TestBoot boots the hosts with the user data that Terraform renders. The host of the stack has systemd, cloud-init, its own
-// Docker and the stack of this repository. The test waits until the stack answers on its port, reboots the host, and lets it
-// terminate. cloud_test.go simulates the metadata and the parameters of AWS. Images that are not available offline have
-// stand-ins. Hosts mostly wait, so the subtests run in parallel.
+// TestBoot boots the hosts with the user data that Terraform renders. The host of the stack has systemd, cloud-init,
+// its own Docker and the stack of this repository. The test waits until the stack answers on its port, reboots the
+// host, and lets it terminate. cloud_test.go simulates the metadata and the parameters of AWS. Images that are not
+// available offline have stand-ins. Hosts mostly wait, so the subtests run in parallel.
 func TestBoot(t *testing.T) {
 	needsMachines(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "test") // of Prometheus in the subtest "runners", which cannot set it because it is parallel
@@ -98,8 +98,8 @@ func (m *machine) checkSetup(c *cloud) {
 	m.checkResponses(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
 }
 
-// shippedImage returns the id of the backend's image in its archive. The tag may belong to another image, because the tests
-// of the stack can run at the same time and build their own.
+// shippedImage returns the id of the backend's image in its archive. The tag may belong to another image, because the
+// tests of the stack can run at the same time and build their own.
 func shippedImage(t *testing.T) string {
 	t.Helper()
 	manifest := run(t, root, "tar", "-xzOf", "bin/aws-test/stack/image-sse-soak-backend-local.tar.gz", "manifest.json")
@@ -236,8 +236,8 @@ func stackFiles(t *testing.T) (folder string) {
 	return filepath.Join(out, "stack")
 }
 
-// withObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data, with the list of
-// these objects instead of the files of Terraform's tests.
+// withObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data, with the
+// list of these objects instead of the files of Terraform's tests.
 func withObjects(t *testing.T, data, kind, folder string) (objects map[string]string, changed string) {
 	t.Helper()
 	objects = map[string]string{}

@@ -26,8 +26,8 @@ import (
 // The credentials of the host's role.
 var credentials = aws.Credentials{AccessKeyID: "ASIATEST", SecretAccessKey: "secret/of+the/role", SessionToken: "session+token/=="}
 
-// A cloud simulates the part of AWS that a host uses during its setup: the metadata service, parameters and a bucket. It
-// rejects requests whose signature differs from that of AWS's own signer.
+// A cloud simulates the part of AWS that a host uses during its setup: the metadata service, parameters and a bucket.
+// It rejects requests whose signature differs from that of AWS's own signer.
 type cloud struct {
 	t        *testing.T
 	metadata *httptest.Server

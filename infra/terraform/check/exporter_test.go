@@ -27,7 +27,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// checkExporter checks that the exporter of the host has the metrics that a run needs, and only AWS's metrics of ethtool.
+// checkExporter checks that the exporter of the host has the metrics that a run needs, and only AWS's metrics of
+// ethtool.
 func (m *machine) checkExporter() {
 	t := m.t
 	t.Helper()
@@ -131,8 +132,8 @@ func prometheusConfig(t *testing.T, ec2 string) string {
 	return string(text)
 }
 
-// describe returns a handler for the action of EC2 that the role of the stack's host allows: DescribeInstances. In addition to
-// the hosts, it has the stack and a runners' host of another deployment.
+// describe returns a handler for the action of EC2 that the role of the stack's host allows: DescribeInstances. In
+// addition to the hosts, it has the stack and a runners' host of another deployment.
 func describe(t *testing.T, hosts map[string]string) http.Handler {
 	type tag struct {
 		Key   string `xml:"key"`

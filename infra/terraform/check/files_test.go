@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/offline"
 )
 
-// TestFilesAreReproducible builds and collects the files of the hosts twice, because a changed file replaces the hosts. The
-// test creates its own versions of the files of GitHub and container registries.
+// TestFilesAreReproducible builds and collects the files of the hosts twice, because a changed file replaces the hosts.
+// The test creates its own versions of the files of GitHub and container registries.
 func TestFilesAreReproducible(t *testing.T) {
 	offline.NeedDocker(t, "compose", "buildx")
 	dir := t.TempDir()

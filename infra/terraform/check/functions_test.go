@@ -24,7 +24,8 @@ func function(t *testing.T, script, name string) string {
 	return string(found)
 }
 
-// bash runs a script with the first lines of the hosts' scripts, a stand-in for docker, and a sleep that returns at once.
+// bash runs a script with the first lines of the hosts' scripts, a stand-in for docker, and a sleep that returns at
+// once.
 func bash(t *testing.T, docker, script string) (string, error) {
 	t.Helper()
 	bin := t.TempDir()

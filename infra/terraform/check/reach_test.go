@@ -52,7 +52,8 @@ func TestHostsAreNotReachableFromTheInternet(t *testing.T) {
 	assert.Equal(t, "7070 7070", value(reference, "from_port")+" "+value(reference, "to_port"))
 }
 
-// TestDescriptionsOfRules checks the characters of descriptions. EC2 rejects others, but a plan and `terraform validate` do not.
+// TestDescriptionsOfRules checks the characters of descriptions. EC2 rejects others, but a plan and `terraform
+// validate` do not.
 func TestDescriptionsOfRules(t *testing.T) {
 	t.Parallel()
 	described := 0
@@ -68,8 +69,8 @@ func TestDescriptionsOfRules(t *testing.T) {
 	assert.Greater(t, described, 10)
 }
 
-// TestMetadataAccess checks that containers with their own network cannot reach the metadata of the stack's host. Pods on the
-// runners' hosts can, because they write shards in the role of their host.
+// TestMetadataAccess checks that containers with their own network cannot reach the metadata of the stack's host. Pods
+// on the runners' hosts can, because they write shards in the role of their host.
 func TestMetadataAccess(t *testing.T) {
 	t.Parallel()
 	hosts := 0

@@ -28,8 +28,8 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", "\0" + name[
 signal.pause()'
 `
 
-// bootRunners boots the hosts of the runners with a stand-in for k3s, and checks the files, the parameters and the calls.
-// The agent starts before the server, so it must wait for the token that the server creates.
+// bootRunners boots the hosts of the runners with a stand-in for k3s, and checks the files, the parameters and the
+// calls. The agent starts before the server, so it must wait for the token that the server creates.
 func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	t.Helper()
 	untested.Note(t, "k3s and the k6-operator on such a host")

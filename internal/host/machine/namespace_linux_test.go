@@ -19,8 +19,8 @@ import (
 
 const inNamespace = "SOAK_TEST_IN_NAMESPACE"
 
-// In a separate network namespace without other traffic, an accept queue overflows, and dropped connects are retransmitted. The
-// record has both, and the time of the overflow.
+// In a separate network namespace without other traffic, an accept queue overflows, and dropped connects are
+// retransmitted. The record has both, and the time of the overflow.
 func TestCountersOfANetworkNamespaceIncrease(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

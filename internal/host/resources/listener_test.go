@@ -29,8 +29,8 @@ func TestListenerOf(t *testing.T) {
 	require.Empty(t, (*Listener)(nil).PIDs())
 }
 
-// TestHelperListener is the program of a process that TestListeningProcessIsFound starts. It listens at TEST_LISTEN and prints the
-// address.
+// TestHelperListener is the program of a process that TestListeningProcessIsFound starts. It listens at TEST_LISTEN and
+// prints the address.
 func TestHelperListener(t *testing.T) {
 	address, set := os.LookupEnv("TEST_LISTEN")
 	if !set {

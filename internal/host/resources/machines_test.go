@@ -105,8 +105,8 @@ func TestMachinesFromPrometheusRejectsImpossibleCounters(t *testing.T) {
 	}
 }
 
-// A node_exporter with the collectors of the stack reports each counter of this machine under its name in the table, and identifies
-// this machine.
+// A node_exporter with the collectors of the stack reports each counter of this machine under its name in the table,
+// and identifies this machine.
 func TestNodeExporterHasEachCounter(t *testing.T) {
 	t.Parallel()
 	binary, err := exec.LookPath("prometheus-node-exporter")

@@ -100,7 +100,8 @@ func Start(c Config) (*Group, error) {
 }
 
 // A gate has the reading and the writing end of a pipe that several runners inherit. A runner that is ready for the
-// phases of its suite closes its writing end, and waits for the end of the pipe, which comes when all runners are ready.
+// phases of its suite closes its writing end, and waits for the end of the pipe, which comes when all runners are
+// ready.
 type gate []*os.File
 
 // openGate returns an empty gate for a runner that has no other to wait for.

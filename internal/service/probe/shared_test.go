@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// sharedFindings returns three streams with a greeting and ten prices, one every 300 ms. content returns the data of a price.
+// sharedFindings returns three streams with a greeting and ten prices, one every 300 ms. content returns the data of a
+// price.
 func sharedFindings(content func(client, message int) string) *findings {
 	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]*unit{}}
 	f.heartbeat.matches = func(*unit) bool { return false }

@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// newService returns the description of a service with an API like nchan's. publish is JSON for its publish, or ""; more is JSON that
-// is added to its message.
+// newService returns the description of a service with an API like nchan's. publish is JSON for its publish, or "";
+// more is JSON that is added to its message.
 func newService(t *testing.T, publish, more string) *service.Service {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"test","connect":{"url":"{base}/sub/{topic}"},
@@ -135,8 +135,8 @@ func serve(t *testing.T, serve func(c net.Conn, in *bufio.Reader)) (base string)
 	return "http://" + sockets.Serve(t, func(c net.Conn) { serve(c, bufio.NewReader(c)) })
 }
 
-// serveCounting starts a server that sends the same bytes as each response and counts connections. With keep, it answers all requests
-// of a connection, otherwise the first.
+// serveCounting starts a server that sends the same bytes as each response and counts connections. With keep, it
+// answers all requests of a connection, otherwise the first.
 func serveCounting(t *testing.T, answer string, keep bool) (base string, dials *atomic.Int32) {
 	t.Helper()
 	dials = new(atomic.Int32)

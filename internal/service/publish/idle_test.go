@@ -24,8 +24,8 @@ func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	require.EqualValues(t, 2, dials.Load())
 }
 
-// The publisher cannot determine whether the service had received a message when it closed an idle connection. It does not send the
-// message again, and records that the connection had been idle.
+// The publisher cannot determine whether the service had received a message when it closed an idle connection. It does
+// not send the message again, and records that the connection had been idle.
 func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -280,7 +280,8 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 	}
 }
 
-// With 10,000 topics, 10,000 messages per second and a slow service, at most maxInFlight messages are in flight and all are sent.
+// With 10,000 topics, 10,000 messages per second and a slow service, at most maxInFlight messages are in flight and all
+// are sent.
 func TestLargestPublisher(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -27,8 +27,8 @@ import (
 
 const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// A service that receives a request and closes its connection may have the message, so the publisher never sends it again. net/http
-// would repeat requests with some methods.
+// A service that receives a request and closes its connection may have the message, so the publisher never sends it
+// again. net/http would repeat requests with some methods.
 func TestMessagesAreSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, publish := range []string{

@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Section 9.2.5 of the HTML standard requires "UTF-8 decode" of the Encoding standard. That decoder replaces each maximal
-// subpart of an ill-formed sequence (section 3.9 of the Unicode standard; the cases include its tables 3-8 to 3-11).
+// Section 9.2.5 of the HTML standard requires "UTF-8 decode" of the Encoding standard. That decoder replaces each
+// maximal subpart of an ill-formed sequence (section 3.9 of the Unicode standard; the cases include its tables 3-8 to
+// 3-11).
 func TestTextReplacesInvalidUTF8(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
