@@ -168,7 +168,12 @@ func (c *counter) addUnsent(from uint64, at Instant, count uint64) {
 	c.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
+// addLateness counts the lateness of a message. A pause of the client does not count as lateness of a noop. It counts
+// for other messages, because MaxLateness bounds their delay in the comparison of clients (package feed).
 func (c *counter) addLateness(a *Arrival, number uint64, at Instant, lateness time.Duration) {
+	if c.stream.cfg.Counting == Noops {
+		lateness -= c.stream.cuts.pauseBetween(at-lateness, at)
+	}
 	lateness = max(lateness, 0)
 	a.Lateness[a.LatenessCount] = lateness
 	a.LatenessCount++

@@ -63,6 +63,14 @@ func (c *cuts) openUntil(at Instant) Instant {
 	return at
 }
 
+// pauseBetween returns how much of the latest pause that is over was between two instants.
+func (c *cuts) pauseBetween(from, to Instant) time.Duration {
+	if c == nil {
+		return 0
+	}
+	return max(min(to, c.readAt)-max(from, c.pausedAt), 0)
+}
+
 func (c *cuts) latest() *Cut {
 	if c == nil || len(c.List) == 0 || c.Unlisted > 0 {
 		return nil
@@ -97,7 +105,7 @@ func (c *Cuts) CountCopies(at Instant, count int) {
 func (l *Ledger) CanCut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cuts != nil && l.stream.open && l.stream.closeRequestedAt == 0 && l.cuts.received && !l.cuts.pausing
+	return l.stream.cuts != nil && l.stream.open && l.stream.closeRequestedAt == 0 && l.stream.cuts.received && !l.stream.cuts.pausing
 }
 
 // Cut records a disconnect or a pause by the client. The caller calls Closed after a disconnect. A pause ends with
@@ -105,31 +113,31 @@ func (l *Ledger) CanCut() bool {
 func (l *Ledger) Cut(at Instant, kind string, pause bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cuts == nil {
+	if l.stream.cuts == nil {
 		return
 	}
-	l.cuts.received, l.cuts.pausing, l.cuts.paused = false, pause, pause
+	l.stream.cuts.received, l.stream.cuts.pausing, l.stream.cuts.paused = false, pause, pause
 	if pause {
-		l.cuts.pausedAt = at
+		l.stream.cuts.pausedAt = at
 		l.endSilence(at)
 	}
-	if len(l.cuts.List) >= maxCuts {
-		l.cuts.Unlisted++
+	if len(l.stream.cuts.List) >= maxCuts {
+		l.stream.cuts.Unlisted++
 		return
 	}
-	l.cuts.List = append(l.cuts.List, Cut{Kind: kind, At: at, LastNumber: l.highest()})
+	l.stream.cuts.List = append(l.stream.cuts.List, Cut{Kind: kind, At: at, LastNumber: l.highest()})
 }
 
 // PauseOver records the end of a pause.
 func (l *Ledger) PauseOver(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cuts == nil {
+	if l.stream.cuts == nil {
 		return
 	}
-	l.cuts.pausing, l.cuts.received, l.cuts.readAt = false, false, at
+	l.stream.cuts.pausing, l.stream.cuts.received, l.stream.cuts.readAt = false, false, at
 	l.silences.lastSignAt = at // the pause does not count as silence
-	if c := l.cuts.latest(); c != nil && c.ReconnectedAt == 0 {
+	if c := l.stream.cuts.latest(); c != nil && c.ReconnectedAt == 0 {
 		c.ReconnectedAt = at
 	}
 }
@@ -147,51 +155,51 @@ func (l *Ledger) highest() uint64 {
 // cutLost records the end of a stream for the last cut: the client disconnected, the service closed the stream during
 // or right after the pause, or the next stream ended before its first message.
 func (l *Ledger) cutLost(at Instant) {
-	if l.cuts == nil {
+	if l.stream.cuts == nil {
 		return
 	}
-	c := l.cuts.latest()
+	c := l.stream.cuts.latest()
 	switch {
 	case c == nil:
 	case c.ReconnectedAt == 0, c.NextAt == 0:
 		c.Lost, c.ReconnectedAt = true, 0
-	case l.cuts.paused && !c.Lost && at-c.ReconnectedAt <= pauseGrace:
+	case l.stream.cuts.paused && !c.Lost && at-c.ReconnectedAt <= pauseGrace:
 		c.LastNumber, c.Lost, c.ReconnectedAt, c.NextAt, c.Next = l.highest(), true, 0, 0, 0
 	}
-	l.cuts.pausing, l.cuts.received = false, false
+	l.stream.cuts.pausing, l.stream.cuts.received = false, false
 }
 
 func (l *Ledger) cutOpened(at Instant) {
-	if l.cuts == nil {
+	if l.stream.cuts == nil {
 		return
 	}
-	l.cuts.received = false
-	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt == 0 {
+	l.stream.cuts.received = false
+	if c := l.stream.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt == 0 {
 		c.ReconnectedAt = at
 		c.ResumeRequested = l.byNumber != nil && l.highest() > 0 // for noops; cutResumed sets it for numbered messages
 	}
 }
 
 func (l *Ledger) cutResumed() {
-	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt > 0 && c.NextAt == 0 {
+	if c := l.stream.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt > 0 && c.NextAt == 0 {
 		c.ResumeRequested = true
 	}
 }
 
 // cutAnnounced records that the service announced missing messages. It may be called before or after cutOpened.
 func (l *Ledger) cutAnnounced(at Instant) {
-	if c := l.cuts.latest(); c != nil && (c.ReconnectedAt == 0 || at-c.ReconnectedAt <= resumeTime) {
+	if c := l.stream.cuts.latest(); c != nil && (c.ReconnectedAt == 0 || at-c.ReconnectedAt <= resumeTime) {
 		c.Announced++
 	}
 }
 
 // cutMessage records a message for the last cut: the first message after it, or a message that the resume repeated.
 func (l *Ledger) cutMessage(at Instant, number uint64, duplicated, repeated bool) {
-	if l.cuts == nil {
+	if l.stream.cuts == nil {
 		return
 	}
-	l.cuts.received = true
-	c := l.cuts.latest()
+	l.stream.cuts.received = true
+	c := l.stream.cuts.latest()
 	if c == nil || c.ReconnectedAt == 0 {
 		return
 	}

@@ -79,6 +79,39 @@ func TestPauseIsNotASilence(t *testing.T) {
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }
 
+// The noops that were due in a pause arrive together after it. They are late only by the time after the pause.
+func TestPauseDoesNotMakeNoopsLate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		numbered bool
+		burst    Instant
+		late     uint64
+	}{
+		"by number, at the end of the pause":   {numbered: true, burst: 10*sec + sec/10},
+		"by interval, at the end of the pause": {burst: 10*sec + sec/10},
+		"by number, after a delay":             {numbered: true, burst: 12*sec + sec/2, late: 5},
+		"by interval, after a delay":           {burst: 12*sec + sec/2, late: 5},
+	} {
+		l := cutLedger(Noops)
+		for n := uint64(1); n <= 5; n++ {
+			delivered(l, Instant(n+1)*sec, numberIf(c.numbered, n))
+		}
+		l.Cut(6*sec+sec/10, "pause", true)
+		l.PauseOver(10 * sec)
+		missed := uint64(c.burst/sec) - 6
+		for n := range missed {
+			delivered(l, c.burst+Instant(n), numberIf(c.numbered, 6+n))
+		}
+		for n := range uint64(4) {
+			delivered(l, Instant(7+missed+n)*sec, numberIf(c.numbered, 6+missed+n))
+		}
+		r := l.Record()
+		require.Zero(t, r.Missed(), name)
+		require.Equal(t, c.late, r.Late, name)
+		require.Less(t, r.MaxLateness, c.burst-10*sec+sec/10, name)
+	}
+}
+
 // A client that pauses detects only afterwards that the service ended its stream on time.
 func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 	t.Parallel()
@@ -156,5 +189,5 @@ func TestCutsAreLimited(t *testing.T) {
 	r := l.Record()
 	require.Len(t, r.Cuts.List, maxCuts)
 	require.EqualValues(t, 3, r.Cuts.Unlisted)
-	require.Nil(t, New("x", &Config{Interval: sec}).cuts, "a run without cuts must not allocate their state")
+	require.Nil(t, New("x", &Config{Interval: sec}).stream.cuts, "a run without cuts must not allocate their state")
 }

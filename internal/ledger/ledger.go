@@ -126,7 +126,6 @@ type Ledger struct {
 	dials    dials
 	silences silences
 	outage   *Outage // the present outage; nil: there is none
-	cuts     *cuts   // nil: the run does not disconnect its clients
 	extra    *extras // nil: not needed so far
 
 	clock    clockCounter
@@ -145,6 +144,7 @@ type stream struct {
 	dialing          bool // an attempt is in progress
 	clientEnds       bool // see EndByClient
 	idClass          idClass
+	cuts             *cuts // nil: the run does not disconnect its clients
 }
 
 // openedAfterRequest reports whether the stream was opened after the request to close. No noop is due on it, but it may
@@ -186,7 +186,7 @@ func New(id string, cfg *Config) *Ledger {
 	l := &Ledger{id: id, state: Planned, stream: stream{cfg: cfg}}
 	l.clock.stream = &l.stream
 	if cfg.Cuts {
-		l.cuts = new(cuts)
+		l.stream.cuts = new(cuts)
 	}
 	switch cfg.Counting {
 	case Noops:
@@ -232,8 +232,8 @@ func (l *Ledger) Record() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sumUp(&r)
-	if l.cuts != nil && len(l.cuts.List) > 0 {
-		r.Cuts = l.cuts.Clone()
+	if l.stream.cuts != nil && len(l.stream.cuts.List) > 0 {
+		r.Cuts = l.stream.cuts.Clone()
 	}
 	if l.extra != nil {
 		l.extra.fillLists(&r)

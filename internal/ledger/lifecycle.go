@@ -196,7 +196,7 @@ const lifetimeTolerance = 20
 
 // checkLongestLifetime counts a stream as overdue if it was open longer than its maximum lifetime plus a tolerance.
 func (l *Ledger) checkLongestLifetime(at Instant) {
-	longest, duration := l.stream.cfg.MaxLifetime, l.cuts.openUntil(l.stream.expectedUntil(at))-l.stream.openedAt
+	longest, duration := l.stream.cfg.MaxLifetime, l.stream.cuts.openUntil(l.stream.expectedUntil(at))-l.stream.openedAt
 	if longest > 0 && duration > longest+max(l.stream.cfg.LatenessLimit, longest/lifetimeTolerance) {
 		l.extras().Overdue++
 		l.find(Finding{Kind: KindOverdue, At: at, Lateness: duration})
