@@ -117,7 +117,7 @@ func TestFiniteCountsShortAnswers(t *testing.T) {
 
 func TestFiniteCountsBursts(t *testing.T) {
 	t.Parallel()
-	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=5ms ttft=1ms fault=burst"], seconds: 0.1}`)
+	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=5ms ttft=1ms fault=burst"], seconds: 1}`)
 	require.Positive(t, got.SingleBurst)
 	got = finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=100ms ttft=1ms"], seconds: 0.1}`)
 	require.Positive(t, got.States[ledger.ResponseComplete])
@@ -206,7 +206,7 @@ func TestFiniteOfAnotherService(t *testing.T) {
 	})
 	got := finiteOf(t, url, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'}, body: (n) => 'question ' + n,
 		message: {event: 'piece', seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {event: 'finished'}, failed: {event: 'error'}}}`,
-		`{concurrency: 1}`)
+		`{concurrency: 1, seconds: 2}`)
 	require.Equal(t, got.Ended(), got.States[ledger.ResponseComplete], got.Findings)
 	require.Equal(t, "question 0", bodies[0])
 	require.EqualValues(t, 1, got.Chunks.Missed)
@@ -246,7 +246,7 @@ func TestFiniteEndsAResponseThatSendsOnlyHeartbeats(t *testing.T) {
 					time.Sleep(10 * time.Millisecond)
 				}
 			})
-			got := finiteOf(t, url, answers, `{firstTimeout: 0.5, idleTimeout: 0.5, linger: 0.1, seconds: 3}`)
+			got := finiteOf(t, url, answers, `{firstTimeout: 2, idleTimeout: 2, linger: 0.1, seconds: 5}`)
 			require.Greater(t, got.Ended(), int64(4), "each of the first four ended before the end of the run")
 			require.Equal(t, map[ledger.ResponseState]int64{want: got.Ended()}, got.States)
 		})
