@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
-	"github.com/prometheus/procfs"
 	"github.com/shirou/gopsutil/v4/process"
 )
 
@@ -38,16 +41,22 @@ func family(pid int) ([]*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := procfs.AllProcs() // faster than p.Children(), which lists the folder of each process
-	if err != nil {
-		children, _ := p.Children()     // an error if there are none
-		return append(children, p), nil //nolint:nilerr // without procfs, the list is made in a different way
+	// The kernel lists the children of each thread. p.Children would read the folder of each process of the machine.
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if len(lists) == 0 {
+		children, _ := p.Children() // an error if there are none
+		return append(children, p), nil
 	}
 	members := []*process.Process{p}
-	for _, other := range all {
-		if stat, err := other.Stat(); err == nil && stat.PPID == pid {
-			if child, err := process.NewProcess(int32(other.PID)); err == nil { // #nosec G115 -- a process id
-				members = append(members, child)
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // #nosec G304 -- an error if the thread has just ended
+		for id := range strings.FieldsSeq(string(text)) {
+			child, err := strconv.ParseInt(id, 10, 32)
+			if err != nil {
+				continue
+			}
+			if p, err := process.NewProcess(int32(child)); err == nil {
+				members = append(members, p)
 			}
 		}
 	}
