@@ -11,20 +11,27 @@ import (
 func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		freed := make(chan time.Time, 10)
-		r := &ramp{threshold: 3, quiet: 3 * time.Second, free: func() { freed <- time.Now() }}
+		freed, limited := make(chan time.Time, 10), make(chan time.Time, 10)
+		r := &ramp{
+			few: 2, threshold: 3, quiet: 3 * time.Second,
+			limit: func() { limited <- time.Now() }, free: func() { freed <- time.Now() },
+		}
 		for range 2 {
+			start := time.Now()
 			for range 5 {
 				time.Sleep(time.Second) // the ramp continues
 				r.opened()
 			}
 			require.Empty(t, freed)
+			require.Equal(t, 2*time.Second, (<-limited).Sub(start), "the second connection must limit garbage")
+			require.Empty(t, limited)
 			last := time.Now()
 			time.Sleep(time.Minute)
 			require.Len(t, freed, 1)
 			require.Equal(t, 3*time.Second, (<-freed).Sub(last))
 		}
 		r.opened()
+		require.Empty(t, limited)
 		r.opened()
 		time.Sleep(time.Minute)
 		require.Empty(t, freed, "two connections must not count as a ramp")

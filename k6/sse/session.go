@@ -34,7 +34,7 @@ type session struct {
 // currentSession returns the session of the current iteration. It runs on the event loop.
 func (m *Module) currentSession() *session {
 	if m.session == nil {
-		sseclient.LimitMemory()
+		sseclient.ReleaseStartMemory()
 		state := m.vu.State()
 		m.session = &session{
 			Group: m.clientFor(state).Group(m.vu.Context()), m: m, state: state,
