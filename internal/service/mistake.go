@@ -41,8 +41,8 @@ func oneLine(text string) string {
 func (m mistakes) sentences() Mistakes {
 	slices.SortStableFunc(m, func(a, b mistake) int { return int(a.at - b.at) })
 	var out Mistakes
-	for _, one := range m {
-		out = append(out, one.sentence)
+	for _, mistake := range m {
+		out = append(out, mistake.sentence)
 	}
 	return out
 }

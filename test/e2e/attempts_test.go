@@ -88,8 +88,8 @@ func TestRefusedAtFirst(t *testing.T) {
 		require.NotContains(t, reasons(v), "the server did not end")
 		f.service.Mu.Lock()
 		defer f.service.Mu.Unlock()
-		for id, device := range f.service.Devices {
-			require.Equal(t, len(device.Spans) > 0, !device.EndRequestedAt.IsZero(), "%s: only a stream that opened must be ended on request", id)
+		for id, client := range f.service.Clients {
+			require.Equal(t, len(client.Spans) > 0, !client.EndRequestedAt.IsZero(), "%s: only a stream that opened must be ended on request", id)
 		}
 	})
 }

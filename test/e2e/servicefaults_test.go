@@ -49,7 +49,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		require.EqualValues(t, serviceStreams*perTopic-1-corrupted-undelivered, m.Received)
 		require.Equal(t, m.Received+m.Missed+m.Corrupted, m.Expected)
 		require.Zero(t, m.Foreign)
-		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
+		require.EqualValues(t, publishedTotal, m.Published.Confirmed)
 		require.Equal(t, "publisher", v.Evidence.Kind)
 		require.Zero(t, v.Evidence.Undetectable)
 
@@ -112,7 +112,7 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 		m := v.Messages
 		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted, s.out.String())
 		p := m.Published
-		require.Equal(t, [...]uint64{publishedInAll, publishedInAll - 9, 5, 4}, [...]uint64{p.Sent, p.Confirmed, p.Refused, p.Open})
+		require.Equal(t, [...]uint64{publishedTotal, publishedTotal - 9, 5, 4}, [...]uint64{p.Sent, p.Confirmed, p.Refused, p.Open})
 		received, first := serviceStreams*perTopic, map[string]faulty.Action{}
 		for _, d := range s.proxy.Actions() {
 			kind := fmt.Sprint(d.Publish, d.Status)
@@ -141,7 +141,7 @@ func TestRestartedServiceDoesNotPass(t *testing.T) {
 	eachOf(t, twoServices, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "restart-", faulty.Options{})
-		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedInAll/2 })
+		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedTotal/2 })
 		require.NoError(t, r.Restart(t.Context()))
 		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())

@@ -23,7 +23,7 @@ const (
 	serviceStreams = 16
 	serviceTopics  = 12
 	perTopic       = 5
-	publishedInAll = serviceTopics * perTopic
+	publishedTotal = serviceTopics * perTopic
 )
 
 // startService starts a service for a test and its subtests.
@@ -136,7 +136,7 @@ func TestThirdPartyServicesPass(t *testing.T) {
 		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted+m.Foreign)
 		require.Equal(t, "publisher", v.Evidence.Kind)
 		require.Zero(t, v.Evidence.Undetectable)
-		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
+		require.EqualValues(t, publishedTotal, m.Published.Confirmed)
 		require.Equal(t, verdict.Connections{Planned: serviceStreams, Opened: serviceStreams, Completed: serviceStreams}, v.Connections)
 		for k := range serviceTopics {
 			topic := s.counts(v, k)

@@ -44,7 +44,7 @@ func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 			service, url := startFake(t, bareService(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true}})
 			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", url).verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-			opened, _ := service.DeviceCounts()
+			opened, _ := service.ClientCounts()
 			require.Equal(t, v.Connections.Planned, opened, "each planned stream must be opened")
 			require.Equal(t, v.Connections.Planned, v.Connections.Unfinished)
 			require.Contains(t, reasons(v), "the server did not end 220 streams within")

@@ -114,7 +114,7 @@ func TestUnitsOfSystemd(t *testing.T) {
 		return out
 	}
 	isOpen := func(n int) func() bool {
-		return func() bool { _, open := service.DeviceCounts(); return open == n }
+		return func() bool { _, open := service.ClientCounts(); return open == n }
 	}
 
 	hasEnded := func() bool {

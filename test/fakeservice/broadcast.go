@@ -50,12 +50,12 @@ func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 	number := s.broadcasts
 	s.Mu.Unlock()
 	for _, st := range all {
-		if loses && strings.HasSuffix(st.device.ID, "-1") {
+		if loses && strings.HasSuffix(st.client.ID, "-1") {
 			continue
 		}
 		text := text
 		if s.Copies != nil {
-			text = strings.Repeat(text, s.Copies(st.device.ID, number))
+			text = strings.Repeat(text, s.Copies(st.client.ID, number))
 		}
 		select {
 		case st.inbox <- text:

@@ -18,7 +18,7 @@ const (
 
 // metrics serves the gauge, the queued bytes, and two metrics of bin/backend: open streams and sent noops.
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
-	opened, open := s.DeviceCounts()
+	opened, open := s.ClientCounts()
 	value := map[string]int{
 		GaugeOpen: open, GaugeTwice: 2*open + 3, GaugeOpened: opened, GaugeLeaky: (open + opened + 1) / 2, GaugeFixed: 7,
 	}[s.Gauge]

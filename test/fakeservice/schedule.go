@@ -24,13 +24,13 @@ type Schedule struct {
 	Phase    string
 }
 
-// random returns a number from 0 to 1 that depends only on the seed, the id of a device and n.
+// random returns a number from 0 to 1 that depends only on the seed, the id of a client and n.
 func (s *Schedule) random(id string, n uint64) float64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d", s.Seed, id, n))
 	return float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
 }
 
-// first returns the time at which slot 1 of a device is due, without jitter.
+// first returns the time at which slot 1 of a client is due, without jitter.
 func (s *Schedule) first(id string, connected time.Time) time.Time {
 	switch s.Phase {
 	case PhaseStart:
@@ -43,7 +43,7 @@ func (s *Schedule) first(id string, connected time.Time) time.Time {
 	return connected.Add(s.Interval)
 }
 
-// due returns the time at which a slot of a device is due. first is the time of slot 1 without jitter.
+// due returns the time at which a slot of a client is due. first is the time of slot 1 without jitter.
 func (s *Schedule) due(id string, first time.Time, slot int) time.Time {
 	late := s.Jitter * s.random(id, uint64(slot)) * float64(s.Interval)
 	return first.Add(time.Duration(slot-1)*s.Interval + time.Duration(late))

@@ -12,7 +12,7 @@ import (
 
 // Ways in which a service numbers its noops.
 const (
-	IDsNumbers = "numbers" // 1, 2, 3 … per device
+	IDsNumbers = "numbers" // 1, 2, 3 … per client
 	IDsNone    = "none"
 )
 
@@ -54,7 +54,7 @@ func (s *ServiceSpec) Numbered() bool { return s.IDs == IDsNumbers }
 // KeepsLedger reports whether the service has a ledger of its noops. A ledger requires numbered noops.
 func (s *ServiceSpec) KeepsLedger() bool { return s.Ledger && s.Numbered() }
 
-// A Service sends noops: messages at an interval, numbered separately for each client. Devices contains a record for
+// A Service sends noops: messages at an interval, numbered separately for each client. Clients contains a record for
 // each client id.
 type Service struct {
 	ServiceSpec
@@ -62,7 +62,7 @@ type Service struct {
 	strike  Strike
 	global  atomic.Uint64 // last id that the function "global" of ForeignIDs returned
 	sent    atomic.Uint64 // number of noops sent
-	Devices map[string]*Device
+	Clients map[string]*NoopClient
 	inboxes map[*noopStream]bool // streams that receive broadcasts
 
 	firstConnect         time.Time
@@ -71,7 +71,7 @@ type Service struct {
 
 // StartService starts a service that accepts connections from all listeners.
 func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *Service {
-	s := &Service{ServiceSpec: spec, strike: strike, Devices: map[string]*Device{}, inboxes: map[*noopStream]bool{}}
+	s := &Service{ServiceSpec: spec, strike: strike, Clients: map[string]*NoopClient{}, inboxes: map[*noopStream]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event/connect", s.connect)
 	mux.HandleFunc("DELETE /event/forcedisconnect", s.forceDisconnect)
@@ -103,23 +103,23 @@ func New(interval time.Duration, phase string, streams int) ServiceSpec {
 	}
 }
 
-// device returns the record of a client id, and creates it if there is none. The caller holds the lock.
-func (s *Service) device(id string) *Device {
-	if s.Devices[id] == nil {
-		s.Devices[id] = &Device{Client: Client{ID: id}}
+// client returns the record of a client id, and creates it if there is none. The caller holds the lock.
+func (s *Service) client(id string) *NoopClient {
+	if s.Clients[id] == nil {
+		s.Clients[id] = &NoopClient{Client: Client{ID: id}}
 	}
-	return s.Devices[id]
+	return s.Clients[id]
 }
 
-// DeviceCounts returns the number of clients that have had a stream, and the number of those with an open stream.
-func (s *Service) DeviceCounts() (total, open int) {
+// ClientCounts returns the number of clients that have had a stream, and the number of those with an open stream.
+func (s *Service) ClientCounts() (total, open int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	for _, d := range s.Devices {
-		if len(d.Spans) > 0 {
+	for _, c := range s.Clients {
+		if len(c.Spans) > 0 {
 			total++
 		}
-		if d.Open != nil {
+		if c.Open != nil {
 			open++
 		}
 	}
@@ -129,8 +129,8 @@ func (s *Service) DeviceCounts() (total, open int) {
 func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	d := s.device(r.URL.Query().Get("id"))
-	s.EndStream(w, r, &d.Client, s.strike.NeverEnds && s.strike.Matches(d.ID))
+	c := s.client(r.URL.Query().Get("id"))
+	s.EndStream(w, r, &c.Client, s.strike.NeverEnds && s.strike.Matches(c.ID))
 }
 
 func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
@@ -138,10 +138,10 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	out := json.NewEncoder(w)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	for _, d := range s.Devices {
-		if len(d.Spans) > 0 && strings.HasPrefix(d.ID, r.URL.Query().Get("prefix")) {
-			sent := d.numbers // a noop that was lost counts as sent
-			_ = out.Encode(map[string]any{"id": d.ID, "first": min(sent, 1), "last": sent, "sent": sent, "slow": false})
+	for _, c := range s.Clients {
+		if len(c.Spans) > 0 && strings.HasPrefix(c.ID, r.URL.Query().Get("prefix")) {
+			sent := c.numbers // a noop that was lost counts as sent
+			_ = out.Encode(map[string]any{"id": c.ID, "first": min(sent, 1), "last": sent, "sent": sent, "slow": false})
 		}
 	}
 }
@@ -156,8 +156,8 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.Mu.Lock()
-	d := s.device(r.URL.Query().Get("id"))
-	conflict, first := d.Open != nil, len(d.Spans) == 0
+	c := s.client(r.URL.Query().Get("id"))
+	conflict, first := c.Open != nil, len(c.Spans) == 0
 	if s.firstConnect.IsZero() {
 		s.firstConnect = time.Now()
 	}
@@ -167,7 +167,7 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Unlock()
 	status := 0
 	if s.Admit != nil {
-		status = s.Admit(d.ID, connects)
+		status = s.Admit(c.ID, connects)
 	} else if conflict {
 		status = http.StatusConflict
 	}
@@ -175,13 +175,13 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		return
 	}
-	if s.strike.answers(w, r, d.ID, first, since) {
+	if s.strike.answers(w, r, c.ID, first, since) {
 		return
 	}
 	if !s.Begin() {
 		return
 	}
 	defer s.Handlers.Done()
-	st := &noopStream{Stream: s.NewStream(s.Format, w, r), Service: s, device: d}
+	st := &noopStream{Stream: s.NewStream(s.Format, w, r), Service: s, client: c}
 	st.run(r.Header.Get("Last-Event-ID"))
 }

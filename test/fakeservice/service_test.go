@@ -37,7 +37,7 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 	return service, "http://" + l.Addr().String()
 }
 
-// readStream opens the stream of device a, requests its end after a time, and returns its data fields and ids. patience
+// readStream opens the stream of client a, requests its end after a time, and returns its data fields and ids. patience
 // is the time until the end of the stream, which the wire may drop.
 func readStream(t *testing.T, url string, after, patience time.Duration) (data, ids []string, err error) {
 	t.Helper()
@@ -90,7 +90,7 @@ func TestRecordMatchesTheStreams(t *testing.T) {
 				require.True(t, strings.HasPrefix(strings.Join(data, ""), c.data), data)
 				s.Stop()
 				var lost []uint64
-				for _, n := range s.device("a").Noops {
+				for _, n := range s.client("a").Noops {
 					if n.Lost(time.Time{}) {
 						lost = append(lost, n.Number)
 					}
@@ -213,7 +213,7 @@ func TestRecordIncludesLossesOfTheWire(t *testing.T) {
 			_, ids, err := readStream(t, proxy.URL, 8*testInterval, patience)
 			require.Equal(t, c.err, err != nil, "%v %v", ids, err)
 			s.Stop()
-			d, lost := s.device("a"), 0
+			d, lost := s.client("a"), 0
 			for _, n := range d.Noops {
 				if lost == 0 && n.Lost(d.CutAt) {
 					lost = n.Slot
@@ -237,7 +237,7 @@ func TestReconnectReplaysMissedNoops(t *testing.T) {
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	d, next := s.device("a"), 3
+	d, next := s.client("a"), 3
 	lines := bufio.NewScanner(resp.Body)
 	for live := false; !live && lines.Scan(); {
 		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {

@@ -11,7 +11,7 @@ import (
 type noopStream struct {
 	*Stream
 	*Service
-	device *Device
+	client *NoopClient
 	closed bool // the end is recorded; guarded by Mu
 }
 
@@ -48,7 +48,7 @@ func (s *noopStream) run(lastEventID string) {
 }
 
 func (s *noopStream) due(slot int) time.Time {
-	return s.Schedule.due(s.device.ID, s.device.First, slot)
+	return s.Schedule.due(s.client.ID, s.client.First, slot)
 }
 
 func (s *noopStream) begin() {
@@ -60,15 +60,15 @@ func (s *noopStream) begin() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.inboxes[s] = true
-	d := s.device
-	d.Begin(s.Stream)
-	now, streams := d.Last().From, len(d.Spans)
+	c := s.client
+	c.Begin(s.Stream)
+	now, streams := c.Last().From, len(c.Spans)
 	if streams == 1 || s.NewSchedule {
-		d.First = s.Schedule.first(d.ID, now)
+		c.First = s.Schedule.first(c.ID, now)
 	}
-	chance := s.Schedule.random(d.ID, uint64(streams)+1<<40)
+	chance := s.Schedule.random(c.ID, uint64(streams)+1<<40)
 	switch {
-	case s.strike.EndIn > 0 && s.strike.Matches(d.ID) && streams == 1:
+	case s.strike.EndIn > 0 && s.strike.Matches(c.ID) && streams == 1:
 		s.EndAt = now.Add(s.strike.EndIn + time.Duration(chance*float64(s.strike.Within)))
 	case s.MeanLifetime > 0:
 		s.EndAt = now.Add(time.Duration(-math.Log(1-chance) * float64(s.MeanLifetime)))
@@ -97,30 +97,30 @@ func (s *noopStream) close() {
 	}
 	s.closed = true
 	delete(s.inboxes, s)
-	s.device.Last().To = time.Now()
-	if s.device.Open == s.Stream {
-		s.device.Open = nil
+	s.client.Last().To = time.Now()
+	if s.client.Open == s.Stream {
+		s.client.Open = nil
 	}
 }
 
 // resumeSlot returns the slot to continue with. It records the noops of the outage, and writes those to be replayed.
 func (s *noopStream) resumeSlot(lastEventID string) int {
-	d := s.device
-	if len(d.Spans) == 1 || s.NewSchedule {
+	c := s.client
+	if len(c.Spans) == 1 || s.NewSchedule {
 		return 1
 	}
-	slot := s.Schedule.next(d.ID, d.First, time.Now())
+	slot := s.Schedule.next(c.ID, c.First, time.Now())
 	s.Mu.Lock()
-	for missed := len(d.Noops) + 1; missed < slot; missed++ {
-		d.add(Noop{Slot: missed, Due: s.due(missed), Disconnected: true})
+	for missed := len(c.Noops) + 1; missed < slot; missed++ {
+		c.add(Noop{Slot: missed, Due: s.due(missed), Disconnected: true})
 	}
 	last, _ := strconv.Atoi(lastEventID)
 	last += s.Seam
-	d.markLost()
+	c.markLost()
 	s.Mu.Unlock()
 	if s.Resume && s.Numbered() {
-		for i := range d.Noops {
-			if int(d.Noops[i].Number) > last && s.writeNoop(i) != nil {
+		for i := range c.Noops {
+			if int(c.Noops[i].Number) > last && s.writeNoop(i) != nil {
 				break
 			}
 		}
@@ -130,8 +130,8 @@ func (s *noopStream) resumeSlot(lastEventID string) int {
 
 func (s *noopStream) serve(slot int, due time.Time) error {
 	s.Mu.Lock()
-	action := s.strike.actionFor(s.device, &s.Schedule, slot)
-	i := s.device.add(Noop{Slot: slot, Due: due, Unserved: action == ActSkip, Corrupt: action == ActCorrupt, OtherEvent: action == ActNamed})
+	action := s.strike.actionFor(s.client, &s.Schedule, slot)
+	i := s.client.add(Noop{Slot: slot, Due: due, Unserved: action == ActSkip, Corrupt: action == ActCorrupt, OtherEvent: action == ActNamed})
 	s.Mu.Unlock()
 	switch action {
 	case "":
@@ -142,7 +142,7 @@ func (s *noopStream) serve(slot int, due time.Time) error {
 	err := s.Apply(action, s.strike.Wait, func() string { return s.frame(i) }, func() error {
 		if action == ActSwap {
 			s.Mu.Lock()
-			s.device.Noops[i].Overtaken = i < len(s.device.Noops)-1
+			s.client.Noops[i].Overtaken = i < len(s.client.Noops)-1
 			s.Mu.Unlock()
 		}
 		return s.writeNoop(i)
@@ -164,25 +164,25 @@ func (s *noopStream) writeNoop(i int) error {
 		}
 	}
 	s.Mu.Lock()
-	frame, slot := s.frame(i), s.device.Noops[i].Slot
-	s.device.Noops[i].At = time.Now()
-	s.device.Noops[i].Copies++
+	frame, slot := s.frame(i), s.client.Noops[i].Slot
+	s.client.Noops[i].At = time.Now()
+	s.client.Noops[i].Copies++
 	s.sent.Add(1)
 	s.Mu.Unlock()
 	if s.Text != nil {
-		frame = s.Text(s.device.ID, slot)
+		frame = s.Text(s.client.ID, slot)
 	}
 	return s.Write(frame)
 }
 
 func (s *noopStream) frame(i int) string {
-	n := s.device.Noops[i]
+	n := s.client.Noops[i]
 	text, data := "", "0"
 	if n.OtherEvent {
 		text = "event: noop\n"
 	}
 	if id, ok := ForeignIDs[s.IDs]; ok {
-		text += "id: " + id(s, &n, s.Schedule.random(s.device.ID, n.Number+1<<32)) + "\n"
+		text += "id: " + id(s, &n, s.Schedule.random(s.client.ID, n.Number+1<<32)) + "\n"
 	} else if s.Numbered() {
 		text += "id: " + strconv.FormatUint(n.Number, 10) + "\n"
 	}
@@ -195,7 +195,7 @@ func (s *noopStream) frame(i int) string {
 // ForeignIDs contains functions that return ids other than the numbers of the noops. chance is a number from 0 to 1
 // that depends only on the noop.
 var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
-	// All devices share one counter.
+	// All clients share one counter.
 	"global": func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) },
 	// Hexadecimal: the id "9" is followed by "a".
 	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },

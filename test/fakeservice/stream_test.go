@@ -26,16 +26,16 @@ func (r resetRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // had ended without a request.
 func TestResetIsRecordedBeforeTheClientNotices(t *testing.T) {
 	t.Parallel()
-	d := &Device{Client: Client{ID: "a"}}
+	c := &NoopClient{Client: Client{ID: "a"}}
 	s := &Service{strike: Strike{Fault: Fault{Action: ActReset, From: 1, Count: 1}}}
-	st := &noopStream{Service: s, device: d}
+	st := &noopStream{Service: s, client: c}
 	st.Stream = &Stream{W: resetRecorder{httptest.NewRecorder(), func() {
 		s.Mu.Lock()
 		defer s.Mu.Unlock()
-		s.EndStream(httptest.NewRecorder(), httptest.NewRequest("DELETE", "/", nil), &d.Client, true)
+		s.EndStream(httptest.NewRecorder(), httptest.NewRequest("DELETE", "/", nil), &c.Client, true)
 	}}}
-	d.Begin(st.Stream)
+	c.Begin(st.Stream)
 	require.ErrorIs(t, st.serve(1, time.Now()), ErrOver)
 	st.close()
-	require.False(t, d.EndedOnRequest())
+	require.False(t, c.EndedOnRequest())
 }

@@ -107,13 +107,13 @@ type Strike struct {
 	HeaderDelay time.Duration // delay of the response headers
 }
 
-func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
-	if s.Action == "" || !s.Matches(d.ID) {
+func (s *Strike) actionFor(c *NoopClient, schedule *Schedule, slot int) string {
+	if s.Action == "" || !s.Matches(c.ID) {
 		return ""
 	}
 	f := s.Fault
 	if f.From < 0 {
-		if f.From += schedule.next(d.ID, d.First, d.Spans[0].From.Add(s.Hold)); f.From < 2 {
+		if f.From += schedule.next(c.ID, c.First, c.Spans[0].From.Add(s.Hold)); f.From < 2 {
 			return ""
 		}
 	}

@@ -45,14 +45,14 @@ func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error)
 func (s *Service) recordWire(action faulty.Action) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	d := s.device(action.Client)
+	c := s.client(action.Client)
 	switch action.Fault {
 	case faulty.ResetAfter:
-		d.disconnectedAt = action.At
+		c.disconnectedAt = action.At
 	case faulty.Truncate:
-		d.cutAfter(action.Message - 1)
-		d.disconnectedAt = action.At
+		c.cutAfter(action.Message - 1)
+		c.disconnectedAt = action.At
 	case faulty.Vanish:
-		d.cutAfter(action.Message)
+		c.cutAfter(action.Message)
 	}
 }

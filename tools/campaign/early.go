@@ -213,13 +213,13 @@ func (r *run) allOpened(streams int) bool {
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()
 	highest := 0
-	for _, d := range r.service.Devices {
+	for _, d := range r.service.Clients {
 		highest = max(highest, len(d.Spans))
 		if len(d.Spans) == 0 {
 			return false
 		}
 	}
-	return len(r.service.Devices) == r.Plan.Connections && highest >= streams
+	return len(r.service.Clients) == r.Plan.Connections && highest >= streams
 }
 
 // awaitObserved waits until the second runner may receive the signal. It returns the time up to which the shard of this

@@ -16,7 +16,7 @@ func (r *run) expectEarly() *verdictExpectation {
 	defer r.service.Mu.Unlock()
 	e := expectPass()
 	var observed time.Duration
-	for _, d := range r.service.Devices {
+	for _, d := range r.service.Clients {
 		spans := r.observedSpans(d)
 		for _, s := range spans {
 			observed += s.To.Sub(s.From)
@@ -50,7 +50,7 @@ func (r *run) expectEarly() *verdictExpectation {
 
 // observedSpans returns the spans in which a runner observed the streams of a client. If the runner was killed, the
 // spans of its open streams end at its last checkpoint.
-func (r *run) observedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
+func (r *run) observedSpans(d *fakeservice.NoopClient) (out []fakeservice.OpenSpan) {
 	for _, s := range d.Spans {
 		if s.To.IsZero() {
 			s.To = d.LastExpected()

@@ -208,8 +208,8 @@ func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	e := expectPass()
-	for _, d := range s.Devices {
-		c := sc.expectDevice(d)
+	for _, d := range s.Clients {
+		c := sc.expectNoopClient(d)
 		mustFail, mayFail, mustName := false, false, false
 		for name, s := range c {
 			e.Counts.add(name, s)
@@ -254,7 +254,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
+func (sc *scenario) expectNoopClient(d *fakeservice.NoopClient) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
 		c.add("refused", exactCount(1))
@@ -283,7 +283,7 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 
 // expectDrop returns 1 for a client whose stream ended early. If clients reconnect, only an outage at the end that is
 // longer than MAX_OUTAGE counts. If the last stream was open when its end was requested, closedAsIdle decides.
-func (sc *scenario) expectDrop(d *fakeservice.Device) span {
+func (sc *scenario) expectDrop(d *fakeservice.NoopClient) span {
 	if d.EndedOnRequest() {
 		return sc.closedAsIdle(d)
 	}
@@ -295,7 +295,7 @@ func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 
 // closedAsIdle returns 1 for a client that closed a silent stream and then requested the end of this stream. Behind a
 // proxy or on a busy machine, the service may receive the request before it notices the close.
-func (sc *scenario) closedAsIdle(d *fakeservice.Device) span {
+func (sc *scenario) closedAsIdle(d *fakeservice.NoopClient) span {
 	if sc.Plan.Reconnect || sc.Strike.Action == fakeservice.ActQuiet {
 		return span{}
 	}

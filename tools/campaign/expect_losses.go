@@ -14,7 +14,7 @@ func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 
 // expectMissed counts the noops that a client expected and that did not arrive. The span allows for losses that only
 // the interval can reveal, because these may be undetectable at the start or end of a stream.
-func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
+func (sc *scenario) expectMissed(d *fakeservice.NoopClient) (sum span) {
 	end := d.LastExpected()
 	expected := d.Noops[:0:0]
 	for _, n := range d.Noops {
@@ -62,7 +62,7 @@ func (sc *scenario) lossAtEnd(end time.Time, n *fakeservice.Noop) span {
 
 // lossAtStart returns the count of a lost first noop that only the interval can reveal. The loss is undetectable if
 // slot 2 was due about one interval after the headers, because a correct service may send its first noop then.
-func (sc *scenario) lossAtStart(d *fakeservice.Device, next *fakeservice.Noop) span {
+func (sc *scenario) lossAtStart(d *fakeservice.NoopClient, next *fakeservice.Noop) span {
 	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Interval
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}
 }

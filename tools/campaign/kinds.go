@@ -131,7 +131,7 @@ var suiteKinds = []kind{
 	{"suite", "vanish: half of them noticed", detectVanished(2*time.Second, fakeservice.GaugeLeaky, 9, fails, suites.CheckNoticed)},
 	{"suite", "vanish: the gauge only rises", detectVanished(2*time.Second, fakeservice.GaugeOpened, 9, fails, suites.CheckNoticed)},
 	{"suite", "vanish: another gauge", detectVanished(2*time.Second, fakeservice.GaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, suites.CheckGauge)},
-	{"suite", "vanish: noop lost by one that is held", func(r *rand.Rand, sc *scenario) {
+	{"suite", "vanish: noop lost on a stream that stays open", func(r *rand.Rand, sc *scenario) {
 		detectVanished(2*time.Second, fakeservice.GaugeOpen, 9, fails, verdict.CheckMissed, suites.CheckBystanders)(r, sc)
 		numberNoops(r, sc)
 		sc.Service.Schedule.Phase = fakeservice.PhaseConnect
@@ -141,7 +141,7 @@ var suiteKinds = []kind{
 	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{suites.CheckSendTime, suites.CheckDelivered})},
 	{"suite", "slow: not cut", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--max-growth", "-1", "--cut-slow", "1")},
 	{"suite", "slow: cut", slowKind(fakeservice.SlowCut, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--cut-slow", "0")},
-	{"suite", "slow: message lost by one that reads", slowKind(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
+	{"suite", "slow: message lost on a stream that is read", slowKind(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
 	{"suite", "slow: no broadcasts", slowKind("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckBacklog, suites.CheckDelivered})},
 }
 

@@ -83,7 +83,7 @@ func fill(ctx context.Context, client prometheus.API, samples []Sample) (found b
 	window := prometheus.Range{
 		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Interval,
 	}
-	one := func(query string, put func(*Sample, float64)) (found bool, err error) {
+	fillMetric := func(query string, put func(*Sample, float64)) (found bool, err error) {
 		answer, _, err := client.QueryRange(ctx, query, window)
 		matrix, ok := answer.(model.Matrix)
 		if err != nil || !ok || len(matrix) == 0 {
@@ -101,14 +101,14 @@ func fill(ctx context.Context, client prometheus.API, samples []Sample) (found b
 		if metric == servedMetric {
 			continue
 		}
-		known, err := one(fmt.Sprintf(`sum(%s{job="backend"})`, metric), put)
+		known, err := fillMetric(fmt.Sprintf(`sum(%s{job="backend"})`, metric), put)
 		if err != nil {
 			return false, err
 		}
 		found = found || known
 	}
 	for query, put := range machineQueries {
-		if _, err := one(query, put); err != nil {
+		if _, err := fillMetric(query, put); err != nil {
 			return false, err
 		}
 	}

@@ -18,15 +18,15 @@ func TestMessageInterval(t *testing.T) {
 		`{}`:            {0, time.Second, 2 * time.Second, 2100 * time.Millisecond, 4 * time.Second},
 	} {
 		var m message
-		one := series{track: &track{role: plain}}
+		messages := series{track: &track{role: plain}}
 		for _, since := range at {
-			one.units = append(one.units, &unit{at: time.Unix(1_700_000_000, 0).Add(since)})
+			messages.units = append(messages.units, &unit{at: time.Unix(1_700_000_000, 0).Add(since)})
 		}
-		(&findings{}).findInterval(&m, []series{one})
+		(&findings{}).findInterval(&m, []series{messages})
 		require.Equal(t, strings.ReplaceAll(want, " ", ""), string(toJSON(m.match)), at)
 
 		numbered := message{match: object{{name: "per", value: "topic"}}}
-		(&findings{}).findInterval(&numbered, []series{one})
+		(&findings{}).findInterval(&numbered, []series{messages})
 		require.Equal(t, `{"per":"topic"}`, string(toJSON(numbered.match)), "message.every cannot be combined with numbers per topic")
 	}
 }

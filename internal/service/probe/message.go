@@ -55,8 +55,8 @@ func (f *findings) others() (out []series) {
 }
 
 func units(all []series) (out []*unit) {
-	for _, one := range all {
-		out = append(out, one.units...)
+	for _, messages := range all {
+		out = append(out, messages.units...)
 	}
 	return out
 }
@@ -128,13 +128,13 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 		if len(name) > maxQuoted {
 			continue
 		}
-		some := make([]series, len(all))
-		for i, one := range all {
-			some[i] = one.filter(func(u *unit) bool { return u.EventName() == name })
+		named := make([]series, len(all))
+		for i, messages := range all {
+			named[i] = messages.filter(func(u *unit) bool { return u.EventName() == name })
 		}
-		if source, _ := f.findSequence(some); source != "" {
+		if source, _ := f.findSequence(named); source != "" {
 			m.match.add("event", name, note+". Messages with this name have numbers.")
-			return some, units(some)
+			return named, units(named)
 		}
 	}
 	m.notes = append(m.notes, note+".")
@@ -281,9 +281,9 @@ func (f *findings) describeIDs(arrivals []*unit) string {
 }
 
 func (f *findings) onePerStream() bool {
-	for _, one := range f.messages(plain) {
-		for _, u := range one.units {
-			if string(u.ID) != string(one.units[0].ID) {
+	for _, messages := range f.messages(plain) {
+		for _, u := range messages.units {
+			if string(u.ID) != string(messages.units[0].ID) {
 				return false
 			}
 		}

@@ -149,7 +149,7 @@ func TestDescriptions(t *testing.T) {
 			}),
 			[]string{
 				`"message":{"data":"0","seq":"id","per":"stream","sentAt":"comment:^sent=([0-9]+)$"`,
-				"It grew by one with each message of every stream: 1, 2, 3, 4", "A stream that was opened later began with 1, when the other streams had higher numbers.",
+				"It grew by one with each message of every stream: 1, 2, 3, 4", "A stream that was opened later began with 1, which no other stream received at that time.",
 			},
 			nil,
 		},

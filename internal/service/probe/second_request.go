@@ -23,12 +23,12 @@ func (s *session) secondRequest(streamCtx context.Context, t *track) func(stream
 	var once sync.Once
 	return func(p stream.Part) {
 		if client, ok := s.service.Client(&p.Block); ok || !s.requests.secondHasClient && p.EventName() == s.firstEvent {
-			once.Do(func() { _, _ = s.join(streamCtx, t, client) })
+			once.Do(func() { _, _ = s.sendSecond(streamCtx, t, client) })
 		}
 	}
 }
 
-func (s *session) join(ctx context.Context, t *track, client string) (stream.Answer, error) {
+func (s *session) sendSecond(ctx context.Context, t *track, client string) (stream.Answer, error) {
 	v := s.values(t.n)
 	v.Client = client
 	return s.client(requestTimeout).Do(ctx, stream.Fill(&s.service.SecondRequest.Request, &v)) //nolint:wrapcheck // the error names the request
@@ -66,11 +66,11 @@ func (s *session) openSecond(ctx context.Context) error {
 		if s.requests.secondHasClient && !ok {
 			return fmt.Errorf("the first event of a stream has no %s: %s", s.clientSource, format.Shorten(string(first[i].Data), 200))
 		}
-		answer, err := s.join(ctx, t, client)
+		answer, err := s.sendSecond(ctx, t, client)
 		if err != nil {
 			return err
 		}
-		if s.thenStatus = answer.Status; answer.Status < 200 || answer.Status > 299 {
+		if s.secondStatus = answer.Status; answer.Status < 200 || answer.Status > 299 {
 			v := s.values(t.n)
 			return fmt.Errorf("%s answered %d %s (%s)", stream.Fill(&s.service.SecondRequest.Request, &v), answer.Status, http.StatusText(answer.Status), answer.Body)
 		}

@@ -49,9 +49,9 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		}
 		var example []int64
 		byOne, grows := true, true
-		for _, one := range all {
+		for _, messages := range all {
 			last := int64(math.MinInt64)
-			for _, u := range one.units {
+			for _, u := range messages.units {
 				v, ok := read(&u.Block)
 				if !ok || last != math.MinInt64 && v.number <= last {
 					byOne, grows = false, false
@@ -61,7 +61,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 					byOne = false
 				}
 				last = v.number
-				if one.track == longest.track && len(example) < 4 {
+				if messages.track == longest.track && len(example) < 4 {
 					example = append(example, v.number)
 				}
 			}
@@ -98,28 +98,28 @@ func joinNumbers[N int | int64](numbers []N) string {
 func (f *findings) findScope(m *message, all []series) {
 	read := readerOf(m.seq, purposeSeq)
 	var later *unit
-	for _, one := range all {
-		if one.track.role == fresh && len(one.units) > 0 {
-			later = one.units[0]
+	for _, messages := range all {
+		if messages.track.role == fresh && len(messages.units) > 0 {
+			later = messages.units[0]
 		}
 	}
 	if later == nil {
-		f.missing = append(f.missing, "message.per: no message arrived on a stream that was opened later, so it is a guess whether each stream ('stream') or the topic ('topic') has its own numbers.")
+		f.missing = append(f.missing, "message.per: no message arrived on a stream that was opened later, so it is unknown whether numbers are per stream ('stream') or per topic ('topic').")
 		return
 	}
 	v, _ := read(&later.Block)
-	for _, one := range all {
-		if one.track.role != plain {
+	for _, messages := range all {
+		if messages.track.role != plain {
 			continue
 		}
-		for _, u := range one.units {
+		for _, u := range messages.units {
 			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(time.Second, 2*f.session.Pace) {
-				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the other streams did at that time.", v.number))
+				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, which another stream received at the same time.", v.number))
 				return
 			}
 		}
 	}
-	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the other streams had higher numbers.", v.number))
+	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, which no other stream received at that time.", v.number))
 }
 
 const shortestInterval = 50 * time.Millisecond
@@ -129,22 +129,22 @@ func (f *findings) findInterval(m *message, all []series) {
 		return // message.every cannot be combined with numbers per topic
 	}
 	var intervals []time.Duration
-	for _, one := range all {
-		for i := 1; one.track.role == plain && i < len(one.units); i++ {
-			intervals = append(intervals, one.units[i].at.Sub(one.units[i-1].at))
+	for _, messages := range all {
+		for i := 1; messages.track.role == plain && i < len(messages.units); i++ {
+			intervals = append(intervals, messages.units[i].at.Sub(messages.units[i-1].at))
 		}
 	}
 	if len(intervals) < 3 {
 		return
 	}
 	slices.Sort(intervals)
-	least, median, most := intervals[0], intervals[len(intervals)/2], intervals[len(intervals)-1]
+	shortest, median, longest := intervals[0], intervals[len(intervals)/2], intervals[len(intervals)-1]
 	if median < shortestInterval {
 		return
 	}
 	slack := max(median/5, shortestInterval)
-	if least > median-slack && most < median+slack {
-		m.match.add("every", roundInterval(median), "The messages arrived "+formatRange(least, most)+" apart.")
+	if shortest > median-slack && longest < median+slack {
+		m.match.add("every", roundInterval(median), "The messages arrived "+formatRange(shortest, longest)+" apart.")
 	}
 }
 
@@ -154,9 +154,9 @@ func (f *findings) findOrder(m *message, all []series) {
 	}
 	read := readerOf(m.seq, purposeSeq)
 	duplicates, reordered := 0, 0
-	for _, one := range all {
+	for _, messages := range all {
 		numbers, last := map[int64]bool{}, int64(math.MinInt64)
-		for _, u := range one.units {
+		for _, u := range messages.units {
 			v, ok := read(&u.Block)
 			if !ok {
 				continue
@@ -174,6 +174,6 @@ func (f *findings) findOrder(m *message, all []series) {
 		m.notes = append(m.notes, fmt.Sprintf("%s arrived twice on a stream, which fails a run. If the service allows this, write delivery: 'at-least-once'.", format.Count(duplicates, "message")))
 	}
 	if reordered > 0 {
-		m.notes = append(m.notes, fmt.Sprintf("%s arrived in another order, which fails a run. If the service allows this, write order: 'any'.", format.Count(reordered, "message")))
+		m.notes = append(m.notes, fmt.Sprintf("%s arrived out of order, which fails a run. If the service allows this, write order: 'any'.", format.Count(reordered, "message")))
 	}
 }

@@ -32,7 +32,7 @@ type session struct {
 	tracks  []*track
 
 	firstEvent, clientSource string // name of the event that precedes the second request; place of {client} in it
-	thenStatus               int    // of the last response to a second request
+	secondStatus             int    // of the last response to a second request
 
 	published []publication
 	statuses  []int // different statuses with which messages were confirmed

@@ -39,9 +39,9 @@ func (f *findings) findShared(found object) object {
 			count += f.countShared(source, name)
 		}
 		out.add("same", source, f.sharedNotes(source, count)...)
-		for _, one := range found {
-			if one.name == "sentAt" {
-				out = append(out, one)
+		for _, member := range found {
+			if member.name == "sentAt" {
+				out = append(out, member)
 			}
 		}
 		return out
@@ -60,8 +60,10 @@ func (f *findings) sharedNames() (names []string) {
 }
 
 func (f *findings) isSteady(name string) bool {
-	return slices.ContainsFunc(f.messages(plain), func(one series) bool {
-		return slices.ContainsFunc(one.units, func(u *unit) bool { return u.EventName() == name && u.at.Sub(one.track.headersAt) > f.session.Pace })
+	return slices.ContainsFunc(f.messages(plain), func(messages series) bool {
+		return slices.ContainsFunc(messages.units, func(u *unit) bool {
+			return u.EventName() == name && u.at.Sub(messages.track.headersAt) > f.session.Pace
+		})
 	})
 }
 
@@ -98,12 +100,12 @@ func (f *findings) countShared(source, name string) int {
 	}
 	var all [][]sighting
 	var from, to time.Time
-	for _, one := range f.messages(plain) {
-		if one.track == f.session.disconnected || len(one.units) == 0 {
+	for _, messages := range f.messages(plain) {
+		if messages.track == f.session.disconnected || len(messages.units) == 0 {
 			continue
 		}
 		var list []sighting
-		for _, u := range one.units {
+		for _, u := range messages.units {
 			if u.EventName() != name {
 				continue
 			}
@@ -114,10 +116,10 @@ func (f *findings) countShared(source, name string) int {
 			list = append(list, sighting{reading.Print, u.at})
 		}
 		all = append(all, list)
-		if head := one.track.headersAt.Add(f.session.Pace); from.IsZero() || head.After(from) {
+		if head := messages.track.headersAt.Add(f.session.Pace); from.IsZero() || head.After(from) {
 			from = head
 		}
-		if end := one.track.endedAt.Add(-f.session.Pace); to.IsZero() || end.Before(to) {
+		if end := messages.track.endedAt.Add(-f.session.Pace); to.IsZero() || end.Before(to) {
 			to = end
 		}
 	}
@@ -175,8 +177,8 @@ func (f *findings) sharedNotes(source string, count int) []string {
 func (f *findings) countHistory() (n int) {
 	for _, late := range f.messages(fresh) {
 		known := map[string]bool{}
-		for _, one := range f.messages(plain) {
-			for _, u := range one.units {
+		for _, messages := range f.messages(plain) {
+			for _, u := range messages.units {
 				if u.at.Before(late.track.requestedAt) {
 					known[string(u.Data)] = true
 				}

@@ -12,20 +12,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// sharedFindings returns three streams with a greeting and ten prices, one every 300 ms. content returns the data of a
+// sharedFindings returns the findings of three streams with a greeting and ten prices, one every 300 ms. content returns the data of a
 // price.
 func sharedFindings(content func(client, message int) string) *findings {
 	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]*unit{}}
 	f.heartbeat.matches = func(*unit) bool { return false }
-	began := time.Unix(1_700_000_000, 0)
+	started := time.Unix(1_700_000_000, 0)
 	for stream := range 3 {
-		t := newSharedTrack(began)
+		t := newSharedTrack(started)
 		f.session.tracks = append(f.session.tracks, t)
-		f.units[t] = []*unit{{service.Block{Event: []byte("hello"), Data: fmt.Append(nil, stream), HasData: true}, began.Add(time.Millisecond)}}
+		f.units[t] = []*unit{{service.Block{Event: []byte("hello"), Data: fmt.Append(nil, stream), HasData: true}, started.Add(time.Millisecond)}}
 		for message := 1; message <= 10; message++ {
 			f.units[t] = append(f.units[t], &unit{
 				service.Block{Event: []byte("price"), Data: []byte(content(stream, message)), HasData: true},
-				began.Add(time.Duration(message)*300*time.Millisecond + time.Duration(stream)*time.Millisecond),
+				started.Add(time.Duration(message)*300*time.Millisecond + time.Duration(stream)*time.Millisecond),
 			})
 		}
 	}
@@ -55,10 +55,10 @@ func TestSharedMessages(t *testing.T) {
 // The prices repeat a few values.
 func TestRepeatedContentIsShared(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
+	started := time.Now()
 	messages := func(content func(n int) uint64) (out []sighting) {
 		for n := range 40 {
-			out = append(out, sighting{content(n), began.Add(time.Duration(n) * time.Second)})
+			out = append(out, sighting{content(n), started.Add(time.Duration(n) * time.Second)})
 		}
 		return out
 	}
@@ -71,10 +71,10 @@ func TestRepeatedContentIsShared(t *testing.T) {
 		"two values":  {func(n int) uint64 { return uint64(n % 2) }, 0},            // #nosec G115 -- small
 	} {
 		list := messages(c.content)
-		require.Equal(t, c.want, countCommon([][]sighting{list, list}, began.Add(-1), began.Add(time.Hour)), name)
+		require.Equal(t, c.want, countCommon([][]sighting{list, list}, started.Add(-1), started.Add(time.Hour)), name)
 	}
 }
 
-func newSharedTrack(began time.Time) *track {
-	return &track{role: plain, headersAt: began, endedAt: began.Add(4 * time.Second), open: &stream.Stream{Response: new(sseclient.Response)}}
+func newSharedTrack(started time.Time) *track {
+	return &track{role: plain, headersAt: started, endedAt: started.Add(4 * time.Second), open: &stream.Stream{Response: new(sseclient.Response)}}
 }

@@ -4,7 +4,7 @@ import "time"
 
 // A Noop is the record of one noop.
 type Noop struct {
-	Slot         int    // position in the schedule of the device, from 1
+	Slot         int    // position in the schedule of the client, from 1
 	Number       uint64 // from 1, without gaps, in the order in which noops are due; 0: unserved
 	Due          time.Time
 	At           time.Time // when it was last written; zero: never
@@ -22,9 +22,9 @@ func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
 }
 
-// A Device is the record of one client of a Service: its noops, and how its streams ended. The lock of the service
+// A NoopClient is the record of one client of a Service: its noops, and how its streams ended. The lock of the service
 // guards it.
-type Device struct {
+type NoopClient struct {
 	Client
 	First          time.Time // when slot 1 was due
 	CutAt          time.Time // time from which the wire dropped all noops; zero: never
@@ -33,49 +33,49 @@ type Device struct {
 	numbers        uint64 // number of the last noop
 }
 
-func (d *Device) add(n Noop) int {
+func (c *NoopClient) add(n Noop) int {
 	if !n.Unserved {
-		d.numbers++
-		n.Number = d.numbers
+		c.numbers++
+		n.Number = c.numbers
 	}
-	d.Noops = append(d.Noops, n)
-	return len(d.Noops) - 1
+	c.Noops = append(c.Noops, n)
+	return len(c.Noops) - 1
 }
 
-func (d *Device) cutAfter(noops int) {
-	d.CutAt = d.Spans[0].From
+func (c *NoopClient) cutAfter(noops int) {
+	c.CutAt = c.Spans[0].From
 	if noops > 0 {
-		d.CutAt = d.Noops[noops-1].At
+		c.CutAt = c.Noops[noops-1].At
 	}
 }
 
-func (d *Device) markLost() {
-	for i := range d.Noops {
-		if n := &d.Noops[i]; n.Lost(d.CutAt) {
+func (c *NoopClient) markLost() {
+	for i := range c.Noops {
+		if n := &c.Noops[i]; n.Lost(c.CutAt) {
 			n.At, n.Copies = time.Time{}, 0
 		}
 	}
-	d.CutAt = time.Time{}
+	c.CutAt = time.Time{}
 }
 
 // isDisconnected reports whether the wire disconnected the client's last stream. The service may not have noticed.
-func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
+func (c *NoopClient) isDisconnected() bool { return c.disconnectedAt.After(c.Last().From) }
 
 // EndedOnRequest reports whether the last stream was open when its end was requested. A request may also arrive after
 // the client has disconnected, if a proxy has not reported the disconnect.
-func (d *Device) EndedOnRequest() bool {
-	closed := d.Last().To
-	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))
+func (c *NoopClient) EndedOnRequest() bool {
+	closed := c.Last().To
+	return !c.isDisconnected() && !c.EndRequestedAt.IsZero() && (closed.IsZero() || c.EndRequestedAt.Before(closed))
 }
 
 // LastExpected returns the last time at which a noop could be expected; zero: the last stream is open.
-func (d *Device) LastExpected() time.Time {
-	closed := d.Last().To
+func (c *NoopClient) LastExpected() time.Time {
+	closed := c.Last().To
 	switch {
-	case d.EndedOnRequest():
-		return d.EndRequestedAt
-	case d.isDisconnected() && (closed.IsZero() || d.disconnectedAt.Before(closed)):
-		return d.disconnectedAt
+	case c.EndedOnRequest():
+		return c.EndRequestedAt
+	case c.isDisconnected() && (closed.IsZero() || c.disconnectedAt.Before(closed)):
+		return c.disconnectedAt
 	}
 	return closed
 }
