@@ -22,8 +22,8 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
 		Short: "Merge the shards of a run into one verdict",
 		Long: "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\n" +
-			"merge first downloads the shards of a bucket to results/TESTID. The parameters of the URL are those of gocloud.dev: region,\n" +
-			"endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
+			"For a bucket, merge first downloads the shards to results/TESTID. The parameters of the URL are those of gocloud.dev:\n" +
+			"region, endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
 			exitCodes,
 		Args: oneArg("folder of a run, such as results/latest, or one bucket"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -103,7 +103,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
 	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
 	requestFlags(f, &c.Connect, "", "the request that opens a stream")
-	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event; {client}: value in that event")
+	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event ({client}: a value from it)")
 	requestFlags(f, &c.SecondRequest, "then-", "the second request")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL to publish messages to")
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")

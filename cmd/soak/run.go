@@ -87,7 +87,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		"environment variable in brackets, overrides the default. " + kind.Page.Doc + " describes how results are judged."
 	if kind.Plan.BySettings {
 		settings[0].Help += ": smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
-		origin = "The suite has the settings and checks of a soak. The defaults are those of the profile full.\n" +
+		origin = "The suite has the settings and checks of a soak. The defaults are the values of the profile full.\n" +
 			kind.Page.Doc + " describes how results are judged."
 	}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]

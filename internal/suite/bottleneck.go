@@ -28,7 +28,7 @@ var limitedResources = []resource{
 	{"CPU of the machine", machineFull, "find the program that uses most of the CPU: the service uses less than half, " +
 		"or its processes are not known", cpuOf(byUnknown)},
 	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the cores that it may run on, or run more instances", backendCPU},
-	{"memory of the service's machine", .95, "find out what grows (soak with GAUGE), bound it, or give the machine more", memoryUse},
+	{"memory of the service's machine", .95, "find out what grows, bound it, or give the machine more", memoryUse},
 	{"bandwidth", machineFull, "send less (compression, smaller responses), or use a faster network or instance type", bandwidth},
 	{"descriptors of the backend", .98, "raise its limit of open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},

@@ -18,7 +18,7 @@ var capacity = Suite{
 	Settings: slices.Concat([]Setting{
 		{"STEP", "number of streams that each step adds"},
 		{"STEP_SECONDS", "duration of a step in seconds; the run then waits for the noops that are due"},
-		{"CEILING", "number of streams in the last step"},
+		{"CEILING", "maximum number of streams"},
 	}, streamSettings, []Setting{
 		{"MIN_CONNECTIONS", "number of streams that must be sustained for a pass (0: any number)"},
 	}),
