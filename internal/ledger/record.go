@@ -62,6 +62,9 @@ type Record struct {
 	Cuts *Cuts `json:"cuts,omitempty"` // disconnects and pauses by the client; nil: there were none
 }
 
+// IsDisconnected reports whether the client had no stream when the end of its streams was requested.
+func (r Record) IsDisconnected() bool { return r.LastOutage != nil && r.LastOutage.From >= r.ClosedAt }
+
 // Faultless reports whether the stream was open to the end and every message arrived once, in order and intact.
 // Lateness is not a fault here.
 func (r Record) Faultless() bool {

@@ -67,6 +67,7 @@ type Plan struct {
 	PerConnection     int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: limit of the server
 
 	// Settings of a described service (internal/service); not in the JSON of a soak of noops. See service.go.
+
 	Service     string   `json:"service,omitempty"`      // name, or absolute path of a module; "": noop
 	Topics      int      `json:"topics,omitempty"`       // number of topics with a publisher; 0: none
 	TopicNames  []string `json:"topic_names,omitempty"`  // of topics that exist on the service; empty: see TopicName
@@ -76,6 +77,7 @@ type Plan struct {
 	Marker      string   `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
 
 	// Settings of a run that disconnects its own streams; not in the JSON of others. See cuts.go.
+
 	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // over all runners; 0: none
 	CutShares     string  `json:"cuts,omitempty"`            // of the kinds; "": equal shares
 	PauseS        float64 `json:"pause_s,omitempty"`         // 0: defaultPause

@@ -114,7 +114,10 @@ func (s *pageBuilder) tiles() []Tile {
 	if v.OpenSeconds != nil {
 		open = ", connected for " + v.OpenSeconds.Percent() + " of the time"
 	}
-	connections := judgeCount(Tile{Name: "streams open to the end", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
+	if c.Reconnecting > 0 {
+		open = ", " + format.Thousands(c.Reconnecting) + " reconnecting" + open
+	}
+	connections := judgeCount(Tile{Name: "streams open to the end", Value: format.Thousands(c.OpenToEnd()), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)
 	tiles := append([]Tile{connections}, s.messageTiles()...)
 	if v.Server.Known && !v.Stopped() { // the counts of a stopped run are not compared

@@ -85,7 +85,11 @@ func (s *pageBuilder) ends() Section {
 		case ledger.Refused:
 			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
 		case ledger.Completed:
-			completed.add(s.completedText(), Good, 1, at(c.ClosedAt), c.StreamTime)
+			end, tone := s.completedText(), Good
+			if c.IsDisconnected() {
+				end, tone = "reconnecting when the run ended", Doubt
+			}
+			completed.add(end, tone, 1, at(c.ClosedAt), c.StreamTime)
 		default:
 			end := string(c.State) + ": " + reason
 			if c.Reason == "" && r.EndedEarly() {

@@ -48,8 +48,8 @@ func figures(v *verdict.Verdict) Section {
 
 func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
-	f.add("connections", "%s opened, %s open to the end, %s refused, %s dropped",
-		format.Thousands(c.Opened), format.Thousands(c.Completed), format.Thousands(c.Refused), format.Thousands(c.Dropped))
+	f.add("connections", "%s opened, %s, %s refused, %s dropped",
+		format.Thousands(c.Opened), c.EndText(), format.Thousands(c.Refused), format.Thousands(c.Dropped))
 	if h := v.OpenSeconds; h != nil && h.Planned > 0 {
 		f.add("connected", "%s of the planned time", h.Percent())
 	}
@@ -132,7 +132,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 		f.add("latency", "not known: no message contained its publish time")
 	}
 	if q := v.Messages.LastSubscriberMS; q != nil {
-		f.add("last stream", "received each message after %s", quantiles(*q))
+		f.add("last subscriber", "%s, from publishing until the last stream received a message", quantiles(*q))
 	}
 }
 

@@ -31,8 +31,8 @@ func assessChurn(r *Run) verdict.Assessment {
 	planned, messages := streams.Connections.Planned, streams.Messages
 	a := verdict.Assessment{
 		Streams: streams,
-		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v connections, %v at a time, %s s each on average",
-			planned, r.number("CONNECTIONS"), fmt.Sprint(r.number("MEAN_HOLD")))}}, streamFacts(streams, m)...),
+		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v connections, %v at a time, %.3g s each on average",
+			planned, r.number("CONNECTIONS"), meanStreamTime(streams).Seconds())}}, streamFacts(streams, m)...),
 		Passed: []string{sentence("%v connections were opened and closed, %v of %v noops received", planned, messages.Received, messages.Expected)},
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, streams.Faults(), streams.Agreement()),
 		Tables: []verdict.Table{lifetimeTable(m, streams)},
@@ -44,10 +44,21 @@ func assessChurn(r *Run) verdict.Assessment {
 		a.Checks, a.Tables = append(a.Checks, leak), append(a.Tables, table)
 		a.Passed[0] += ", and the backend leaked no resources"
 	}
-	if seconds := r.number("SECONDS"); seconds > 0 {
+	if seconds := m.Plan.Hold().Seconds(); seconds > 0 {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: sentence("%v connects per second, and as many disconnects", float64(planned)/seconds)})
 	}
 	return a
+}
+
+// meanStreamTime returns the mean time for which streams were open.
+func meanStreamTime(streams *verdict.Streams) time.Duration {
+	sum, n := time.Duration(0), 0
+	for c := range streams.Records() {
+		if c.Streams > 0 {
+			sum, n = sum+c.StreamTime, n+1
+		}
+	}
+	return sum / time.Duration(max(n, 1))
 }
 
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {

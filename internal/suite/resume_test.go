@@ -37,8 +37,8 @@ func TestResumeProfilesAreValid(t *testing.T) {
 
 func TestResumeHasMetricsOfCuts(t *testing.T) {
 	t.Parallel()
-	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutHalf, OutageMS: verdict.Quantiles{P50: 1200}}}}}
-	require.Equal(t, verdict.Metric{Name: "outage after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
+	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutFIN, Count: 1}, {Kind: plan.CutHalf, OutageMS: verdict.Quantiles{P50: 1200}}}}}
+	require.Equal(t, verdict.Metric{Name: "outage after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0], "no message arrived after a FIN")
 }
 
 // A resume has tables of its disconnects. They do not belong to the requests that end streams.

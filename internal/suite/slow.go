@@ -173,9 +173,9 @@ func (s *slowStreams) outcome() string {
 	add(int(s.closed.Count), fmt.Sprintf("disconnected, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
 	result := "disconnected"
 	if s.closeTime > 0 {
-		result += fmt.Sprintf(", the last after %.0f s", s.closeTime.Seconds())
+		result += fmt.Sprintf(" within %.0f s", s.closeTime.Seconds())
 	}
-	add(s.detectedLater, result+", which the clients detected only when they resumed reading")
+	add(s.detectedLater, result+" (detected by the clients only when they resumed reading)")
 	add(s.complete, "still open, with all messages at the end")
 	add(s.started-s.closedAll()-s.complete, "still open, with messages missing at the end")
 	if len(out) == 0 {

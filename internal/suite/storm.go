@@ -173,14 +173,14 @@ func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 
 func (r *Run) queueTable() verdict.Table {
 	counters := []string{machine.Overflows, machine.Drops, machine.SYNRetrans}
-	t := newTable("Accept queues", "over the whole run; a repeated SYN delays a connect by a second or more", "machine|of|"+strings.Join(counters, "|"))
+	t := newTable("Accept queues", "over the whole run; a repeated SYN delays a connect by a second or more", "machine|used by|"+strings.Join(counters, "|"))
 	for _, report := range verdict.MachinesOf((*verdict.Evidence)(r)) {
 		subject := "runners"
 		switch {
 		case report.Target && len(report.Runners) > 0:
 			subject = "service and runners"
 		case report.Target:
-			subject = "the service"
+			subject = "service"
 		}
 		cells := []string{report.String(), subject}
 		for _, name := range counters {

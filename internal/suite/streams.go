@@ -54,7 +54,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 		received += fmt.Sprintf(", one every %v s on each stream", m.Plan.NoopInterval)
 	}
 	facts := []verdict.Fact{
-		{Name: unit, Value: sentence("%v opened, %v open to the end", s.Connections.Opened, s.Connections.Completed)},
+		{Name: unit, Value: sentence("%v opened, ", s.Connections.Opened) + s.Connections.EndText()},
 		{Name: m.Service.Noun() + "s", Value: received},
 		{Name: "lateness", Value: times(s.LatenessMS)},
 		{Name: "connect", Value: times(s.ConnectMS)},

@@ -144,7 +144,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.margin-streamMargin), 0)
-	if o := r.LastOutage; isDisconnected(r) && s.m.Service.Resumes() {
+	if o := r.LastOutage; r.IsDisconnected() && s.m.Service.Resumes() {
 		a.disconnected = o.To-o.From > margin
 	}
 	if n := r.Last; n > 0 && n <= uint64(len(messages)) && r.Corrupted == 0 { // otherwise r.Last may be the number of a corrupted message

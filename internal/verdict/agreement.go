@@ -121,7 +121,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed 
 	}
 	s.Server.Sent += e.Sent
 	s.Runners[r.Runner].ServerSent += e.Sent
-	if isDisconnected(r) && e.Sent >= r.Arrived()+r.Messages {
+	if r.IsDisconnected() && e.Sent >= r.Arrived()+r.Messages {
 		return 0, 0, d // messages that were in transit when the client lost its stream count as undetectable losses
 	}
 	if !r.Numbered && r.Received > 0 {

@@ -49,7 +49,7 @@ func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	}
 	e, ok := s.server[r.ID]
 	switch {
-	case !ok || idInUse(r) || isDisconnected(r):
+	case !ok || idInUse(r) || r.IsDisconnected():
 		return r.Undetectable
 	case r.Numbered:
 		return 0

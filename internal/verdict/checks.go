@@ -29,8 +29,12 @@ func (s *Streams) Faults() (out []Check) {
 		Why: "clients that cannot connect receive nothing", loadDependent: true, faults: faults{connectTimeout, uint64(max(started-c.Opened, 0))},
 	}.notJudgedIf(observed == 0, reasonUnobserved)
 	add(opened, append(s.delayedHeaders(), s.Sentences(ledger.KindRefused)...))
+	actual := fmt.Sprint(completed)
+	if c.Reconnecting > 0 {
+		actual = fmt.Sprintf("%d, and %d reconnecting", completed-c.Reconnecting, c.Reconnecting)
+	}
 	openCheck := Check{
-		ID: CheckOpenToEnd, Name: "streams open to the end", Limit: limit(cmp.Or(watched, observed)), Actual: fmt.Sprint(completed), Pass: completed == watched,
+		ID: CheckOpenToEnd, Name: "streams open to the end", Limit: limit(cmp.Or(watched, observed)), Actual: actual, Pass: completed == watched,
 		Why: "clients are disconnected, or streams do not end on request", weight: weightOfFault(s.proofs.earlyEnd), loadDependent: true,
 		faults: faults{earlyEnd, uint64(max(watched-completed, 0))},
 	}
@@ -143,7 +147,7 @@ func (s *Streams) earlyEnds() []string {
 // It uses time alone, as a cross-check of the ledgers.
 func (s *Streams) floorCheck() Check {
 	return Check{
-		ID: CheckFloor, Name: "expected at least open time ÷ interval", Limit: "every client", Actual: firstText(s.belowFloor, "yes"),
+		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: "at least open time ÷ interval", Actual: firstText(s.belowFloor, "at least that many"),
 		Pass: len(s.belowFloor) == 0, Why: "if too few messages are expected, losses are not detected", weight: byClock,
 		Reasons: s.belowFloor,
 	}.notJudgedIf(s.floorStreams == 0, "no client kept one stream open to the end")

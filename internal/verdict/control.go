@@ -178,6 +178,8 @@ func (c *Control) lateText() string {
 		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
 	} {
 		switch {
+		case part.n == 1 && all == 1:
+			parts = append(parts, "the late message arrived "+strings.Replace(part.text, "delay them", "delay it", 1))
 		case part.n == all && all > 0:
 			parts = append(parts, fmt.Sprintf("all %s arrived %s", format.Count(all, "late message"), part.text))
 		case part.n > 0:

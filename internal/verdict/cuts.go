@@ -289,8 +289,13 @@ func (s *Streams) CutTable() Table {
 			"or announced as missing; p50, p99, max: seconds from the disconnect to the next message",
 		Columns: []string{"kind", "made", "ended", "resumed", "complete", "lost", "duplicated", "announced", "p50", "p99", "max"},
 	}
-	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
 	for _, c := range s.Cuts {
+		seconds := func(ms float64) string {
+			if c.OutageMS == (Quantiles{}) {
+				return "–" // no message arrived after a cut of this kind
+			}
+			return fmt.Sprintf("%.3g", ms/1000)
+		}
 		t.Add(c.Kind, format.Thousands(c.Count), format.Thousands(c.Ended), format.Thousands(c.Resumed), format.Thousands(c.WithoutLoss),
 			format.Thousands(c.Lost), format.Thousands(c.Duplicated), format.Thousands(c.Announced), seconds(c.OutageMS.P50), seconds(c.OutageMS.P99), seconds(c.OutageMS.Max))
 	}

@@ -97,9 +97,9 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 		unlisted += max(c.Survived-listed-unlistedCuts(c, cuts), 0)
 		if last := s.lastOutage(c); last != nil {
 			add(last, last.From, last.To, false)
-		} else if o := c.LastOutage; isDisconnected(c) && o.Planned { // the run ended before the client had reconnected
+		} else if o := c.LastOutage; c.IsDisconnected() && o.Planned { // the run ended before the client had reconnected
 			addPlanned(o.From, o.Cut)
-		} else if isDisconnected(c) {
+		} else if c.IsDisconnected() {
 			add(o, o.From, o.To, false)
 		}
 	}

@@ -43,8 +43,8 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 		reason = f.Note
 	}
 	noun := w.Service.Noun()
-	after := "after " + format.Count(r.Received, noun)
-	if r.Received == 0 {
+	after := "after " + format.Count(r.Arrived(), noun)
+	if r.Arrived() == 0 {
 		after = "before the first " + noun
 	}
 	text := fmt.Sprintf("%s %s %s%s", r.ID, endText(reason, "was"), after, detail)

@@ -218,7 +218,7 @@ func (t *comparedTopic) uncertainReason() string {
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare.
 func (s *Streams) comparabilityCheck() Check {
 	c := Check{
-		ID: CheckComparability, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,
+		ID: CheckComparability, Name: "messages to compare clients", Limit: "per topic, at least the number of clients", Pass: true,
 		Why: "few messages, or different ones for each client, show no loss",
 	}
 	firstUnmet := "" // the counts of the first topic that does not meet the check

@@ -23,16 +23,11 @@ type lastOutages struct {
 	longest      time.Duration
 }
 
-// isDisconnected reports whether the client had no stream when the run requested the end of its streams.
-func isDisconnected(c *shard.Connection) bool {
-	return c.LastOutage != nil && c.LastOutage.From >= c.ClosedAt
-}
-
 // count adds a client with its number of undetectable losses, if it had no message after its last outage. It ignores
 // clients that other checks report as refused, dropped or unfinished.
 func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	o := c.LastOutage
-	if o == nil || c.State != ledger.Completed || undetectable == 0 && !isDisconnected(c) {
+	if o == nil || c.State != ledger.Completed || undetectable == 0 && !c.IsDisconnected() {
 		return
 	}
 	l.total++
@@ -41,7 +36,7 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	if !o.Planned || len(o.Refusals) > 0 {
 		l.clients++
 	}
-	if isDisconnected(c) && undetectable > 0 && c.Unanswered > streamMargin {
+	if c.IsDisconnected() && undetectable > 0 && c.Unanswered > streamMargin {
 		l.unanswered++
 	}
 }

@@ -48,7 +48,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 		}, -1, Invalid, "; 24000 messages could not be checked, and 23900 could"},
 		"none was due meanwhile": {100, func(r *ledger.Record) {
 			r.Undetectable, r.LastOutage.Planned = 0, true
-		}, -1, Pass, "100 streams open to the end"},
+		}, -1, Pass, "0 streams open to the end, 100 reconnecting"},
 		"one was never disconnected": {1, func(r *ledger.Record) { r.LastOutage = nil }, -1, Invalid, "up to 1 noop could be undetectable losses"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +60,26 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 			require.Contains(t, v.Reasons[0], c.reason)
 		})
 	}
+}
+
+// Clients that had no stream at the end do not count as open to the end or as reconnected.
+func TestClientsThatReconnectAtTheEndAreCounted(t *testing.T) {
+	t.Parallel()
+	m := crowd(100)
+	m.Plan.Reconnect = true
+	disconnect(m, 4, func(r *ledger.Record) { r.Longest = *r.LastOutage })
+	v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{}))
+	require.Equal(t, "96 open to the end, 4 reconnecting", v.Connections.EndText())
+	require.Contains(t, v.Summary(), "PASS: 96 of 100 streams open to the end, 4 reconnecting")
+	require.Equal(t, "96, and 4 reconnecting", check(t, v, "streams open to the end").Actual)
+	require.Equal(t, "0 of 4 clients that lost a stream; no outage was longer than 1 s", check(t, v, "99.9 % of clients reconnected").Actual)
+}
+
+// If no message arrived after any cut of a kind, the time until one is not known.
+func TestCutsWithoutAMessageHaveNoOutage(t *testing.T) {
+	t.Parallel()
+	s := Streams{Counts: Counts{Cuts: []Cuts{{Kind: "half", Count: 4, Ended: 4}}}}
+	require.Equal(t, []string{"half", "4", "4", "0", "0", "0", "0", "0", "–", "–", "–"}, s.CutTable().Rows[0])
 }
 
 // Messages that the service had written when a client lost its stream may have been in flight: the server's ledger

@@ -18,9 +18,16 @@ const minReconnectedShare = .999
 // loss of a stream. The first connect, whose time MAX_OUTAGE also limits, is not an outage here.
 func (s *Streams) reconnectCheck() Check {
 	var outages []time.Duration
+	lost, disconnected := 0, 0 // clients that lost a stream; clients that had none at the end
 	for c := range s.Records() {
 		from, to := s.longestOutage(c)
 		outages = append(outages, to-from)
+		if to > from {
+			lost++
+		}
+		if c.IsDisconnected() {
+			disconnected++
+		}
 	}
 	slices.Sort(outages)
 	c := Check{
@@ -30,7 +37,12 @@ func (s *Streams) reconnectCheck() Check {
 	if s.Connections.Opened == 0 {
 		return c.NotJudged(reasonNoStream)
 	}
-	if n := len(outages); n > 0 && outages[n-1] > 0 {
+	switch n := len(outages); {
+	case lost == 0:
+	case disconnected > 0:
+		c.Actual = fmt.Sprintf("%s of %s that lost a stream; no outage was longer than %s",
+			format.Thousands(lost-disconnected), format.Count(lost, "client"), format.Duration(outages[n-1]))
+	default:
 		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(outages[int(math.Ceil(minReconnectedShare*float64(n)))-1]), format.Duration(outages[n-1]))
 	}
 	limit, ok := s.m.Plan.BackWithin()

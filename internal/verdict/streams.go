@@ -252,6 +252,9 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	switch r.State {
 	case ledger.Completed:
 		c.Completed++
+		if r.IsDisconnected() {
+			c.Reconnecting++
+		}
 	case ledger.Refused:
 		c.Refused++
 	case ledger.Dropped, ledger.Waiting:

@@ -47,7 +47,10 @@ func (v *Verdict) passSummary() string {
 		return strings.Join(v.Reasons, "; ")
 	}
 	c, m := v.Connections, v.Messages
-	text := fmt.Sprintf("%s of %s open to the end", format.Thousands(c.Completed), format.Count(c.Planned, "stream"))
+	text := fmt.Sprintf("%s of %s open to the end", format.Thousands(c.OpenToEnd()), format.Count(c.Planned, "stream"))
+	if c.Reconnecting > 0 {
+		text += fmt.Sprintf(", %s reconnecting", format.Thousands(c.Reconnecting))
+	}
 	if c.Unwatched > 0 {
 		text += fmt.Sprintf(", %s until their runner ended early", format.Thousands(c.Unwatched))
 	}
@@ -115,7 +118,7 @@ func (v *Verdict) invalidReasons() (out []string) {
 // failSummary describes the checks that fail the run, causes first.
 func (v *Verdict) failSummary() string {
 	var clauses []string
-	omitted, hasTime := 0, false
+	omitted, implied, hasTime := 0, 0, false // implied: unmet checks that have the cause of another one
 	for i := range v.Checks {
 		c := &v.Checks[i]
 		if c.State() != Broken {
@@ -124,6 +127,7 @@ func (v *Verdict) failSummary() string {
 		clause, known := v.clause(c) // known: findings have the time
 		switch {
 		case clause == "":
+			implied++
 		case len(clauses) == maxClauses:
 			omitted++
 		default:
@@ -135,7 +139,7 @@ func (v *Verdict) failSummary() string {
 	}
 	text := strings.Join(clauses, ", ")
 	if omitted > 0 {
-		text += fmt.Sprintf(", and %s not met", format.Plural(omitted, "more check", "more checks"))
+		text += fmt.Sprintf(", and %s not met", format.Plural(omitted+implied, "more check", "more checks"))
 	}
 	if at := v.firstFault(); hasTime && at > 0 {
 		text += "; first fault at " + format.Clock(at) + " UTC"
@@ -149,6 +153,15 @@ func (v *Verdict) firstFault() float64 {
 		return 0
 	}
 	return v.Incidents[0].FirstUnix
+}
+
+// cutLossClause describes the disconnects of the run that lost or repeated messages.
+func (v *Verdict) cutLossClause(c *Check) string {
+	cuts := 0
+	for _, kind := range v.Cuts {
+		cuts += kind.Count
+	}
+	return fmt.Sprintf("%s of %s lost or repeated messages", c.Actual, format.Count(cuts, "disconnect"))
 }
 
 // clause describes an unmet check; "" if another check describes its cause. hasTime reports whether findings have the
@@ -188,6 +201,12 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 		return messages(m.Reordered, "received out of order")
 	case CheckCorrupted:
 		return messages(m.Corrupted, "corrupted")
+	case CheckCutLoss:
+		return v.cutLossClause(c), true
+	case CheckConfirmed:
+		if p := m.Published; p != nil && p.Sent > p.Confirmed {
+			return fmt.Sprintf("%s of %s not confirmed by the service", format.Thousands(p.Sent-p.Confirmed), format.Count(p.Sent, "published message")), false
+		}
 	case CheckLate:
 		return messages(m.Late, fmt.Sprintf("over %s late", format.Duration(v.Plan.LateLimit())))
 	case CheckLifetime:

@@ -87,9 +87,12 @@ type Verdict struct {
 
 // Connections counts clients, not streams: a client that reconnects counts once.
 type Connections struct {
-	Planned     int `json:"planned"`
-	Opened      int `json:"opened"`
-	Completed   int `json:"completed"` // the last stream ended as planned, or the last outage was not too long
+	Planned   int `json:"planned"`
+	Opened    int `json:"opened"`
+	Completed int `json:"completed"` // the last stream ended as planned, or the last outage was not too long
+	// Reconnecting counts the completed clients that had no stream when the run requested the end of the streams.
+	Reconnecting int `json:"reconnecting,omitempty"`
+
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
 	Unfinished  int `json:"unfinished"`          // not ended by the server as requested, or open when the run was stopped
@@ -147,6 +150,18 @@ type Server struct {
 	Uncompared uint64 `json:"uncompared,omitempty"`
 }
 
+// OpenToEnd returns the number of clients whose last stream was open until it ended as planned.
+func (c Connections) OpenToEnd() int { return c.Completed - c.Reconnecting }
+
+// EndText states how many clients had a stream at the end: "56 open to the end, 4 reconnecting".
+func (c Connections) EndText() string {
+	text := format.Thousands(c.OpenToEnd()) + " open to the end"
+	if c.Reconnecting > 0 {
+		text += ", " + format.Thousands(c.Reconnecting) + " reconnecting"
+	}
+	return text
+}
+
 // Partial reports whether the ledger agrees but lacks some received messages, such as those sent before a restart.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent+s.Uncompared < received }
 
@@ -169,7 +184,8 @@ func (s Server) Comparison(received uint64) string {
 	case s.Partial(received):
 		return text + ", all of which arrived; the ledger lacks the others"
 	case s.Sent > compared: // other events with numbers, corrupted messages, or messages to streams that were lost
-		return text + ", consistent with the " + format.Thousands(compared) + " received" + scope
+		return fmt.Sprintf("%s; %s were received%s, the others were broadcasts, corrupted, or sent to lost streams",
+			text, format.Thousands(compared), scope)
 	}
 	return text + ", equal to the number received" + scope
 }
