@@ -119,7 +119,8 @@ func TestCompareNamesDeadMember(t *testing.T) {
 		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[requests.Add(1)%2]) // alternating, without backend-2
 		return false
 	})
-	v := smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).verdict()
+	single := plainServices(t, nil)
+	v := smoke(t, "cluster", "--backend-url", single, "--cluster-url", cluster, "--levels", "1", "--rounds", "1").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
 	require.Contains(t, factOf(v, "deploy"), "neither yet")
@@ -128,7 +129,7 @@ func TestCompareNamesDeadMember(t *testing.T) {
 func TestCompareNamesCrashedMember(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "cluster", "--profile", "smoke", "--round-seconds", "3")
+	r := begin(t, []string{m}, "cluster", "--profile", "smoke", "--levels", "1", "--rounds", "1", "--round-seconds", "4")
 	var member int
 	await(t, "the second backend of the cluster", func() bool {
 		for _, pid := range processes(m) {
