@@ -53,7 +53,7 @@ func assessSlow(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.Faults(), open.Agreement(),
-			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r)}, s.checkDelivered(), s.checkPolicy(r), s.checkGrowth(r)),
+			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r, len(open.Codings) > 0)}, s.checkDelivered(), s.checkPolicy(r), s.checkGrowth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow streams", Value: sentence("%v of %v, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},
 			{Name: "outcome", Value: s.outcome()},
@@ -211,10 +211,13 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 }
 
 // checkBuffers turns a pass into invalid if slow streams did not fill the service's buffers.
-func (s *slowStreams) checkBuffers(r *Run) verdict.Check {
+func (s *slowStreams) checkBuffers(r *Run, compressed bool) verdict.Check {
 	remedy := "send more data (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
 	if s.feed {
 		remedy = "keep the streams open for longer (SECONDS), or publish larger messages"
+	}
+	if compressed {
+		remedy = "the messages were compressed; set ACCEPT_ENCODING=none, or " + remedy
 	}
 	return check(CheckBacklog, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
 		sentence("%v of %v slow streams were neither disconnected nor %v KB behind (FILL_KB), so the service did not buffer data for them: %s",

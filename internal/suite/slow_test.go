@@ -119,6 +119,10 @@ func TestSlowFindsFaults(t *testing.T) {
 	judgeEdited(t, newSlowRun, []edited{
 		{"a stream was not slow", sum("slow_started", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
 		{"most buffers were not filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither disconnected nor 4,096 KB"},
+		{"compressed messages did not fill buffers", func(r *Run) {
+			sum("slow_filled", 3)(r)
+			r.Rounds[0].Codings = []shard.Coding{{Name: "gzip", Streams: 90}}
+		}, verdict.Invalid, "the messages were compressed; set ACCEPT_ENCODING=none"},
 		{"the service has no broadcasts", func(r *Run) {
 			sum("slow_accepted", 0)(r)
 			r.addCounter("slow_rejected", "slow", 120)

@@ -1,8 +1,11 @@
 package soak
 
 import (
+	"compress/gzip"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -210,4 +213,43 @@ func TestSlowStreamsResumeReading(t *testing.T) {
 	}
 	require.Equal(t, [2]float64{2, 2}, h.metricSums("checks", "check")["Received all messages"])
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 4}, h.states())
+}
+
+// A compressed message is smaller in the buffers of kernel and service than before compression.
+func TestBacklogOfSlowStreamsCountsCompressedBytes(t *testing.T) {
+	t.Parallel()
+	service, err := url.Parse(serveBroadcasts(t, fakeservice.ServiceSpec{}))
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(service)
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		proxy.ServeHTTP(flushingGzip{w, gzip.NewWriter(w)}, r)
+	})
+	h := holdAt(t, front, `from: 0, to: 4, openFor: 4000, acceptEncoding: "gzip", broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 10},
+		phases: [{name: "slow", at: 1500, action: "slow", streams: [0, 3], for: 1000, after: 1000, bytesPerSecond: 0, messageKB: 10, fillKB: 50, broadcastsPerSecond: 10}]`)
+	require.Equal(t, map[string]float64{"slow": 20}, h.sums(slowArrived))
+	require.Empty(t, h.sums(slowFilled), "100 KB before compression")
+	require.Less(t, h.sums(slowBacklog)["slow"], 10.)
+	require.Positive(t, h.sums(slowBacklog)["slow"])
+}
+
+// A flushingGzip compresses a response and flushes after each write.
+type flushingGzip struct {
+	http.ResponseWriter
+	encoder *gzip.Writer
+}
+
+func (g flushingGzip) Write(b []byte) (int, error) {
+	n, err := g.encoder.Write(b)
+	g.Flush()
+	return n, err //nolint:wrapcheck // of the same method
+}
+
+func (g flushingGzip) Flush() {
+	_ = g.encoder.Flush()
+	_ = http.NewResponseController(g.ResponseWriter).Flush()
 }

@@ -30,7 +30,7 @@ const (
 // broadcasts on the other streams.
 func (h *holding) slow(p *phase) {
 	tags := h.tagsOf(p.Name)
-	initial := make([]uint64, len(h.streams))
+	initial, bytes := make([]uint64, len(h.streams)), h.bytesRead()
 	for i := range h.streams {
 		initial[i] = h.received(i)
 	}
@@ -49,12 +49,12 @@ func (h *holding) slow(p *phase) {
 			slow = append(slow, i)
 		}
 	}
-	start, bytes := time.Now(), h.bytesRead()
+	start := time.Now()
 	count(slowStarted, float64(len(slow)))
 	sent := h.fill(p, tags, start, initial)
-	resumedAt, kb := time.Now(), p.MessageKB
-	if kb == 0 {
-		kb = h.messageKB(h.bytesRead()-bytes, initial)
+	resumedAt, kb := time.Now(), h.messageKB(h.bytesRead()-bytes, initial)
+	if p.MessageKB > 0 {
+		kb = min(kb, p.MessageKB) // less if the service compresses the messages
 	}
 	for _, i := range slow {
 		s := h.streams[i]
