@@ -14,6 +14,7 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/k6/network"
@@ -80,14 +81,14 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	c.wire = &wire{Conn: raw}
 	c.conn, c.openCount = c.wire, c.m.root.openCount.Add(1)
 	connected := time.Now()
-	c.TCPMs = milliseconds(connected.Sub(start))
+	c.TCPMs = metrics.D(connected.Sub(start))
 	secure := tls.Client(c.wire, c.tlsConfig(state))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.fail(tlsCause(ctx, err, causeTLSTimeout, causeTLSReset, causeTLS), err)
 		return
 	}
 	c.conn = secure
-	c.TLSMs, c.handshake = milliseconds(time.Since(connected)), c.wire.bytes()
+	c.TLSMs, c.handshake = metrics.D(time.Since(connected)), c.wire.bytes()
 	s := secure.ConnectionState()
 	c.Version, c.Cipher, c.Group = tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite), s.CurveID.String()
 	if s.DidResume {
@@ -135,7 +136,7 @@ func (c *Connection) exchange(ctx context.Context) bool {
 		c.fail(tlsCause(ctx, err, causeAnswerTimeout, causeAnswerReset, causeAnswer), err)
 		return false
 	}
-	c.AnswerMs, c.Status = milliseconds(time.Since(start)), status
+	c.AnswerMs, c.Status = metrics.D(time.Since(start)), status
 	if status != http.StatusOK {
 		c.fail(causeStatus, fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
 		return false
@@ -186,5 +187,3 @@ func (c *Connection) Close() {
 		}
 	})
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -58,7 +58,7 @@ type finiteClient struct {
 func (m *module) finite(serviceObject, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
 	f, err := m.newFinite(serviceObject, options)
-	must(rt, err)
+	sse.Must(rt, err)
 	promise, resolve, _ := rt.NewPromise()
 	go func() {
 		f.run()

@@ -103,7 +103,7 @@ func (m *module) hold(serviceObject sobek.Value, options sobek.Value) *sobek.Pro
 	if err == nil {
 		err = h.begin()
 	}
-	must(rt, err)
+	sse.Must(rt, err)
 	promise, resolve, _ := rt.NewPromise()
 	h.resolve = func() error { return resolve(sobek.Undefined()) }
 	h.start()

@@ -71,17 +71,10 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
-// must throws err as a JavaScript exception, unless it is nil.
-func must(rt *sobek.Runtime, err error) {
-	if err != nil {
-		common.Throw(rt, err)
-	}
-}
-
 // requireInit throws an error if a function of the module is not called in the init context.
 func (m *module) requireInit(function string) {
 	if m.vu.State() != nil {
-		must(m.vu.Runtime(), fmt.Errorf("call %s in the init context, outside of any function", function))
+		sse.Must(m.vu.Runtime(), fmt.Errorf("call %s in the init context, outside of any function", function))
 	}
 }
 
@@ -130,7 +123,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if err == nil {
 		err = m.beginRun()
 	}
-	must(rt, err)
+	sse.Must(rt, err)
 	return rt.NewDynamicObject(&jsLedger{observer: m.observer(l, false), rt: rt})
 }
 

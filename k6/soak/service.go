@@ -50,12 +50,12 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 	if err == nil {
 		err = source.CheckInterval()
 	}
-	must(rt, err)
+	sse.Must(rt, err)
 	compiled, err := service.Parse(jsonOf(rt, description))
 	if err == nil {
 		err = m.recorder.setService(compiled)
 	}
-	must(rt, err)
+	sse.Must(rt, err)
 	s := &jsService{Service: compiled, m: m}
 	token := description.Get("token")
 	if s.token, _ = sobek.AssertFunction(token); s.token != nil {
@@ -77,7 +77,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"endBy":          endNames[compiled.End.By],
 		"lifetime":       compiled.End.Shortest.Seconds(),
 	} {
-		must(rt, out.Set(name, value))
+		sse.Must(rt, out.Set(name, value))
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 // plan implements soak.plan(explicit). It returns the checked settings of a run with the noop protocol.
@@ -37,7 +38,7 @@ func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value)
 	if err == nil {
 		err = m.recorder.setPlan(p)
 	}
-	must(rt, err)
+	sse.Must(rt, err)
 	if s == nil {
 		s = m.recorder.defaultService(m)
 	}
@@ -94,7 +95,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	if err == nil && runnersErr != nil {
 		err = fmt.Errorf("RUNNERS must be a whole number, got %q", m.setting("RUNNERS"))
 	}
-	must(rt, err)
+	sse.Must(rt, err)
 	suiteSettings, parameters, out := rt.NewObject(), rt.NewObject(), rt.NewObject()
 	for key, value := range values {
 		text := fmt.Sprint(value)
@@ -110,7 +111,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	for key, value := range map[string]any{"name": name, "values": suiteSettings, "parameters": parameters, "runners": runners} {
 		err = errors.Join(err, out.Set(key, value))
 	}
-	must(rt, err)
+	sse.Must(rt, err)
 	return out
 }
 
@@ -169,7 +170,7 @@ var unlimitedSettings = []string{"MAX_OPEN_LATE", "MAX_GROWTH", "CUT_SLOW"}
 // setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.
 func (m *module) setting(name string) string {
 	source, err := plan.SourceOf(m.environment)
-	must(m.vu.Runtime(), err)
+	sse.Must(m.vu.Runtime(), err)
 	return source.Text(name)
 }
 
@@ -180,6 +181,6 @@ func (m *module) url(name string) string {
 		common.Throw(m.vu.Runtime(), fmt.Errorf("%s is missing; name the service to test, such as --env %[1]s=http://127.0.0.1:8080", name))
 	}
 	normal, err := plan.NormalURL(name, text)
-	must(m.vu.Runtime(), err)
+	sse.Must(m.vu.Runtime(), err)
 	return normal
 }

@@ -9,6 +9,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 func (m *module) suite(v sobek.Value) {
@@ -18,7 +19,7 @@ func (m *module) suite(v sobek.Value) {
 	if err := rt.ExportTo(v, &s); err != nil {
 		common.Throw(rt, fmt.Errorf("soak.suite: %w", err))
 	}
-	must(rt, m.recorder.setSuite(s))
+	sse.Must(rt, m.recorder.setSuite(s))
 }
 
 // setSuite stores the suite of the script. Each virtual user loads the script and must declare the same suite.

@@ -16,7 +16,7 @@ func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	event := rt.NewObject()
 	attributes := map[string]bool{"bubbles": false, "cancelable": false, "defaultPrevented": false, "isTrusted": true}
 	for name, value := range attributes {
-		must(rt, event.DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
+		Must(rt, event.DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 	}
 	prototypes[plainEvent], prototypes[messageEvent] = event, rt.CreateObject(event)
 	nameClass(rt, event, "Event")
@@ -26,6 +26,6 @@ func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 
 // nameClass sets the class name that Object.prototype.toString returns for objects with a prototype.
 func nameClass(rt *sobek.Runtime, prototype *sobek.Object, name string) {
-	must(rt, prototype.DefineDataPropertySymbol(
+	Must(rt, prototype.DefineDataPropertySymbol(
 		sobek.SymToStringTag, rt.ToValue(name), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
 }

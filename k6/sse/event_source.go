@@ -68,7 +68,7 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	s.opts.Debug = debugOf(state, &s.opts.tags)
 	s.session = m.currentSession()
 	s.session.acquire()
-	must(rt, s.obj.DefineDataPropertySymbol(m.goPart, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
+	Must(rt, s.obj.DefineDataPropertySymbol(m.goPart, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
 	s.Stream = s.session.Add(&s.opts.Options, s.callbacks(), s)
 	s.post(func() error { return nil }) // counts this turn of the event loop as pending, because it may add a listener
 	s.Start()
@@ -175,8 +175,8 @@ func (s *eventSource) whileOpen(act func() (bool, error)) bool {
 	return done
 }
 
-// must throws err as a JavaScript exception, unless it is nil.
-func must(rt *sobek.Runtime, err error) {
+// Must throws err as a JavaScript exception, unless it is nil.
+func Must(rt *sobek.Runtime, err error) {
 	if err != nil {
 		common.Throw(rt, err)
 	}

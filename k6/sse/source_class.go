@@ -9,18 +9,18 @@ var classWrapper = sobek.MustCompile("EventSource", "(native) => class EventSour
 func (m *Module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
 	result, err := rt.RunProgram(classWrapper)
-	must(rt, err)
+	Must(rt, err)
 	extend, _ := sobek.AssertFunction(result)
 	result, err = extend(sobek.Undefined(), rt.ToValue(m.newEventSource))
-	must(rt, err)
+	Must(rt, err)
 	class := result.ToObject(rt)
 	proto := class.Get("prototype").ToObject(rt)
 	for i, name := range []string{"CONNECTING", "OPEN", "CLOSED"} {
 		for _, on := range []*sobek.Object{class, proto} {
-			must(rt, on.DefineDataProperty(name, rt.ToValue(i), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
+			Must(rt, on.DefineDataProperty(name, rt.ToValue(i), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 		}
 	}
-	must(rt, class.DefineDataProperty("length", rt.ToValue(1), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
+	Must(rt, class.DefineDataProperty("length", rt.ToValue(1), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
 	nameClass(rt, proto, "EventSource")
 	m.defineAttributes(rt, proto)
 	m.defineMethods(rt, proto)
@@ -30,7 +30,7 @@ func (m *Module) eventSourceClass() *sobek.Object {
 func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	function := func(name string, do func(s *eventSource, c sobek.FunctionCall) sobek.Value) {
 		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return do(m.sourceOf(c.This), c) })
-		must(rt, proto.DefineDataProperty(name, fn, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
+		Must(rt, proto.DefineDataProperty(name, fn, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	}
 	method := func(name string, do func(s *eventSource, c sobek.FunctionCall)) {
 		function(name, func(s *eventSource, c sobek.FunctionCall) sobek.Value {
@@ -68,8 +68,8 @@ func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		if !ok || ev.Get("type") == nil {
 			panic(rt.NewTypeError("EventSource.dispatchEvent: %s is not an event: it must be an object with a type", c.Argument(0)))
 		}
-		must(rt, ev.Set("target", s.obj))
-		must(rt, s.dispatch(ev.Get("type").String(), ev))
+		Must(rt, ev.Set("target", s.obj))
+		Must(rt, s.dispatch(ev.Get("type").String(), ev))
 		return rt.ToValue(true) // events cannot be cancelled
 	})
 	method("removeEventListener", func(s *eventSource, c sobek.FunctionCall) {

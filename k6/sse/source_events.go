@@ -21,15 +21,15 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, attribut
 	rt := s.session.m.vu.Runtime()
 	ev := rt.NewObject()
 	for pair := range slices.Chunk(append([]any{"type", kind, "target", s.obj, "timeStamp", epochMs(at)}, attributes...), 2) {
-		must(rt, ev.Set(pair[0].(string), pair[1]))
+		Must(rt, ev.Set(pair[0].(string), pair[1]))
 	}
-	must(rt, ev.SetPrototype(s.session.m.events()[class])) // last, because Set also searches the prototype
+	Must(rt, ev.SetPrototype(s.session.m.events()[class])) // last, because Set also searches the prototype
 	return s.dispatch(kind, ev)
 }
 
 // dispatch calls the handler and the listeners of a type with an event, up to the first exception.
 func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
-	must(s.session.m.vu.Runtime(), ev.DefineDataProperty("currentTarget", s.obj, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
+	Must(s.session.m.vu.Runtime(), ev.DefineDataProperty("currentTarget", s.obj, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
 	defer func() { _ = ev.Set("currentTarget", nil) }()
 	for _, l := range s.listeners.all() {
 		if l.kind != kind {

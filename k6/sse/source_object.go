@@ -13,7 +13,7 @@ func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 				return sobek.Undefined()
 			})
 		}
-		must(rt, proto.DefineAccessorProperty(name, getter, setter, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
+		Must(rt, proto.DefineAccessorProperty(name, getter, setter, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	}
 	attribute("url", func(s *eventSource) any { return s.opts.request.URL }, nil)
 	attribute("withCredentials", func(s *eventSource) any { return s.opts.cookies }, nil)
