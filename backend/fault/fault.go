@@ -42,8 +42,8 @@ var kinds = map[Kind]struct{ atConnect, perConnection bool }{
 
 // Defaults and limits of the grammar.
 const (
-	DefaultNoop        = 3
-	DefaultSlowHeaders = 30 * time.Second
+	defaultNoop        = 3
+	defaultSlowHeaders = 30 * time.Second
 	maxFaults          = 64
 	maxCount           = 10000
 	maxWait            = 24 * time.Hour
@@ -115,7 +115,7 @@ func parseOne(text string) (Fault, error) {
 		return Fault{}, err
 	}
 	if !f.AtConnect() {
-		f.Noop = DefaultNoop
+		f.Noop = defaultNoop
 	}
 	if !hasKeys {
 		return f, nil
@@ -140,7 +140,7 @@ func (f *Fault) setValue(value string, hasValue bool) error {
 	case !known:
 		return errors.New("unknown kind; choose drop, duplicate, reorder, corrupt, delay=2s, truncate, stall, reset, refuse, wrong-type, slow-headers or die")
 	case f.Kind == SlowHeaders && !hasValue:
-		f.Wait = DefaultSlowHeaders
+		f.Wait = defaultSlowHeaders
 		return nil
 	case f.Kind == Delay && !hasValue:
 		return errors.New("delay needs a time, for example delay=2s")

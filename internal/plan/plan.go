@@ -29,8 +29,8 @@ const (
 
 // Defaults of MAX_OUTAGE and BACK_WITHIN.
 const (
-	DefaultMaxOutage  = 30 * time.Second
-	DefaultBackWithin = time.Minute
+	defaultMaxOutage  = 30 * time.Second
+	defaultBackWithin = time.Minute
 )
 
 // A Plan has the settings of one run. The zero value is not valid; see Check. Settings (table.go) describes each field.
@@ -57,10 +57,10 @@ type Plan struct {
 	MaxLatenessSlope  float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: no limit
 	MaxReconnectSlope float64 `json:"max_reconnect_slope,omitempty"`    // of reconnects per hour, per hour; 0: no limit
 	MaxConnectSlope   float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: no limit
-	MaxOutageS        float64 `json:"max_outage_s"`                     // -1: no limit; 0: DefaultMaxOutage
+	MaxOutageS        float64 `json:"max_outage_s"`                     // -1: no limit; 0: 30
 	Control           int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL        string  `json:"control_url,omitempty"`            // "": no control group
-	BackWithinS       float64 `json:"back_within_s,omitempty"`          // -1: no limit; 0: DefaultBackWithin
+	BackWithinS       float64 `json:"back_within_s,omitempty"`          // -1: no limit; 0: 60
 	AcceptEncoding    string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
 	HTTPVersion       string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server
 	FollowRedirects   bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
@@ -293,13 +293,13 @@ func (p *Plan) Teardown() time.Duration {
 
 // MaxOutage returns the maximum outage of a client. ok is false if MAX_OUTAGE is -1, or if clients do not reconnect.
 func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
-	return p.reconnectLimit(p.MaxOutageS, DefaultMaxOutage)
+	return p.reconnectLimit(p.MaxOutageS, defaultMaxOutage)
 }
 
 // BackWithin returns the time within which 99.9 % of the lost streams must reconnect. ok is false if BACK_WITHIN is -1,
 // or if clients do not reconnect.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
-	return p.reconnectLimit(p.BackWithinS, DefaultBackWithin)
+	return p.reconnectLimit(p.BackWithinS, defaultBackWithin)
 }
 
 // reconnectLimit returns a limit for clients that reconnect; seconds 0 means defaultLimit, and below 0 no limit.
@@ -316,7 +316,7 @@ func (p *Plan) MaxLastOutage() time.Duration {
 	if limit, ok := p.MaxOutage(); ok || !p.Reconnect {
 		return limit
 	}
-	return DefaultMaxOutage
+	return defaultMaxOutage
 }
 
 const fullCoverage = 100

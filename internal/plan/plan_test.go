@@ -35,7 +35,7 @@ func TestMaxOutage(t *testing.T) {
 	_, ok := p.MaxOutage()
 	require.False(t, ok, "without reconnects there is no limit")
 	p.Reconnect = true
-	for seconds, want := range map[float64]time.Duration{30: 30 * time.Second, 2.5: 2500 * time.Millisecond, 0: DefaultMaxOutage} {
+	for seconds, want := range map[float64]time.Duration{30: 30 * time.Second, 2.5: 2500 * time.Millisecond, 0: defaultMaxOutage} {
 		p.MaxOutageS = seconds
 		got, ok := p.MaxOutage()
 		require.True(t, ok)

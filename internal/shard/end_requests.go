@@ -27,8 +27,8 @@ type EndOutcome struct {
 	Duration *Histogram `json:"duration"`
 }
 
-// MaxServers is the number of servers that a shard lists by name. All others count as Other, to limit the memory.
-const MaxServers = 100
+// maxServers is the number of servers that a shard lists by name. All others count as Other, to limit the memory.
+const maxServers = 100
 
 const (
 	maxEndOutcomes = 2000 // of a shard; above half of it, new ones have the server Other and one of under 1000 codes
@@ -40,7 +40,7 @@ func (e *EndRequests) Add(server, code string, ended time.Time, duration time.Du
 	server = server[:min(len(server), maxServerName)]
 	o := e.outcome(server, code)
 	if o == nil {
-		if servers := e.Servers(); len(e.Outcomes) >= maxEndOutcomes/2 || len(servers) >= MaxServers && !slices.Contains(servers, server) {
+		if servers := e.Servers(); len(e.Outcomes) >= maxEndOutcomes/2 || len(servers) >= maxServers && !slices.Contains(servers, server) {
 			server = Other
 		}
 		e.addOutcome(EndOutcome{Server: server, Code: code, FirstUS: math.MaxInt64, MinUS: math.MaxInt64, Duration: NewHistogram()})
@@ -139,8 +139,8 @@ func (s *Shard) checkEnds() error {
 		last = second[0]
 		seconds += second[1]
 	}
-	// Other, and "" for an unknown server, are in addition to MaxServers.
-	if len(s.EndRequests.Outcomes) > maxEndOutcomes || len(s.EndRequests.Seconds) > maxSeconds || len(servers) > MaxServers+2 || ended != seconds {
+	// Other, and "" for an unknown server, are in addition to maxServers.
+	if len(s.EndRequests.Outcomes) > maxEndOutcomes || len(s.EndRequests.Seconds) > maxSeconds || len(servers) > maxServers+2 || ended != seconds {
 		return invalid
 	}
 	return nil

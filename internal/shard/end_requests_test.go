@@ -53,21 +53,21 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	t.Parallel()
 	var e EndRequests
-	for n := range 2 * MaxServers {
+	for n := range 2 * maxServers {
 		e.Add(fmt.Sprintf("%0*d", 200+n%2, n), CodeOK, time.Unix(1, 0), time.Millisecond)
 		e.Add(fmt.Sprint("s", n), CodeOK, time.Unix(1, 0), time.Millisecond)
 	}
 	e.Add("", CodeNet+"1212", time.Unix(1, 0), time.Millisecond)
-	require.Len(t, e.Outcomes, MaxServers+2)
+	require.Len(t, e.Outcomes, maxServers+2)
 	require.Contains(t, e.Servers(), Other)
-	require.EqualValues(t, 4*MaxServers+1, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
+	require.EqualValues(t, 4*maxServers+1, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 	for n := range 3 * maxEndOutcomes { // with many statuses
 		e.Add(fmt.Sprint("s", n%50), fmt.Sprint(CodeStatus, n%800), time.Unix(1, 0), time.Millisecond)
 	}
 	s := newControlShard(1, nil)
 	s.EndRequests = &e
 	require.NoError(t, s.checkEnds())
-	require.EqualValues(t, 4*MaxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
+	require.EqualValues(t, 4*maxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 }
 
 func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
@@ -98,7 +98,7 @@ func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 		"another second": func(e *EndRequests) { e.Seconds[0][0] += 1000 },
 		"a second twice": func(e *EndRequests) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
 		"many servers": func(e *EndRequests) {
-			for n := range MaxServers + 2 {
+			for n := range maxServers + 2 {
 				e.addOutcome(EndOutcome{Server: fmt.Sprint(n), Code: CodeOK, FirstUS: e.Outcomes[0].FirstUS, LastUS: e.Outcomes[0].LastUS, MinUS: 1, Duration: e.Outcomes[0].Duration})
 			}
 		},

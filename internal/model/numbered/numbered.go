@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// MaxToken is the length of the longest token in bytes.
-const MaxToken = len("[/:01234567]") + 2*maxDigits
+// maxToken is the length of the longest token in bytes.
+const maxToken = len("[/:01234567]") + 2*maxDigits
 
 // maxDigits is the maximum number of digits of a chunk number or a count.
 const maxDigits = 9
@@ -68,7 +68,7 @@ func AppendToken(text []byte, t Token) []byte {
 
 // Next returns the first complete token of text and what follows it. Without one it returns false and the end of
 // the text that may be the beginning of a token: the caller puts it in front of the text that follows. The end is
-// shorter than MaxToken.
+// shorter than maxToken.
 func Next[T string | []byte](text T) (t Token, rest T, found bool) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '[' {

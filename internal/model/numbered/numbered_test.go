@@ -78,7 +78,7 @@ func FuzzNext(f *testing.F) {
 		}
 		expected, rest := all(text)
 		require.Equal(t, want, expected)
-		require.Less(t, len(rest), MaxToken)
+		require.Less(t, len(rest), maxToken)
 		cut = min(max(cut, 0), len(text))
 		first, end := all([]byte(text[:cut]))
 		second, _ := all(append(end, text[cut:]...))

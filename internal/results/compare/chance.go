@@ -36,11 +36,11 @@ type Difference struct {
 	Significant bool
 }
 
-// Differ compares new values with at least two old ones. It uses the two-sided test of Mann and Whitney, which assumes
-// no distribution. The test is exact for up to 50 runs in each set (25 with equal values). Differ uses noiseBand if
+// differ compares new values with at least two old ones. It uses the two-sided test of Mann and Whitney, which assumes
+// no distribution. The test is exact for up to 50 runs in each set (25 with equal values). differ uses noiseBand if
 // there are too few runs for a p of at most alpha. Four against four runs are enough. With three against three, the
 // most extreme outcome has p = 2/20.
-func Differ(old, recent []float64) (Difference, error) {
+func differ(old, recent []float64) (Difference, error) {
 	if MinP(len(old), len(recent)) > alpha {
 		band, ok := noiseBand(old, len(recent))
 		if !ok {
@@ -59,7 +59,7 @@ func Differ(old, recent []float64) (Difference, error) {
 	return Difference{P: p, Significant: p <= alpha}, nil
 }
 
-// differByFactor compares the logarithms of values above 0 with Differ. Times scatter by factors: a band over their
+// differByFactor compares the logarithms of values above 0 with differ. Times scatter by factors: a band over their
 // logarithms covers their long tail, and is never below 0.
 func differByFactor(old, recent []float64) (Difference, error) {
 	logs := func(values []float64) []float64 {
@@ -69,7 +69,7 @@ func differByFactor(old, recent []float64) (Difference, error) {
 		}
 		return out
 	}
-	d, err := Differ(logs(old), logs(recent))
+	d, err := differ(logs(old), logs(recent))
 	if d.Band != nil {
 		d.Band = &Band{Low: math.Exp(d.Band.Low), High: math.Exp(d.Band.High)}
 	}

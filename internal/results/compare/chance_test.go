@@ -66,14 +66,14 @@ func TestDiffer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d, err := Differ(c.old, c.recent)
+			d, err := differ(c.old, c.recent)
 			require.NoError(t, err)
 			require.Equal(t, c.band, d.Band != nil)
 			require.InDelta(t, c.p, d.P, 1e-9)
 			require.Equal(t, c.significant, d.Significant)
 		})
 	}
-	_, err := Differ([]float64{1}, []float64{2})
+	_, err := differ([]float64{1}, []float64{2})
 	require.ErrorContains(t, err, "at least two old runs")
 }
 
@@ -92,7 +92,7 @@ func TestFalsePositiveRate(t *testing.T) {
 		const trials = 4000
 		alarms := 0
 		for range trials {
-			d, err := Differ(draw(n[0]), draw(n[1]))
+			d, err := differ(draw(n[0]), draw(n[1]))
 			require.NoError(t, err)
 			if d.Significant {
 				alarms++

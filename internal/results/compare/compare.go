@@ -205,11 +205,11 @@ func changeOf(metric verdict.Metric, old, recent []float64, tolerance float64) (
 		return c, nil
 	}
 	var err error
-	differ := Differ
+	method := differ
 	if metric.Unit == "ms" && min(c.Old.Min, c.New.Min) > 0 {
-		differ = differByFactor
+		method = differByFactor
 	}
-	if c.Difference, err = differ(old, recent); err != nil {
+	if c.Difference, err = method(old, recent); err != nil {
 		return c, err
 	}
 	difference := c.New.Median - c.Old.Median
