@@ -47,6 +47,11 @@ func Percent(v float64) string {
 	return withSign("%.1f %%", v)
 }
 
+// FixedPercent formats a percentage with a fixed number of decimals, for values that are compared with a limit.
+func FixedPercent(v float64, decimals int) string {
+	return strconv.FormatFloat(v, 'f', decimals, 64) + " %"
+}
+
 // Share formats a part of a total as a percentage. It returns "–" if the total is 0.
 func Share(part, total float64) string {
 	if total == 0 {

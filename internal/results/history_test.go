@@ -153,7 +153,7 @@ func TestHistoryMarksRegressions(t *testing.T) {
 	doc, rows := page(t, out)
 	statuses := column(rows, "against earlier runs")
 	require.Equal(t, "an invalid run is not compared", statuses[0])
-	require.Regexp(t, `^regression against 4 runs: lateness p99: 90\.0 ms instead of 20\.\d ms \(\+\d+ %; outside`, statuses[1])
+	require.Regexp(t, `^regression against 4 runs: lateness p99: 90 ms instead of 20\.\d ms \(\+\d+ %; outside`, statuses[1])
 	require.Equal(t, []string{"no worse than 3 runs", "no worse than 2 runs", "too few earlier runs that passed", "too few earlier runs that passed"}, statuses[2:])
 
 	var old []compare.Run

@@ -43,11 +43,14 @@ func ratio(n, total int64) string {
 	if total == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%s (%.2f %%)", format.Thousands(n), 100*share(n, total))
+	return fmt.Sprintf("%s (%s)", format.Thousands(n), percentOf(share(n, total)))
 }
 
 // percentOf formats a share, 0 to 1, as a percentage with two decimals.
-func percentOf(v float64) string { return strconv.FormatFloat(100*v, 'f', 2, 64) + " %" }
+func percentOf(share float64) string { return format.FixedPercent(100*share, 2) }
+
+// percent formats a share, 0 to 1, as a percentage without decimals.
+func percent(share float64) string { return format.FixedPercent(100*share, 0) }
 
 // change formats the relative change of a figure as a percentage; "–" if the first value is 0.
 func change(from, to float64) string {
@@ -151,6 +154,3 @@ func row(cells ...any) []string {
 	}
 	return out
 }
-
-// percent formats a share, 0 to 1, as a percentage without decimals.
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -89,7 +89,7 @@ func (l Limits) Judge(v Level) Trial {
 func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 	var reason []string
 	if failed > l.FailedShare {
-		text := fmt.Sprintf("%.2f %% failed", 100*failed)
+		text := percentOf(failed) + " failed"
 		if failure != "" {
 			text += ", mostly by " + failure
 		}
@@ -99,7 +99,7 @@ func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 		reason = append(reason, fmt.Sprintf("p95 %s", ms(p95)))
 	}
 	if answered < l.AnsweredShare {
-		reason = append(reason, fmt.Sprintf("%.1f %% answered", 100*answered))
+		reason = append(reason, format.FixedPercent(100*answered, 1)+" answered")
 	}
 	return strings.Join(reason, ", ")
 }

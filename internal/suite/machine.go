@@ -33,7 +33,7 @@ type Machine struct {
 }
 
 func (m Machine) headroom() string {
-	return fmt.Sprintf("the service's cores were %.0f %% busy, the generator's %.0f %%", 100*m.ServiceBusy, 100*m.GeneratorBusy)
+	return fmt.Sprintf("the service's cores were %s busy, the generator's %s", percent(m.ServiceBusy), percent(m.GeneratorBusy))
 }
 
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {

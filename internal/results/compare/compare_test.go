@@ -3,7 +3,6 @@ package compare
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +77,7 @@ func TestCompare(t *testing.T) {
 		{"equal runs, one new", 3, 1, nil, verdict.Pass, "NO REGRESSION  1 new run against 3 old runs"},
 		{"too few runs for the test", 3, 2, nil, verdict.Pass, "such as 4 old and 4 new ones: with 3 old and 2 new, p is at least 0.2."},
 		{"equal runs, four new", 4, 4, nil, verdict.Pass, "rank-sum test (Mann-Whitney)"},
-		{"slower, by the band", 3, 1, func(v *verdict.Verdict) { v.LatenessMS.P99 = 60 }, verdict.Fail, "lateness p99: 60.0 ms instead of 20.2 ms (+197 %; outside"},
+		{"slower, by the band", 3, 1, func(v *verdict.Verdict) { v.LatenessMS.P99 = 60 }, verdict.Fail, "lateness p99: 60 ms instead of 20.2 ms (+197 %; outside"},
 		{"slower, by the test", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.5 }, verdict.Fail, "p = 0.029"},
 		{"slower by less than the tolerance", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.08 }, verdict.Pass, "same"},
 		{"slower by a negligible time", 4, 4, func(v *verdict.Verdict) { v.LatencyMS.P50 *= 1.4 }, verdict.Pass, ""},
@@ -158,7 +157,7 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, wantText: "publish response p99"},
 		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, wantText: "messages missed: up to 1, where no old run had any"},
 		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, wantText: "messages not confirmed: up to 1"},
-		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, wantText: "last subscriber p99: 400.0 ms instead of 40.0 ms"},
+		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, wantText: "last subscriber p99: 400 ms instead of 40 ms"},
 		"clocks that differ": {
 			edit: func(v *verdict.Verdict) {
 				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400
@@ -253,7 +252,7 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	}
 	c, err := Compare(readAll(t, 1, 3, requests(0, nil)), readAll(t, 50, 1, requests(50, nil)), .1)
 	require.NoError(t, err)
-	require.Contains(t, text(t, c), "failed at 200/s: 0.83 % instead of 0.00 % (from 0; outside")
+	require.Contains(t, text(t, c), "failed at 200/s: 0.8 % instead of 0.0 % (from 0; outside")
 	c, err = Compare(readAll(t, 1, 3, requests(300, nil)), readAll(t, 50, 1, requests(301, nil)), .1)
 	require.NoError(t, err)
 	require.Empty(t, c.Regressions(), "the failures did not increase")
@@ -335,7 +334,7 @@ func TestGeneratorLimitedRate(t *testing.T) {
 		want        verdict.Outcome
 		wantText    string
 	}{
-		"no run limited by the generator":           {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak responses/s: 6001 responses/s instead of 9001 responses/s"},
+		"no run limited by the generator":           {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak responses/s: 6,001 responses/s instead of 9,001 responses/s"},
 		"the old runs limited by the generator":     {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
 		"one new run limited by the generator":      {runs(1, 9000, false, false, false), runs(50, 6000, false, true, false), verdict.Fail, "REGRESSION"},
 		"most new runs limited by the generator":    {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak responses/s is not comparable: the load generator was the limit in 2 of 3 new runs"},
@@ -380,7 +379,12 @@ func TestPlanIncludesTarget(t *testing.T) {
 	require.ErrorContains(t, err, "backend_url is http://127.0.0.1:4001 in the first")
 }
 
-func TestPercentOfNoChange(t *testing.T) {
+func TestRelativeChange(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"+0 %", "+0 %", "-1 %", "from 0"}, []string{percent(-.004), percent(.004), percent(-.01), percent(math.Inf(1))})
+	var texts []string
+	for _, median := range []float64{100, 100.001, 99, 297} {
+		texts = append(texts, Change{Old: Summary{Median: 100}, New: Summary{Median: median}}.relative())
+	}
+	require.Equal(t, []string{"0.0 %", "< 0.01 %", "−1.0 %", "+197 %"}, texts)
+	require.Equal(t, "from 0", Change{New: Summary{Median: 1}}.relative())
 }

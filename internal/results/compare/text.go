@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
 // Text writes the comparison for a terminal.
@@ -30,7 +28,7 @@ func (c *Comparison) Text(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", change.Name, change.number(change.Old.Median), spread(change.Old),
-			change.number(change.New.Median), spread(change.New), percent(change.Relative()), change.significance(), change.Outcome)
+			change.number(change.New.Median), spread(change.New), change.relative(), change.significance(), change.Outcome)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -61,7 +59,7 @@ func (c Change) Sentence() string {
 		return fmt.Sprintf("%s: up to %.0f, where no old run had any", c.Name, c.New.Max)
 	}
 	return fmt.Sprintf("%s: %s instead of %s (%s; %s)", c.Name, c.number(c.New.Median), c.number(c.Old.Median),
-		percent(c.Relative()), c.significance())
+		c.relative(), c.significance())
 }
 
 // significance states the evidence of the change: a first fault, the p-value, or the band.
@@ -79,23 +77,14 @@ func (c Change) significance() string {
 	return fmt.Sprintf("%s %s…%s", preposition, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
 }
 
-func (c Change) number(v float64) string {
-	switch {
-	case c.Fault:
-		return fmt.Sprintf("%.0f", v)
-	case c.Unit == suite.OfRequests:
-		return fmt.Sprintf("%.2f %%", v)
-	case math.Abs(v) >= 1000:
-		return strings.TrimSpace(fmt.Sprintf("%.0f %s", v, c.Unit))
-	}
-	return strings.TrimSpace(fmt.Sprintf("%.1f %s", v, c.Unit))
-}
+func (c Change) number(v float64) string { return format.Quantity(v, c.Unit) }
 
-func spread(s Summary) string { return fmt.Sprintf("%.0f %%", 100*s.Spread()) }
+func spread(s Summary) string { return format.Percent(100 * s.Spread()) }
 
-func percent(share float64) string {
+func (c Change) relative() string {
+	share := c.Relative()
 	if math.IsInf(share, 0) {
 		return "from 0"
 	}
-	return fmt.Sprintf("%+.0f %%", math.Round(100*share)+0) // + 0 turns −0 into 0
+	return format.Change(100*share, "%")
 }
