@@ -99,6 +99,9 @@ func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 // TimeOfDay formats the time of day to the millisecond, in UTC.
 func TimeOfDay(t time.Time) string { return t.UTC().Format("15:04:05.000") + " UTC" }
 
+// Unix returns a time as seconds since 1970, to the microsecond.
+func Unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
 // UnixTime formats seconds since 1970 as Time does. It returns "" for 0.
 func UnixTime(unix float64) string {
 	if unix <= 0 {

@@ -79,7 +79,7 @@ func (s *pageBuilder) ends() Section {
 	var completed, refused, outages, faults groups
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
-		at := func(i ledger.Instant) float64 { return unix(r.At(i)) }
+		at := func(i ledger.Instant) float64 { return format.Unix(r.At(i)) }
 		reason := cause(c.Reason)
 		switch c.State {
 		case ledger.Refused:
@@ -151,8 +151,8 @@ func (s *pageBuilder) attempts(out *Section) {
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		for _, f := range c.Refusals {
-			byCause.add(f.Reason, Bad, f.Count, unix(r.At(f.First)), 0)
-			byCause.add(f.Reason, Bad, 0, unix(r.At(f.Last)), 0)
+			byCause.add(f.Reason, Bad, f.Count, format.Unix(r.At(f.First)), 0)
+			byCause.add(f.Reason, Bad, 0, format.Unix(r.At(f.Last)), 0)
 			streams[f.Reason]++
 		}
 	}
@@ -165,6 +165,3 @@ func (s *pageBuilder) attempts(out *Section) {
 		out.Tables = append(out.Tables, t)
 	}
 }
-
-// unix returns a time in seconds since 1970.
-func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

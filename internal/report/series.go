@@ -226,7 +226,7 @@ type phases struct{ start, open, ending, end float64 }
 func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 	p := phases{start: v.StartedUnix, open: v.StartedUnix, ending: v.EndedUnix, end: v.EndedUnix}
 	seconds := func(c *shard.Connection, at ledger.Instant) float64 {
-		return unix(m.Runners[c.Runner].At(at))
+		return format.Unix(m.Runners[c.Runner].At(at))
 	}
 	for c := range v.Records() {
 		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement opens its streams during the hold

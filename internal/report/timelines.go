@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -110,7 +111,7 @@ func (s *pageBuilder) backendStreams() []float64 {
 		if i < 0 || i+1 >= len(out) || s.phases.end <= 0 || s.series.timeAt(i) > s.phases.end || sample.BackendRSS == 0 {
 			continue
 		}
-		if unix(sample.At()) < s.phases.end {
+		if format.Unix(sample.At()) < s.phases.end {
 			before[i] = float64(sample.Streams)
 		} else {
 			earlier, ok := before[i]
@@ -230,7 +231,7 @@ func (s *pageBuilder) cutsOverTime(out *Section) {
 		if disconnects == nil {
 			disconnects, broken = make([]float64, t.n), make([]float64, t.n)
 		}
-		i := int(math.Floor((unix(s.Merged.Runners[r.Runner].At(c.At)) - float64(t.from)) / float64(step)))
+		i := int(math.Floor((format.Unix(s.Merged.Runners[r.Runner].At(c.At)) - float64(t.from)) / float64(step)))
 		if i < 0 || i >= t.n {
 			continue // outside of the axis, because a clock is wrong
 		}

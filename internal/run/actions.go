@@ -83,7 +83,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	}
 	// Without the command: it may contain an unknown secret, and the page may have more readers than this terminal.
 	s.watch.Note("action " + a.Name + " starts")
-	now := func() float64 { return float64(start.Add(time.Since(start)).UnixMicro()) / 1e6 } // unaffected by steps of the wall clock
+	now := func() float64 { return format.Unix(start.Add(time.Since(start))) } // unaffected by steps of the wall clock
 	startedUnix := now()
 	p, err := process.Start(process.Spec{
 		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(s.actionVariables(os.Environ()), s.actionEnvironment()...),

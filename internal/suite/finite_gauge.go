@@ -43,7 +43,7 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	base, sum, previous := *samples[0].Gauge, 0., 0.
 	for i := range samples {
 		s := &samples[i]
-		at := float64(s.At().UnixMicro()) / 1e6
+		at := format.Unix(s.At())
 		extra := *s.Gauge - base - float64(countUntil(starts, at)-countUntil(ends, at))
 		if i > 0 {
 			sum += (previous + extra) / 2 * s.At().Sub(samples[i-1].At()).Seconds()

@@ -195,7 +195,7 @@ func (c *Control) lateText() string {
 // delays describes the delays of the load generator that are long enough to make a message late (see explains).
 func (c *Control) delays() (out []string) {
 	if c.longest > 0 {
-		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.longest), format.Clock(unix(c.longestAt))))
+		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.longest), format.Clock(format.Unix(c.longestAt))))
 	}
 	if c.longestStall > 0 {
 		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group had no data", format.Duration(c.longestStall)))

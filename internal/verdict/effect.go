@@ -69,14 +69,14 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 				copied := *c
 				connection = &copied
 			}
-			all = append(all, loss{o, connection, unix(r.At(from)), unix(r.At(to)), reconnected})
+			all = append(all, loss{o, connection, format.Unix(r.At(from)), format.Unix(r.At(to)), reconnected})
 		}
 		cuts := 0
 		addPlanned := func(at ledger.Instant, byClient bool) { // an end that the action did not cause
 			if byClient {
 				cuts++
 			} else {
-				lifetimeEnds = append(lifetimeEnds, unix(r.At(at)))
+				lifetimeEnds = append(lifetimeEnds, format.Unix(r.At(at)))
 			}
 		}
 		for i := range c.Outages {
@@ -288,7 +288,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd
 				e.Missed += countSentWithin(messages, f, from, e.Until)
 				continue
 			}
-			if at := unix(r.At(f.At)); at < a.StartedUnix || at >= e.Until {
+			if at := format.Unix(r.At(f.At)); at < a.StartedUnix || at >= e.Until {
 				continue
 			}
 			switch f.Kind { //nolint:exhaustive // other findings are listed elsewhere

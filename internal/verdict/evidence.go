@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -93,7 +94,7 @@ type TargetFailure struct {
 func TargetFailureAt(at time.Time, text string) TargetFailure {
 	f := TargetFailure{Text: text}
 	if !at.IsZero() {
-		f.Unix = unix(at)
+		f.Unix = format.Unix(at)
 	}
 	return f
 }

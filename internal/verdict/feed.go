@@ -183,7 +183,7 @@ func (t *comparedTopic) addDiverged(at time.Time, id string) {
 	if !slices.Contains(*d, id) && len(*d) < maxDiverged {
 		*d = append(*d, id)
 	}
-	if from := unix(at); t.topic.DivergedUnix == 0 || from < t.topic.DivergedUnix {
+	if from := format.Unix(at); t.topic.DivergedUnix == 0 || from < t.topic.DivergedUnix {
 		t.topic.DivergedUnix = from
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -214,10 +215,10 @@ func (s *Streams) addToBundle(b *bundle, c cause, message subject, n int, r *sha
 // addToIncident adds a finding of connection n to the kth incident.
 func (s *Streams) addToIncident(k, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	for len(s.Incidents) <= k {
-		s.Incidents = append(s.Incidents, Incident{FirstUnix: unix(at), LastUnix: unix(at)})
+		s.Incidents = append(s.Incidents, Incident{FirstUnix: format.Unix(at), LastUnix: format.Unix(at)})
 	}
 	i := &s.Incidents[k]
-	i.FirstUnix, i.LastUnix = min(i.FirstUnix, unix(at)), max(i.LastUnix, unix(at))
+	i.FirstUnix, i.LastUnix = min(i.FirstUnix, format.Unix(at)), max(i.LastUnix, format.Unix(at))
 	index := slices.IndexFunc(i.Kinds, func(k KindCount) bool { return k.Kind == string(f.Kind) })
 	if index < 0 {
 		index = len(i.Kinds)
@@ -243,7 +244,7 @@ func (s *Streams) listGroups(clusters map[cause][]*cluster) {
 			}
 			for _, b := range bundles {
 				g := FindingGroup{
-					Kind: string(b.kind), Connections: b.connections, Count: b.count, FirstUnix: unix(b.first), LastUnix: unix(b.last), IDs: b.ids, Text: b.text,
+					Kind: string(b.kind), Connections: b.connections, Count: b.count, FirstUnix: format.Unix(b.first), LastUnix: format.Unix(b.last), IDs: b.ids, Text: b.text,
 				}
 				if b.runner >= 0 && len(s.m.Runners) > 1 {
 					g.Runner = s.m.Runners[b.runner].Index

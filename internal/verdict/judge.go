@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
@@ -125,9 +124,6 @@ func quantiles(h *shard.Histogram) Quantiles {
 	ms := format.InMilliseconds
 	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}
 }
-
-// unix returns a time in seconds since 1970.
-func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // firstText returns the first text of a list with the number of the others, or fallback if the list is empty.
 func firstText(list []string, fallback string) string {

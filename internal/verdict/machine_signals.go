@@ -221,5 +221,5 @@ func overlappingIncrease(all []counterIncrease, from, to time.Time, effect machi
 
 // formatStretch formats a stretch to the second, which is the precision of samples.
 func formatStretch(m machine.Stretch) string {
-	return fmt.Sprintf("between %s and %s UTC", format.Clock(unix(m.From())), format.Clock(unix(m.To())))
+	return fmt.Sprintf("between %s and %s UTC", format.Clock(format.Unix(m.From())), format.Clock(format.Unix(m.To())))
 }

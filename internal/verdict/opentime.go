@@ -83,7 +83,7 @@ func (s *Streams) sumOpenTime() {
 		}
 		if o := c.Longest; o.To-o.From > longest {
 			longest = o.To - o.From
-			s.LongestOutage = &Outage{ID: c.ID, Unix: unix(s.m.Runners[c.Runner].At(o.From)), Seconds: longest.Seconds()}
+			s.LongestOutage = &Outage{ID: c.ID, Unix: format.Unix(s.m.Runners[c.Runner].At(o.From)), Seconds: longest.Seconds()}
 		}
 	}
 	if len(sharedIDs) > 0 {

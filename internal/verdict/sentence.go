@@ -190,7 +190,7 @@ func period(first, last time.Time) string {
 	if at := format.TimeOfDay(first); at == format.TimeOfDay(last) {
 		return "at " + at
 	}
-	from, to := format.Clock(unix(first)), format.Clock(unix(last))
+	from, to := format.Clock(format.Unix(first)), format.Clock(format.Unix(last))
 	if from == to {
 		return "at " + from + " UTC"
 	}

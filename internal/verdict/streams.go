@@ -200,7 +200,7 @@ func (s *Streams) listFindings(r *shard.Connection) {
 			continue
 		}
 		at := s.m.Runners[r.Runner].At(f.At)
-		s.Findings = append(s.Findings, Finding{Kind: string(f.Kind), ID: r.ID, Unix: unix(at), Text: s.sentence(r, f, at)})
+		s.Findings = append(s.Findings, Finding{Kind: string(f.Kind), ID: r.ID, Unix: format.Unix(at), Text: s.sentence(r, f, at)})
 	}
 }
 
