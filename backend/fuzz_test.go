@@ -79,8 +79,8 @@ func FuzzEventBody(f *testing.F) {
 }
 
 // FuzzRequestLine sends any first line through the real parser and the routes. Only a line with a known path may get a
-// response with 2xx, and a problem document must have a detail. FuzzRoutes detects panics
-// of handlers; here the server recovers them.
+// response with 2xx, and a problem document must have a detail. FuzzRoutes detects panics of handlers; here the server
+// recovers from them.
 func FuzzRequestLine(f *testing.F) {
 	for _, seed := range []string{"GET /healthz HTTP/1.1", "GET //healthz HTTP/1.1", "GET /event/connect?id=a HTTP/1.1",
 		"DELETE /event/forcedisconnect?id=../x HTTP/1.1", "OPTIONS * HTTP/1.1", "GET http://x/healthz HTTP/1.0",

@@ -159,7 +159,7 @@ func parseText(target *string, checks ...func(string) error) func(string) error 
 	}
 }
 
-// duration returns a parser for seconds (15, 0.5) and Go durations (15s, 500ms) from least to most.
+// duration returns a parser for seconds (15, 0.5) and Go durations (15s, 500ms), and checks the bounds.
 func duration(target *time.Duration, least, most time.Duration) func(string) error {
 	return func(v string) error {
 		d, err := time.ParseDuration(v)

@@ -86,7 +86,7 @@ func TestRegistrationIsValidated(t *testing.T) {
 		require.Equal(t, "backend-1", header.Get("X-Server"))
 		return status, response
 	}
-	for range 2 { // registrations are not stored, so the second one is no conflict
+	for range 2 { // registrations are not stored, so the second one is not a conflict
 		status, response := register(`{"id": "a1", "email": "Ada@Example.com", "name": " Ada Lovelace "}`)
 		require.Equal(t, 200, status)
 		require.JSONEq(t, `{"service":"calculator","operation":"account.register","result":{"id":"a1","email":"ada@example.com","name":"Ada Lovelace"}}`, response)

@@ -12,7 +12,7 @@ import (
 
 const tick = time.Millisecond
 
-// siteWith returns a deployment in eu-central-1. statuses has the ids of hosts by the parameter of their status.
+// siteWith returns a deployment in eu-central-1. statuses maps the parameter of each host's status to the host's id.
 func siteWith(t *testing.T, statuses map[string]string) site {
 	t.Helper()
 	c, err := connect(context.Background(), "eu-central-1")

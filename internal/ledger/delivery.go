@@ -185,7 +185,7 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// restart starts the numbers anew. The holes become findings, because they can no longer be filled.
+// restart starts a new numbering. The holes become findings, because they can no longer be filled.
 //
 //go:noinline
 func (c *deliveries) restart(number uint64) {

@@ -140,8 +140,8 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	}
 }
 
-// Whether numbers between two streams were expected is unknown without the publisher, unless the second stream was to
-// resume the first.
+// Without the publisher it is unknown whether numbers between two streams were expected, unless the second stream
+// resumed the first.
 func TestNumbersBetweenTwoStreams(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -202,8 +202,8 @@ func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	}
 }
 
-// A service that ends each stream after its lifetime leaves some connections without one at the end of a run: those
-// that are about to reconnect were open to the end.
+// If a service ends each stream after a lifetime, some clients have no stream at the end of a run. A client that is
+// about to reconnect counts as open to the end.
 func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name       string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The numbers of a stream start anew if each stream has its own and the stream does not resume the previous one.
+// If each stream has its own numbers, a stream that does not resume the previous one restarts them.
 func TestNumbersOfEachStream(t *testing.T) {
 	for _, c := range []struct {
 		name      string

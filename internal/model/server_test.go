@@ -87,7 +87,7 @@ func TestStatusFaults(t *testing.T) {
 	}
 }
 
-// A stalled or lingering stream remains open until its client closes the connection. The ledger has the time.
+// A stalled or lingering stream remains open until its client closes the connection. The ledger records the time.
 func TestStalledStreamsEndWithTheirClient(t *testing.T) {
 	_, url := start(t, noDelays())
 	for _, path := range paths {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// On a machine without IPv6 addresses a dial to [::1] has the error of a lack of ports.
+// On a machine without IPv6 addresses a dial to [::1] fails with the same error as a dial without free ports.
 func TestLackOfIPv6IsNotALackOfPorts(t *testing.T) {
 	previous := HasIPv6
 	t.Cleanup(func() { HasIPv6 = previous })

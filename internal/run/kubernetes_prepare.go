@@ -91,7 +91,7 @@ func (d *kubernetes) readModule() error {
 }
 
 // chooseBackend sets the URL of the target: the URL in the plan, or that of a new backend of the overlay. A new backend
-// disconnects the streams of any other run, so chooseBackend returns an error if there is one.
+// disconnects the streams of any other run, so chooseBackend returns an error if another run uses the backend.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if d.Plan.BackendURL == "" {
 		p := d.Plan
@@ -138,7 +138,7 @@ func (d *kubernetes) apply(ctx context.Context) error {
 }
 
 // checkOperator warns if the k6-operator does not run, or if its release is not the tested one. An unknown version is
-// no error, because the service account soak has no permission in the namespace of the operator.
+// not an error, because the service account soak has no permission in the namespace of the operator.
 func (d *kubernetes) checkOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)
 	switch {

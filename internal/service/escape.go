@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An escape is a set of escapings. JSON in a URL or a form needs json and url.
+// An escape is a set of encodings for a value. JSON in a URL or a form needs json and url.
 type escape struct{ json, url, header bool }
 
 func (e escape) append(dst []byte, text string) []byte {

@@ -96,7 +96,7 @@ func TestChecksumDecidesTheKind(t *testing.T) {
 	require.Equal(t, bad, s.Reader("").Read(newBlock("", "", message("r2", seq, at, checksum("r1")))))
 }
 
-// A message whose marker is half destroyed, with its JSON, is still a message of this run.
+// A message with half of its marker and broken JSON is still a message of this run.
 func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	reader := summedService(t).Reader("run-1234567890")
 	for data, want := range map[string]Kind{

@@ -115,7 +115,7 @@ func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
 	}
 }
 
-// sixMegabytes returns the maximum number of connections of a shard. Their ids compress to 6 MB.
+// sixMegabytes returns a JSON list of the maximum number of connections of a shard. Their ids compress to 6 MB.
 func sixMegabytes() string {
 	random, list := rand.New(rand.NewPCG(1, 2)), new(strings.Builder)
 	for i := range maxConnections {
@@ -124,7 +124,7 @@ func sixMegabytes() string {
 	return list.String()
 }
 
-// A hostile shard, such as a gzip bomb, needs limited memory. A separate process reads each shard, because the heap of
+// Reading a hostile shard, such as a gzip bomb, uses limited memory. A separate process reads each, because the heap of
 // this process depends on the other tests.
 func TestHostileShardsUseLittleMemory(t *testing.T) {
 	const variable = "SOAK_TEST_HOSTILE_SHARD"

@@ -71,7 +71,7 @@ type Merger struct {
 	buffer     packedBuffer
 }
 
-// A part has what a merge compares between runners: plan, suite and service.
+// A part has the data of a runner that a merge compares with the other runners: plan, suite and service.
 type part struct {
 	plan     plan.Plan
 	suite    *Suite // nil: the script declares none

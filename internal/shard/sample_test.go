@@ -41,7 +41,7 @@ func newEmptyShard(p plan.Plan, n int) *Shard {
 	}
 }
 
-// randomRun returns the shards of p.Runners runners of one random run, and that of one runner of the same run.
+// randomRun returns the shards of a random run by p.Runners runners, and the shard of the same run by a single runner.
 func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 	one := p
 	one.Runners = 1

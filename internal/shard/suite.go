@@ -37,7 +37,7 @@ const (
 	Other               = "(other)"            // value of the first tag of combinations beyond the limit
 )
 
-// LackReasons has the reason of a failed attempt by the code of what the generator lacked for it.
+// LackReasons maps the code of a resource that the generator lacked to the reason of the failed attempt.
 var LackReasons = map[string]string{CodeNoPort: ledger.ReasonNoPort, CodeNoDescriptor: ledger.ReasonNoDescriptor, CodeNoIPv6: ledger.ReasonNoIPv6}
 
 // WakeUps is the number of wake-ups of the generator per request: connection, request, header, body and script.

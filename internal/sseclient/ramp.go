@@ -25,8 +25,8 @@ type ramp struct {
 var processRamp = &ramp{few: 100, threshold: 500, quiet: 3 * time.Second, limit: limitGarbage, free: releaseMemory}
 
 // gcPercent is the value of GOGC for a process that has opened more than a few connections, unless the user has set it.
-// It costs little CPU per connection, because open streams allocate little. With a few connections it would cost a fifth
-// of the CPU time of a short run, and save 2 MB.
+// It costs little CPU per connection, because open streams allocate little. With a few connections it would cost a
+// fifth of the CPU time of a short run, and save 2 MB.
 const gcPercent = 10
 
 func limitGarbage() {

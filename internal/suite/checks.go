@@ -108,7 +108,7 @@ func attributeIf(explained bool, c verdict.Check) verdict.Check {
 	return c.AsDoubt()
 }
 
-// atLeast formats a minimum; 0 is no limit.
+// atLeast formats a minimum; 0 means no limit.
 func atLeast(limit float64) string {
 	if limit > 0 {
 		return "at least " + count(limit)

@@ -188,7 +188,7 @@ func (d *dialTrace) trace(ctx context.Context) context.Context {
 	})
 }
 
-// lack returns what the runner lacked for the connection of the request; see network.LackOf.
+// lack returns the resource that the runner lacked for the connection of the request; see network.LackOf.
 func (d *dialTrace) lack() string {
 	err := d.failure.Load()
 	if d.connected.Load() || err == nil {

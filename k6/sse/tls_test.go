@@ -291,7 +291,7 @@ func ticket() []byte {
 }
 
 // updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2).
-// requested asks the client for a KeyUpdate, too.
+// With requested, it also requests a KeyUpdate from the client.
 func (r *recordWriter) updateKey(t *testing.T, requested bool) {
 	message := []byte{24, 0, 0, 1, 0}
 	if requested {

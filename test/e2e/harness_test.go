@@ -143,8 +143,8 @@ func await(t *testing.T, condition string, done func() bool) {
 	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, condition)
 }
 
-// processes returns the ids of the other processes whose command line or environment contains a text. It lists no
-// folder of a process: with the names of its files in the kernel's cache, the end of the process takes longer.
+// processes returns the ids of the other processes whose command line or environment contains mark. It does not list
+// the folders of processes, because a process exits more slowly when the kernel has cached the names of its files.
 func processes(mark string) (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // The machine of the runners has no port left when the run ends, so the requests that end the streams are not sent. The
-// run cannot be judged. No check blames the service.
+// run cannot be judged. No check attributes the failure to the service.
 func TestEndWithoutLocalPortsIsInvalid(t *testing.T) {
 	t.Parallel()
 	name := netns.New(t)

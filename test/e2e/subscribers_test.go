@@ -96,8 +96,8 @@ var (
 	publishField = regexp.MustCompile(`(?s)  publish: \{.*?\n  \},\n`)
 )
 
-// describeFeed writes the description of a service without message numbers and publish. So the messages of its clients
-// are compared with each other.
+// describeFeed writes the description of a service without message numbers and publish. The verdict therefore compares
+// the messages of the clients with each other.
 func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	t.Helper()
 	file := r.Service

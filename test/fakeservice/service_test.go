@@ -191,7 +191,7 @@ func TestLedgerCountsLosses(t *testing.T) {
 	require.JSONEq(t, `{"id":"a","first":1,"last":`+last+`,"sent":`+last+`,"slow":false}`, string(text))
 }
 
-// The campaign's service records as lost what its connection drops after the service has sent it.
+// The service records a noop as lost if the wire drops it after the service has sent it.
 func TestRecordIncludesLossesOfTheWire(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -39,8 +39,8 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 	return until, true
 }
 
-// refuseReconnect reports whether it refused a client, by the fault or while the hub is down. The fault may also delay
-// the client without refusing it.
+// refuseReconnect reports whether it refused a client, because of the fault or because the hub is down. The fault may
+// also delay the client without refusing it.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)

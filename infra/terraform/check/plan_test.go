@@ -23,7 +23,7 @@ func TestPlan(t *testing.T) {
 		"-var", "stack_dir=tests/files/stack", "-var", "runner_dir=tests/files/runner")
 	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // the end of each schedule
 	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // the closing instructions
-	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // data sources are read before it, in any order
+	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // the preceding lines list data sources in any order
 	text := "# terraform plan with the default settings and an address for alerts. Made by `make aws-test` without an\n" +
 		"# account, by a stand-in for the AWS provider that has the schema of 6.66.0: values that AWS would look up are invented.\n\n" +
 		"Terraform used the selected providers" + plan

@@ -4,7 +4,7 @@ package machine
 
 import "time"
 
-// An Effect is the effect of an increase of a counter on a verdict.
+// An Effect is the way in which an increase of a counter affects a verdict.
 type Effect int
 
 // The values of Effect.

@@ -8,7 +8,7 @@ import (
 
 // SuspendedFor returns how long the machine has been suspended since its start, with an error of at most a quarter of
 // SuspendedResolution: the difference between clocks with and without suspension (clock_gettime(2)). It repeats a
-// reading that was slow because the process waited for a CPU. ok is false after ten slow ones or an error.
+// reading that was slow because the process waited for a CPU. ok is false after ten slow readings or an error.
 func SuspendedFor() (d time.Duration, ok bool) {
 	for range 10 {
 		var before, boot, after unix.Timespec

@@ -98,7 +98,7 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// HasOrphans reports whether the process group has a process: after p has ended, one that p left running.
+// HasOrphans reports whether a process of the group is running. After p has ended, it is one that p started.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
 // StopGroup sends s to the process group, and kills the group if it still runs after grace or when ctx ends. It also

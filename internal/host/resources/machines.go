@@ -44,14 +44,14 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	return out, nil
 }
 
-// A machines collects the readings of all machines that a Prometheus server watches.
+// machines collects the readings of all machines that a Prometheus server watches.
 type machines struct {
 	client     prometheus.API
 	from, to   time.Time
 	byInstance map[string]*readings // by the label instance
 }
 
-// A readings has the counters of one machine by time, its notices and its identity.
+// readings has the counters of one machine by time, its notices and its identity.
 type readings struct {
 	bySecond map[int64]machine.Reading // Unix seconds
 	notices  []machine.Notice

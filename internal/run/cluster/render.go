@@ -189,8 +189,8 @@ func (m *Manifests) Output() string {
 	return ""
 }
 
-// setEnvironment sets variables of a pod. It removes the overlay's settings of a plan and, if the runners write
-// metrics, the overlay's settings for that. It keeps all other variables.
+// setEnvironment sets variables of a pod. It removes the overlay's variables for the plan and, if the runners write
+// metrics, for remote write. It keeps all other variables.
 func (r *rendering) setEnvironment(pod string, j Job) {
 	values := j.Plan.Document(j.Settings).PodVariables()
 	maps.Copy(values, j.Env)

@@ -155,7 +155,7 @@ func TestTargetsThatNeedNginx(t *testing.T) {
 	}
 }
 
-// The caller tells a stopped run from a target that does not start.
+// The error distinguishes a stopped run from a target that does not start.
 func TestStoppedStartIsCanceled(t *testing.T) {
 	t.Parallel()
 	s := newService("the backend", func(bool) (*process.Process, error) {

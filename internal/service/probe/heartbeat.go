@@ -84,7 +84,7 @@ func (f *findings) groups() []*group {
 					b.early++
 				} else {
 					b.n++
-					if b.n == 1 { // a greeting is no example of the counted blocks
+					if b.n == 1 { // a greeting is not an example of the counted blocks
 						b.example = u.example()
 					}
 					since := lastOf[key]

@@ -211,8 +211,8 @@ func (i *idleProbe) withOutcome(outcome silenceOutcome) []*silentStream {
 	return out
 }
 
-// lastByte returns the time of the last byte of the body, or of the headers. An empty line is no part, but resets the
-// timeout of a proxy.
+// lastByte returns the time of the last byte of the body, or of the headers. An empty line is not a part, but resets
+// the timeout of a proxy.
 func (t *track) lastByte() time.Time {
 	if t.open != nil {
 		if n, at := t.open.Received(); n > 0 {

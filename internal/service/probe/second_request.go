@@ -95,7 +95,7 @@ func (t *track) firstEvent(ctx context.Context, pace time.Duration) (unit, bool)
 	return unit{}, false
 }
 
-// clientName matches places that typically have the id of a client.
+// clientName matches places that typically contain the id of a client.
 var clientName = regexp.MustCompile(`(?i)client|conn|session|sub|id`)
 
 // clientSource returns the place of a value that differs on each stream, preferably one that matches clientName, or "".

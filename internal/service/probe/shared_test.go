@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// sharedFindings returns the findings of three streams with a greeting and ten prices, one every 300 ms. content returns the data of a
-// price.
+// sharedFindings returns the findings of three streams with a greeting and ten prices, one every 300 ms. content
+// returns the data of a price.
 func sharedFindings(content func(client, message int) string) *findings {
 	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]*unit{}}
 	f.heartbeat.matches = func(*unit) bool { return false }

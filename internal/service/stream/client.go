@@ -65,7 +65,7 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 		err = fmt.Errorf("%w within %.3g s", ErrNoAnswer, c.Timeout.Seconds())
 	case end != nil:
 		err = cmp.Or(ctx.Err(), withRemedy(end.Err))
-		if strings.HasPrefix(r.URL, "http:") && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) { // so do servers that expect TLS
+		if strings.HasPrefix(r.URL, "http:") && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) { // servers that expect TLS do this
 			err = fmt.Errorf("%w; if the service uses TLS, use https://", err)
 		}
 	case response.Location() != "" && !r.NoRedirect:
