@@ -34,7 +34,7 @@ var eventMetrics = [eventKinds]struct{ name, help string }{
 	framesReplayed: {"replayed_total", "Events that were replayed to a resumed stream."},
 }
 
-// A metrics holds the metrics that /metrics serves. No label contains an id.
+// metrics holds the metrics that /metrics serves. No label contains an id.
 type metrics struct {
 	registry         *prometheus.Registry
 	counters         [eventKinds]prometheus.Counter

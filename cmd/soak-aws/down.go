@@ -166,8 +166,8 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	return nil
 }
 
-// findTagged returns the resources with a tag: in costs the hosts, disks and buckets that exist, in listed all others.
-// The others are free, or AWS still lists them after their deletion.
+// findTagged returns the resources with a tag. costs has the hosts, disks and buckets that exist, and listed has all
+// others, which are free or which AWS still lists after their deletion.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, tagged(key, value))
 	for _, h := range hosts {

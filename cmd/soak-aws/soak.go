@@ -23,7 +23,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A soakFlags has the flags of `soak run` that soak-aws needs.
+// soakFlags has the flags of `soak run` that soak-aws needs.
 type soakFlags struct {
 	streams
 

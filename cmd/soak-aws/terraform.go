@@ -26,7 +26,7 @@ type deployment struct {
 	maxUSD      float64  // maximum cost of the deployment; 0: no limit
 }
 
-// A settings has the values of local.settings in infra/terraform, which are known before resources exist.
+// settings has the values of local.settings in infra/terraform, which are known before resources exist.
 type settings struct {
 	streams
 	Name, Region, Owner string
@@ -40,7 +40,7 @@ type settings struct {
 	Architectures       map[string]string // by instance type
 }
 
-// An outputs has the values of the output "deployment" of infra/terraform.
+// outputs has the values of the output "deployment" of infra/terraform.
 type outputs struct {
 	Settings     settings
 	BackendURL   string `json:"backend_url"`

@@ -218,7 +218,7 @@ func freePort(t *testing.T) int {
 	return int(netip.MustParseAddrPort(address.Reserve(t)).Port())
 }
 
-// startTunnel opens a tunnel with an interval of checks. The function returns the warnings so far.
+// startTunnel opens a tunnel with an interval of checks. The returned function returns the warnings so far.
 func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	t.Helper()
 	var mu sync.Mutex

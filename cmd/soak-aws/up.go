@@ -14,7 +14,7 @@ import (
 
 const setupTimeout = 25 * time.Minute
 
-// A streams has the number and the noop interval of the streams that a stack supports; 0: not set.
+// streams has the number and the noop interval of the streams that a stack supports; 0: not set.
 type streams struct {
 	Connections int
 	Interval    float64 `json:"noop_interval_seconds"`

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An IdleConns is a set of idle connections to one server. It closes a connection that reaches the limit of the idle
+// IdleConns is a set of idle connections to one server. It closes a connection that reaches the limit of the idle
 // time. Take returns the most recently used connection first, so that surplus connections reach the limit.
 type IdleConns[C io.Closer] struct {
 	mu          sync.Mutex

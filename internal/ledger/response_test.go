@@ -76,7 +76,7 @@ func TestResponseWithChangedChunk(t *testing.T) {
 	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Totals())
 }
 
-// A chunk without a number that does not match the description was sent and did not arrive as it was.
+// A chunk that has no number and does not match the description was changed on its way.
 func TestResponseWithBrokenChunk(t *testing.T) {
 	var r Response
 	for k := range 5 {
@@ -97,8 +97,8 @@ func TestResponseFirstNumber(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A service that cuts its text in UTF-16 sends the halves of an emoji in two chunks. The text is not compared, and that
-// is reported.
+// A service that splits its text in UTF-16 sends the halves of an emoji in two chunks. The text is then not compared,
+// and the coverage shows this.
 func TestResponseWithHalfACharacterIsNotCovered(t *testing.T) {
 	var r Response
 	r.Block(&Chunk{Content: true})
@@ -149,7 +149,7 @@ func TestResponseStatedByTheService(t *testing.T) {
 	require.Equal(t, Totals{Received: 1, Missed: 2, Expected: 3}, r.Totals())
 }
 
-// A chunk has one token or more, so that tokens bound the chunks from above only.
+// A chunk has at least one token, so the number of tokens is only an upper bound for the number of chunks.
 func TestResponseWithMoreChunksThanTokens(t *testing.T) {
 	for tokens, duplicated := range map[uint64]uint64{0: 3, 2: 1, 3: 0, 9: 0} {
 		var r Response

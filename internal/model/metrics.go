@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// A metrics holds the values of /metrics. No label contains the id of a request.
+// metrics holds the values of /metrics. No label contains the id of a request.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec // by API and outcome

@@ -2,7 +2,7 @@ package model
 
 import "strconv"
 
-// A responses writes responses of OpenAI's API /v1/responses.
+// responses writes responses of OpenAI's API /v1/responses.
 type responses struct{ chat }
 
 func (responses) name() string { return "openai-responses" }

@@ -49,7 +49,7 @@ type Plan struct {
 	MaxLate           int     `json:"max_late"` // negative: no limit
 	Reconnect         bool    `json:"reconnect"`
 	EndTimeoutS       float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
-	MaxHidden         int     `json:"max_hidden"`                       // -1: 0 with ids or a ledger, else no limit
+	MaxHidden         int     `json:"max_hidden"`                       // -1: none with numbers or a ledger, else no limit
 	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage       float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
 	WindowS           float64 `json:"window_s,omitempty"`               // 0: an hour. See Window

@@ -186,7 +186,7 @@ func sumBars(values []float64, width int) []float64 {
 	return out
 }
 
-// A publishSeries has the published messages by point of the time axis.
+// publishSeries has the published messages by point of the time axis.
 type publishSeries struct {
 	sent, confirmed, expected []float64 // messages; expected: by all streams together
 	answer, behind            []float64 // the longest, ms

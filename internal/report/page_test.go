@@ -108,7 +108,7 @@ func TestHeadroom(t *testing.T) {
 	require.Equal(t, "≈ 50,000", backend[5])
 }
 
-// injectMarkupInto replaces each text that a service or a user controls by a text.
+// injectMarkupInto replaces each text that a service or a user controls with the given text.
 func injectMarkupInto(r *report.Run, text string) {
 	report.InjectMarkup(r.Verdict, text)
 	r.Merged.Runners[0].Script, r.Merged.Runners[0].ScriptHash = text, text

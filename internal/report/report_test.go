@@ -240,7 +240,7 @@ system: kernel 6.1
 `, textOfInfo(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }
 
-// injectMarkup replaces each text that a service or a user controls by a text.
+// injectMarkup replaces each text that a service or a user controls with the given text.
 func injectMarkup(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A Values holds known values of secrets, and finds and replaces them in text.
+// Values holds known values of secrets, and finds and replaces them in text.
 type Values struct {
 	// Common lists the variables of secrets whose values are common words or numbers. Only Redact replaces such a
 	// value, next to the name of a secret. Otherwise, words and numbers would be removed from the evidence.

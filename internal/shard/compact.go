@@ -122,7 +122,7 @@ func (c *Connections) renumber(position []int) {
 	slices.SortStableFunc(c.parts, func(a, b *compactPart) int { return a.runner - b.runner })
 }
 
-// A recordFields is a record with its fields. Reflection finds the fields once, so a new field needs no code here. In
+// recordFields is a record with its fields. Reflection finds the fields once, so a new field needs no code here. In
 // packed form, a record has a bit mask of the fields that are not 0, and then these fields.
 type recordFields struct {
 	Connection

@@ -226,7 +226,7 @@ const (
 	maxHalfOpen = 1000
 )
 
-// A vanishedConns keeps half-open connections without reading them. It resets those of a CutHalfOpen after halfOpenFor,
+// vanishedConns keeps half-open connections without reading them. It resets those of a CutHalfOpen after halfOpenFor,
 // or earlier if there are more than maxHalfOpen, the oldest first.
 type vanishedConns struct {
 	mu        sync.Mutex

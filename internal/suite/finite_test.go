@@ -96,8 +96,8 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running has no samples")
 }
 
-// Skipped or late requests turn a pass into invalid. They do not hide faults of the service. 100 × 7/100 is over 7, and
-// 100 × 57/100 under 57, but both meet their limits.
+// Skipped or late requests turn a pass into invalid. They do not hide faults of the service. In floating point,
+// 100 × 7/100 is over 7 and 100 × 57/100 is under 57, but both meet their limits.
 func TestFiniteLimits(t *testing.T) {
 	t.Parallel()
 	type states = []ledger.ResponseState

@@ -91,7 +91,7 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// A slowStreams has the counts of the slow streams of a run.
+// slowStreams has the counts of the slow streams of a run.
 type slowStreams struct {
 	planned, started, filled int            // streams
 	confirmed, unconfirmed   int            // messages while streams were slow

@@ -7,7 +7,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// A handshakeMetrics has the metrics of the module. handshake.d.ts documents them for users.
+// handshakeMetrics has the metrics of the module. handshake.d.ts documents them for users.
 type handshakeMetrics struct {
 	tcp    *metrics.Metric // trend, time: completed dials
 	tls    *metrics.Metric // trend, time: completed handshakes

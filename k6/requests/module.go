@@ -37,7 +37,7 @@ type module struct {
 	exports modules.Exports
 }
 
-// A requestMetrics has the metrics of the module. requests.d.ts documents them for users.
+// requestMetrics has the metrics of the module. requests.d.ts documents them for users.
 type requestMetrics struct {
 	duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
 }

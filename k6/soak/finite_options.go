@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A finiteOptions is the second argument of finite. soak-streams.d.ts documents it. Rate, Concurrency and MaxInFlight
+// finiteOptions is the second argument of finite. soak-streams.d.ts documents it. Rate, Concurrency and MaxInFlight
 // are totals of all runners.
 type finiteOptions struct {
 	BaseURL     string   `js:"baseUrl"`

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A holdOptions is the second argument of hold. soak-streams.d.ts documents it.
+// holdOptions is the second argument of hold. soak-streams.d.ts documents it.
 type holdOptions struct {
 	// The streams, and the times at which they open and end.
 	From      int       `js:"from"`

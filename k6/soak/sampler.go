@@ -132,7 +132,7 @@ func (s *sampler) longestPause() (longest time.Duration) {
 	return longest
 }
 
-// A secondSamples has the samples of each second: CPU, waits for a core, stalls and memory. Suites need them in
+// secondSamples has the samples of each second: CPU, waits for a core, stalls and memory. Suites need them in
 // addition to the buckets of 5 s, because a stage may last only seconds.
 type secondSamples struct {
 	sampledAt time.Time

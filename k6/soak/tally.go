@@ -31,7 +31,7 @@ type tally struct {
 	streams             streamSums
 }
 
-// A streamSums has counts of special streams, and of the requests that end streams.
+// streamSums has counts of special streams, and of the requests that end streams.
 type streamSums struct {
 	codings   []shard.Coding     // of compressed streams
 	redirects []shard.Redirect   // of streams to other origins

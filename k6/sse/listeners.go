@@ -17,7 +17,7 @@ type listener struct {
 	once    bool          // the first event removes the listener
 }
 
-// A listeners is the list of the listeners of one EventSource, in the order of their calls. It changes only on the
+// listeners is the list of the listeners of one EventSource, in the order of their calls. It changes only on the
 // event loop. Each change creates a new list, because the reader may use the old one. A listener may also remove
 // another one during a dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }

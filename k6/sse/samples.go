@@ -144,7 +144,7 @@ func (s *session) collect() metrics.Samples {
 	return out
 }
 
-// An sseMetrics has the metrics of the module. sse.d.ts documents them for users.
+// sseMetrics has the metrics of the module. sse.d.ts documents them for users.
 type sseMetrics struct {
 	event         *metrics.Metric // counter: events received, with or without a listener
 	connecting    *metrics.Metric // trend, time: start of the dial to complete headers

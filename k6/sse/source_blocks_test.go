@@ -79,7 +79,7 @@ func TestHeartbeatsAreReportedAtOnce(t *testing.T) {
 	})
 }
 
-// A heartbeats is a channel that signals each block without data and each comment line.
+// heartbeats is a channel that signals each block without data and each comment line.
 type heartbeats chan struct{}
 
 func (heartbeats) Event(time.Time, *eventstream.Event) {}

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// A Streams is a set of event streams of one iteration with the same options and callbacks. The iteration does not end
+// Streams is a set of event streams of one iteration with the same options and callbacks. The iteration does not end
 // before OnEnd.
 type Streams struct {
 	session   *session

@@ -58,7 +58,7 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 	})
 }
 
-// An arrivals is an observer that sends the data of each event on a channel.
+// arrivals is an observer that sends the data of each event on a channel.
 type arrivals struct {
 	recorder
 	events chan string

@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// A folders has the paths of the folders for the files of nginx, of Prometheus and of Alertmanager.
+// folders has the paths of the folders for the files of nginx, of Prometheus and of Alertmanager.
 type folders struct{ conf, targets, alerts string }
 
 // write writes all files to the folders.

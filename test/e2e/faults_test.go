@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A faultCounts has the counts of a verdict that a fault changes.
+// faultCounts has the counts of a verdict that a fault changes.
 type faultCounts struct {
 	missed, duplicated, reordered, corrupted, late uint64
 	dropped, refused                               int

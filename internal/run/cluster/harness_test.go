@@ -51,7 +51,7 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 	return w
 }
 
-// show replaces the objects of the cluster by the parts of a snapshot. It updates objects that exist already, because
+// show replaces the objects of the cluster with the parts of a snapshot. It updates objects that exist already, because
 // the run polls continuously.
 func (w *fakeCluster) show(t *testing.T, s Snapshot) {
 	t.Helper()

@@ -68,7 +68,7 @@ func ofEvent(line string) bool {
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
 }
 
-// A chunks is a reader that returns its text in pieces. The fuzzer chooses their sizes.
+// chunks is a reader that returns its text in pieces. The fuzzer chooses their sizes.
 type chunks struct {
 	text  string
 	sizes []byte
