@@ -9,8 +9,8 @@ import (
 // A Coding counts the streams of a runner with one content coding.
 type Coding struct {
 	Name          string `json:"coding"`                   // gzip, deflate, br or zstd
-	Streams       int    `json:"streams"`                  // opened streams
-	Messages      uint64 `json:"messages"`                 // messages on them
+	Streams       int    `json:"streams"`                  // streams with this coding
+	Messages      uint64 `json:"messages"`                 // messages on these streams
 	Bursts        uint64 `json:"bursts,omitempty"`         // bursts of messages that were due at different times
 	BurstMessages uint64 `json:"burst_messages,omitempty"` // messages in the bursts
 }

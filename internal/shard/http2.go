@@ -4,7 +4,7 @@ import "errors"
 
 // HTTP2 counts the streams of a runner over HTTP/2, which share connections.
 type HTTP2 struct {
-	Streams     int `json:"streams"`     // opened streams
+	Streams     int `json:"streams"`     // streams that opened over HTTP/2
 	Connections int `json:"connections"` // connections of these streams
 	// MaxPerRunner is the maximum number of connections of a runner. Only a merge sets it.
 	MaxPerRunner int `json:"max_per_runner,omitempty"`

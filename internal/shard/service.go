@@ -10,7 +10,7 @@ import (
 // A Service is the part of a service description that a verdict needs; zero: a run without streams or shards.
 type Service struct {
 	Name       string     `json:"name"`
-	SHA256     string     `json:"sha256"` // of the description
+	SHA256     string     `json:"sha256"` // checksum of the description
 	CountBasis CountBasis `json:"counts"`
 	Message    string     `json:"noun"`                        // message or noop; see Noun
 	Data       string     `json:"data,omitempty"`              // data of each message, if the description has message.data

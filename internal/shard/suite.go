@@ -55,7 +55,7 @@ type Suite struct {
 
 // A Stage is a part of a suite with its own load. A number is 0 if it does not apply to the stage.
 type Stage struct {
-	Name        string  `json:"name" js:"name"`   // of the k6 scenario
+	Name        string  `json:"name" js:"name"`   // name of the k6 scenario
 	Title       string  `json:"title" js:"title"` // for people: "200 requests/s"
 	Kind        string  `json:"kind" js:"kind"`   // purpose in the suite, such as "load", "warmup" or "health"
 	Target      string  `json:"target,omitempty" js:"target"`

@@ -37,7 +37,7 @@ type Effect struct {
 	Reconnected100 *float64 `json:"reconnected_100_s,omitempty"`
 	// Peak is the maximum number of streams that reconnected within a second.
 	Peak    int            `json:"connects_per_second_peak"`
-	Refused map[string]int `json:"refused_attempts,omitempty"` // of the streams that were lost, by reason
+	Refused map[string]int `json:"refused_attempts,omitempty"` // refused attempts of lost streams, by reason
 	Missed  uint64         `json:"missed"`
 	// Resumed is the number of messages of outages that arrived after the reconnect; nil if it is not known.
 	Resumed *uint64 `json:"resumed,omitempty"`

@@ -193,9 +193,9 @@ func (s Server) Comparison(received uint64) string {
 // Resources has the maximum and the average usage of the processes.
 type Resources struct {
 	BackendRSSMax     uint64  `json:"backend_rss_max_bytes"`
-	BackendCPUAverage float64 `json:"backend_cpu_avg_percent"` // of one core
-	RunnerRSSMax      uint64  `json:"runner_rss_max_bytes"`    // of the largest runner
-	RunnerCPUAverage  float64 `json:"runner_cpu_avg_percent"`  // of all runners together, of one core
+	BackendCPUAverage float64 `json:"backend_cpu_avg_percent"` // percent of one core
+	RunnerRSSMax      uint64  `json:"runner_rss_max_bytes"`    // maximum memory of the largest runner
+	RunnerCPUAverage  float64 `json:"runner_cpu_avg_percent"`  // all runners together, in percent of one core
 	NginxRSSMax       uint64  `json:"nginx_rss_max_bytes"`
 	resources.SystemSummary
 }

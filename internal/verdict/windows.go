@@ -19,7 +19,7 @@ type Window struct {
 	Seconds   float64 `json:"seconds"`
 	Open      int     `json:"open"`   // streams at the end of the window
 	Opened    int     `json:"opened"` // streams, including those of reconnects
-	Closed    int     `json:"closed"` // streams, for any reason
+	Closed    int     `json:"closed"` // streams that closed in the window, for any reason
 	Messages  int     `json:"messages"`
 	// Faults is the number of messages that were lost, duplicated, reordered, corrupted or of another topic, by the
 	// time of detection. It is the higher of two counts: that of listed findings, and that of the faults that the
@@ -31,7 +31,7 @@ type Window struct {
 	// ControlLate is the maximum lateness of an event of the control group, excluding delays of its reference target.
 	ControlLate float64 `json:"control_lateness_max_ms,omitempty"`
 	Memory      uint64  `json:"backend_rss_max_bytes,omitempty"`
-	RunnerMem   uint64  `json:"runner_rss_max_bytes"` // of all runners together
+	RunnerMem   uint64  `json:"runner_rss_max_bytes"` // memory of all runners together
 	RunnerCPU   float64 `json:"runner_cpu_avg_percent"`
 }
 

@@ -80,7 +80,7 @@ func (s *Sample) FromLookups(l *Lookups) {
 type SystemSummary struct {
 	BackendThreads int     `json:"backend_threads_max,omitempty"`
 	NginxThreads   int     `json:"nginx_threads_max,omitempty"`
-	RunnerThreads  int     `json:"runner_threads_max,omitempty"` // of all runners together
+	RunnerThreads  int     `json:"runner_threads_max,omitempty"` // threads of all runners together
 	Received       uint64  `json:"host_network_received_bytes,omitempty"`
 	Transmitted    uint64  `json:"host_network_sent_bytes,omitempty"`
 	Lookups        int     `json:"dns_lookups,omitempty"`
