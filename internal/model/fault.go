@@ -78,7 +78,7 @@ func (k Kind) needsChunk() bool { return k >= Double && k <= Corrupt || k == Len
 // middle is the K of a fault whose text has none. It means half of the chunks, or all chunks for LengthLimit.
 const middle = -1
 
-// A Fault is a kind, and the chunk to which the kind refers. The zero value is no fault.
+// A Fault is a kind, and the chunk to which the kind refers. The zero value means no fault.
 type Fault struct {
 	Kind Kind
 	K    int // number of a chunk from 1; 0: before the first

@@ -156,7 +156,7 @@ func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unnot
 	return missing - min(missing, r.Lost+r.Unsent), missing - min(missing, r.Missed()), d
 }
 
-// A difference is a mismatch between the server's entry and the client's counts. The zero value is no mismatch.
+// A difference is a mismatch between the server's entry and the client's counts. The zero value means no mismatch.
 type difference struct {
 	kind differenceKind
 	text string

@@ -140,7 +140,7 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 }
 
 // Disconnects by the client, and ends by an expired token, are not attributed to an action, even if not all outages are
-// listed. The stream that was lost is.
+// listed. Only the unplanned loss is attributed to it.
 func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }

@@ -21,7 +21,8 @@ type Evidence struct {
 	Samples []resources.Sample // CPU and memory of target and host
 	Cores   int                // cores of the machine of soak
 	OneHost bool               // target and runners share a machine and its clock
-	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they share all cores.
+	// ServiceCores and RunnerCores are the numbers of cores reserved for the service and for the runners; 0 if both
+	// share all cores.
 	ServiceCores, RunnerCores int
 	// Machines are the machines that a Prometheus server scraped. The shards have the counters of the runners'
 	// machines.

@@ -12,7 +12,7 @@ import (
 // A pocketBase is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a
 // second request.
 type pocketBase struct {
-	// second handles second requests. If it returns false, the pocketBase does. n is the number of second
+	// second handles second requests. If it returns false, the pocketBase handles them. n is the number of second
 	// requests so far.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool
 	mute   int           // the first streams, up to this number, have no first event

@@ -27,7 +27,7 @@ const (
 	ActNamed   = "named"   // the noop has a different event name
 )
 
-// A Fault changes messages of some streams. The zero value is no fault.
+// A Fault changes messages of some streams. The zero value means no fault.
 type Fault struct {
 	Action    string
 	Clients   []string      // affected clients; none: all

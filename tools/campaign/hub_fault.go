@@ -27,7 +27,7 @@ const (
 	publishLosesOne         = "lose on one stream"    // delivered to all but one of the streams
 )
 
-// A hubFault is a fault of a hub. The zero value is no fault.
+// A hubFault is a fault of a hub. The zero value means no fault.
 type hubFault struct {
 	fakeservice.Fault
 	Every  int // only every nth message, starting with From; 0: every message

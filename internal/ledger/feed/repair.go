@@ -9,8 +9,8 @@ import (
 // lookback is the maximum number of places by which a message is out of order.
 const lookback = 4
 
-// repairRecord returns a record with the simplest explanation of its deviations. Without the following messages of
-// other streams, the runner may have mistaken a message for another one with the same content.
+// repairRecord returns a record with the simplest explanation of its deviations. During the run, the runner did not yet
+// know later messages of other streams, and may have mistaken a message for another one with the same content.
 func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	if len(r.Holes) == 0 {
 		return r
