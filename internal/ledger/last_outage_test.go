@@ -66,7 +66,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 				require.Equal(t, c.missed, r.Missed(), "%+v", r)
 				hidden := c.hidden
 				if !numbered {
-					hidden++ // the first message may have been lost, because the first one arrived an interval after the headers
+					hidden++ // a message may have been lost before the first one, which arrived an interval after the headers
 				}
 				require.Equal(t, hidden, r.Undetectable, "%+v", r)
 				require.Equal(t, Outage{From: c.ended, To: c.requested, Planned: lifetime > 0}, *r.LastOutage)

@@ -130,8 +130,8 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{end}}`))
 
 // SettingsText returns the text of a settings file with all settings of a soak that have a flag. values maps names of
-// flags to values, which are several only for a repeatable flag. For a setting that is not in values, the file has a
-// comment with the default.
+// flags to values; only a repeatable flag may have several. For a setting that is not in values, the file has a comment
+// with the default.
 func SettingsText(values map[string][]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()

@@ -1,5 +1,5 @@
 // Package service compiles the description of an SSE service. A description states how to open, resume and end a
-// stream, how to recognise heartbeats and messages, and how to publish a message. It is data (JSON; docs/services.md
+// stream, how to recognize heartbeats and messages, and how to publish a message. It is data (JSON; docs/services.md
 // lists its fields).
 //
 // [Parse] checks a description and compiles its requests into templates. A [Reader] classifies blocks, and reads the

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// fill sets every field, and every element of two in each list, to a different value.
+// fill sets every field to a different value. Each list gets two elements.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -45,7 +45,7 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// A merge preserves every field of a record, also of fields added later.
+// A merge preserves every field of a record, including fields added later.
 func TestPackedRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	var full ledger.Record

@@ -31,7 +31,7 @@ type EndOutcome struct {
 const maxServers = 100
 
 const (
-	maxEndOutcomes = 2000 // of a shard; above half of it, new ones have the server Other and one of under 1000 codes
+	maxEndOutcomes = 2000 // of a shard; from half of it on, new ones have the server Other: one for each code, under 1000
 	maxServerName  = 100  // bytes
 )
 

@@ -66,7 +66,7 @@ var runnerMetrics = []metric{
 }
 
 // countMetrics returns the metrics of the counts of noops or messages. A count that may decrease is a gauge. Counts
-// decrease when a late noop fills a gap, or a noop is recognised as a duplicate.
+// decrease when a late noop fills a gap, or a noop is recognized as a duplicate.
 func countMetrics(nouns string) (out []metric) {
 	for i, n := range (ledger.Totals{}).Each() {
 		m := metric{"soak_" + nouns + "_" + n.Name, metrics.Gauge, func(s *snapshot) float64 { return float64(s.Totals().Each()[i].Count) }}

@@ -38,7 +38,7 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 	})
 }
 
-// The header Last-Event-ID sets the first id. Received ids must replace it, also in later attempts.
+// The header Last-Event-ID sets the first id. Received ids must replace it, even in later attempts.
 func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 	t.Parallel()
 	v := serveVU(t, func(p *peer) {

@@ -240,7 +240,7 @@ const (
 	typeData  = 23
 )
 
-// A recordWriter writes TLS records after a handshake of crypto/tls, also records that crypto/tls would not write.
+// A recordWriter writes TLS records after a handshake of crypto/tls, even records that crypto/tls would not write.
 type recordWriter struct {
 	to      io.Writer
 	version uint16

@@ -157,7 +157,7 @@ func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 }
 
 // drawForeign draws the blocks that others send. Without a marker none of them is a message, because clients could not
-// recognise it as foreign.
+// recognize it as foreign.
 func (h *hubSpec) drawForeign(r *rand.Rand) {
 	kinds := []string{"comment", "retry"}
 	if h.Events != nil {

@@ -253,7 +253,7 @@ func TestClockStepIgnoresSlewingAndSuspension(t *testing.T) {
 	require.Len(t, w.Record().Series(ClockStep).Stretches, 1, "two successive intervals are one stretch")
 }
 
-// A reading of the suspension may fail, also the first one.
+// Any reading of the suspension may fail, even the first one.
 func TestUnknownSuspensionIsNoClockStep(t *testing.T) {
 	t.Parallel()
 	for name, unknown := range map[string]int{"the first one": 0, "one in between": 2} {

@@ -212,7 +212,7 @@ func TestSecretPreventsArchive(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.Omitted), "[redacted].pem is not a file that a run writes")
 }
 
-// Secrets are recognised by the text around them, whatever their origin.
+// Secrets are recognized by the text around them, whatever their origin.
 func TestLikelySecretsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -264,7 +264,7 @@ func TestCommonWordAsSecret(t *testing.T) {
 	}
 }
 
-// Shards and the data of a page have lines of several MB. A secret is recognised by the text near it, at any position
+// Shards and the data of a page have lines of several MB. A secret is recognized by the text near it, at any position
 // in the line.
 func TestSecretsInLongLines(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ import (
 const staleMarker uint64 = 0x7ff0000000000002
 
 // The data of one Prometheus arrives unchanged in another: values to the bit, timestamps to the millisecond, and the
-// ends of series, also for past hours and across windows.
+// ends of series. This includes past hours, and series across windows.
 func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
