@@ -32,7 +32,7 @@ type scenario struct {
 	swaps      int
 	delays     int // delays longer than half an interval
 	// determined reports whether the clock alone can show the faults: they are apart, the noise is small, and the
-	// phase allows to detect a lost first noop.
+	// phase shows the loss of a first noop.
 	determined bool
 	text       strings.Builder
 }

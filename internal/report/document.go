@@ -140,7 +140,7 @@ func (s *pageBuilder) lines() (out []Line) {
 	return out
 }
 
-// nouns returns the word for the messages of the service, capitalised if it is the first word of a sentence.
+// nouns returns the word for the messages of the service, capitalized if it is the first word of a sentence.
 func (s *pageBuilder) nouns(first bool) string {
 	noun := s.v.Service.Noun() + "s"
 	if first {

@@ -191,7 +191,7 @@ func TestBaselineExcludesRegressions(t *testing.T) {
 	}
 }
 
-// A fault is a regression again if only earlier runs had it that did not pass.
+// A fault is a regression again if the only earlier runs with it did not pass.
 func TestFaultOfAFailedRunIsARegressionAgain(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -22,7 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// TestMain acts as k6 if the binary has that name, and serves a Prometheus server with one value for every query.
+// TestMain acts as k6 if the binary has that name. Otherwise it also runs a fake Prometheus server, which responds to
+// every query with one value.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "k6" {
 		os.Exit(fakeRunner(os.Args))

@@ -99,7 +99,7 @@ func TestFiniteOnKubernetesRejectsLocalFiles(t *testing.T) {
 	require.Equal(t, "gpt", newSession(Config{Suite: finite}).settings(nil)["MODEL"])
 }
 
-// A soak under another operator than the tested one has a verdict with a warning.
+// A soak under an untested version of the operator has a verdict with a warning.
 func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

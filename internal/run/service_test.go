@@ -178,7 +178,7 @@ func TestDriversRunADescribedService(t *testing.T) {
 			assert.Empty(t, record.Backend)
 			mu.Lock()
 			want := map[string]bool{"/healthz": true}
-			if name != "kubernetes" { // a service that pods reach, this machine may not
+			if name != "kubernetes" { // this machine may be unable to reach a service that pods reach
 				want["/soak-topic-0"] = true // the trial
 			}
 			assert.Equal(t, want, requests)
@@ -269,7 +269,7 @@ func TestTryComparesTheInterval(t *testing.T) {
 	require.NoError(t, Try(t.Context(), c))
 }
 
-// token() may log in: a stream then sends another token than the environment has.
+// token() may log in: a stream then sends a token that the environment does not have.
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"customToken":true`) // customToken is a field next to service

@@ -106,7 +106,7 @@ func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	}
 }
 
-// FuzzSum checks that a published message is read with its values, also if a service encodes it again. It also checks
+// FuzzSum checks that a published message is read with its values, even if a service encodes it again. It also checks
 // that a changed message is not read with other values.
 func FuzzSum(f *testing.F) {
 	f.Add("run-1", int64(17), int64(1732250000000000), uint16(20), byte('x'), uint16(3), byte(0))

@@ -49,7 +49,8 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	require.Nil(t, all.Sum(func(o *EndOutcome) bool { return o.Code == CodeWrongContent }))
 }
 
-// A server may send another name in each response: a shard keeps a limited number of names, and counts every request.
+// A server may send a different name in each response. A shard keeps a limited number of names, and counts every
+// request.
 func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	t.Parallel()
 	var e EndRequests

@@ -61,7 +61,7 @@ func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
 	return sum, err
 }
 
-// addCounts adds the fields of another bucket other than Unix, Undisturbed and Lateness.
+// addCounts adds the fields of another bucket, except Unix, Undisturbed and Lateness.
 func (b *Bucket) addCounts(o Bucket) {
 	b.Open += o.Open
 	b.Opened += o.Opened

@@ -77,7 +77,7 @@ func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 	}
 }
 
-// A message that is published while a client is disconnected is not expected; while its stream is open it is.
+// A message is expected if it is published while the client has an open stream, and not while it is disconnected.
 func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[uint64]Outcome{14: Pass, 15: Fail} { // 9 was sent 1 s before the end, 15 over 1 s after the headers

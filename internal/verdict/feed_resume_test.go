@@ -53,7 +53,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 	}
 }
 
-// Losses and duplicates of a resume are found at its disconnect, also if all clients resume.
+// Losses and duplicates of a resume are found at its disconnect, even if all clients resume.
 func TestResumesOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestResumesOfComparedClients(t *testing.T) {
 }
 
 // After a restart all clients resume at once: no stream was open when messages were sent. Each of two clients loses
-// another one.
+// a different message.
 func TestLossesOfClientsThatAllResume(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()

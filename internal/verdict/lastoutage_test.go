@@ -21,7 +21,7 @@ func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
 	}
 }
 
-// If a service ends streams at random times, a few clients are always reconnecting, also at the end of a run. If many
+// If a service ends streams at random times, a few clients are always reconnecting, even at the end of a run. If many
 // are, or if the service does not answer them, a pass would prove nothing.
 func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 	t.Parallel()

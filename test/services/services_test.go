@@ -80,7 +80,7 @@ func TestHeartbeats(t *testing.T) {
 	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends no heartbeats")
 }
 
-// awaitNumbers waits until as many messages have arrived, and requires their numbers.
+// awaitNumbers waits until len(want) messages have arrived, and requires that they have these numbers.
 func (s *subscriber) awaitNumbers(t *testing.T, want ...int64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(s.numbers()) == len(want) }, deadline, 5*time.Millisecond)
