@@ -69,6 +69,8 @@ func TestChurnPasses(t *testing.T) {
 	v := judge(newChurnRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received, and the backend leaked no resources"}, v.Reasons)
+	require.Equal(t, "55 connections, 10 at a time, 5.2 s each on average", fact(v, "lifetimes"))
+	require.Equal(t, "1 connects per second, and as many disconnects", fact(v, "churn"))
 	require.Equal(t, 55, v.Connections.Completed)
 	require.EqualValues(t, 260, v.Server.Sent)
 	require.Equal(t, [][]string{
