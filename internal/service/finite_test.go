@@ -19,6 +19,7 @@ func TestReadChunk(t *testing.T) {
 		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`, Chunk{Content: true, IsStated: true}},
 		{"openai-chat", "", `{"choices":[{"index":0,"delta":{"tool_calls":[]}}]}`, Chunk{}},
 		{"openai-chat", "", `{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, Chunk{Incomplete: true}},
+		{"openai-chat", "", `{"choices":[{"index":0,"delta":{},"finish_reason":"abort"}]}`, Chunk{Incomplete: true}},
 		{"openai-chat", "", `{"choices":[],"usage":{"completion_tokens":40}}`, Chunk{}},
 		{"openai-chat", "", `{"error":{"message":"overloaded"}}`, Chunk{Failed: true}},
 		{"openai-chat", "", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, Chunk{Content: true, IsStated: true, Text: []byte("a")}},

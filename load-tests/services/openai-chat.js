@@ -30,6 +30,10 @@ export default {
     by: 'event',
     done: { data: '[DONE]' },
     failed: [{ json: '$.error' }, { event: 'error' }],
-    incomplete: [{ json: '$.choices[0].finish_reason', is: 'length' }, { json: '$.choices[0].finish_reason', is: 'content_filter' }],
+    incomplete: [
+      { json: '$.choices[0].finish_reason', is: 'length' },
+      { json: '$.choices[0].finish_reason', is: 'content_filter' },
+      { json: '$.choices[0].finish_reason', is: 'abort' }, // of vLLM and SGLang, whose request was cancelled
+    ],
   },
 };
