@@ -41,7 +41,7 @@ var limitedResources = []resource{
 		nginxLog(func(log resources.NginxLog) int { return log.QueueFull }, "connects of nginx found it full")},
 	{"CPU of the load generator", machineFull, "run the generator on more cores or machines (--runner K/N): the service did not break", generatorCPU},
 	{"connections of the load generator", 1, "let the generator open more connections (MAX_CONNECTIONS): the service did not break", generatorConnections},
-	{"the generator's ports and descriptors", 1, "widen net.ipv4.ip_local_port_range, raise ulimit -n, or add machines for runners: " +
+	{"the generator's ports, descriptors and IPv6 addresses", 1, "widen net.ipv4.ip_local_port_range, raise ulimit -n, add machines for runners, or use IPv4: " +
 		"the service did not break", generatorPorts},
 }
 

@@ -152,7 +152,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"the load generator's ports": {
 			func(st *StageResult) { st.Codes[shard.CodeNoPort] = 3 },
-			"the generator's ports and descriptors: full from 400/s on, 3 connects found none at 400/s", "",
+			"the generator's ports, descriptors and IPv6 addresses: full from 400/s on, 3 connects found none at 400/s", "",
 		},
 		"several resources, the first full one first": {
 			func(st *StageResult) {
@@ -215,7 +215,7 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
 	f = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
-	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
+	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports, descriptors and IPv6 addresses none refused; not known: "+
 		"CPU used by other programs, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
 		"CPU of the load generator", f.String())

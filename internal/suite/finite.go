@@ -219,7 +219,7 @@ func (f *finiteRun) checks() []verdict.Check {
 func (f *finiteRun) checkRefused() verdict.Check {
 	limit, local, reasons := f.share("MAX_REFUSED"), f.responses.RefusedLocally, f.sentences(ledger.ResponseRefused)
 	if local > 0 {
-		reasons[0] += sentence(", %v of them because the load generator had no port or descriptor left", local)
+		reasons[0] += sentence(", %v of them because the load generator had %v", local, lackedResources)
 	}
 	c := check(CheckResponsesRefused, "responses refused", fmt.Sprintf("at most %g %%", f.number("MAX_REFUSED")), ratio(f.v.Refused, f.v.Started),
 		share(f.v.Refused, f.v.Started) <= limit, reasons...)

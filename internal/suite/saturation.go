@@ -18,7 +18,7 @@ import (
 //   - A timeout is attributed to the generator if the generator's waits may have added at least half of the duration of
 //     the request. If the control group was on time, and the requests of the stage were small, the waits added no more
 //     than the group measured: a small request only waits for its response, as the streams of the group do.
-//   - A failed connect is attributed to the generator if the host had no ports or descriptors left, or no IPv6 address.
+//   - A failed connect is attributed to the generator if the host had no port, descriptor or IPv6 address.
 //     Any other failure is a response of the service or the end of a connection, neither of which a wait explains.
 //   - Requests that were not made are attributed to the generator in two cases. In the first, a runner had waited for
 //     at least half of the time for which a request waits for a connection. In the second, the connections spent more
@@ -43,6 +43,9 @@ func isTimeout(code string) bool {
 func isGeneratorFailure(code string) bool {
 	return shard.LackReasons[code] != ""
 }
+
+// lackedResources names the resources of shard.LackReasons in sentences about sums of their failures.
+const lackedResources = "no port, descriptor or IPv6 address"
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have
 // added all requests of the stage.
@@ -204,7 +207,7 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 	}
 	var causes []string
 	if st.Attributed > 0 {
-		causes = append(causes, fmt.Sprintf("%s of them by waits of the load generator, or because it had no ports or descriptors left", format.Thousands(st.Attributed)))
+		causes = append(causes, fmt.Sprintf("%s of them by waits of the load generator, or because it had %s", format.Thousands(st.Attributed), lackedResources))
 	}
 	if st.AttributedDropped > 0 {
 		causes = append(causes, fmt.Sprintf("the load generator did not make %s requests", format.Thousands(st.AttributedDropped)))

@@ -74,7 +74,7 @@ func TestGeneratorFaults(t *testing.T) {
 		"resets, and AWS dropped packets at that time":                              {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
 		"resets, with long waits":                                                   {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"status 204, with long waits":                                               {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"no ports left on this host":                                                {timeouts(0, shard.CodeNoPort), ByGenerator, "because it had no ports or descriptors"},
+		"no ports left on this host":                                                {timeouts(0, shard.CodeNoPort), ByGenerator, "because it had no port, descriptor or IPv6 address"},
 		"no route to the service":                                                   {timeouts(0, "net-1213"), Bad, "10.00 % failed"},
 		"answers of 600 ms and waits of 20 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
 		"answers of 600 ms and waits of 40 ms":                                      {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},

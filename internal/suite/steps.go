@@ -44,7 +44,7 @@ func (s step) trial() Trial {
 	case len(reason) == 0:
 		return Trial{float64(s.Concurrency), Good, ""}
 	case s.refused == s.local && s.dropped+s.missed+s.late+s.faults == 0:
-		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(reason, "the load generator had no port or descriptor left"), "; ")}
+		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(reason, "the load generator had "+lackedResources), "; ")}
 	case s.refused+s.faults == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.hasExplanation():
 		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(reason, s.generatorDelay()), "; ")}
 	}

@@ -227,7 +227,7 @@ func TestCapacity(t *testing.T) {
 				c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Refusals: []ledger.Refusal{{Reason: ledger.ReasonNoPort, Count: 1}}}
 				delete(r.Server, c.ID)
 			}
-		}, verdict.Invalid, "not found: at 300 connections the load generator was saturated (50 connects failed; the load generator had no port or descriptor left)", "143"},
+		}, verdict.Invalid, "not found: at 300 connections the load generator was saturated (50 connects failed; the load generator had no port, descriptor or IPv6 address)", "143"},
 		{"a noop is late", func(r *Run) { r.delayNoops(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
 		{"a late noop was due before the step in which it arrived", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noop late)", "71"},
 		{"a noop is missed while the generator stalled", func(r *Run) {
