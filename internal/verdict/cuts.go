@@ -312,10 +312,11 @@ func (s *Streams) cutSummary() string {
 	if all.Ended < all.Count { // the service kept the streams of clients that paused
 		text = fmt.Sprintf("%s disconnected or paused, %d ended and", format.Plural(all.Count, "stream was", "streams were"), all.Ended)
 	}
+	if !s.m.Service.Resumes() {
+		return text + " reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"
+	}
 	text += " resumed with " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
 	switch {
-	case !s.m.Service.Resumes():
-		return format.Plural(all.Count, "stream was", "streams were") + " disconnected and reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"
 	case s.cuts.allowed > 0:
 		return text + fmt.Sprintf("; %s missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
 			format.Plural(s.cuts.allowed, s.m.Service.Noun()+" is", s.m.Service.Noun()+"s are"))

@@ -44,6 +44,14 @@ func replaceMessage(number uint64, instead ...uint64) func(int, uint64) []uint64
 	return replaceMessages(0, map[uint64][]uint64{number: instead})
 }
 
+// The sentence counts the streams that ended, also if the service does not resume them.
+func TestPausedStreamIsNotReopened(t *testing.T) {
+	t.Parallel()
+	s := &Streams{m: &shard.Merged{}}
+	s.m.Service.Resume, s.Cuts = "none", []Cuts{{Kind: "rst", Count: 2, Ended: 2, Resumed: 2}, {Kind: "pause", Count: 3}}
+	require.Contains(t, s.cutSummary(), "5 streams were disconnected or paused, 2 ended and reopened; the service does not resume (resume.by)")
+}
+
 func TestCutWithoutLossPasses(t *testing.T) {
 	t.Parallel()
 	v := newCutRun().judge(t)

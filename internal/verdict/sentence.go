@@ -116,6 +116,9 @@ func (w Formatter) group(b *bundle, runner int) string {
 		subject += fmt.Sprintf(" of runner %d", runner)
 	}
 	text := subject + " " + w.phrase(b) + clock
+	if b.kind == ledger.KindDropped && b.longest > 0 {
+		text += ", and were still disconnected when the run ended, up to " + format.Duration(b.longest) + " later"
+	}
 	if b.hasDetails || b.kind != ledger.KindDropped && (b.isMixed || !b.numbered) {
 		return text + "; first: " + b.text
 	}
@@ -137,11 +140,7 @@ func (w Formatter) phrase(b *bundle) string {
 	case ledger.KindLate:
 		return "received " + messages + " late, by up to " + format.Duration(b.longest)
 	case ledger.KindDropped:
-		text := fmt.Sprintf("%s, %s", endText(b.reason, verb), w.lastMessages(b))
-		if b.longest > 0 {
-			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
-		}
-		return text
+		return fmt.Sprintf("%s, %s", endText(b.reason, verb), w.lastMessages(b))
 	case ledger.KindRefused:
 		return fmt.Sprintf("%s refused (%s)", verb, b.reason)
 	case ledger.KindRestarted:

@@ -159,8 +159,9 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 		}
 		m.Connections.Edit(i).Reason, m.Connections.Edit(i).Findings[0].Note = "reset", "reset"
 	}
+	m.Connections.Edit(5).Findings[0].Lateness, m.Connections.Edit(5).LastOutage = 31*time.Second, &ledger.Outage{}
 	require.Equal(t, []string{
-		"40 streams were disconnected (reset), each after noop 11, at 22:15:00 UTC (first: d-0)",
+		"40 streams were disconnected (reset), each after noop 11, at 22:15:00 UTC, and were still disconnected when the run ended, up to 31 s later (first: d-0)",
 		"20 streams were disconnected (reset), each after noop 11, at 22:25:00 UTC (first: d-40)",
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 }
