@@ -138,7 +138,7 @@ var suiteKinds = []kind{
 		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Clients: []string{sc.Plan.id(1)}}
 	}},
 	{"suite", "slow: kept without a bound", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckMemory}, "--max-growth", "2")},
-	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{suites.CheckSendTime, suites.CheckDelivered})},
+	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{verdict.CheckConfirmed})},
 	{"suite", "slow: not cut", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--max-growth", "-1", "--cut-slow", "1")},
 	{"suite", "slow: cut", slowKind(fakeservice.SlowCut, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--cut-slow", "0")},
 	{"suite", "slow: message lost on a stream that is read", slowKind(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
