@@ -146,12 +146,14 @@ func Read(path string) (out []Sample, err error) {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
 	defer f.Close()
-	for lines := json.NewDecoder(f); lines.More(); {
+	for lines := json.NewDecoder(f); ; {
 		var s Sample
-		if err := lines.Decode(&s); err != nil {
+		switch err := lines.Decode(&s); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
 			return nil, fmt.Errorf("read samples %s: %w", path, err)
 		}
 		out = append(out, s)
 	}
-	return out, nil
 }

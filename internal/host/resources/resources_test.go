@@ -133,9 +133,11 @@ func TestReadRejectsIncompleteLines(t *testing.T) {
 	samples, err = Read(path)
 	require.NoError(t, err)
 	require.Equal(t, []Sample{{Unix: 5, BackendRSS: 9}, {Unix: 10}}, samples)
-	require.NoError(t, os.WriteFile(path, []byte(`{"unix_s":5}`+"\n"+`{"unix_`), 0o600))
-	_, err = Read(path)
-	require.ErrorContains(t, err, path)
+	for _, damaged := range []string{`{"unix_`, `"unix_s":10}`, "}\n", "]\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(`{"unix_s":5}`+"\n"+damaged), 0o600))
+		_, err = Read(path)
+		require.ErrorContains(t, err, path, damaged)
+	}
 	_, err = Read(filepath.Dir(path))
 	require.Error(t, err)
 }
