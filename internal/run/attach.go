@@ -78,7 +78,7 @@ func notFoundError(d results.Dir, err error) error {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
 	}
 	if _, statErr := os.Stat(d.Path(results.RunFile)); statErr == nil {
-		return fmt.Errorf("%w; if it ran on this machine, it has ended: `soak merge %s` makes its verdict", err, d.Relative())
+		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended: `soak merge %[1]s` makes its verdict; on Kubernetes: %[2]w", d.Relative(), err)
 	}
 	return fmt.Errorf("%w; if it ran on this machine, its runners ended with soak, because soak started their target or ran actions; start the service by itself, pass BACKEND_URL, and repeat the run", err)
 }

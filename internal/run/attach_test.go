@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -39,4 +41,23 @@ func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 	shards, err := filepath.Glob(filepath.Join(d.location, "*"))
 	require.NoError(t, err)
 	require.Len(t, shards, 1, "runner 1 must run to its end")
+}
+
+// The run most likely ended on this machine, so the error starts with that remedy and not with the missing cluster.
+func TestAttachToAnEndedRunNamesMergeFirst(t *testing.T) {
+	t.Parallel()
+	d, err := results.Create(t.TempDir(), "t")
+	require.NoError(t, err)
+	require.NoError(t, d.WriteJSON(results.PlanFile, plan.Plan{}))
+	require.NoError(t, d.WriteJSON(results.RunFile, results.RunRecord{}))
+	err = notFoundError(d, cluster.ErrNoRun)
+	require.ErrorIs(t, err, cluster.ErrNoRun)
+	require.Regexp(t, "^attach: if .* ran on this machine, it has ended: `soak merge .*` makes its verdict; on Kubernetes: ", err.Error())
+}
+
+func TestUnwrittenRecordNamesARemedy(t *testing.T) {
+	t.Parallel()
+	s := &session{dir: results.Dir(t.TempDir())}
+	require.NoError(t, os.Mkdir(s.dir.Path(results.RunFile), 0o700), "the file cannot replace a folder")
+	require.ErrorContains(t, s.storeRecords(t.Context()), "free disk space, and repeat the run")
 }
