@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,7 +79,7 @@ const profileHelp = "smoke (a short run) or full (the default)"
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := configOf(kind)
 	settings := []plan.Setting{{Name: "PROFILE", Value: new(string), Help: profileHelp}}
-	for _, setting := range kind.Settings {
+	for _, setting := range kind.Settings() {
 		settings = append(settings, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
 	}
 	origin := "The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, or the " +
@@ -178,14 +177,11 @@ func (d *durationFlag) Type() string { return "duration" }
 
 // Set parses text and sets the value.
 func (d *durationFlag) Set(text string) error {
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		text += "s"
-	}
-	parsed, err := time.ParseDuration(text)
+	seconds, err := plan.ParseNumber("SECONDS", text)
 	if err == nil {
-		*d = durationFlag(parsed)
+		*d = durationFlag(seconds * float64(time.Second))
 	}
-	return err
+	return err //nolint:wrapcheck // the caller knows the flag
 }
 
 // loadSettings sets the flags that are not on the command line from variables and from the file of settings. It returns

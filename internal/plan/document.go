@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -88,23 +87,18 @@ func (s *Source) Setting(name string) string {
 // CheckInterval validates the interval of the plan, because a service description may read it.
 func (s *Source) CheckInterval() error {
 	p, err := s.Plan()
-	return cmp.Or(err, p.checkInterval())
+	if err == nil {
+		_, err = ParseInterval(number(p.NoopInterval))
+	}
+	return err
 }
 
 // ParseInterval parses the value of NOOP_INTERVAL.
 func ParseInterval(text string) (time.Duration, error) {
-	s := Source{document: &Document{Settings: map[string]string{"NOOP_INTERVAL": text}}}
-	p, err := s.Plan()
-	return p.Interval(), cmp.Or(err, p.checkInterval())
-}
-
-func (p *Plan) checkInterval() (err error) {
-	for _, s := range p.Settings() {
-		if s.Value == &p.NoopInterval {
-			err = s.check()
-		}
-	}
-	return err
+	seconds, err := sharedRows("NOOP_INTERVAL")[0].Parse(text)
+	p := Plan{}
+	p.NoopInterval, _ = seconds.(float64)
+	return p.Interval(), err
 }
 
 // Plan returns the plan of the document, or the defaults of scripts, changed by the settings of the source.

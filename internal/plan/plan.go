@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,12 +126,6 @@ func (p *Plan) check(settings []Setting) error {
 	if err := CheckTestID(p.TestID); err != nil {
 		return err
 	}
-	if _, err := coding.AcceptEncoding(cmp.Or(p.AcceptEncoding, noEncoding)); err != nil {
-		return fmt.Errorf("ACCEPT_ENCODING %w", err)
-	}
-	if !slices.Contains(httpVersions, cmp.Or(p.HTTPVersion, anyHTTP)) {
-		return fmt.Errorf("HTTP_VERSION must be auto, 1.1 or 2, got %q", p.HTTPVersion)
-	}
 	return cmp.Or(p.CheckControl(), p.checkURL())
 }
 
@@ -250,12 +243,19 @@ func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
 
-const noEncoding = "none"
+// Values of ACCEPT_ENCODING and HTTP_VERSION. anyHTTP lets the server choose over TLS, and means HTTP/1.1 over http://.
+const (
+	noEncoding = "none"
+	anyHTTP    = "auto"
 
-// anyHTTP is the value of HTTP_VERSION that lets the server choose over TLS, and means HTTP/1.1 over http://.
-const anyHTTP = "auto"
+	encodingRule = "none, gzip or browser"
+	httpRule     = "auto, 1.1 or 2"
+)
 
-var httpVersions = []string{anyHTTP, "1.1", HTTP2}
+var (
+	encodings    = []string{noEncoding, "gzip", "browser"}
+	httpVersions = []string{anyHTTP, "1.1", HTTP2}
+)
 
 // AcceptHeader returns the Accept-Encoding of each stream; "" for none. The plan must pass Check.
 func (p *Plan) AcceptHeader() string {

@@ -18,15 +18,16 @@ import (
 // pflag.Value of its flag, so flag and variable accept the same texts.
 type Setting struct {
 	Name        string // of the environment variable; the flag is the name in lower case with hyphens
-	Value       any    // pointer to the field: *int, *float64, *bool, *string or *[]string
+	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); nil for a script
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
-	Min, Max  float64 // bounds of a number, if it has a Rule; Max 0: no maximum
-	NoLimit   bool    // −1 means no limit
-	BareValue string  // value of the flag without an argument; "": the argument is required
-	ZeroText  string  // text of the zero value, which is then within the bounds, such as "noop" for SERVICE
-	Rule      string  // for a number out of bounds: NAME must be RULE
+	Min, Max  float64  // bounds of a number, if it has a Rule; Max 0: no maximum
+	NoLimit   bool     // −1 means no limit
+	BareValue string   // value of the flag without an argument; "": the argument is required
+	ZeroText  string   // text of the zero value, which is then within the bounds, such as "noop" for SERVICE
+	Texts     []string // the values of a text, if it has a Rule
+	Rule      string   // for a value out of bounds: NAME must be RULE
 
 	Help       string // of the flag; "": no flag, `soak run` chooses the value
 	SuiteHelp  string // help of the same flag of `soak run SUITE`; "": suites have no such flag
@@ -101,12 +102,29 @@ func (s Setting) Set(text string) (err error) {
 				*v = append(*v, line)
 			}
 		}
+	case *[]any:
+		for part := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(part))
+			if err != nil || n < 1 {
+				return fmt.Errorf("must be positive whole numbers separated by commas, such as 20,50,100, got %q", text)
+			}
+			*v = append(*v, n)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("must be %s, got %q", Kind(s), text)
 	}
 	s.Normalize()
 	return nil
+}
+
+// Parse returns the value of a text, and checks it. It does not change the value of s.
+func (s Setting) Parse(text string) (any, error) {
+	s.Value = reflect.New(reflect.TypeOf(s.Value).Elem()).Interface()
+	if err := s.Set(text); err != nil {
+		return nil, fmt.Errorf("%s %w", s.Name, err)
+	}
+	return s.Get(), s.check()
 }
 
 // secondsSettings lists the settings in seconds whose names do not end in SECONDS.
@@ -191,16 +209,20 @@ func reset(settings []Setting) {
 	}
 }
 
-// check returns an error if a number is out of bounds. A setting without a Rule has no bounds. Below the minimum, -1 is
+// check returns an error if a value is out of bounds. A setting without a Rule has no bounds. Below the minimum, -1 is
 // valid with NoLimit, and 0 with a ZeroText.
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // false for NaN
 	unset := s.ZeroText != "" && n == 0
-	if s.Rule == "" || err == nil && inRange || s.NoLimit && n == -1 || err == nil && unset {
+	valid := err == nil && (inRange || s.NoLimit && n == -1 || unset)
+	if s.Texts != nil {
+		valid = slices.Contains(s.Texts, s.String())
+	}
+	if s.Rule == "" || valid {
 		return nil
 	}
-	return fmt.Errorf("%s must be %s, got %v", s.Name, s.Rule, s.value())
+	return fmt.Errorf("%s must be %s, got %#v", s.Name, s.Rule, s.value())
 }
 
 // AddFlags adds a flag for each setting that has a Help. The help of the flag ends with the variable in brackets.

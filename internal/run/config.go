@@ -219,7 +219,7 @@ func (s *session) completeSettings() error {
 
 // gauge returns the value of GAUGE, or "" if it is not set or the suite lacks it. The suite then watches our backend.
 func (s *session) gauge() string {
-	if !slices.ContainsFunc(s.Suite.Settings, func(setting suite.Setting) bool { return setting.Name == "GAUGE" }) {
+	if !slices.ContainsFunc(s.Suite.Settings(), func(setting plan.Setting) bool { return setting.Name == "GAUGE" }) {
 		return ""
 	}
 	return s.setting("GAUGE", "")

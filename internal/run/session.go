@@ -241,7 +241,7 @@ func (s *session) planNeeds() {
 func (s *session) settings(extra map[string]string) map[string]string {
 	values := map[string]string{}
 	names := []string{"PROFILE"}
-	for _, setting := range s.Suite.Settings {
+	for _, setting := range s.Suite.Settings() {
 		names = append(names, setting.Name)
 	}
 	names = append(names, s.Suite.Variables...)

@@ -11,15 +11,9 @@ import (
 const concurrentRequests = "requests at once"
 
 var burst = Suite{
-	Name:   "burst",
-	Short:  "send many requests at once, and check that the service recovers",
-	Script: []string{"load-tests", "http", "burst.js"},
-	Settings: append([]Setting{
-		{"BURSTS", "sizes of the bursts, separated by commas"},
-		{"BURST_SECONDS", "maximum duration of a burst in seconds"},
-		{"SEQUENCE", "number of sequential requests after the bursts"},
-		{"SEQUENCE_SECONDS", "maximum duration of the sequential requests in seconds"},
-	}, limitSettings...),
+	Name:    "burst",
+	Short:   "send many requests at once, and check that the service recovers",
+	Script:  []string{"load-tests", "http", "burst.js"},
 	Runners: Runners{Default: 1}, // each runner has its own barrier, so several would not send at the same time
 	Target:  Target{SeparateCores: true},
 	Page:    Page{Doc: httpDoc},

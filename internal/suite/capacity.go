@@ -12,16 +12,9 @@ import (
 const streamsUnit = "connections"
 
 var capacity = Suite{
-	Name:   "capacity",
-	Short:  "add streams in steps until a message is missed or late, or a connect fails",
-	Script: []string{"load-tests", "sse", "capacity.js"},
-	Settings: slices.Concat([]Setting{
-		{"STEP", "number of streams that each step adds"},
-		{"STEP_SECONDS", "duration of a step in seconds; the run then waits for the noops that are due"},
-		{"CEILING", "maximum number of streams"},
-	}, streamSettings, []Setting{
-		{"MIN_CONNECTIONS", "number of streams that must be sustained for a pass (0: any number)"},
-	}),
+	Name:    "capacity",
+	Short:   "add streams in steps until a message is missed or late, or a connect fails",
+	Script:  []string{"load-tests", "sse", "capacity.js"},
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
 	Page:    Page{Doc: "docs/suites.md"},

@@ -16,11 +16,6 @@ var churn = Suite{
 	Name:   "churn",
 	Short:  "open and close streams continuously, and check all their messages",
 	Script: []string{"load-tests", "sse", "churn.js"},
-	Settings: slices.Concat([]Setting{
-		{"CONNECTIONS", "concurrent streams"},
-		{"MEAN_HOLD", "mean time that a stream stays open, in seconds (exponential distribution)"},
-		{"SECONDS", "length of the run in seconds"},
-	}, streamSettings, []Setting{{"SEED", "seed of the random durations: equal seeds give equal durations"}}),
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},
 	Assess: assessChurn,

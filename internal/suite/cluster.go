@@ -23,13 +23,6 @@ var clusterSuite = Suite{
 	Name:   "cluster",
 	Short:  "compare one backend with several behind one address, at the same loads",
 	Script: []string{"load-tests", "http", "cluster.js"},
-	Settings: append([]Setting{
-		{"LEVELS", "numbers of concurrent requests, separated by commas"},
-		{"ROUNDS", "number of rounds; each applies all levels to both targets in turn"},
-		{"ROUND_SECONDS", "seconds per level, target and round (below 2: bottleneck not known)"},
-		{"WARMUP_SECONDS", "duration of the warm-up of each target in seconds, which is not counted"},
-		{"CLUSTER_SIZE", "number of backends of the cluster at --cluster-url, or to start here (default: 3)"},
-	}, limitSettings...),
 	Target: Target{Kind: Cluster, SeparateCores: true},
 	Page:   Page{Doc: httpDoc},
 	Assess: assessCluster,

@@ -11,16 +11,9 @@ import (
 )
 
 var fanout = Suite{
-	Name:   "fanout",
-	Short:  "measure how long a broadcast takes to reach every event stream",
-	Script: []string{"load-tests", "sse", "fanout.js"},
-	Settings: slices.Concat([]Setting{
-		{"LEVELS", "numbers of streams in ascending order, separated by commas"},
-		{"BROADCASTS", "broadcasts sent at each level"},
-		{"EVERY_MS", "time between two broadcasts in milliseconds"},
-	}, streamSettings, []Setting{
-		{"DELIVERY_SECONDS", "maximum time for a broadcast to reach every stream, in seconds"},
-	}),
+	Name:    "fanout",
+	Short:   "measure how long a broadcast takes to reach every event stream",
+	Script:  []string{"load-tests", "sse", "fanout.js"},
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
 	Page:    Page{Doc: "docs/suites.md"},

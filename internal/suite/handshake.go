@@ -12,23 +12,9 @@ import (
 )
 
 var handshake = Suite{
-	Name:   "handshake",
-	Short:  "connect many clients, each with a TCP and a full mutual TLS 1.3 handshake",
-	Script: []string{"load-tests", "http", "handshake.js"},
-	Settings: []Setting{
-		{"CONNECTIONS", "numbers of connections, separated by commas; each is a separate scale"},
-		{"CERTS", "folder of the certificates, as written by make certs (default certs)"},
-		{"WORKERS", "number of virtual users that connect"},
-		{"MAX_CONCURRENT", "maximum concurrent connections (0: WORKERS, or all if HOLD_SECONDS is set)"},
-		{"RATE_LIMIT", "maximum connections per second (0: no limit)"},
-		{"HOLD_SECONDS", "time to keep connections open, in seconds (0: close each after its response)"},
-		{"ASK_SECONDS", "time between two requests on an open connection, in seconds"},
-		{"TIMEOUT_SECONDS", "maximum time from the dial to the response, in seconds"},
-		{"MAX_SECONDS", "maximum duration of the run in seconds"},
-		{"MAX_FAILED_PERCENT", "maximum percentage of failed connections at each scale"},
-		{"MIN_RATE", "minimum connections per second at each scale (0: any rate)"},
-		{"MAX_MEAN_MS", "maximum mean time of a connection at each scale, in milliseconds (0: no limit)"},
-	},
+	Name:    "handshake",
+	Short:   "connect many clients, each with a TCP and a full mutual TLS 1.3 handshake",
+	Script:  []string{"load-tests", "http", "handshake.js"},
 	Target:  Target{Kind: MutualTLS},
 	Runners: Runners{Default: 1, NoKubernetes: "its certificates are files of this machine"},
 	Page:    Page{Doc: "docs/http.md#handshakes"},

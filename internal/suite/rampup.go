@@ -13,27 +13,10 @@ var rampup = Suite{
 	Name:   "rampup",
 	Short:  "raise the request rate in stages until the service breaks",
 	Script: []string{"load-tests", "http", "rampUp.js"},
-	Settings: append([]Setting{
-		{"STAGES", "requests per second of each stage, separated by commas"},
-		{"STAGE_SECONDS", "duration of a stage in seconds"},
-		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
-		{"CEILING", "highest rate; stages above it are skipped (0: no limit)"},
-		{"SEARCH", "1: search between the last good and the first bad stage, to within 10 %"},
-		{"MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"},
-		{"MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"},
-	}, limitSettings...),
 	Target: Target{SeparateCores: true},
 	Page:   Page{Doc: httpDoc},
 	Assess: assessRampup,
 	Next:   searchRampup,
-}
-
-// limitSettings are the settings of all suites that judge loads by Limits.
-var limitSettings = []Setting{
-	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests at a good load"},
-	{"MAX_P95_MS", "maximum p95 of successful responses at a good load, in milliseconds"},
-	{"MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed at a good load"},
-	{"TIMEOUT_SECONDS", "maximum time that a client waits for a response, in seconds"},
 }
 
 func (r *Run) limits() Limits {

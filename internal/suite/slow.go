@@ -14,20 +14,9 @@ import (
 )
 
 var slowReaders = Suite{
-	Name:   "slow",
-	Short:  "let some clients read slowly or not at all, and measure the effect on others and on memory",
-	Script: []string{"load-tests", "sse", "slow.js"},
-	Settings: []Setting{
-		{"SLOW_PERCENT", "percentage of slow streams, 1 to 50 (default: 10, smoke: 20)"},
-		{"SLOW_KB", "KB per second that a slow stream reads (0: nothing; default: 0)"},
-		{"AFTER_SECONDS", "seconds at the end for slow streams to read everything (default: 20, smoke: 3)"},
-		{"MESSAGE_RATE", "broadcasts per second by the bundled backend; others use PUBLISH_RATE, TOPICS (default: 4, smoke: 10)"},
-		{"FILL_KB", "minimum backlog of an open slow stream in KB; below it the run is invalid (default: 4096)"},
-		{"CUT_SLOW", "1: the service must disconnect slow streams, 0: it must not, -1: either (default: -1)"},
-		{"MAX_GROWTH", "maximum growth of the service's memory in MiB (-1: no limit; default: 200)"},
-		{"GAUGE", "memory in bytes: a metric of BACKEND_URL/metrics, pid:N, or PromQL (default: backend and nginx)"},
-		bystanderSetting,
-	},
+	Name:    "slow",
+	Short:   "let some clients read slowly or not at all, and measure the effect on others and on memory",
+	Script:  []string{"load-tests", "sse", "slow.js"},
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
 	Page:    Page{Doc: "docs/suites.md", Ended: "slow streams disconnected"},

@@ -15,13 +15,6 @@ var storm = Suite{
 	Name:   "storm",
 	Short:  "disconnect most streams at once, and measure the reconnects and the effect on others",
 	Script: []string{"load-tests", "sse", "storm.js"},
-	Settings: []Setting{
-		{"OPEN_PERCENT", "percentage of streams that stay open through the storms, 1 to 50 (default: 10)"},
-		bystanderSetting,
-		{"MIN_RATE", "minimum connects per second in the second storm (0: any rate; default: 0)"},
-		{"SLOW_MS", "time from dial to headers, in milliseconds, above which a connect is slow (default: 1000)"},
-		{"DIAL_MS", "maximum time of a dial in milliseconds; above it the run is invalid (default: 1000)"},
-	},
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},
 	Plan: Plan{BySettings: true, Profiles: map[string][]string{

@@ -14,18 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamSettings are the settings of the plan that every script reads if it declares the plan of its streams.
-var streamSettings = settingsOfPlan("NOOP_INTERVAL", "LATE_MS", "ACCEPT_ENCODING", "HTTP_VERSION", "STREAMS_PER_CONNECTION", "FOLLOW_REDIRECTS", "END_TIMEOUT")
-
-func settingsOfPlan(names ...string) (out []Setting) {
-	for _, s := range new(plan.Plan).Settings() {
-		if slices.Contains(names, s.Name) {
-			out = append(out, Setting{s.Name, s.Help})
-		}
-	}
-	return out
-}
-
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
 func checkObserved(m *shard.Merged) verdict.Check {
@@ -110,9 +98,6 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 	return m.Suite.Stages
 }
 
-// bystanderSetting is the setting of all suites that disturb only a share of their streams: storm, slow and vanish.
-var bystanderSetting = Setting{"MAX_OPEN_LATE", "maximum number of late noops on undisturbed streams (-1: no limit; default: 0)"}
-
 // isSelected reports whether load-tests/lib/share.js selects stream n, from 0: every EVERYth stream.
 func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
@@ -124,7 +109,7 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m
 	part.FeedConnections = &m.Connections
-	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_OPEN_LATE"))
+	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number(plan.MaxOpenLate))
 	part.Runners = slices.Clone(m.Runners)
 	for i := range part.Runners {
 		part.Runners[i].ControlGroup = part.Runners[i].ControlGroup.Undisturbed()
@@ -140,7 +125,7 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 		}
 	}
 	s := verdict.StreamsOf(&part, r.Server, r.OneHost)
-	s.LateSetting = bystanderSetting.Name
+	s.LateSetting = plan.MaxOpenLate
 	return s
 }
 

@@ -20,10 +20,9 @@ import (
 
 // A Suite is one kind of run.
 type Suite struct {
-	Name     string
-	Short    string   // one line of help
-	Script   []string // path of the k6 script from the repository's root
-	Settings []Setting
+	Name   string
+	Short  string   // one line of help
+	Script []string // path of the k6 script from the repository's root
 	// Variables are environment variables that the modules of services read.
 	Variables []string
 	Plan      Plan
@@ -96,9 +95,6 @@ var declaredSections = []string{
 	"checks", "actions", "results", "curves", "settings", "processes", "machines", "comparison", "data",
 }
 
-// A Setting is an environment variable that the script reads. The profiles of the script have its defaults.
-type Setting struct{ Name, Help string }
-
 // A Run is the evidence of a run.
 type Run verdict.Evidence
 
@@ -124,7 +120,10 @@ func (s *Suite) Layout() verdict.Layout {
 
 // Declares reports whether the script declares stages. The script of a suite without its own settings, whose plan is
 // defined by the settings of package plan, does not.
-func (s *Suite) Declares() bool { return !s.Plan.BySettings || len(s.Settings) > 0 }
+func (s *Suite) Declares() bool { return !s.Plan.BySettings || len(s.Settings()) > 0 }
+
+// Settings returns the settings that only the script of the suite reads.
+func (s *Suite) Settings() []plan.Setting { return plan.ScriptSettings(s.Name) }
 
 // all are the suites of `soak run NAME`, sorted by name.
 var all = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}

@@ -40,7 +40,7 @@ func newSoakRun() *Run {
 func TestSettingsInSecondsAcceptDurations(t *testing.T) {
 	t.Parallel()
 	for _, kind := range All() {
-		for _, s := range kind.Settings {
+		for _, s := range kind.Settings() {
 			if regexp.MustCompile(`\bseconds\b`).MatchString(s.Help) {
 				seconds, err := plan.ParseNumber(s.Name, "1m")
 				require.NoError(t, err, "%s of %s", s.Name, kind.Name)
@@ -95,7 +95,7 @@ func TestHelpShowsScriptDefaults(t *testing.T) {
 	for _, s := range []Suite{slowReaders, storm, vanish} {
 		script, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, s.Script...)...))
 		require.NoError(t, err)
-		for _, setting := range s.Settings {
+		for _, setting := range s.Settings() {
 			if setting.Name == "GAUGE" {
 				continue
 			}

@@ -17,12 +17,6 @@ var vanish = Suite{
 	Name:   "vanish",
 	Short:  "let clients vanish without closing streams, and measure when the service notices",
 	Script: []string{"load-tests", "sse", "vanish.js"},
-	Settings: []Setting{
-		{"VANISH_PERCENT", "percentage of streams that vanish, 1 to 50 (default: 20)"},
-		{"STEADY_SECONDS", "seconds with all streams open; must exceed the scrape interval of PROMETHEUS_URL (default: 2)"},
-		{"GAUGE", "gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL (default: that of the backend)"},
-		bystanderSetting,
-	},
 	Target: Target{Kind: Direct, Streams: true},
 	Page:   Page{Doc: "docs/suites.md", Ended: "vanished"},
 	Plan: Plan{BySettings: true, Profiles: map[string][]string{

@@ -87,10 +87,11 @@ func (m *module) settingsObject(s *jsService, p *plan.Plan) *sobek.Object {
 	return m.vu.Runtime().ToValue(out).ToObject(m.vu.Runtime())
 }
 
-// profile implements soak.profile({full, smoke}). It returns the settings of the script. PROFILE chooses the defaults.
-func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
+// profile implements soak.profile(suite, {full, smoke}). It returns the settings that only the script of the suite
+// reads. PROFILE chooses the defaults.
+func (m *module) profile(suite string, profiles map[string]map[string]any) *sobek.Object {
 	rt := m.vu.Runtime()
-	name, values, err := m.chosenProfile(profiles)
+	name, values, err := m.chosenProfile(suite, profiles)
 	runners, runnersErr := strconv.Atoi(m.setting("RUNNERS"))
 	if err == nil && runnersErr != nil {
 		err = fmt.Errorf("RUNNERS must be a whole number, got %q", m.setting("RUNNERS"))
@@ -116,7 +117,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 }
 
 // chosenProfile returns the name of the chosen profile, and its values merged with the settings of the environment.
-func (m *module) chosenProfile(profiles map[string]map[string]any) (name string, values map[string]any, err error) {
+func (m *module) chosenProfile(suite string, profiles map[string]map[string]any) (name string, values map[string]any, err error) {
 	source, err := plan.SourceOf(m.environment)
 	if err != nil {
 		return "", nil, err
@@ -126,46 +127,20 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 	if !ok {
 		return name, nil, fmt.Errorf("PROFILE must be smoke or full, got %q", name)
 	}
-	for key, fallback := range values {
+	rows := plan.ScriptSettings(suite)
+	for key := range values {
+		i := slices.IndexFunc(rows, func(s plan.Setting) bool { return s.Name == key })
+		if i < 0 {
+			return name, nil, fmt.Errorf("the suite %s has no setting %s; read it by setting()", suite, key)
+		}
 		if text := source.Setting(key); text != "" {
-			if values[key], err = parseAs(fallback, key, text); err != nil {
-				return name, nil, fmt.Errorf("%s %w", key, err)
+			if values[key], err = rows[i].Parse(text); err != nil {
+				return name, nil, err //nolint:wrapcheck // it names the setting
 			}
 		}
 	}
 	return name, values, nil
 }
-
-const noLimit = -1
-
-// parseAs parses a setting as the type of its default: a string, a list of positive integers, or a number.
-func parseAs(fallback any, name, text string) (any, error) {
-	switch fallback.(type) {
-	case string:
-		return text, nil
-	case []any:
-		var all []any
-		for part := range strings.SplitSeq(text, ",") {
-			n, err := strconv.Atoi(strings.TrimSpace(part))
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("must be positive whole numbers separated by commas, such as 20,50,100, got %q", text)
-			}
-			all = append(all, n)
-		}
-		return all, nil
-	}
-	n, err := plan.ParseNumber(name, text)
-	if err == nil && n < 0 && (n != noLimit || !slices.Contains(unlimitedSettings, name)) {
-		err = fmt.Errorf("must be at least 0, got %q", text)
-	}
-	if err == nil && name == "MAX_OPEN_LATE" && n != math.Trunc(n) {
-		err = fmt.Errorf("must be a whole number, got %q", text)
-	}
-	return n, err
-}
-
-// unlimitedSettings are the limits that may be noLimit, which turns them off.
-var unlimitedSettings = []string{"MAX_OPEN_LATE", "MAX_GROWTH", "CUT_SLOW"}
 
 // setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.
 func (m *module) setting(name string) string {

@@ -63,34 +63,74 @@ func TestDocumentSettings(t *testing.T) {
 	p := newPlan()
 	p.Seconds, p.Service = 600, "mine"
 	rt, r := newVU(t)
-	require.NoError(t, rt.VU.Runtime().Set("variables", p.Document(map[string]string{"STEP": "7", "STAGES": "1, 2", "HOLD_SECONDS": "2m"}).Variables()))
+	require.NoError(t, rt.VU.Runtime().Set("variables", p.Document(map[string]string{"STEP": "7", "LEVELS": "1, 2", "DELIVERY_SECONDS": "2m"}).Variables()))
 	require.Equal(t, "600 x 7", js(t, rt, `__ENV = Object.assign({SECONDS: "99", STEP: "3"}, variables);`+strings.Replace(unnumbered, "TOKEN", "", 1)+
 		`var c = settings(s, {prefix: "x"}); [c.seconds, c.prefix, setting("STEP")].join(" ")`))
 	require.Equal(t, 600, r.plan.Seconds)
-	require.JSONEq(t, `{"name": "full", "runners": 1, "values": {"STEP": 7, "STAGES": [1, 2], "HOLD_SECONDS": 120, "GAUGE": "", "BIG": 2000000},
-		"parameters": {"STEP": "7", "STAGES": "1,2", "HOLD_SECONDS": "120", "GAUGE": "", "BIG": "2000000"}}`,
-		js(t, rt, `JSON.stringify(profile({full: {STEP: 1, STAGES: [5], HOLD_SECONDS: 1, GAUGE: "", BIG: 2e6}}))`))
-	require.Equal(t, "true 3", js(t, rt, `[1, 2].concat(profile({full: {STAGES: [5]}}).values.STAGES).length == 4, [Array.isArray(profile({full: {STAGES: [5]}}).values.STAGES), profile({full: {STAGES: [5]}}).values.STAGES.reduce((a, b) => a + b)].join(" ")`))
+	require.JSONEq(t, `{"name": "full", "runners": 1, "values": {"LEVELS": [1, 2], "DELIVERY_SECONDS": 120, "LATE_MS": 2000000},
+		"parameters": {"LEVELS": "1,2", "DELIVERY_SECONDS": "120", "LATE_MS": "2000000"}}`,
+		js(t, rt, `JSON.stringify(profile("fanout", {full: {LEVELS: [5], DELIVERY_SECONDS: 1, LATE_MS: 2e6}}))`))
+	require.Equal(t, "true 3 4", js(t, rt, `var levels = profile("fanout", {full: {LEVELS: [5]}}).values.LEVELS; [Array.isArray(levels), levels.reduce((a, b) => a + b), [1, 2].concat(levels).length].join(" ")`))
 }
 
 func TestProfiles(t *testing.T) {
 	t.Parallel()
-	const profiles = `profile({full: {RATE: 100, STAGES: [10, 20], MAX_GROWTH: 200}, smoke: {RATE: 5, STAGES: [1], MAX_GROWTH: 200}})`
-	for environment, want := range map[string]string{
-		``: `full {"RATE":100,"STAGES":[10,20],"MAX_GROWTH":200}`, `PROFILE: "smoke", RATE: "7.5"`: `smoke {"RATE":7.5,"STAGES":[1],"MAX_GROWTH":200}`,
-		`MAX_GROWTH: "-1", STAGES: "3,4", RATE: ""`: `full {"RATE":100,"STAGES":[3,4],"MAX_GROWTH":-1}`,
+	for _, c := range []struct{ suite, values, environment, want string }{
+		{"rampup", `STAGES: [10, 20], MIN_RATE: 100`, ``, `full {"STAGES":[10,20],"MIN_RATE":100}`},
+		{"rampup", `STAGES: [10, 20], MIN_RATE: 100`, `PROFILE: "smoke", MIN_RATE: "7.5"`, `smoke {"STAGES":[10,20],"MIN_RATE":7.5}`},
+		{"rampup", `STAGES: [10, 20], MIN_RATE: 100`, `STAGES: "3,4", MIN_RATE: ""`, `full {"STAGES":[3,4],"MIN_RATE":100}`},
+		{"slow", `MAX_GROWTH: 200, CUT_SLOW: -1, GAUGE: ""`, `MAX_GROWTH: "-1", CUT_SLOW: "0", GAUGE: "pid:1"`, `full {"MAX_GROWTH":-1,"CUT_SLOW":0,"GAUGE":"pid:1"}`},
+		{"finite", `HTTP_VERSION: "auto", ACCEPT_ENCODING: "none"`, `HTTP_VERSION: "2", ACCEPT_ENCODING: "none"`, `full {"HTTP_VERSION":"2","ACCEPT_ENCODING":"none"}`},
+		{"churn", `SECONDS: 60, NOOP_INTERVAL: 1`, `SECONDS: "2m", NOOP_INTERVAL: "500ms"`, `full {"SECONDS":120,"NOOP_INTERVAL":0.5}`},
 	} {
 		rt, _ := newVU(t)
-		got := js(t, rt, `__ENV = {`+environment+`}; var p = `+profiles+`; p.name + " " + JSON.stringify({RATE: p.values.RATE, STAGES: p.values.STAGES, MAX_GROWTH: p.values.MAX_GROWTH})`)
-		require.Equal(t, want, got)
+		got := js(t, rt, `__ENV = {`+c.environment+`}; var v = {`+c.values+`}; var p = profile("`+c.suite+`", {full: v, smoke: v});
+			p.name + " " + JSON.stringify(p.values, Object.keys(v))`)
+		require.Equal(t, c.want, got)
 	}
-	for environment, want := range map[string]string{
-		`PROFILE: "tiny"`: `PROFILE must be smoke or full, got "tiny"`, `RATE: "-1"`: `RATE must be at least 0, got "-1"`,
-		`RATE: "1s"`: `RATE must be a number, got "1s"`, `STAGES: "5,0"`: `STAGES must be positive whole numbers separated by commas, such as 20,50,100, got "5,0"`, `RUNNERS: "x"`: `RUNNERS must be a whole number, got "x"`,
-		`K6_SOAK_PLAN: "{"`: "read K6_SOAK_PLAN",
+}
+
+// The table has the bounds of the settings of a script.
+func TestInvalidProfiles(t *testing.T) {
+	t.Parallel()
+	const list = "must be positive whole numbers separated by commas, such as 20,50,100, got"
+	for _, c := range []struct{ suite, name, text, want string }{
+		{"rampup", "PROFILE", "tiny", `PROFILE must be smoke or full, got "tiny"`},
+		{"rampup", "RUNNERS", "x", `RUNNERS must be a whole number, got "x"`},
+		{"rampup", "K6_SOAK_PLAN", "{", "read K6_SOAK_PLAN"},
+		{"rampup", "MIN_RATE", "-1", "MIN_RATE must be at least 0, got -1"},
+		{"rampup", "MIN_RATE", "1s", `MIN_RATE must be a number, got "1s"`},
+		{"rampup", "STAGES", "5,0", `STAGES ` + list + ` "5,0"`},
+		{"rampup", "OWN", "5", "the suite rampup has no setting OWN; read it by setting()"},
+		{"rampup", "TIMEOUT_SECONDS", "0", "TIMEOUT_SECONDS must be over 0, got 0"},
+		{"burst", "SEQUENCE", "0", "SEQUENCE must be at least 1, got 0"},
+		{"burst", "SEQUENCE", "2.5", `SEQUENCE must be a whole number, got "2.5"`},
+		{"capacity", "STEP", "0", "STEP must be at least 1, got 0"},
+		{"churn", "MEAN_HOLD", "0", "MEAN_HOLD must be over 0, got 0"},
+		{"churn", "NOOP_INTERVAL", "0", "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
+		{"cluster", "CLUSTER_SIZE", "1", "CLUSTER_SIZE must be at least 2, got 1"},
+		{"cluster", "ROUNDS", "0", "ROUNDS must be at least 1, or 2 to separate a difference from chance, got 0"},
+		{"cluster", "ROUND_SECONDS", "0", "ROUND_SECONDS must be over 0, or over 2 to find the limiting resource, got 0"},
+		{"finite", "ARRIVAL", "uneven", `ARRIVAL must be constant or poisson, got "uneven"`},
+		{"finite", "RATE", "2e6", "RATE must be from 0 to 1000000, got 2e+06"},
+		{"finite", "ABANDON", "101", "ABANDON must be from 0 to 100, got 101"},
+		{"finite", "ABANDON_BY", "rst", `ABANDON_BY must be fin, reset or vanish, got "rst"`},
+		{"finite", "ACCEPT_ENCODING", "br", `ACCEPT_ENCODING must be none, gzip or browser, got "br"`},
+		{"finite", "HTTP_VERSION", "3", `HTTP_VERSION must be auto, 1.1 or 2, got "3"`},
+		{"handshake", "WORKERS", "1.5", `WORKERS must be a whole number, got "1.5"`},
+		{"slow", "SLOW_PERCENT", "51", "SLOW_PERCENT must be from 1 to 50 percent, got 51"},
+		{"slow", "CUT_SLOW", "2", "CUT_SLOW must be 1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either), got 2"},
+		{"slow", "MAX_GROWTH", "-2", "MAX_GROWTH must be at least 0, or -1 (no limit), got -2"},
+		{"storm", "MAX_OPEN_LATE", "0.5", `MAX_OPEN_LATE must be a whole number, got "0.5"`},
+		{"upload", "SEQUENCE_MB", "0", "SEQUENCE_MB must be at least one byte, got 0"},
+		{"vanish", "STEADY_SECONDS", "1", "STEADY_SECONDS must be at least 2, because the gauge is read once a second, got 1"},
 	} {
 		rt, _ := newVU(t)
-		_, err := rt.VU.Runtime().RunString(`__ENV = {` + environment + `};` + profiles)
-		require.ErrorContains(t, err, want)
+		key := c.name
+		if key == "PROFILE" || key == "RUNNERS" || key == "K6_SOAK_PLAN" { // variables of each script
+			key = "MIN_RATE"
+		}
+		_, err := rt.VU.Runtime().RunString(`__ENV = {` + c.name + `: "` + c.text + `"}; profile("` + c.suite + `", {full: {` + key + `: 1}})`)
+		require.ErrorContains(t, err, c.want)
 	}
 }

@@ -21,7 +21,7 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const chosen = profile({
+const chosen = profile('burst', {
   full,
   smoke: { ...full, BURSTS: [20, 100], BURST_SECONDS: 3, SEQUENCE: 50, SEQUENCE_SECONDS: 2, TIMEOUT_SECONDS: 2 },
 });

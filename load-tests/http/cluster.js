@@ -22,22 +22,11 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const chosen = profile({
+const chosen = profile('cluster', {
   full,
   smoke: { ...full, LEVELS: [20], ROUNDS: 3, ROUND_SECONDS: 1, WARMUP_SECONDS: 1, TIMEOUT_SECONDS: 2 },
 });
 const { values } = chosen;
-
-if (!Number.isInteger(values.CLUSTER_SIZE) || values.CLUSTER_SIZE < 2) {
-  throw new Error(`CLUSTER_SIZE must be a whole number of at least 2, got ${values.CLUSTER_SIZE}.`);
-}
-
-if (!Number.isInteger(values.ROUNDS) || values.ROUNDS < 1) {
-  throw new Error(`ROUNDS must be a whole number of at least 1, or 2 to separate a difference from chance, got ${values.ROUNDS}.`);
-}
-if (!(values.ROUND_SECONDS > 0)) {
-  throw new Error(`ROUND_SECONDS must be over 0, or over 2 to find the limiting resource, got ${values.ROUND_SECONDS}.`);
-}
 
 /** @type {Record<string, string>} */
 const targets = { single: url('BACKEND_URL'), cluster: url('CLUSTER_URL') };

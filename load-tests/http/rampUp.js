@@ -25,7 +25,7 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const chosen = profile({
+const chosen = profile('rampup', {
   full,
   smoke: { ...full, STAGES: [20, 50, 100], SEARCH: 0, STAGE_SECONDS: 3, WARMUP_SECONDS: 1, TIMEOUT_SECONDS: 2 },
 });

@@ -23,7 +23,7 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const chosen = profile({
+const chosen = profile('throughput', {
   full,
   smoke: { ...full, VOLUMES: [100, 300], VOLUME_CONCURRENCY: 10, LEVELS: [5, 10, 20], LEVEL_SECONDS: 2, WARMUP_SECONDS: 1, SLOWEST: 300, TIMEOUT_SECONDS: 2 },
 });

@@ -21,20 +21,11 @@ const full = {
   MIN_MB_PER_SECOND: 0,
 };
 
-const chosen = profile({
+const chosen = profile('upload', {
   full,
   smoke: { ...full, SEQUENCE: 3, SEQUENCE_MB: 2, PARALLEL: 6, PARALLEL_MB: 1, STAGE_SECONDS: 4, TIMEOUT_SECONDS: 4 },
 });
 const { values } = chosen;
-
-for (const name of /** @type {const} */ (['SEQUENCE_MB', 'PARALLEL_MB'])) {
-  if (!(Math.round(values[name] * 1e6) > 0)) {
-    throw new Error(`${name} must be at least one byte, got ${values[name]}.`);
-  }
-}
-if (!(values.STAGE_SECONDS > 0)) {
-  throw new Error(`STAGE_SECONDS must be over 0, got ${values.STAGE_SECONDS}.`);
-}
 
 const backend = url('BACKEND_URL');
 

@@ -30,22 +30,6 @@ export function timeFor(requests, minRate) {
   return Math.ceil(requests / minRate) + 1;
 }
 
-/**
- * Throws in the init context for arguments that k6/x/requests would reject only at the start of the stage.
- *
- * @param {string} name of the stage
- * @param {number} timeout
- * @param {number} [requests]
- */
-function checkArguments(name, timeout, requests) {
-  if (!(timeout > 0)) {
-    throw new Error(`TIMEOUT_SECONDS must be over 0, got ${timeout}.`);
-  }
-  if (requests !== undefined && !(Number.isInteger(requests) && requests > 0)) {
-    throw new Error(`The requests of the stage "${name}" must be a positive whole number, got ${requests}.`);
-  }
-}
-
 /** @param {Operations | (() => Operations)} operations */
 const resolve = (operations) => (typeof operations === 'function' ? operations() : operations);
 
@@ -76,7 +60,6 @@ export class Schedule {
    * @param {StageArguments & {rate: number, seconds: number, connections: number}} stage
    */
   open({ operations, timeout, rate, seconds, connections, ...stage }) {
-    checkArguments(stage.name, timeout);
     if (seconds > 0) {
       this.#call({ title: `${rate}/s`, ...stage, seconds, rate, connections, patience: timeout }, timeLimit(seconds, timeout), () =>
         open({ operations: resolve(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
@@ -89,7 +72,6 @@ export class Schedule {
    * @param {StageArguments & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the time limit of `requests`
    */
   closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
-    checkArguments(stage.name, timeout, requests);
     if (seconds > 0) {
       this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests }, timeLimit(seconds, timeout), () =>
         closed({ operations: resolve(operations), timeout: timeout * 1000, concurrency, requests, seconds }));
@@ -102,7 +84,6 @@ export class Schedule {
    * @param {StageArguments & {requests: number, seconds: number}} stage `seconds` is its time limit
    */
   burst({ operations, timeout, requests, seconds, ...stage }) {
-    checkArguments(stage.name, timeout, requests);
     // Late requests must not overlap with the next burst, if their timeout is short enough.
     const limit = seconds > timeout ? seconds : seconds + timeout;
     this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, limit, () =>

@@ -52,9 +52,6 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
  * @param {number} connections
  */
 export function everyOf(setting, percent, connections) {
-  if (!(percent >= 1 && percent <= 50)) {
-    throw new Error(`${setting} must be from 1 to 50 percent, got ${percent}.`);
-  }
   const every = Math.round(100 / percent);
   if (connections < 2 * every) {
     throw new Error(`CONNECTIONS must be at least ${2 * every} with ${setting}=${percent}, got ${connections}.`);

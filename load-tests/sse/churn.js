@@ -22,13 +22,10 @@ const full = {
   SEED: 1,
 };
 
-const { name, values, parameters } = profile({
+const { name, values, parameters } = profile('churn', {
   full,
   smoke: { ...full, CONNECTIONS: 40, MEAN_HOLD: 2, SECONDS: 14 },
 });
-if (values.MEAN_HOLD <= 0) {
-  throw new Error(`MEAN_HOLD must be over 0, got ${values.MEAN_HOLD}.`);
-}
 
 const slots = drawLifetimes();
 const connections = slots.reduce((sum, slot) => sum + slot.lifetimes.length, 0);

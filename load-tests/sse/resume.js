@@ -8,4 +8,4 @@ import { profile, suite } from 'k6/x/soak';
 
 export { default, options, setup } from './connectionTest.js';
 
-suite({ name: 'resume', profile: profile({ full: {}, smoke: {} }).name, parameters: {}, splitBy: ['scenario'], stages: [] });
+suite({ name: 'resume', profile: profile('resume', { full: {}, smoke: {} }).name, parameters: {}, splitBy: ['scenario'], stages: [] });

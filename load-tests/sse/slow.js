@@ -14,7 +14,7 @@ import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } f
 
 const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096, MAX_OPEN_LATE: 0, MAX_GROWTH: 200, CUT_SLOW: -1, GAUGE: '' };
 
-const { name, values, parameters } = profile({
+const { name, values, parameters } = profile('slow', {
   full,
   smoke: { ...full, SLOW_PERCENT: 20, AFTER_SECONDS: 3, MESSAGE_RATE: 10 },
 });
@@ -51,9 +51,6 @@ if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < v
 const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);
 if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
   throw new Error(`SECONDS must be at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, because ${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL) for another reason than slowness, got ${config.seconds}; lower it, or raise the lifetime.`);
-}
-if (![-1, 0, 1].includes(values.CUT_SLOW)) {
-  throw new Error(`CUT_SLOW must be 1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either), got ${values.CUT_SLOW}.`);
 }
 
 const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };

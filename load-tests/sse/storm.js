@@ -11,7 +11,7 @@ import { DISCONNECT_LEAD } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const defaults = { OPEN_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000, MAX_OPEN_LATE: 0 };
-const { name, values, parameters } = profile({ full: defaults, smoke: defaults });
+const { name, values, parameters } = profile('storm', { full: defaults, smoke: defaults });
 
 const shared = sharedConfig();
 const { service, config } = shared;

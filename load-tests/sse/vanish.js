@@ -11,7 +11,7 @@ import { DISCONNECT_LEAD, NOOP } from '../lib/config.js';
 import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const defaults = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_OPEN_LATE: 0, GAUGE: '' };
-const { name, values, parameters } = profile({ full: defaults, smoke: defaults });
+const { name, values, parameters } = profile('vanish', { full: defaults, smoke: defaults });
 
 const shared = sharedConfig();
 const { service, config } = shared;
@@ -23,9 +23,6 @@ const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
 const MIN_SECONDS = 2;
 /** Seconds for the last reading of the gauge. The other streams stay open until then. */
 const READING = 1;
-if (values.STEADY_SECONDS < MIN_SECONDS) {
-  throw new Error(`STEADY_SECONDS must be at least ${MIN_SECONDS}, because the gauge is read once a second, got ${values.STEADY_SECONDS}.`);
-}
 if (NOTICE < MIN_SECONDS) {
   throw new Error(`SECONDS must be at least ${settled + MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}.`);
 }

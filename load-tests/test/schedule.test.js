@@ -2,7 +2,7 @@
 // lib/schedule.js: k6's scenario and the stage in the shard are made from the same values.
 
 import { Schedule, timeFor } from '../lib/schedule.js';
-import { equal, run, thresholds, throws } from './cases.js';
+import { equal, run, thresholds } from './cases.js';
 
 export const options = { thresholds };
 
@@ -35,13 +35,6 @@ export default run({
       { kind: 'load', title: '9 at a time', name: 'level-9', seconds: 2.5, concurrency: 9, requests: undefined, start: 21 },
     ]);
     equal(Object.values(s.scenarios).map((scenario) => /** @type {any} */ (scenario).maxDuration), ['29s', '12s']);
-  },
-  'arguments that k6/x/requests would reject only at the start of the stage': () => {
-    const s = new Schedule();
-    throws(() => s.closed({ name: 'sequence', operations, concurrency: 1, requests: 2.5, seconds: 20, timeout: 2 }), 'The requests of the stage "sequence" must be a positive whole number, got 2.5.');
-    throws(() => s.burst({ name: 'parallel', operations, requests: 0, seconds: 15, timeout: 2 }), 'The requests of the stage "parallel" must be a positive whole number, got 0.');
-    throws(() => s.open({ name: 'rate-50', operations, rate: 50, seconds: 30, connections: 60, timeout: 0 }), 'TIMEOUT_SECONDS must be over 0, got 0');
-    equal(s.stages, []);
   },
   'simultaneous requests': () => {
     const s = new Schedule();

@@ -131,13 +131,12 @@ declare module 'k6/x/soak' {
   export function settings(service: Service, values?: Partial<Plan>): Settings;
 
   /**
-   * Returns the settings that only this script has. PROFILE selects their defaults (`full` or `smoke`). `soak run` or,
-   * under `k6 run`, the environment overrides them. A number in seconds may be a duration, such as `90s`.
+   * Returns the settings that only the script of this suite has. PROFILE selects their defaults (`full` or `smoke`).
+   * `soak run` or, under `k6 run`, the environment overrides them. A number in seconds may be a duration, such as `90s`.
    *
-   * @throws if PROFILE is neither `full` nor `smoke`, if a setting does not have the type of its default, or if it is
-   *   negative. Some limits allow -1, which turns them off.
+   * @throws if PROFILE is neither `full` nor `smoke`, if the suite has no such setting, or if a value is out of bounds.
    */
-  export function profile<Values extends Record<string, number | number[] | string>>(profiles: { smoke: Values; full: Values }): {
+  export function profile<Values extends Record<string, number | number[] | string>>(suite: string, profiles: { smoke: Values; full: Values }): {
     name: string;
     values: Values;
     /** The values as text, for {@link suite}. */
