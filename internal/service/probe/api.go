@@ -17,9 +17,12 @@ func valueAt(path string) object { return object{{name: "json", value: path}} }
 // apis are the known APIs by their terminal event.
 var apis = map[string]api{
 	literal(object{{name: "data", value: "[DONE]"}}): {
-		module:     "openai-chat",
-		failed:     []any{valueAt("$.error"), eventIs("error")},
-		incomplete: []any{valueIs("$.choices[0].finish_reason", "length"), valueIs("$.choices[0].finish_reason", "content_filter")},
+		module: "openai-chat",
+		failed: []any{valueAt("$.error"), eventIs("error")},
+		incomplete: []any{
+			valueIs("$.choices[0].finish_reason", "length"), valueIs("$.choices[0].finish_reason", "content_filter"),
+			valueIs("$.choices[0].finish_reason", "abort"),
+		},
 	},
 	literal(eventIs("response.completed")): {
 		module: "openai-responses",
