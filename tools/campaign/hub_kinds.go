@@ -18,7 +18,7 @@ var cleanPublished = []kind{
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) {
 		reconnectToHub(r, sc)
 		if sc.Hub.Resume == "none" { // otherwise most messages are near the start or end of a stream
-			sc.Plan.Seconds += 10
+			sc.Plan.Seconds = 20
 		}
 		strikeHub(r, sc, fakeservice.ActClose)
 	}},
