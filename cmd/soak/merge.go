@@ -22,7 +22,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
 		Short: "Merge the shards of a run into one verdict",
 		Long: "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\n" +
-			"For a bucket, merge first downloads the shards to results/TESTID. The parameters of the URL are those of gocloud.dev:\n" +
+			"For a bucket, merge first downloads the shards to results/TESTID. gocloud.dev defines the parameters of the URL:\n" +
 			"region, endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
 			exitCodes,
 		Args: oneArg("folder of a run, such as results/latest, or one bucket"),

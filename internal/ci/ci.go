@@ -159,7 +159,7 @@ func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 func appendTo(variable, text string) error {
 	path := os.Getenv(variable)
 	if path == "" {
-		return fmt.Errorf("%s is not set, as it is on GitHub Actions", variable)
+		return fmt.Errorf("%s is not set; remove --github outside of GitHub Actions", variable)
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) // #nosec G304 G703 -- a file that GitHub names
 	if err != nil {

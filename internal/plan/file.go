@@ -46,7 +46,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	settings := map[string]yaml.Node{} // the parser rejects a duplicate key
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("read %s: not YAML such as `connections: 1200`: %w", path, err)
+		return false, fmt.Errorf("read %s: not YAML such as `connections: 1200`: %s", path, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("%s must be one YAML document; remove the lines with ---", path)

@@ -185,7 +185,7 @@ var scriptSettings = map[string][]Setting{
 		shareOf("VANISH_PERCENT", "percentage of streams that vanish, 1 to 50 (default: 20)"),
 		{Name: "STEADY_SECONDS", Value: decimalType, Min: 2, Rule: "at least 2, because the gauge is read once a second",
 			Help: "seconds with all streams open; must exceed the scrape interval of PROMETHEUS_URL (default: 2)"},
-		{Name: "GAUGE", Value: textType, Help: "gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL (default: that of the backend)"},
+		{Name: "GAUGE", Value: textType, Help: "gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL (default: backend)"},
 		bystanderSetting,
 	},
 }

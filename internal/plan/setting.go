@@ -18,7 +18,7 @@ import (
 // pflag.Value of its flag, so flag and variable accept the same texts.
 type Setting struct {
 	Name        string // of the environment variable; the flag is the name in lower case with hyphens
-	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); nil for a script
+	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); a nil pointer in scriptSettings
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 

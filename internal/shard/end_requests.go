@@ -31,8 +31,10 @@ type EndOutcome struct {
 const maxServers = 100
 
 const (
-	maxEndOutcomes = 2000 // of a shard; from half of it on, new ones have the server Other: one for each code, under 1000
-	maxServerName  = 100  // bytes
+	// maxEndOutcomes is the maximum number of outcomes of a shard. From half of it on, new outcomes have the server Other.
+	// A shard has fewer than 1000 codes.
+	maxEndOutcomes = 2000
+	maxServerName  = 100 // bytes
 )
 
 // Add counts a request that ended at the time ended.

@@ -226,8 +226,8 @@ const (
 	maxHalfOpen = 1000
 )
 
-// vanishedConns keeps half-open connections without reading them. It resets those of a CutHalfOpen after halfOpenFor,
-// or earlier if there are more than maxHalfOpen, the oldest first.
+// vanishedConns keeps half-open connections without reading them. It resets a connection of CutHalfOpen after
+// halfOpenFor, or earlier if there are more than maxHalfOpen, the oldest first.
 type vanishedConns struct {
 	mu        sync.Mutex
 	temporary []*os.File // of a CutHalfOpen

@@ -168,18 +168,22 @@ func (c *Control) lateText() string {
 		return ""
 	}
 	all := c.LateWithGroup + c.LateWithoutGroup + c.LateUnknown
+	pronoun := "them"
+	if all == 1 {
+		pronoun = "it"
+	}
 	var parts []string
 	for _, part := range []struct {
 		n    uint64
 		text string
 	}{
 		{c.LateWithGroup, fmt.Sprintf("while the control group was late too, by up to %s, so %s may be the cause", format.Duration(c.worstDelay), c.suspect())},
-		{c.LateWithoutGroup, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay them", c.suspect())},
+		{c.LateWithoutGroup, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay %s", c.suspect(), pronoun)},
 		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
 	} {
 		switch {
 		case part.n == 1 && all == 1:
-			parts = append(parts, "the late message arrived "+strings.Replace(part.text, "delay them", "delay it", 1))
+			parts = append(parts, "the late message arrived "+part.text)
 		case part.n == all && all > 0:
 			parts = append(parts, fmt.Sprintf("all %s arrived %s", format.Count(all, "late message"), part.text))
 		case part.n > 0:

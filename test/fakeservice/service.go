@@ -103,7 +103,7 @@ func New(interval time.Duration, phase string, streams int) ServiceSpec {
 	}
 }
 
-// client returns the record of a client id, and creates it if there is none. The caller holds the lock.
+// client returns the record of a client id, which it creates on first use. The caller holds the lock.
 func (s *Service) client(id string) *NoopClient {
 	if s.Clients[id] == nil {
 		s.Clients[id] = &NoopClient{Client: Client{ID: id}}

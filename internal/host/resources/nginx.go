@@ -44,7 +44,7 @@ func family(pid int) ([]*process.Process, error) {
 	// The kernel lists the children of each thread. p.Children would read the folder of each process of the machine.
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if len(lists) == 0 {
-		children, _ := p.Children() // an error if there are none
+		children, _ := p.Children() // fails if p has no children
 		return append(children, p), nil
 	}
 	members := []*process.Process{p}
