@@ -51,7 +51,7 @@ func Form[N number](n N, singular, plural string) string {
 // hours, minutes and seconds.
 func Duration(d time.Duration) string {
 	if d >= 2*time.Minute {
-		return inHours(d)
+		return longDuration(d)
 	}
 	for _, step := range []struct{ from, to time.Duration }{
 		{10 * time.Second, 100 * time.Millisecond}, {time.Second, 10 * time.Millisecond}, {100 * time.Millisecond, time.Millisecond}, {0, 100 * time.Microsecond},
@@ -67,7 +67,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprint(float64(d)/float64(time.Millisecond)) + " ms"
 }
 
-func inHours(d time.Duration) string {
+func longDuration(d time.Duration) string {
 	var parts []string
 	remaining := d.Round(time.Second)
 	for _, unit := range []struct {

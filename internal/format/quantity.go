@@ -93,7 +93,7 @@ func Change(v float64, unit string) string {
 	return Quantity(v, unit)
 }
 
-// signed formats a positive quantity with a sign. It omits the sign if the text is that of 0, or is tinyPercent.
+// signed formats a positive quantity with a sign. It omits the sign if the text is the text of 0 or tinyPercent.
 func signed(sign string, v float64, unit string) string {
 	text := Quantity(v, unit)
 	if text == Quantity(0, unit) || text == tinyPercent {
@@ -110,7 +110,7 @@ func withSign(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// Clock formats the time of day, in UTC, of seconds since 1970. It returns "–" for 0, an unknown time.
+// Clock formats seconds since 1970 as a time of day in UTC. It returns "–" for 0, an unknown time.
 func Clock(unix float64) string {
 	if unix <= 0 {
 		return unknown

@@ -60,7 +60,8 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 	return c, nil
 }
 
-// interruptAfter makes reads and writes fail when ctx ends, even those in progress. stop is that of context.AfterFunc.
+// interruptAfter makes reads and writes fail when ctx ends, even those in progress. It returns the stop function of
+// context.AfterFunc.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(pastTime) })
 }
@@ -102,7 +103,7 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return err
 }
 
-// Close closes the connection without a TLS close_notify alert, which could block if the peer does not read.
+// Close closes the connection. It sends no TLS close_notify alert, because that could block if the peer does not read.
 func (c *Conn) Close() error {
 	c.stop()
 	return c.raw.Close()

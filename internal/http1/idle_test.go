@@ -60,9 +60,9 @@ func TestShorterTimeoutOfTheServerAppliesAtOnce(t *testing.T) {
 	first, second := new(closer), new(closer)
 	idle.Put(first)
 	idle.Put(second)
-	taken, _, _ := idle.Take()
+	latest, _, _ := idle.Take()
 	idle.ApplyKeepAlive(http.Header{"Keep-Alive": {"timeout=1"}})
-	idle.Put(taken)
+	idle.Put(latest)
 	for _, c := range []*closer{first, second} {
 		require.Eventually(t, c.closed.Load, 10*time.Second, time.Millisecond)
 	}
@@ -112,12 +112,12 @@ func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 
 func TestKeepAliveTimeoutLimitsIdleTime(t *testing.T) {
 	t.Parallel()
-	const keep = time.Second
+	const maxIdleTime = time.Second
 	for header, want := range map[string]time.Duration{
-		"": keep, "timeout=5": keep, "timeout=5, max=1000": keep, "max=3, Timeout=1": time.Second / 2, `timeout="1"`: time.Second / 2,
-		"timeout=0": 0, "timeout=-1": keep, "timeout": keep, "max=5": keep,
+		"": maxIdleTime, "timeout=5": maxIdleTime, "timeout=5, max=1000": maxIdleTime, "max=3, Timeout=1": time.Second / 2, `timeout="1"`: time.Second / 2,
+		"timeout=0": 0, "timeout=-1": maxIdleTime, "timeout": maxIdleTime, "max=5": maxIdleTime,
 	} {
-		idle := NewIdleConns[*closer](keep)
+		idle := NewIdleConns[*closer](maxIdleTime)
 		idle.ApplyKeepAlive(http.Header{"Keep-Alive": {header}})
 		require.Equal(t, want, idle.limit, header)
 	}

@@ -14,7 +14,7 @@ func TestLackOfIPv6IsNotALackOfPorts(t *testing.T) {
 	previous := HasIPv6
 	t.Cleanup(func() { HasIPv6 = previous })
 	for _, c := range []struct {
-		machine bool
+		hasIPv6 bool
 		address string
 		errno   syscall.Errno
 		want    bool
@@ -24,7 +24,7 @@ func TestLackOfIPv6IsNotALackOfPorts(t *testing.T) {
 		{false, "127.0.0.1", syscall.EADDRNOTAVAIL, false},
 		{false, "::1", syscall.ECONNREFUSED, false},
 	} {
-		HasIPv6 = func() bool { return c.machine }
+		HasIPv6 = func() bool { return c.hasIPv6 }
 		err := error(&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(c.address), Port: 80}, Err: os.NewSyscallError("connect", c.errno)})
 		require.Equal(t, c.want, LacksIPv6(err), c)
 	}

@@ -136,8 +136,8 @@ func TestSOCKSProxyResolvesTheNameOfTheServer(t *testing.T) {
 	require.NotContains(t, err.Error(), "joe")
 }
 
-// serveCONNECT starts a proxy that responds to CONNECT with a status and optional header fields, and forwards data if
-// that is a success.
+// serveCONNECT starts a proxy that responds to CONNECT with a status and optional header fields. If the status is a
+// success, it forwards data.
 func serveCONNECT(t *testing.T, status string) (address string) {
 	t.Helper()
 	return sockets.Serve(t, func(c net.Conn) {
@@ -182,7 +182,7 @@ func TestStatusOfCONNECT(t *testing.T) {
 	}
 }
 
-// A client ignores Content-Length and Transfer-Encoding of a success (RFC 9110, section 9.3.6). The tunnel follows.
+// A client ignores Content-Length and Transfer-Encoding in a successful response to CONNECT (RFC 9110, section 9.3.6).
 func TestTunnelHasNoFraming(t *testing.T) {
 	t.Parallel()
 	service := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -216,7 +216,7 @@ func TestReasonOfARefusal(t *testing.T) {
 	}
 }
 
-func TestErrorsOfAConnectedProxyNameIt(t *testing.T) {
+func TestErrorsOfAConnectedProxyNameTheProxy(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	client := &http.Client{Transport: Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, "http://p.test:1"), nil }).Transport(&http.Transport{

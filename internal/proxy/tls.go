@@ -30,7 +30,7 @@ func Trust(ca string, insecure bool) error {
 	case !x509.NewCertPool().AppendCertsFromPEM(pem):
 		return fmt.Errorf("--ca must be a file of PEM certificates, got %s", ca)
 	case runtime.GOOS != "linux":
-		return errors.New("--ca works on Linux only; add the certificate to those that the system trusts")
+		return errors.New("--ca works on Linux only; add the certificate to the trusted certificates of the system")
 	}
 	if ca, err = filepath.Abs(ca); err == nil {
 		err = os.Setenv("SSL_CERT_FILE", ca) // crypto/x509 still reads the system's folder of certificates

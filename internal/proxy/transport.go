@@ -9,8 +9,8 @@ import (
 	"net/url"
 )
 
-// Transport sets the proxies of t to those that c chooses, and returns a RoundTripper that uses t. Its errors name the
-// proxy. A refusal by the proxy is an error, not a response.
+// Transport makes t use the proxies that c chooses, and returns a RoundTripper that uses t. Errors of the RoundTripper
+// name the proxy. A refusal by the proxy is an error, not a response.
 func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 	t.Proxy = func(r *http.Request) (*url.URL, error) {
 		p, err := c.For(r.URL)

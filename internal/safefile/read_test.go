@@ -41,7 +41,7 @@ func TestReadRefusesFoldersAndLinks(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A file in /proc has the size 0, so only reading reveals that it is too large.
+// A file in /proc has size 0, so only reading reveals that it is too large.
 func TestReadLimitsFilesOfUnknownSize(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("/proc/self/status")

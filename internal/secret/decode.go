@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-var escapedAs = map[byte]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'e': '\x1b'}
+var escapeLetters = map[byte]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'e': '\x1b'}
 
 var entities = []struct {
 	name string
 	char byte
 }{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
-// longestEscape limits the backslashes or percent signs of an escape in bytes, because a long series needs quadratic
-// time. JSON in JSON doubles them at each level: 64 bytes suffice for six levels.
+// longestEscape is the maximum number of bytes of backslashes or percent signs in one escape. Without it, a long series
+// would need quadratic time. JSON in JSON doubles them at each level: 64 bytes suffice for six levels.
 const longestEscape = 64
 
 // decode decodes the escape at the start of text, which must not be empty. c[:n] is a character in UTF-8 or, for %C3
@@ -82,8 +82,8 @@ func slash(text []byte) int {
 // backslash decodes an escape that starts with a backslash, which may itself be escaped or percent-encoded.
 func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	at := 0
-	for more := slash(text); more > 0 && at < longestEscape; more = slash(text[at:]) {
-		at += more
+	for length := slash(text); length > 0 && at < longestEscape; length = slash(text[at:]) {
+		at += length
 	}
 	if at == len(text) || at >= longestEscape {
 		return c, 0, 0
@@ -106,11 +106,11 @@ func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 		if code, ok := number(text[at+1:], 2, 16); ok {
 			return oneByte(byte(code), at+3) // #nosec G115 -- two hexadecimal digits
 		}
-	case escapedAs[letter] != 0:
-		return oneByte(escapedAs[letter], at+1)
+	case escapeLetters[letter] != 0:
+		return oneByte(escapeLetters[letter], at+1)
 	case letter == '%':
-		if code, more := percent(text[at:]); more > 0 {
-			return oneByte(code, at+more)
+		if code, length := percent(text[at:]); length > 0 {
+			return oneByte(code, at+length)
 		}
 	case !isAlphanumeric(letter) && letter < utf8.RuneSelf: // \" and \/
 		return oneByte(letter, at+1)
@@ -138,7 +138,7 @@ func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
-// mayContinue reports whether text may be the beginning of an escape or a colour sequence whose rest is missing.
+// mayContinue reports whether text may be the beginning of an escape or a color sequence whose rest is missing.
 func mayContinue(text []byte) bool {
 	if len(text) > longestEscape || strings.IndexByte(`%\&`+"\x1b", text[0]) < 0 {
 		return false

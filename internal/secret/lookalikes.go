@@ -42,7 +42,8 @@ const Redacted = "[redacted]"
 // replacements lists the texts that replace secrets: Redacted without brackets, and the text of url.URL.Redacted.
 var replacements = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
-// harmless matches values, such as that of token_ttl_s, that are secrets only if IsSecretVariable accepts their name.
+// harmless matches values that are secrets only if IsSecretVariable accepts their name. The value of token_ttl_s is not
+// a secret.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
 // placeholder matches a value that stands for a secret, as in --header 'Authorization: Bearer {token}'.

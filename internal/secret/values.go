@@ -26,7 +26,7 @@ type form struct {
 	name     string // the variable
 	text     string
 	word     bool // matches whole words only, because short values are parts of other words
-	isBase64 bool // the neighbouring characters are replaced, too, because they contain some bits of the value
+	isBase64 bool // the neighboring characters are replaced, too, because they contain some bits of the value
 	anyCase  bool // text is in lower case and matches in any case, because host names may be converted to lower case
 }
 
@@ -47,8 +47,8 @@ var projectVariables = []string{
 // common matches common words and numbers. Random tokens are longer, or mix letters and digits.
 var common = regexp.MustCompile(`^(?:[A-Za-z]{1,11}|[0-9.]{1,9}|sse-soak)$`)
 
-// Environment returns the secrets in an environment of NAME=value pairs. It also returns the
-// passwords in addresses, and in variables whose value is a URL or the address of a proxy.
+// Environment returns the secrets in an environment of NAME=value pairs. It also returns the passwords in addresses,
+// and in variables whose value is a URL or the address of a proxy.
 func Environment(environment []string, addresses ...string) *Values {
 	v := &Values{}
 	passwordIn := func(name, address string) {
@@ -167,7 +167,8 @@ func (v *Values) String(text string) string {
 	return string(clean)
 }
 
-// next finds the first form from an offset on, and the longest at that place. from is -1 if there is none.
+// next finds the first occurrence of a form at or after an offset. If several forms start there, it returns the
+// longest. from is -1 if there is none.
 func (v *Values) next(text []byte, at int) (from, to int, found form) {
 	for ; at < len(text); at++ {
 		to := -1
@@ -290,24 +291,24 @@ func (f *form) end(text []byte, at, done int) int {
 	return result
 }
 
-// colour matches the part of a colour sequence after its escape character.
-var colour = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
+// color matches the part of a color sequence after its escape character.
+var color = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
 
-// skip returns the offset after the line breaks and colour sequences at an offset, which may split a value.
+// skip returns the offset after the line breaks and color sequences at an offset, which may split a value.
 func skip(text []byte, at int) int {
-	for range 3 { // CR, LF and a colour sequence
+	for range 3 { // CR, LF and a color sequence
 		if at >= len(text) {
 			break
 		}
 		c, width := text[at], 1
-		if escaped, n, all := decode(text[at:]); n > 0 {
-			c, width = escaped[0], all
+		if decoded, n, length := decode(text[at:]); n > 0 {
+			c, width = decoded[0], length
 		}
 		switch {
 		case c == '\n' || c == '\r':
 			at += width
 		case c == '\x1b':
-			at += width + len(colour.Find(text[at+width:min(len(text), at+width+20)]))
+			at += width + len(color.Find(text[at+width:min(len(text), at+width+20)]))
 		default:
 			return at
 		}

@@ -25,8 +25,8 @@ func TestLongValuesMatchInEveryContext(t *testing.T) {
 		"an ampersand in JSON":      `"a\u0026T\u0026b"`,
 		"an equals sign in JSON":    `"a\u003dT"`,
 		"a line break in JSON JSON": `"{\"a\":\"ready\\nT\"}"`,
-		"a colour":                  "\x1b[31mT\x1b[0m",
-		"a colour in JSON":          `\u001b[31mT\u001b[0m`,
+		"a color":                   "\x1b[31mT\x1b[0m",
+		"a color in JSON":           `\u001b[31mT\u001b[0m`,
 		"a URL-encoded key":         "access_key%3AT",
 		"letters next to it":        "abcTdef",
 		"an HTML entity":            "a&#61;T&amp;b",
@@ -53,7 +53,7 @@ func TestLongValuesMatchInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{token, `pa/ss+wo"rd&<ü\nq=1`, `twelve?>>?//`} {
 		v := Environment([]string{"GRAFANA_PASSWORD=" + secret})
-		once := url.QueryEscape(secret)
+		queryEscaped := url.QueryEscape(secret)
 		everyByte := ""
 		for _, c := range []byte(secret) {
 			everyByte += "%" + strings.ToLower(hex.EncodeToString([]byte{c}))
@@ -64,26 +64,26 @@ func TestLongValuesMatchInEveryForm(t *testing.T) {
 		}
 		asJSON, err := json.Marshal(secret)
 		require.NoError(t, err)
-		twice, err := json.Marshal(string(asJSON))
+		nestedJSON, err := json.Marshal(string(asJSON))
 		require.NoError(t, err)
-		thrice, err := json.Marshal(string(twice))
+		doublyNestedJSON, err := json.Marshal(string(nestedJSON))
 		require.NoError(t, err)
 		forms := map[string]string{
-			"url": once, "url twice": url.QueryEscape(once), "url thrice": url.QueryEscape(url.QueryEscape(once)),
+			"url": queryEscaped, "url twice": url.QueryEscape(queryEscaped), "url thrice": url.QueryEscape(url.QueryEscape(queryEscaped)),
 			"path": url.PathEscape(secret), "every byte in a URL": everyByte, "every character in JSON": everyRune,
-			"JSON": string(asJSON), "JSON in JSON": string(twice), "JSON in JSON in JSON": string(thrice),
+			"JSON": string(asJSON), "JSON in JSON": string(nestedJSON), "JSON in JSON in JSON": string(doublyNestedJSON),
 			"PHP": strings.ReplaceAll(string(asJSON), "/", `\/`), "URL of JSON": url.QueryEscape(string(asJSON)),
 			"hex": hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret))),
 			"two lines": secret[:5] + "\n" + secret[5:], "two lines in JSON": string(asJSON[:6]) + `\r\n` + string(asJSON[6:]),
-			"two colours": secret[:5] + "\x1b[0;1m" + secret[5:],
+			"two colors": secret[:5] + "\x1b[0;1m" + secret[5:],
 		}
-		for _, before := range []string{"", "a", "ab", "abc"} {
-			for _, behind := range []string{"", "z", "yz"} {
-				plain := []byte(before + secret + behind)
-				forms["base64 "+before+behind] = base64.StdEncoding.EncodeToString(plain)
-				forms["base64 of URLs "+before+behind] = base64.RawURLEncoding.EncodeToString(plain)
-				forms["base64 in a URL "+before+behind] = url.QueryEscape(base64.StdEncoding.EncodeToString(plain))
-				forms["base64 in JSON "+before+behind] = strings.ReplaceAll(base64.StdEncoding.EncodeToString(plain), "/", `\/`)
+		for _, prefix := range []string{"", "a", "ab", "abc"} {
+			for _, suffix := range []string{"", "z", "yz"} {
+				plain := []byte(prefix + secret + suffix)
+				forms["base64 "+prefix+suffix] = base64.StdEncoding.EncodeToString(plain)
+				forms["base64 of URLs "+prefix+suffix] = base64.RawURLEncoding.EncodeToString(plain)
+				forms["base64 in a URL "+prefix+suffix] = url.QueryEscape(base64.StdEncoding.EncodeToString(plain))
+				forms["base64 in JSON "+prefix+suffix] = strings.ReplaceAll(base64.StdEncoding.EncodeToString(plain), "/", `\/`)
 			}
 		}
 		for name, form := range forms {
@@ -116,7 +116,7 @@ func TestShortValuesMatchAsWords(t *testing.T) {
 	}
 }
 
-func BenchmarkClean(b *testing.B) {
+func BenchmarkFindRemaining(b *testing.B) {
 	v := Environment([]string{
 		"BACKEND_TOKEN=" + token, "SUBSCRIBE_TOKEN=1" + token, "PUBLISH_TOKEN=2" + token, "GRAFANA_PASSWORD=3" + token,
 		"AWS_SECRET_ACCESS_KEY=4" + token, "GITHUB_TOKEN=5" + token,

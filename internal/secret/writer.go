@@ -39,8 +39,8 @@ func (v *Values) overlap() int {
 	return max(2*context, longest*longestCharacter)
 }
 
-// Write keeps the last line until it is complete, and the lines from the first one in which a secret may continue in
-// the next write. It writes very long lines in parts. Flush and Close write the kept text.
+// Write keeps the last line until it is complete. It also keeps all lines from the first one with a secret that may
+// continue in the next write. It writes very long lines in parts. Flush and Close write the kept text.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
 	overlap := w.values.overlap()
@@ -125,8 +125,8 @@ func (v *Values) FindRemainingIn(text io.Reader) (string, error) {
 	for {
 		n, err := io.ReadFull(text, part[len(part):cap(part)])
 		part = part[:len(part)+n]
-		if left := v.FindRemaining(part); left != "" {
-			return left, nil
+		if name := v.FindRemaining(part); name != "" {
+			return name, nil
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return "", nil
@@ -176,7 +176,7 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 
 func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], '\n') + 1 }
 
-// independent reports whether no secret extends across the boundary of two neighbouring parts of text.
+// independent reports whether no secret extends across the boundary of two neighboring parts of text.
 func (v *Values) independent(a, b []byte) bool {
 	cleanA, _ := v.Clean(a)
 	cleanB, _ := v.Clean(b)

@@ -83,13 +83,13 @@ func TestFindRemainingInFindsASecretAcrossParts(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
 	for before := longestLine - 40; before < longestLine+4; before++ {
-		left, err := v.FindRemainingIn(strings.NewReader(strings.Repeat("x", before) + token + strings.Repeat("x", 100)))
+		name, err := v.FindRemainingIn(strings.NewReader(strings.Repeat("x", before) + token + strings.Repeat("x", 100)))
 		require.NoError(t, err)
-		require.Equal(t, "BACKEND_TOKEN", left)
+		require.Equal(t, "BACKEND_TOKEN", name)
 	}
-	left, err := v.FindRemainingIn(strings.NewReader(strings.Repeat("x", 3*longestLine)))
+	name, err := v.FindRemainingIn(strings.NewReader(strings.Repeat("x", 3*longestLine)))
 	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Empty(t, name)
 	_, err = v.FindRemainingIn(iotest.ErrReader(io.ErrClosedPipe))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
@@ -130,9 +130,9 @@ func TestWriterAndFindRemainingInFindALongSecretAcrossParts(t *testing.T) {
 		text := strings.Repeat("x ", before/2) + key.String() + strings.Repeat(" y", longestLine)
 		want, _ := v.Clean([]byte(text))
 		require.True(t, string(want) == writeInParts(t, v, text, 100_000), "the secret is at %d", before)
-		left, err := v.FindRemainingIn(strings.NewReader(text))
+		name, err := v.FindRemainingIn(strings.NewReader(text))
 		require.NoError(t, err)
-		require.Equal(t, "TLS_PRIVATE_KEY", left)
+		require.Equal(t, "TLS_PRIVATE_KEY", name)
 	}
 }
 
