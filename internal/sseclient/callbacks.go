@@ -26,7 +26,7 @@ type Callbacks struct {
 	// Renew prepares each attempt after the first one, when it is due. It must call proceed once, at any time and
 	// from any goroutine; an error ends the stream with ReasonRenew. nil: attempts need no preparation.
 	Renew func(s *Stream, proceed func(error))
-	// LastEventID returns the id to resume from, "" for none, without CR, LF or NUL; nil: that of the stream.
+	// LastEventID returns the id to resume from, "" for none, without CR, LF or NUL; nil: the last id of the stream.
 	LastEventID func(s *Stream) string
 
 	// Connecting reports the start of a dial, name resolution included.
@@ -52,7 +52,8 @@ type Callbacks struct {
 	// response may have been reported already.
 	Answered func(s *Stream, at time.Time, r *Response)
 
-	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if none will cut it.
+	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will
+	// cut it.
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, in which case Closed follows, or that its pause starts. Resumed reports the
 	// end of a pause, unless the stream was stopped meanwhile.
@@ -103,9 +104,9 @@ func (r *Request) Check() error {
 // A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
-	// Err has the details. In Closed it is nil for the reasons server, no_content and those passed to Stop.
+	// Err has the details. In Closed it is nil for server, no_content and the reasons passed to Stop.
 	Err error
-	// Status is the HTTP status, 0 without a response; with ReasonThen, that of the second request.
+	// Status is the HTTP status, 0 without a response; with ReasonThen, the status of the second response.
 	Status int
 	// Retry is the time until the next attempt; negative if there is none. A Stop cancels the attempt.
 	Retry time.Duration
@@ -130,8 +131,8 @@ func (c *Close) Message() string {
 // A Reason is the cause of the end of an attempt or a stream: the tag `reason` of the metric sse_connection_closed.
 type Reason string
 
-// The reasons, in three groups. Those of the first group end a stream; truncated and too_long also end an attempt.
-// Those of the second group end an attempt. Those of the third group end a stream or an attempt.
+// The reasons, in three groups. The first group ends a stream; truncated and too_long also end an attempt. The second
+// group ends an attempt. The third group ends a stream or an attempt.
 const (
 	ReasonServer    Reason = "server"    // the server ended the stream, not inside an event
 	ReasonTruncated Reason = "truncated" // the stream ended inside a line, an event, a chunk, its compression or the header

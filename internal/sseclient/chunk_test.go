@@ -57,8 +57,8 @@ func TestDechunk(t *testing.T) {
 	}
 }
 
-// FuzzChunkDecoder checks that our decoder returns the same data as that of net/http, and that the sizes of the pieces
-// have no effect.
+// FuzzChunkDecoder checks that our decoder returns the same data as the decoder of net/http, and that the sizes of the
+// pieces have no effect.
 func FuzzChunkDecoder(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("a;x=y\r\n0123456789\r\n0\r\nA: b\r\n\r\n"), 1)

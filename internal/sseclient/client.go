@@ -78,12 +78,12 @@ func (c *Client) tlsConfig(serverName string, protocol Protocol) *tls.Config {
 func (c *Client) dial(ctx context.Context, address string) (net.Conn, error) {
 	dial := c.Dial
 	if dial == nil {
-		dial = dialCounted
+		dial = dialWithCounters
 	}
 	return dial(ctx, "tcp", address)
 }
 
-func dialCounted(ctx context.Context, network, address string) (net.Conn, error) {
+func dialWithCounters(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SyscallConn returns access to the descriptor.
+// SyscallConn implements syscall.Conn.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {

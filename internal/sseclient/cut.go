@@ -90,7 +90,7 @@ func (s *Stream) Drop(immediate bool) bool {
 	if immediate {
 		kind = dropImmediate
 	}
-	s.drop.Store(kind) // before the cut, because another goroutine may make it
+	s.drop.Store(kind) // before the cut, which another goroutine may make
 	if !s.Cut(CutFIN, 0) {
 		s.drop.Store(previous)
 		return false
@@ -121,8 +121,8 @@ const slowTick = 250 * time.Millisecond
 var errSlowUnsupported = errors.New("slow streams are supported on Linux only")
 
 // Slow limits the bytes per second that are read from the open stream; 0 reads nothing and math.Inf(1) removes the
-// limit. Further data fills the buffer of the connection, and then that of the server. Slow returns false if no
-// stream is open or a cut is in progress, and an error if the stream does not support it. Any goroutine may call it.
+// limit. Further data fills the buffer of the connection, and then the buffer of the server. Slow returns false if
+// no stream is open or a cut is in progress, and an error if the stream does not support it. Any goroutine may call it.
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -98,7 +98,7 @@ func pollTCP(counted *Conn, s turner) *polledConn {
 	return &polledConn{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
 }
 
-// duplicate returns a second descriptor for the connection. Go's poller does not use that descriptor.
+// duplicate returns a second descriptor for the connection, which Go's network poller does not use.
 func duplicate(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An exchange is a request with its redirects. It opens their connections.
+// An exchange sends a request on an idle or a new connection, and follows redirects.
 type exchange struct {
 	client *Client
 	// attach receives each connection before its use, so that it can be closed. false ends the exchange.

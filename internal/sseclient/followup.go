@@ -224,8 +224,9 @@ func (r *Response) drain() {
 	hangUp(r.conn)
 }
 
-// endFollowUp ends the second request after the end of its stream. It returns the failure to report, which may be that
-// of the second request. It returns nil if the goroutine of the second request reports the end. The reader calls it.
+// endFollowUp ends the second request after the end of its stream. It returns the failure to report, which may be the
+// failure of the second request. It returns nil if the goroutine of the second request reports the end. The reader
+// calls it.
 func (s *Stream) endFollowUp(end *failure) *failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,8 +35,8 @@ const (
 	h2IdleFor     = time.Second // how long a connection without streams stays open
 )
 
-// An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine, on Linux usually that of the poller,
-// reads it and passes the bytes to the readers of the streams. Any goroutine may write.
+// An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine, on Linux usually the poller, reads the
+// connection and passes the bytes to the readers of the streams. Any goroutine may write.
 type h2Conn struct {
 	net          net.Conn // a tls.Conn, or the plain connection
 	remote       net.Addr

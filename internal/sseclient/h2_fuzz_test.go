@@ -44,8 +44,8 @@ func (r *collector) turn(buf []byte, _ *eventstream.Block) {
 	}
 }
 
-// readSplit passes the output of a server to a connection with two streams, in pieces, and then ends it. It returns
-// the data and the final error of each stream.
+// readSplit passes the output of a server to a connection with two streams, in pieces, and then ends the connection. It
+// returns the data and the final error of each stream.
 func readSplit(t *testing.T, output, pieces []byte) (all []string) {
 	c := newH2Conn(&Response{conn: discardConn{}}, new(h2Pool), 0)
 	var readers []*collector

@@ -145,7 +145,7 @@ func (c *h2Conn) settings(f *http2.SettingsFrame) error {
 	return nil
 }
 
-// enlargeWindow enlarges the send window of a stream, or that of the connection if id is 0. The caller holds mu.
+// enlargeWindow enlarges the send window of a stream, or of the connection if id is 0. The caller holds mu.
 func (c *h2Conn) enlargeWindow(id uint32, increase int64) error {
 	if id == 0 {
 		if c.window += increase; c.window > math.MaxInt32 {

@@ -25,7 +25,7 @@ type sender struct {
 
 var errDoesNotRead = errors.New("the server does not read from the connection")
 
-// Write sends bytes, and queues those that do not fit. It returns errDoesNotRead if the queue is full.
+// Write sends bytes, and queues the bytes that do not fit. It returns errDoesNotRead if the queue is full.
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

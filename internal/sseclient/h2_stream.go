@@ -96,7 +96,7 @@ func (st *h2Stream) credit() {
 	st.consumed = 0
 }
 
-// Read reads the bytes that have arrived. It returns errNotReady if there are none. The reader calls it.
+// Read reads the bytes that have arrived. It returns errNotReady if none have arrived. The reader calls it.
 func (st *h2Stream) Read(p []byte) (int, error) {
 	if st.pipe != nil {
 		st.conn.mu.Lock()

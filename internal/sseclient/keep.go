@@ -14,9 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// The rules for the reuse of connections are those of http.Transport, which k6/http and vegeta use. A connection is
-// reused for the same server, for a limited time, after a complete body; the most recently used one first. A request is
-// sent again only if the server has certainly not received it.
+// Connections are reused by the rules of http.Transport, which k6/http and vegeta use: for the same server, for a
+// limited time, after a complete body, and the most recently used connection first. A request is sent again only if the
+// server has certainly not received it.
 
 // maxIdleTime is the maximum idle time of a connection that is reused.
 const maxIdleTime = 2 * time.Second
@@ -94,7 +94,7 @@ func (s *Stream) makeConnectionIdle(err error) bool {
 	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }
 
-// errUnreceived is the error for a request if the server closed the reused connection before any byte of it arrived.
+// errUnreceived is the error for a request of which no byte arrived before the server closed the reused connection.
 var errUnreceived = errors.New("the server had closed the idle connection")
 
 // markUnreceived wraps the error of a request with errUnreceived if the server certainly received none of its n bytes.

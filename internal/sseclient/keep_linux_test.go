@@ -186,7 +186,7 @@ func TestConnectionIsReusedOverTLSAndProxies(t *testing.T) {
 				TLS: func(string) *tls.Config { return &tls.Config{InsecureSkipVerify: true} },
 				Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 					dials.Add(1)
-					return dialCounted(ctx, network, address)
+					return dialWithCounters(ctx, network, address)
 				},
 			}
 			t.Cleanup(c.CloseIdle)

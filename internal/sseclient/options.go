@@ -110,8 +110,8 @@ func (resume Resume) apply(r *request, id string) {
 	}
 }
 
-// withParameter sets a parameter of a query. The others keep their order and encoding, because a server may compare
-// them byte by byte, as in a signed URL.
+// withParameter sets a parameter of a query. Other parameters keep their order and encoding, because a server may
+// compare them byte by byte, as in a signed URL.
 func withParameter(query, name, value string) string {
 	var out []string
 	for pair := range strings.SplitSeq(query, "&") {

@@ -11,18 +11,18 @@ import (
 // and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours, because open streams do
 // not allocate.
 type ramp struct {
-	few       int           // number of connections from which garbage is limited
-	threshold int           // minimum number of connections of a ramp
-	quiet     time.Duration // time without a new connection that ends a ramp
-	limit     func()        // limits garbage
-	free      func()        // returns memory
+	limitThreshold int           // number of connections from which garbage is limited
+	rampThreshold  int           // minimum number of connections of a ramp
+	quietTime      time.Duration // time without a new connection that ends a ramp
+	limit          func()        // limits garbage
+	free           func()        // returns memory
 
 	mu     sync.Mutex
 	count  int       // number of connections since the last call of free
 	latest time.Time // time of the latest connection
 }
 
-var processRamp = &ramp{few: 100, threshold: 500, quiet: 3 * time.Second, limit: limitGarbage, free: releaseMemory}
+var processRamp = &ramp{limitThreshold: 100, rampThreshold: 500, quietTime: 3 * time.Second, limit: limitGarbage, free: releaseMemory}
 
 // gcPercent is the value of GOGC for a process that has opened more than a few connections, unless the user has set it.
 // It costs little CPU per connection, because open streams allocate little. With a few connections it would cost a
@@ -50,17 +50,17 @@ func (r *ramp) opened() {
 	defer r.mu.Unlock()
 	r.latest = time.Now()
 	r.count++
-	if r.count == r.few {
+	if r.count == r.limitThreshold {
 		go r.limit() // it waits for the end of a collection
 	}
-	if r.count == r.threshold {
-		time.AfterFunc(r.quiet, r.check)
+	if r.count == r.rampThreshold {
+		time.AfterFunc(r.quietTime, r.check)
 	}
 }
 
 func (r *ramp) check() {
 	r.mu.Lock()
-	if remaining := r.quiet - time.Since(r.latest); remaining > 0 {
+	if remaining := r.quietTime - time.Since(r.latest); remaining > 0 {
 		time.AfterFunc(remaining, r.check)
 		r.mu.Unlock()
 		return

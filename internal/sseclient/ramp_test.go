@@ -13,7 +13,7 @@ func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		freed, limited := make(chan time.Time, 10), make(chan time.Time, 10)
 		r := &ramp{
-			few: 2, threshold: 3, quiet: 3 * time.Second,
+			limitThreshold: 2, rampThreshold: 3, quietTime: 3 * time.Second,
 			limit: func() { limited <- time.Now() }, free: func() { freed <- time.Now() },
 		}
 		for range 2 {

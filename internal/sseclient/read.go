@@ -25,7 +25,8 @@ func (s *Stream) read() {
 	}
 }
 
-// next reads up to the next event. If the callback Block is set, it also reports the blocks and comments up to there.
+// next reads up to the next event. If the callback Block is set, next also reports the blocks and comments that it
+// reads.
 func (s *Stream) next(b *eventstream.Block) error {
 	if s.callbacks.Block == nil {
 		return s.parser.Next(&b.Event)
@@ -156,8 +157,8 @@ func framingOf(resp *http.Response) framing {
 	}
 }
 
-// A body reads the body of a response from its connection. It decodes chunks in the buffer of the caller, without one
-// of its own. One goroutine uses it.
+// A body reads the body of a response from its connection. It decodes chunks in the buffer of the caller, and has no
+// buffer of its own. One goroutine uses it.
 type body struct {
 	idleMark
 	leftover     *leftover     // nil: all of it was read

@@ -45,9 +45,9 @@ var blocks = Callbacks{Block: func(*Stream, time.Time, *eventstream.Block) {}, C
 const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"
 
 func TestReadingAllocatesNothing(t *testing.T) {
-	for name, on := range map[string]Callbacks{"events": {}, "blocks": blocks} {
+	for name, callbacks := range map[string]Callbacks{"events": {}, "blocks": blocks} {
 		events := 0
-		s, buf, block := quietStream(on, &events), make([]byte, 4096), &eventstream.Block{}
+		s, buf, block := quietStream(callbacks, &events), make([]byte, 4096), &eventstream.Block{}
 		w := &endlessStream{text: noop + ":\n\n" + "event: ping\n\n" + "id: 1\n\n" + "retry: 100\n\n"}
 		s.body = body{idleMark: idleMark{transport: w}}
 		turn := func() { w.reads = 1; s.turn(buf, block) }
@@ -62,8 +62,8 @@ func TestReadingAllocatesNothing(t *testing.T) {
 // BenchmarkTurn measures an event in the poller, except for the kernel: read, parse, report, count.
 func BenchmarkTurn(b *testing.B) {
 	for name, tt := range map[string]struct {
-		on   Callbacks
-		text string
+		callbacks Callbacks
+		text      string
 	}{
 		"noop":             {Callbacks{}, noop},
 		"noop, blocks":     {blocks, noop},
@@ -72,7 +72,7 @@ func BenchmarkTurn(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			events := 0
-			s, buf, block := quietStream(tt.on, &events), make([]byte, 4096), &eventstream.Block{}
+			s, buf, block := quietStream(tt.callbacks, &events), make([]byte, 4096), &eventstream.Block{}
 			w := &endlessStream{text: tt.text}
 			s.body = body{idleMark: idleMark{transport: w}}
 			b.ReportAllocs()

@@ -123,7 +123,7 @@ func (r *request) redirect(status int, location string) (*request, error) {
 		next.method, next.body = http.MethodGet, ""
 	}
 	next.header.Del("Host")
-	if next.method != r.method { // the request has no body any more (Fetch standard, section 4.4)
+	if next.method != r.method { // the request no longer has a body (Fetch standard, section 4.4)
 		for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Location", "Content-Type"} {
 			next.header.Del(name)
 		}

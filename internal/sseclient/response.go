@@ -29,7 +29,7 @@ type Response struct {
 	Started time.Time // start of the dial, for a second request only
 	Remote  net.Addr
 	TLS     *tls.ConnectionState // nil: none
-	// OtherOrigin reports whether redirects led to an origin other than that of the request.
+	// OtherOrigin reports whether redirects led to another origin.
 	OtherOrigin bool
 	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first on its connection.
 	HTTP2, FirstOnConnection bool

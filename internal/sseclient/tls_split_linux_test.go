@@ -29,7 +29,7 @@ func (s *socket) Read(p []byte) (int, error) {
 }
 
 // connectTLS returns a client after the handshake, the socket from which it reads, and the encrypted output of write.
-func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *tls.Conn, from *socket, output []byte) {
+func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *tls.Conn, source *socket, output []byte) {
 	clientConn, serverConn := net.Pipe()
 	t.Cleanup(func() { _, _ = clientConn.Close(), serverConn.Close() })
 	config := sockets.ServerTLS().Clone()
@@ -44,23 +44,23 @@ func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *
 	require.NoError(t, <-done)
 	l.Pending = new(bytes.Buffer)
 	write(server)
-	from = new(socket)
-	raw.Conn = from
-	return client, from, l.Pending.Bytes()
+	source = new(socket)
+	raw.Conn = source
+	return client, source, l.Pending.Bytes()
 }
 
 // releaseHandshake depends on unexported fields of tls.Conn. If a version of Go renames them, a stream uses 4 KB more.
 func TestTLSReleasesHandshake(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		client, from, output := connectTLS(t, version, func(w io.Writer) { _, _ = io.WriteString(w, twoEvents) })
+		client, source, output := connectTLS(t, version, func(w io.Writer) { _, _ = io.WriteString(w, twoEvents) })
 		releaseHandshake(client)
 		for _, name := range []string{"rawInput", "hand"} {
 			buffer, ok := bufferOf(client, name)
 			require.True(t, ok, name)
 			require.LessOrEqual(t, buffer.Cap(), 1024, name)
 		}
-		from.arrived = output
+		source.arrived = output
 		got := make([]byte, len(twoEvents))
 		_, err := io.ReadFull(client, got)
 		require.NoError(t, err)
@@ -80,7 +80,7 @@ func FuzzTLSInPieces(f *testing.F) {
 		if older {
 			version = tls.VersionTLS12
 		}
-		client, from, output := connectTLS(t, version, func(w io.Writer) {
+		client, source, output := connectTLS(t, version, func(w io.Writer) {
 			for unsent := text; unsent != ""; {
 				n := min(len(unsent), 40<<10) // many records
 				_, _ = io.WriteString(w, unsent[:n])
@@ -97,7 +97,7 @@ func FuzzTLSInPieces(f *testing.F) {
 				}
 			}
 			n = min(n, len(output))
-			from.arrived, output = output[:n], output[n:]
+			source.arrived, output = output[:n], output[n:]
 			for {
 				n, err := client.Read(p)
 				got.Write(p[:n])

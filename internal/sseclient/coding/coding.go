@@ -83,8 +83,9 @@ var (
 	errTrailingData = errors.New("unexpected bytes after the end of the compressed stream")
 )
 
-// zstdMagic is the size of the magic number of a zstd frame. The decoder treats fewer bytes as the end of the stream.
-const zstdMagic = 4
+// zstdMagicSize is the size of the magic number of a zstd frame. The decoder treats fewer bytes as the end of the
+// stream.
+const zstdMagicSize = 4
 
 // decoders has a constructor for each supported coding. A constructor may read from src.
 var decoders = map[string]func(src io.Reader) (io.Reader, error){
@@ -124,7 +125,7 @@ func New(coding string, src io.Reader) (*Reader, error) {
 }
 
 // Read returns io.EOF if both the coding and the source have ended. Its error wraps io.ErrUnexpectedEOF if the source
-// ended before the coding. Other errors are those of the source, or report invalid data.
+// ended before the coding. Other errors come from the source or report invalid data.
 func (r *Reader) Read(p []byte) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
@@ -156,7 +157,7 @@ func (r *Reader) cause(err error) error {
 		return r.src.err
 	case r.src.n == 0:
 		return io.EOF // an empty source is complete
-	case err == io.EOF && (r.coding != "zstd" || r.src.n >= zstdMagic):
+	case err == io.EOF && (r.coding != "zstd" || r.src.n >= zstdMagicSize):
 		return io.EOF
 	case err == io.EOF, err == io.ErrUnexpectedEOF && r.src.err == io.EOF:
 		return errTruncated

@@ -44,8 +44,8 @@ func forEach(t *testing.T, test func(t *testing.T, format string)) {
 	}
 }
 
-// packed returns an encoded text.
-func packed(format, text string) []byte {
+// pack returns text encoded in a format.
+func pack(format, text string) []byte {
 	var out bytes.Buffer
 	e := encoders[format](&out)
 	_, _ = io.WriteString(e, text)
@@ -68,8 +68,8 @@ func unpack(t *testing.T, coding string, src io.Reader) (string, error) {
 	return string(text), err
 }
 
-// errNothingYet is the error of a read that would have to wait.
-var errNothingYet = errors.New("a read that would have waited")
+// errWouldBlock is the error of a read that would have to wait.
+var errWouldBlock = errors.New("a read that would have waited")
 
 // Flushed data is returned without another byte or read. An empty flush returns nothing.
 func TestFlushedDataIsReturnedAtOnce(t *testing.T) {
@@ -100,7 +100,7 @@ func newWireReader(t *testing.T, format string, wire *bytes.Buffer, size int) *R
 	t.Helper()
 	r, err := New(codingOf(format), readerFunc(func(p []byte) (int, error) {
 		if wire.Len() == 0 {
-			return 0, errNothingYet
+			return 0, errWouldBlock
 		}
 		return wire.Read(p[:min(len(p), size)])
 	}))
@@ -121,7 +121,7 @@ func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 		e := encoders[format](&flushed)
 		_, _ = io.WriteString(e, text)
 		require.NoError(t, e.Flush())
-		complete := packed(format, text)
+		complete := pack(format, text)
 		for name, tt := range map[string]struct {
 			src  io.Reader
 			want string
@@ -131,7 +131,7 @@ func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 			"the end mark, a byte at a time":         {iotest.OneByteReader(bytes.NewReader(complete)), text, nil},
 			"the end mark with the data":             {iotest.DataErrReader(bytes.NewReader(complete)), text, nil},
 			"no data":                                {strings.NewReader(""), "", nil},
-			"an empty stream":                        {bytes.NewReader(packed(format, "")), "", nil},
+			"an empty stream":                        {bytes.NewReader(pack(format, "")), "", nil},
 			"a flush":                                {bytes.NewReader(flushed.Bytes()), text, errTruncated},
 			"a broken connection":                    {io.MultiReader(bytes.NewReader(flushed.Bytes()), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
 			"a broken connection after the end mark": {io.MultiReader(bytes.NewReader(complete), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
@@ -152,7 +152,7 @@ func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 func TestInvalidDataIsAnError(t *testing.T) {
 	t.Parallel()
 	const text = "data: 0\n\ndata: 1\n\n"
-	gzipped := packed("gzip", text)
+	gzipped := pack("gzip", text)
 	wrongSum := bytes.Clone(gzipped)
 	wrongSum[len(wrongSum)-8] ^= 1
 	var window bytes.Buffer
@@ -167,9 +167,9 @@ func TestInvalidDataIsAnError(t *testing.T) {
 		"text, not deflate":          {"deflate", text, "invalid deflate data: flate: corrupt input before offset"},
 		"a wrong sum":                {"gzip", string(wrongSum), "invalid gzip data: gzip: invalid checksum"},
 		"text after gzip":            {"gzip", string(gzipped) + text, "invalid gzip data: gzip: invalid header"},
-		"text after deflate":         {"deflate", string(packed("deflate", text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
-		"text after br":              {"br", string(packed("br", text)) + text, "invalid br data: brotli: excessive input"},
-		"text after zstd":            {"zstd", string(packed("zstd", text)) + text, "invalid zstd data: "},
+		"text after deflate":         {"deflate", string(pack("deflate", text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
+		"text after br":              {"br", string(pack("br", text)) + text, "invalid br data: brotli: excessive input"},
+		"text after zstd":            {"zstd", string(pack("zstd", text)) + text, "invalid zstd data: "},
 		"a dictionary":               {"deflate", "\x78\xbb\x00\x00\x00\x02", "invalid deflate data: zlib: invalid dictionary"},
 		"a window that is too large": {"zstd", window.String(), "the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 	} {
@@ -184,7 +184,7 @@ func TestInvalidDataIsAnError(t *testing.T) {
 func TestConcatenatedMembersAreOneStream(t *testing.T) {
 	t.Parallel()
 	for _, coding := range []string{"gzip", "zstd"} {
-		got, err := unpack(t, coding, bytes.NewReader(append(packed(coding, "data: 0\n\n"), packed(coding, "data: 1\n\n")...)))
+		got, err := unpack(t, coding, bytes.NewReader(append(pack(coding, "data: 0\n\n"), pack(coding, "data: 1\n\n")...)))
 		require.NoError(t, err)
 		require.Equal(t, "data: 0\n\ndata: 1\n\n", got)
 	}
@@ -198,7 +198,7 @@ func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 		r := newWireReader(t, coding, &wire, math.MaxInt)
 		for n := range 50 {
 			text := fmt.Sprintf("id: %d\ndata: %s\n\n", n, strings.Repeat("x", 40*n))
-			_, _ = wire.Write(packed(coding, text))
+			_, _ = wire.Write(pack(coding, text))
 			got := make([]byte, len(text))
 			_, err := io.ReadFull(r, got)
 			require.NoError(t, err, "%s %d", coding, n)
@@ -273,8 +273,8 @@ func TestNamesOfCodings(t *testing.T) {
 // FuzzReader checks that a reader ends for any input, and then returns the same error again.
 func FuzzReader(f *testing.F) {
 	for format := range encoders {
-		f.Add(codingOf(format), packed(format, "data: 0\n\ndata: 1\n\n"), uint8(1))
-		f.Add(codingOf(format), packed(format, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
+		f.Add(codingOf(format), pack(format, "data: 0\n\ndata: 1\n\n"), uint8(1))
+		f.Add(codingOf(format), pack(format, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
 	}
 	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
 		const maxSize = 4 << 20 // limits the duration

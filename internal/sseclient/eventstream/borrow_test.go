@@ -35,22 +35,22 @@ func TestParsersShareABlock(t *testing.T) {
 			": beat\n: beat\n" + "retry: 5\n\n" + "event: x\n" + ": " + strings.Repeat("c", 700) + "\nid\ndata\n\n" +
 			strings.Repeat("data: "+strings.Repeat("d", n*2000)+"\n\n", 3) + "id: last\n\n"
 	}
-	var all [streams]Parser
-	var from [streams]splitStream
+	var parsers [streams]Parser
+	var sources [streams]splitStream
 	var got [streams][]string
 	var shared Block
 	buf := make([]byte, 512)
-	for i := range all {
-		from[i].unread = text(i)
-		all[i].Reset(&from[i], 0)
+	for i := range parsers {
+		sources[i].unread = text(i)
+		parsers[i].Reset(&sources[i], 0)
 	}
 	for open := streams; open > 0; {
 		i := rand.N(streams)
-		if from[i].unread == "" {
+		if sources[i].unread == "" {
 			continue
 		}
-		p := &all[i]
-		from[i].arrived = rand.N(3000)
+		p := &parsers[i]
+		sources[i].arrived = rand.N(3000)
 		p.Borrow(buf, &shared)
 		for {
 			part, err := p.NextPart(&shared)
@@ -61,11 +61,11 @@ func TestParsersShareABlock(t *testing.T) {
 			got[i] = append(got[i], describePart(part, &shared))
 		}
 		p.Return()
-		if from[i].unread == "" {
+		if sources[i].unread == "" {
 			open--
 		}
 	}
-	for i := range all {
+	for i := range parsers {
 		var want []string
 		var b Block
 		p := New(strings.NewReader(text(i)))
@@ -73,7 +73,7 @@ func TestParsersShareABlock(t *testing.T) {
 			want = append(want, describePart(part, &b))
 		}
 		require.Equal(t, want, got[i])
-		require.Equal(t, "last", string(all[i].LastEventID()))
+		require.Equal(t, "last", string(parsers[i].LastEventID()))
 	}
 }
 
@@ -87,11 +87,11 @@ func describePart(part Part, b *Block) string {
 
 // An event that arrives at once needs no allocation.
 func TestWaitingParserHasNoBuffer(t *testing.T) {
-	from := &splitStream{unread: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
-	event := len(from.unread) / 2000
-	p, buf, b := New(from), make([]byte, 512), new(Block)
+	source := &splitStream{unread: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
+	event := len(source.unread) / 2000
+	p, buf, b := New(source), make([]byte, 512), new(Block)
 	read := func(bytes int) {
-		from.arrived = bytes
+		source.arrived = bytes
 		p.Borrow(buf, b)
 		for {
 			if err := p.Next(&b.Event); err != nil {
@@ -110,7 +110,7 @@ func TestWaitingParserHasNoBuffer(t *testing.T) {
 	read(1)
 	require.Nil(t, p.blockState)
 	p.Borrow(buf, b)
-	from.arrived = 3
+	source.arrived = 3
 	require.ErrorIs(t, p.Next(&b.Event), errNoData)
 	p.Release() // inside a line, which must not affect the next parser
 	other := New(&splitStream{unread: "data: o\n\n", arrived: 9})

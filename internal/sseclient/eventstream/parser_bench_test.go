@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// An endless reader repeats a text, at most maxBytes per read if maxBytes is positive.
-type endless struct {
+// An endlessReader repeats a text, at most maxBytes per read if maxBytes is positive.
+type endlessReader struct {
 	text     string
 	at       int
 	maxBytes int
 }
 
-func (r *endless) Read(p []byte) (int, error) {
+func (r *endlessReader) Read(p []byte) (int, error) {
 	if r.maxBytes > 0 && len(p) > r.maxBytes {
 		p = p[:r.maxBytes]
 	}
@@ -35,7 +35,7 @@ func BenchmarkParser(b *testing.B) {
 		"200KiB":   "data: " + strings.Repeat("x", 200<<10) + "\n\n",
 	} {
 		b.Run(name, func(b *testing.B) {
-			p := New(&endless{text: text})
+			p := New(&endlessReader{text: text})
 			var block Block
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
@@ -55,7 +55,7 @@ func BenchmarkStreams(b *testing.B) {
 			text := "data: " + strings.Repeat("x", size) + "\n\n"
 			var parsers [64]Parser
 			for i := range parsers {
-				parsers[i].Reset(&endless{text: text, maxBytes: 4 << 10}, DefaultLimit)
+				parsers[i].Reset(&endlessReader{text: text, maxBytes: 4 << 10}, DefaultLimit)
 			}
 			var e Event
 			b.ReportAllocs()

@@ -206,7 +206,7 @@ func TestParserRejectsEmptyReads(t *testing.T) {
 }
 
 // Clients ignore comments (section 9.2.6), so no comment is too long.
-func TestHugeCommentsAreReadAsEmptyOnes(t *testing.T) {
+func TestHugeCommentsAreReadAsEmptyComments(t *testing.T) {
 	t.Parallel()
 	huge := ":" + strings.Repeat("x", 300)
 	in := "\xEF\xBB\xBF" + huge + "\r\n" + huge + "\r" + huge + "\n: a\nid: 1\ndata: 0\n\n" +

@@ -85,7 +85,7 @@ func TestHeartbeatsWithoutABlankLineUseLittleMemory(t *testing.T) {
 }
 
 func TestPartsAllocateNothing(t *testing.T) {
-	for name, source := range map[string]*endless{
+	for name, source := range map[string]*endlessReader{
 		"small": {text: ":\n: ping\n\nevent: ping\n\nid: 12345\n\nretry: 10\n\n: sent=1\nid: 6\ndata: {\"seq\":1}\n\n"},
 		"large": {text: "data: " + strings.Repeat("x", 64<<10) + "\n\n", maxBytes: 4 << 10},
 	} {

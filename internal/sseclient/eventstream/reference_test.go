@@ -36,7 +36,7 @@ func reference(stream string) (parts []string, events []receivedEvent, unfinishe
 			data, name, comments, block, hasLine, hasEventField = "", "", nil, receivedEvent{}, false, false
 			continue
 		}
-		hasLine, hasEventField = true, hasEventField || ofEvent(line)
+		hasLine, hasEventField = true, hasEventField || isEventField(line)
 		field, value, colon := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
@@ -62,13 +62,13 @@ func reference(stream string) (parts []string, events []receivedEvent, unfinishe
 	return parts, events, hasEventField || last != ""
 }
 
-// ofEvent reports whether a line is a field of an event, which is incomplete without a blank line.
-func ofEvent(line string) bool {
+// isEventField reports whether a line is a field of an event, which is incomplete without a blank line.
+func isEventField(line string) bool {
 	field, value, _ := strings.Cut(line, ":")
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
 }
 
-// chunks is a reader that returns its text in pieces. The fuzzer chooses their sizes.
+// chunks is a reader that returns its text in pieces of given sizes.
 type chunks struct {
 	text  string
 	sizes []byte
