@@ -176,8 +176,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	return out
 }
 
-// otherNumber reads the id of an event that is not a message: with message.every and numbers in ids, it is a number
-// too.
+// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids, that id is a
+// number, too.
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.source == fromID {
 		if v, ok := m.seq.find(b, nil); ok {

@@ -16,17 +16,17 @@ func (p *parser) checkContradictions(root *fields) {
 	}
 	at := root.position("heartbeat")
 	if reflect.DeepEqual(s.heartbeat, s.gap) {
-		p.mistakes.add(at, "heartbeat and resume.gap are equal; a block cannot match both")
+		p.mistakes.add(at, "heartbeat and resume.gap are equal, but a block cannot match both; change one of them")
 	}
 	if s.heartbeat.event != nil && s.heartbeat.data == nil && s.heartbeat.comment == nil {
 		for _, name := range s.Message.event {
 			if name == *s.heartbeat.event {
-				p.mistakes.add(at, "heartbeat.event and message.event are both %q: a heartbeat is never a message", name)
+				p.mistakes.add(at, "heartbeat.event and message.event are both %q, but a heartbeat is never a message; change one of them", name)
 			}
 		}
 	}
 	if s.heartbeat.data != nil && s.Message.data != nil && *s.heartbeat.data == *s.Message.data && s.heartbeat.event == nil {
-		p.mistakes.add(at, "heartbeat.data and message.data are both %q: a heartbeat is never a message", *s.Message.data)
+		p.mistakes.add(at, "heartbeat.data and message.data are both %q, but a heartbeat is never a message; change one of them", *s.Message.data)
 	}
 }
 

@@ -59,7 +59,7 @@ func branches(paths [][]segment) (out []branch) {
 }
 
 // parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use gjson's paths,
-// which have wildcards and queries. They also find the first of several members with one name; browsers and
+// which have wildcards and queries. Paths of gjson also find the first of several members with one name; browsers and
 // encoding/json use the last.
 func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {

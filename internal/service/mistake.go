@@ -60,7 +60,7 @@ func Nearest(name string, names []string) string {
 	return nearest
 }
 
-// distance returns the edit distance of two strings, in which a swap of two neighbours is one edit.
+// distance returns the edit distance of two strings, in which a swap of two adjacent characters is one edit.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

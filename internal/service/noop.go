@@ -14,8 +14,8 @@ func (s *Service) MatchesBackend() bool { return s.Name == plan.NoopService }
 // MeasuresSilence reports whether to measure the longest silence of each stream. For noop, the message gaps show it.
 func (s *Service) MeasuresSilence() bool { return s.Name != plan.NoopService }
 
-// BuiltIn returns the description of a service that is part of this program. An empty name means noop. ok is false if
-// the name is that of a module.
+// BuiltIn returns the description of a service that is part of this program. An empty name means noop. ok is false for
+// the name of a module.
 func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	if name != "" && name != plan.NoopService {
 		return nil, false

@@ -70,19 +70,19 @@ func (p *parser) root(n *node) {
 	if s.HasBody = p.function(f.valueNode("body"), "body"); s.HasBody && !endsByEvent(f) {
 		p.mistakes.add(f.position("body"), "body(n) requires end.by: 'event'; use connect.body")
 	}
-	before := len(p.mistakes)
+	beforeConnect := len(p.mistakes)
 	p.connect(f)
-	connected := len(p.mistakes)
+	afterConnect := len(p.mistakes)
 	p.heartbeat(f)
 	p.message(f)
 	p.end(f)
 	p.resume(f)
-	resumed := len(p.mistakes)
+	beforePublish := len(p.mistakes)
 	p.publish(f)
 	if paths := len(s.paths); paths > maxPaths {
 		p.mistakes.add(n.at, "the description has %d JSON paths; the maximum is %d", paths, maxPaths)
 	}
-	p.isUnclear = connected > before || len(p.mistakes) > resumed
+	p.isUnclear = afterConnect > beforeConnect || len(p.mistakes) > beforePublish
 	p.checkContradictions(f)
 }
 
@@ -318,7 +318,7 @@ func (p *parser) resume(root *fields) {
 		p.service.resumeID = p.extractor(id, "resume.id", &p.service.paths)
 		r.SendsReadingID = true
 		if noResume {
-			p.mistakes.add(id.at, "resume.id has no effect: resume.by is 'none'")
+			p.mistakes.add(id.at, "resume.id has no effect, because resume.by is 'none'; remove it")
 		}
 	}
 	p.gap(f, noResume)
@@ -339,7 +339,7 @@ func (p *parser) gap(resume *fields, noResume bool) {
 		}
 	}
 	if noResume {
-		p.mistakes.add(n.at, "resume.gap has no effect: resume.by is 'none'")
+		p.mistakes.add(n.at, "resume.gap has no effect, because resume.by is 'none'; remove it")
 	}
 }
 

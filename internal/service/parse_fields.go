@@ -9,7 +9,7 @@ type fields struct {
 	path     string // of the object; "": the whole description
 	node     *node
 	byName   map[string]member
-	reported map[string]bool // fields with a reported mistake: null, or a misspelt name
+	reported map[string]bool // fields with a reported mistake: null, or a misspelled name
 }
 
 // fields parses an object with known fields. It returns nil if n is nil or not an object.

@@ -46,7 +46,7 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 		if ok && !strings.HasPrefix(text, "{base}") && !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
 			p.mistakes.add(url.at, "%s must begin with {base}, which is BACKEND_URL, or with http:// or https://, got %q", name, text)
 		}
-		r.URL = p.template(url, name, text, ofURL, rules)
+		r.URL = p.template(url, name, text, languageURL, rules)
 	}
 }
 
@@ -75,7 +75,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		}
 		names[lower] = true
 		if text, ok := p.text(m.node, name); ok {
-			r.Headers = append(r.Headers, Header{m.name, p.template(m.node, name, text, ofHeader, rules)})
+			r.Headers = append(r.Headers, Header{m.name, p.template(m.node, name, text, languageHeader, rules)})
 		}
 	}
 }
@@ -107,12 +107,12 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	if at >= 0 {
 		switch kind := strings.ToLower(string(r.Headers[at].Value.Append(nil, &Values{}))); {
 		case strings.Contains(kind, "json"):
-			l = ofJSON
+			l = languageJSON
 		case strings.HasPrefix(kind, "application/x-www-form-urlencoded"):
-			l = ofForm
+			l = languageForm
 		}
 	} else if isJSON(strings.TrimSpace(text)) {
-		l = ofJSON
+		l = languageJSON
 		r.Headers = append(r.Headers, Header{"Content-Type", Template{[]part{{literal: "application/json"}}}})
 	}
 	r.Body = p.template(n, name, text, l, rules)

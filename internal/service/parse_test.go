@@ -88,7 +88,7 @@ func TestInvalidDescriptions(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-// In an otherwise valid description, a misspelt field and a field of another type are reported by name.
+// In an otherwise valid description, a misspelled field and a field of another type are reported by name.
 func TestEachFieldIsChecked(t *testing.T) {
 	var paths []string
 	var walk func(path string, v any)

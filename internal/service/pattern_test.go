@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireAsRegexp compares findGroup with package regexp.
+// requireAsRegexp compares pattern.find with package regexp.
 func requireAsRegexp(t *testing.T, expression, text string) {
 	t.Helper()
 	p, err := compilePattern(expression)

@@ -100,7 +100,7 @@ func (r *Request) FilledHeaders(v *Values) iter.Seq2[string, string] {
 
 // A Header is a header of a request.
 type Header struct {
-	Name  string // spelt as in the description
+	Name  string // spelled as in the description
 	Value Template
 }
 

@@ -36,22 +36,22 @@ func TestChangedMessageIsCorrupted(t *testing.T) {
 	original := publishedBody(s, run, seq, at)
 	good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: at, HasSentAt: true}
 	require.Equal(t, good, reader.Read(newBlock("", "", string(original))))
-	seen := map[error]int{}
+	counts := map[error]int{}
 	for i := range original {
 		for c := range 256 {
 			changed := bytes.Clone(original)
 			changed[i] = byte(c)
 			got := reader.Read(&Block{Data: changed, HasData: true})
 			require.Equal(t, Delivery, got.Kind, "%q", changed)
-			if seen[got.Err]++; got.Err == nil {
+			if counts[got.Err]++; got.Err == nil {
 				require.Equal(t, good, got, "%q", changed)
 			}
 		}
 	}
-	require.Greater(t, seen[ErrMarker], 4000)
-	require.Greater(t, seen[ErrSum], 3000)
-	require.Greater(t, seen[ErrJSON], 1000)
-	require.Less(t, seen[nil], 2*len(original))
+	require.Greater(t, counts[ErrMarker], 4000)
+	require.Greater(t, counts[ErrSum], 3000)
+	require.Greater(t, counts[ErrJSON], 1000)
+	require.Less(t, counts[nil], 2*len(original))
 }
 
 func TestChecksumDecidesTheKind(t *testing.T) {
@@ -122,9 +122,9 @@ func FuzzSum(f *testing.F) {
 		require.Equal(t, good, reader.Read(&Block{Data: original, HasData: true}))
 		require.Equal(t, Foreign, s.Reader(run+"x").Read(&Block{Data: original, HasData: true}).Kind)
 
-		var any map[string]any
-		require.NoError(t, json.Unmarshal(original, &any))
-		encoded, err := json.Marshal(any) // the numbers are float64, as in PocketBase
+		var decoded map[string]any
+		require.NoError(t, json.Unmarshal(original, &decoded))
+		encoded, err := json.Marshal(decoded) // the numbers are float64, as in PocketBase
 		require.NoError(t, err)
 		if seq < 1<<53 && sentAt < 1<<53 {
 			require.Equal(t, good, reader.Read(&Block{Data: encoded, HasData: true}), "%s", encoded)

@@ -43,7 +43,7 @@ func (v *Values) text(f Field) string {
 
 func (v *Values) number(f Field) int64 { return [...]int64{N: v.N, Seq: v.Seq, SentAt: v.SentAt}[f] }
 
-func (f Field) numeric() bool { return f == N || f == Seq || f == SentAt }
+func (f Field) isNumeric() bool { return f == N || f == Seq || f == SentAt }
 
 // A Template is a compiled text with placeholders. The zero value is the empty text.
 type Template struct{ parts []part }
@@ -83,7 +83,7 @@ func (t Template) Append(dst []byte, v *Values) []byte {
 		switch p := &t.parts[i]; {
 		case p.literal != "":
 			dst = append(dst, p.literal...)
-		case p.field.numeric():
+		case p.field.isNumeric():
 			dst = strconv.AppendInt(dst, v.number(p.field), 10)
 		case p.field == Sum:
 			dst = appendSum(dst, v)
@@ -98,10 +98,10 @@ type language int
 
 const (
 	plain language = iota
-	ofHeader
-	ofURL
-	ofForm
-	ofJSON
+	languageHeader
+	languageURL
+	languageForm
+	languageJSON
 )
 
 // placeholder matches {name}. It does not match JSON, where a quote or a closing brace follows an opening brace.
@@ -124,10 +124,10 @@ type compiler struct {
 // compileTemplate returns the template of text. It passes each error to fail.
 func compileTemplate(text string, l language, fields []Field, fail func(format string, args ...any)) Template {
 	c := compiler{language: l, fields: fields, fail: fail}
-	if l == ofForm {
+	if l == languageForm {
 		c.inQuery = true
 	}
-	if l == ofJSON {
+	if l == languageJSON {
 		c.json, c.place = true, "the text"
 	}
 	for i := 0; i < len(text); {
@@ -174,11 +174,11 @@ func (c *compiler) placeholder(name string) {
 }
 
 func (c *compiler) field(f Field) {
-	if c.json && !c.quoted && !f.numeric() {
+	if c.json && !c.quoted && !f.isNumeric() {
 		c.fail("{%s} is text, which must be in quotes in JSON", fieldNames[f])
 	}
-	e := escape{url: c.language == ofForm || c.language == ofURL, json: c.json, header: c.language == ofHeader}
-	if c.language == ofURL && f == Base && len(c.out.parts) == 0 && len(c.literal) == 0 {
+	e := escape{url: c.language == languageForm || c.language == languageURL, json: c.json, header: c.language == languageHeader}
+	if c.language == languageURL && f == Base && len(c.out.parts) == 0 && len(c.literal) == 0 {
 		e = escape{}
 	}
 	c.flush()
@@ -188,8 +188,8 @@ func (c *compiler) field(f Field) {
 
 func (c *compiler) character(text string, i int) {
 	ch := text[i]
-	if c.language != ofURL && c.language != ofForm {
-		if c.language == ofHeader && (ch < ' ' && ch != '\t' || ch == 0x7f) {
+	if c.language != languageURL && c.language != languageForm {
+		if c.language == languageHeader && (ch < ' ' && ch != '\t' || ch == 0x7f) {
 			c.fail("control characters, such as line breaks, are not allowed in a header; remove them")
 		}
 		c.track(text, i)
@@ -199,11 +199,11 @@ func (c *compiler) character(text string, i int) {
 	switch {
 	case ch == '&' && c.inQuery:
 		c.endJSON()
-	case ch == '#' && c.language == ofURL && !c.json:
+	case ch == '#' && c.language == languageURL && !c.json:
 		c.fail("a fragment (#) is not allowed in the URL of a request; remove it, or write %%23 in a value")
-	case ch == '%' && !hexadecimal(text[i+1:]):
+	case ch == '%' && !isHexadecimal(text[i+1:]):
 		c.fail("%% must be followed by two hexadecimal digits; write %%25 for a percent sign")
-	case ch == '?' && c.language == ofURL && !c.inQuery:
+	case ch == '?' && c.language == languageURL && !c.inQuery:
 		c.inQuery = true
 	case ch == '=' && c.inQuery && !c.json && isJSON(text[i+1:]):
 		c.literal = append(c.literal, ch)
@@ -249,7 +249,7 @@ func (c *compiler) endJSON() {
 	c.json, c.quoted = false, false
 }
 
-func hexadecimal(text string) bool {
+func isHexadecimal(text string) bool {
 	for i := range 2 {
 		if i >= len(text) || !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {
 			return false

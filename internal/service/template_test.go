@@ -26,14 +26,14 @@ func TestTemplates(t *testing.T) {
 		l    language
 		want string
 	}{
-		{"{base}/{n}/{seq}?t={sentAt}&to={base}", ofURL, "http://localhost:8080/6/17?t=1732250000000000&to=http%3A%2F%2Flocalhost%3A8080"},
-		{"{base}/a b/é/{}?q=x+y&z={}", ofURL, "http://localhost:8080/a%20b/%C3%A9/%7B%7D?q=x+y&z=%7B%7D"},
-		{`{base}?j={"a":["{run}",{seq}],"b":"1+1 # 2"}&k={run}`, ofURL, "http://localhost:8080?j=%7B%22a%22:%5B%22r%5C%221%22,17%5D,%22b%22:%221%2B1%20%23%202%22%7D&k=r%221"},
-		{`{base}?j=["{topic}"]`, ofURL, "http://localhost:8080?j=%5B%22t%201%2F%C3%A9%22%5D"},
-		{`{"a":"\"{client}\"","b":"\\{client}"}`, ofJSON, `{"a":"\"c\n1\"","b":"\\c\n1"}`},
+		{"{base}/{n}/{seq}?t={sentAt}&to={base}", languageURL, "http://localhost:8080/6/17?t=1732250000000000&to=http%3A%2F%2Flocalhost%3A8080"},
+		{"{base}/a b/é/{}?q=x+y&z={}", languageURL, "http://localhost:8080/a%20b/%C3%A9/%7B%7D?q=x+y&z=%7B%7D"},
+		{`{base}?j={"a":["{run}",{seq}],"b":"1+1 # 2"}&k={run}`, languageURL, "http://localhost:8080?j=%7B%22a%22:%5B%22r%5C%221%22,17%5D,%22b%22:%221%2B1%20%23%202%22%7D&k=r%221"},
+		{`{base}?j=["{topic}"]`, languageURL, "http://localhost:8080?j=%5B%22t%201%2F%C3%A9%22%5D"},
+		{`{"a":"\"{client}\"","b":"\\{client}"}`, languageJSON, `{"a":"\"c\n1\"","b":"\\c\n1"}`},
 		{`{client}|{topic}`, plain, "c\n1|t 1/é"},
-		{`x {client} {topic}`, ofHeader, "x c1 t 1/é"},
-		{`a={client}&b={run}`, ofForm, "a=c%0A1&b=r%221"},
+		{`x {client} {topic}`, languageHeader, "x c1 t 1/é"},
+		{`a={client}&b={run}`, languageForm, "a=c%0A1&b=r%221"},
 		{`{"a":"{sum}"} {sum}`, plain, `{"a":"` + checksum(v.Run) + `"} ` + checksum(v.Run)},
 		{``, plain, ""},
 	} {
@@ -52,11 +52,11 @@ func FuzzEscape(f *testing.F) {
 		}
 		v := Values{Base: "http://h:1/b", Topic: text}
 		var body struct{ A, B string }
-		require.NoError(t, json.Unmarshal([]byte(fill(t, `{"A":"x{topic}","B":"y"}`, ofJSON, v)), &body))
+		require.NoError(t, json.Unmarshal([]byte(fill(t, `{"A":"x{topic}","B":"y"}`, languageJSON, v)), &body))
 		require.Equal(t, "x"+text, body.A)
 		require.Equal(t, "y", body.B)
 
-		u, err := url.Parse(fill(t, `{base}/p/{topic}/q?a={topic}&b={"A":"{topic}"}&c=z`, ofURL, v))
+		u, err := url.Parse(fill(t, `{base}/p/{topic}/q?a={topic}&b={"A":"{topic}"}&c=z`, languageURL, v))
 		require.NoError(t, err)
 		require.Equal(t, "h:1", u.Host)
 		require.Equal(t, "/b/p/"+text+"/q", u.Path)
@@ -66,13 +66,13 @@ func FuzzEscape(f *testing.F) {
 		require.NoError(t, json.Unmarshal([]byte(query.Get("b")), &body))
 		require.Equal(t, text, body.A)
 
-		form, err := url.ParseQuery(fill(t, `a={topic}&b={"A":"{topic}"}`, ofForm, v))
+		form, err := url.ParseQuery(fill(t, `a={topic}&b={"A":"{topic}"}`, languageForm, v))
 		require.NoError(t, err)
 		require.Equal(t, text, form.Get("a"))
 
 		request, err := http.NewRequest(http.MethodGet, "http://h", nil)
 		require.NoError(t, err)
-		request.Header.Set("X", fill(t, "v {topic}", ofHeader, v))
+		request.Header.Set("X", fill(t, "v {topic}", languageHeader, v))
 		require.NotRegexp(t, "[\r\n\x00]", request.Header.Get("X"))
 	})
 }

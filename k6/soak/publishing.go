@@ -42,7 +42,7 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	publisher, err := publish.Start(context.Background(), publish.Config{
 		Service: r.service, Base: p.BackendURL, Token: token, Run: p.MarkerOf, Topics: topics, Rate: p.PublishRate,
 		Start: time.Now().Add(publishDelay), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
-		Say: func(sentence string) { log.Warn("The publisher: ", sentence) },
+		Report: func(sentence string) { log.Warn("The publisher: ", sentence) },
 	})
 	if err != nil {
 		r.publishErr = err

@@ -18,10 +18,10 @@ func TestCompressedStreams(t *testing.T) {
 	probe(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Content-Encoding", "gzip")
-		packed := gzip.NewWriter(w)
+		compressor := gzip.NewWriter(w)
 		for r.Context().Err() == nil {
-			_, _ = io.WriteString(packed, ": hello\n\n")
-			_ = packed.Flush()
+			_, _ = io.WriteString(compressor, ": hello\n\n")
+			_ = compressor.Flush()
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(100 * time.Millisecond)
 		}

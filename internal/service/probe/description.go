@@ -61,7 +61,7 @@ func (f *findings) withCheckedMessage(o object, found object) object {
 		return withMessage(o, same)
 	}
 	return f.withUncheckedMessage(o, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, so a run checks connections only. "+
-		"With --publish-url and --publish-body the probe searches the messages that it publishes.")
+		"With --publish-url and --publish-body, the probe publishes messages and finds their numbers.")
 }
 
 // withUncheckedMessage returns the description of a service whose messages a run cannot check, for the given reason.
@@ -192,7 +192,7 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	if float64(longest) > 1.5*float64(most) {
-		f.missing = append(f.missing, fmt.Sprintf("end: %s Others were open for %s, so that is not a lifetime.", note, inSeconds(longest)))
+		f.missing = append(f.missing, fmt.Sprintf("end: %s Other streams were open for %s, so that is not a lifetime.", note, inSeconds(longest)))
 		return
 	}
 	// The lifetimes of a few streams do not cover the whole range.

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// These match JSON paths: of the state of a response, of content, and of values that are not content.
+	// The expressions match JSON paths of the state of a response, of content, and of values that are not content.
 	nameOfState   = regexp.MustCompile(`(?i)type|event|stat|reason|kind|done|final|finish|last|complete`)
 	nameOfContent = regexp.MustCompile(`(?i)(content|text|delta|token|answer|chunk|response|output|message|value|piece)[^.]*$`)
 	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
@@ -318,10 +318,10 @@ func (f *finite) description(s *session, notes []string) (o object, missing []st
 	end, module := f.end()
 	o.add("end", end)
 	if module != "" {
-		s.notes = append(s.notes, fmt.Sprintf("The terminal event is that of `--service %s`, a module that describes this API and its request.", module))
+		s.notes = append(s.notes, fmt.Sprintf("The terminal event matches `--service %s`, a module that describes this API and its request.", module))
 	}
 	if !s.requests.uses("{prompt}") {
-		missing = append(missing, "connect: all requests are identical; put {prompt} into --body (or the URL), which inserts a different text into each, or a line of --prompts.")
+		missing = append(missing, "connect: all requests are identical; put {prompt} into --body or the URL. Each request then has a different text, or a line of --prompts.")
 	}
 	return o, missing
 }

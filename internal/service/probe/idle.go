@@ -91,8 +91,8 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	return i.report(), nil
 }
 
-// checkTimesWithin returns at most MaxStreams silences. The last one is the longest that the probe can measure; the
-// others are shorter ones of the parameter all.
+// checkTimesWithin returns at most MaxStreams silences: the silences in all that the probe can measure, and then the
+// longest silence that it can measure.
 func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 	last := c.Length - c.Pace // the streams open one after the other
 	for _, silence := range all {
@@ -294,7 +294,7 @@ func (i *idleProbe) conclusion() string {
 			out = append(out, fmt.Sprintf("Known limit of %s: %s.", inSeconds(l.after), l.source))
 		}
 	}
-	remedy := fmt.Sprintf("Send something on each stream, such as a comment, at least every %s, or raise that limit.", inSeconds(from/2))
+	remedy := fmt.Sprintf("Send something on each stream, such as a comment, at least every %s, or raise the limit.", inSeconds(from/2))
 	if from == 0 {
 		remedy = fmt.Sprintf("A silence of less than %s is too long; probe again with --seconds %.0f.", inSeconds(to), Shortest.Seconds())
 	}

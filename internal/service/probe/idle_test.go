@@ -25,8 +25,8 @@ type path struct {
 	err    error // of reads from a closed connection
 }
 
-// through returns a dialer of connections through the path.
-func (p path) through(dial dialer) dialer {
+// wrap returns a dialer of connections through the path.
+func (p path) wrap(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -80,7 +80,7 @@ func probeIdle(t *testing.T, h *fakeservice.Hub, p *path, publish Request) (text
 			checkTimes: []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond},
 		}
 		if p != nil {
-			c.Dial = p.through(c.Dial)
+			c.Dial = p.wrap(c.Dial)
 		}
 		var err error
 		text, err = Idle(t.Context(), c)

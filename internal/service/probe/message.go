@@ -71,7 +71,7 @@ func (f *findings) findMessage() (m message) {
 	}
 	ids := f.describeIDs(arrivals)
 	if len(f.session.published) == 0 {
-		all, arrivals = f.keepCounted(&m, all)
+		all, arrivals = f.selectMessages(&m, all)
 	}
 	m.notes = append(m.notes, fmt.Sprintf("%s arrived, such as %s", format.Count(len(arrivals), "message"), arrivals[len(arrivals)-1].example()), ids)
 	if len(f.session.published) > 0 {
@@ -96,10 +96,10 @@ func (f *findings) noMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// keepCounted returns the messages to describe, and adds their event names to m. It returns all messages, with one
+// selectMessages returns the messages to describe, and adds their event names to m. It returns all messages, with one
 // exception: if there are several names and no sequence of numbers spans all of them, it returns only the messages of
 // the most frequent name that has a sequence.
-func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
+func (f *findings) selectMessages(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
 		names[u.EventName()]++

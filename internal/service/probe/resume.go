@@ -31,7 +31,7 @@ func (f *findings) findResume() (r resume) {
 		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be reopened with Last-Event-ID: %s (%s).", s.quote(s.disconnectedID), f.refusal(resumed)))
 		return r
 	}
-	missed := f.missed()
+	missed := f.missedMessages()
 	if len(missed) == 0 {
 		f.missing = append(f.missing, "resume: no message was sent while a stream was disconnected, so it is unknown whether such messages are sent again.")
 		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; no message had been missed.", s.quote(s.disconnectedID)))
@@ -89,8 +89,8 @@ func (f *findings) refusal(role role) string {
 	return ""
 }
 
-// missed returns the keys of the messages during the disconnect, from the stream that received most of them.
-func (f *findings) missed() (out map[string]bool) {
+// missedMessages returns the keys of the messages during the disconnect, from the stream that received most of them.
+func (f *findings) missedMessages() (out map[string]bool) {
 	for _, t := range f.tracksOf(plain, compressed) {
 		arrived := map[string]bool{}
 		for _, u := range f.units[t] {

@@ -215,7 +215,7 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 }
 
 // disconnectOne closes a stream, waits for messages, and opens two or three streams. The first resumes with the last
-// event ID, and the second has no event ID. If the closed stream had an event ID, the third has an unknown one.
+// event ID, and the second has no event ID. If the closed stream had an event ID, the third has an unknown ID.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()

@@ -46,7 +46,7 @@ type track struct {
 	bytes         int64  // received bytes of the body
 
 	open *stream.Stream // nil: the request failed, or the response is not an event stream
-	done chan struct{}  // closed when nothing reads the stream any more
+	done chan struct{}  // closed when no goroutine reads the stream
 }
 
 const (
@@ -151,9 +151,9 @@ type unit struct {
 
 func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
-// sameBlock is the longest time between a comment line and the end of its block. If the block ends later, the line is a
-// heartbeat without an empty line. The block is then that of the next message.
-const sameBlock = 300 * time.Millisecond
+// maxBlockDelay is the longest time between a comment line and the end of its block. If the block ends later, the line
+// is a heartbeat without an empty line. The block then belongs to the next message.
+const maxBlockDelay = 300 * time.Millisecond
 
 func (t *track) units() (out []*unit) {
 	var lines []stream.Part
@@ -163,7 +163,7 @@ func (t *track) units() (out []*unit) {
 			continue
 		}
 		for _, line := range lines {
-			if p.At.Sub(line.At) > sameBlock {
+			if p.At.Sub(line.At) > maxBlockDelay {
 				out = append(out, &unit{line.Block, line.At})
 			}
 		}

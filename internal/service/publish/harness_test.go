@@ -21,11 +21,11 @@ import (
 )
 
 // newService returns the description of a service with an API like nchan's. publish is JSON for its publish, or "";
-// more is JSON that is added to its message.
-func newService(t *testing.T, publish, more string) *service.Service {
+// messageFields is JSON that is added to its message.
+func newService(t *testing.T, publish, messageFields string) *service.Service {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"test","connect":{"url":"{base}/sub/{topic}"},
-		"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"` + more + `},
+		"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"` + messageFields + `},
 		"publish":` + cmp.Or(publish, `{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`) + `}`))
 	require.NoError(t, err)
 	return s
@@ -45,13 +45,13 @@ type hub struct {
 	mu     sync.Mutex
 	topics map[string][]receivedMessage
 	ended  chan struct{} // closed when the test ends
-	// before is called before the response to a message; it returns the status, or 0 to abort the connection.
-	before func(topic string, seq int) int
+	// onMessage is called before the response to a message; it returns the status, or 0 to abort the connection.
+	onMessage func(topic string, seq int) int
 }
 
-func newHub(t *testing.T, before func(topic string, seq int) int) *hub {
+func newHub(t *testing.T, onMessage func(topic string, seq int) int) *hub {
 	t.Helper()
-	h := &hub{topics: map[string][]receivedMessage{}, before: before, ended: make(chan struct{})}
+	h := &hub{topics: map[string][]receivedMessage{}, onMessage: onMessage, ended: make(chan struct{})}
 	h.Server = httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(h.Close)
 	t.Cleanup(func() { close(h.ended) })
@@ -67,8 +67,8 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
 	h.topics[topic] = append(h.topics[topic], m)
 	h.mu.Unlock()
 	status := http.StatusOK
-	if h.before != nil {
-		status = h.before(topic, m.Seq)
+	if h.onMessage != nil {
+		status = h.onMessage(topic, m.Seq)
 	}
 	if status == 0 {
 		panic(http.ErrAbortHandler)
@@ -86,7 +86,7 @@ func (h *hub) numbers(topic string) (out []int) {
 	return out
 }
 
-func upTo(n int) (out []int) {
+func numbersUpTo(n int) (out []int) {
 	for i := range n {
 		out = append(out, i+1)
 	}

@@ -16,11 +16,11 @@ import (
 // A server may close an idle connection at any time (RFC 9112, 9.5).
 func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	t.Parallel()
-	base, dials := serveCounting(t, fine, true)
+	base, dials := serveCounting(t, okResponse, true)
 	c := newConfig(t, base)
 	c.Rate, c.For, c.Topics = 0.4, 4800*time.Millisecond, []string{"a"}
 	p := publishAll(t, c)
-	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, withoutMachine(p.Sums()))
+	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, withoutLag(p.Sums()))
 	require.EqualValues(t, 2, dials.Load())
 }
 
@@ -52,7 +52,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 						}
 						return
 					}
-					_, _ = io.WriteString(conn, fine)
+					_, _ = io.WriteString(conn, okResponse)
 				}
 			})
 			config := newConfig(t, base)
@@ -78,7 +78,7 @@ func TestTimeToTheEndOfABodyIsRecorded(t *testing.T) {
 			if _, _, err := request(in); err != nil {
 				return
 			}
-			_, _ = io.WriteString(c, fine[:len(fine)-2])
+			_, _ = io.WriteString(c, okResponse[:len(okResponse)-2])
 			time.Sleep(late)
 			_, _ = io.WriteString(c, "ok")
 		}

@@ -36,9 +36,9 @@ type pool struct {
 
 // An origin is a scheme with a host, and its idle connections.
 type origin struct {
-	url     *url.URL
-	through *proxy.Proxy
-	idle    *http1.IdleConns[*conn]
+	url   *url.URL
+	route *proxy.Proxy
+	idle  *http1.IdleConns[*conn]
 }
 
 type conn struct {
@@ -77,7 +77,7 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 		}
 		_ = c.Close()
 	}
-	opened, err := p.dialer.Open(ctx, deadline, o.url, o.through)
+	opened, err := p.dialer.Open(ctx, deadline, o.url, o.route)
 	if err != nil {
 		return nil, false, err
 	}
@@ -98,11 +98,11 @@ func (p *pool) origin(u *url.URL) (*origin, error) {
 	if o := p.origins[name]; o != nil {
 		return o, nil
 	}
-	through, err := p.proxies.For(u)
+	route, err := p.proxies.For(u)
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{url: u, through: through, idle: http1.NewIdleConns[*conn](maxIdle)}
+	o := &origin{url: u, route: route, idle: http1.NewIdleConns[*conn](maxIdle)}
 	p.origins[name] = o
 	return o, nil
 }
@@ -112,10 +112,10 @@ func (c *conn) release(response http.Header) {
 	c.origin.idle.Put(c)
 }
 
-// closedIdle reports whether the server may have closed the connection as idle while a request was in transit: the
-// connection had been idle for minIdle, no byte of a response arrived, and it ended within maxIdle after the request.
-// sent is the time since the request was sent.
-func (c *conn) closedIdle(err error, sent time.Duration) bool {
+// mayBeClosedAsIdle reports whether the server may have closed the connection as idle while a request was in transit:
+// the connection had been idle for minIdle, no byte of a response arrived, and it ended within maxIdle after the
+// request. sent is the time since the request was sent.
+func (c *conn) mayBeClosedAsIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < maxIdle
 }

@@ -31,16 +31,16 @@ func TestMessagesGoThroughAProxy(t *testing.T) {
 			if secure {
 				o.TLS = &tls.Config{Certificates: service.TLS.Certificates}
 			}
-			through, err := forward.Start(o)
+			forwarder, err := forward.Start(o)
 			require.NoError(t, err)
-			t.Cleanup(through.Stop)
+			t.Cleanup(forwarder.Stop)
 			c := newConfig(t, scheme+"://joe:x@service.test")
 			c.InsecureSkipVerify, c.For = true, time.Second/4
-			c.Proxies = (&httpproxy.Config{HTTPProxy: through.URL, HTTPSProxy: through.URL}).ProxyFunc()
+			c.Proxies = (&httpproxy.Config{HTTPProxy: forwarder.URL, HTTPSProxy: forwarder.URL}).ProxyFunc()
 			p := publishAll(t, c)
 			require.EqualValues(t, 50, p.Sums().Confirmed, p.Refusals())
-			require.Equal(t, upTo(25), h.numbers("a"))
-			requests := through.Requests()
+			require.Equal(t, numbersUpTo(25), h.numbers("a"))
+			requests := forwarder.Requests()
 			if scheme == "http" {
 				slices.Sort(requests)
 				require.Len(t, requests, 50)
@@ -55,14 +55,14 @@ func TestMessagesGoThroughAProxy(t *testing.T) {
 
 func TestErrorsOfAProxyNameTheProxy(t *testing.T) {
 	t.Parallel()
-	through, err := forward.Start(forward.Options{Refuse: func(*http.Request) string { return "not from here" }})
+	forwarder, err := forward.Start(forward.Options{Refuse: func(*http.Request) string { return "not from here" }})
 	require.NoError(t, err)
-	t.Cleanup(through.Stop)
+	t.Cleanup(forwarder.Stop)
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for _, tt := range []struct{ proxy, base, want string }{
-		{through.URL, "https://service.test", "no connection: the proxy " + through.URL + " refused CONNECT service.test:443 with 403 Forbidden: not from here"},
-		{through.URL, "http://service.test", "403 Forbidden (through the proxy " + through.URL + "): not from here"},
+		{forwarder.URL, "https://service.test", "no connection: the proxy " + forwarder.URL + " refused CONNECT service.test:443 with 403 Forbidden: not from here"},
+		{forwarder.URL, "http://service.test", "403 Forbidden (through the proxy " + forwarder.URL + "): not from here"},
 		{strings.Replace(closed.URL, "//", "//joe:sesame@", 1), "http://service.test", "no connection: the proxy " + closed.URL + " cannot be reached: dial tcp "},
 	} {
 		c := newConfig(t, tt.base)

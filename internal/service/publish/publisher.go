@@ -37,8 +37,8 @@ type Config struct {
 
 	InsecureSkipVerify bool
 	Proxies            proxy.Chooser // nil: the proxies of the environment
-	// Say receives a sentence about the first problem of each kind, from any goroutine. It may be nil.
-	Say func(string)
+	// Report receives a sentence about the first problem of each kind, from any goroutine. It may be nil.
+	Report func(string)
 }
 
 // Progress is the state of a publisher.
@@ -70,7 +70,7 @@ type Publisher struct {
 	ready    []int32    // topics with a message that can be sent; if the order is arbitrary, once per message
 	idle     int        // workers that wait
 	running  int        // workers, including those that wait
-	reported []string   // kinds of problems that Say has received
+	reported []string   // kinds of problems that Report has received
 }
 
 type queue struct {
@@ -79,6 +79,7 @@ type queue struct {
 	busy    bool   // the topic is in ready, or has a message in flight; ignored if the order is arbitrary
 }
 
+// Start starts a publisher. It returns an error if the configuration is invalid.
 func Start(ctx context.Context, c Config) (*Publisher, error) {
 	planned, err := c.check()
 	if err != nil {
@@ -147,7 +148,7 @@ func (p *Publisher) Progress() Progress {
 	return out
 }
 
-// report passes the first problem of each kind to Config.Say.
+// report passes the first problem of each kind to Config.Report.
 func (p *Publisher) report(topic int, number uint64, kind, detail string) {
 	p.mu.Lock()
 	isFirst := !slices.Contains(p.reported, kind)
@@ -155,7 +156,7 @@ func (p *Publisher) report(topic int, number uint64, kind, detail string) {
 		p.reported = append(p.reported, kind)
 	}
 	p.mu.Unlock()
-	if isFirst && p.c.Say != nil {
-		p.c.Say(fmt.Sprintf("message %d of %s %s %s", number, p.c.Topics[topic], kind, detail))
+	if isFirst && p.c.Report != nil {
+		p.c.Report(fmt.Sprintf("message %d of %s %s %s", number, p.c.Topics[topic], kind, detail))
 	}
 }

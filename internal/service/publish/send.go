@@ -52,7 +52,7 @@ func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 			return refused(err)
 		}
 		v.SentAt = p.now()
-		r, err := s.encode(v, c.origin.through)
+		r, err := s.encode(v, c.origin.route)
 		if err != nil {
 			_ = c.Close()
 			return refused(err)
@@ -70,7 +70,7 @@ func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 
 // encode writes the request of a message to out, so that one Write can send it. Reading the response requires the
 // returned request.
-func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request, error) {
+func (s *sender) encode(v *service.Values, route *proxy.Proxy) (*http.Request, error) {
 	description := s.p.c.Service.Publish
 	s.url = description.URL.Append(s.url[:0], v) // the URL may contain the time of sending
 	s.body = description.Body.Append(s.body[:0], v)
@@ -83,13 +83,13 @@ func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request,
 		r.Header.Set(name, value)
 	}
 	s.out.Reset()
-	return r, http1.WriteRequest(&s.out, r, through)
+	return r, http1.WriteRequest(&s.out, r, route)
 }
 
 // failedOutcome returns the outcome of a message whose connection failed. Some of the message may have been sent.
 func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.PublishOutcome {
 	o := shard.PublishOutcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
-	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
+	if c.mayBeClosedAsIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
 		o.Idle = true
 		o.Text += fmt.Sprintf("; the connection had been idle for %s, so the service may have closed it as idle while the message was being sent", c.idle.Round(time.Millisecond))
 	}
@@ -129,7 +129,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutco
 		text := bufio.NewReader(body)
 		begin, _ := text.Peek(maxExcerpt)                                    // less if the body is shorter
 		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999)) // #nosec G115 -- net/http reads three digits
-		o.Text = p.describe(resp, begin, c.origin.through)
+		o.Text = p.describe(resp, begin, c.origin.route)
 		body = text
 	}
 	n, err := io.Copy(io.Discard, body)
@@ -147,8 +147,8 @@ const maxExcerpt = 1 << 10
 
 // describe returns the reason for a refusal: the status, the proxy, the target of a redirect, and the first line of the
 // body. It hides the token, which a service may repeat.
-func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
-	text := resp.Status + through.ErrorSuffix()
+func (p *Publisher) describe(resp *http.Response, body []byte, route *proxy.Proxy) string {
+	text := resp.Status + route.ErrorSuffix()
 	if location := resp.Header.Get("Location"); location != "" {
 		text += ", to " + location + ", which is not followed"
 	}

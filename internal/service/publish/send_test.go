@@ -25,7 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+const okResponse = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 // A service that receives a request and closes its connection may have the message, so the publisher never sends it
 // again. net/http would repeat requests with some methods.
@@ -51,10 +51,10 @@ func TestMessagesAreSentOnce(t *testing.T) {
 					query, _ := url.QueryUnescape(r.URL.RawQuery)
 					times[number.FindString(query+string(body))]++
 					mu.Unlock()
-					if n == 4 { // on a reused connection, whose end looks like that of an idle connection
+					if n == 4 { // on a reused connection, which ends like an idle connection
 						return
 					}
-					_, _ = io.WriteString(c, fine)
+					_, _ = io.WriteString(c, okResponse)
 				}
 			})
 			c := newConfig(t, base)
@@ -66,7 +66,7 @@ func TestMessagesAreSentOnce(t *testing.T) {
 			for message, n := range times {
 				require.Equal(t, 1, n, message)
 			}
-			require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 75, Open: 25}, withoutMachine(p.Sums()))
+			require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 75, Open: 25}, withoutLag(p.Sums()))
 			for n, m := range p.Topic(0) {
 				require.Equal(t, n%4 == 3, m.State == shard.Open, "message %d", n+1)
 			}
@@ -88,18 +88,18 @@ func TestConnectionsAreKept(t *testing.T) {
 		state  shard.MessageState
 		text   string
 	}{
-		"counted":            {fine, true, 1, shard.Confirmed, ""},
+		"counted":            {okResponse, true, 1, shard.Confirmed, ""},
 		"chunked":            {"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", true, 1, shard.Confirmed, ""},
 		"empty":              {"HTTP/1.1 204 No Content\r\n\r\n", true, 1, shard.Confirmed, ""},
-		"after 1xx":          {"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + fine, true, 1, shard.Confirmed, ""},
-		"a long one":         {fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", 100_000, strings.Repeat("x", 100_000)), true, 1, shard.Confirmed, ""},
-		"refused":            {strings.Replace(fine, "200", "400", 1), true, 1, shard.Refused, "400 OK: ok"},
-		"Keep-Alive: 0":      {strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true, 10, shard.Confirmed, ""},
-		"closed while idle":  {fine, false, 10, shard.Confirmed, ""},
+		"after 1xx":          {"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + okResponse, true, 1, shard.Confirmed, ""},
+		"a long body":        {fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", 100_000, strings.Repeat("x", 100_000)), true, 1, shard.Confirmed, ""},
+		"refused":            {strings.Replace(okResponse, "200", "400", 1), true, 1, shard.Refused, "400 OK: ok"},
+		"Keep-Alive: 0":      {strings.Replace(okResponse, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true, 10, shard.Confirmed, ""},
+		"closed while idle":  {okResponse, false, 10, shard.Confirmed, ""},
 		"Connection: close":  {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", false, 10, shard.Confirmed, ""},
 		"HTTP/1.0":           {"HTTP/1.0 200 OK\r\n\r\nok", false, 10, shard.Confirmed, ""},
 		"truncated body":     {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", false, 10, shard.Confirmed, ""},
-		"second response":    {fine + "HTTP/1.1 500 X\r\n\r\n", false, 10, shard.Confirmed, ""},
+		"second response":    {okResponse + "HTTP/1.1 500 X\r\n\r\n", false, 10, shard.Confirmed, ""},
 		"endless body":       {"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", 400_000), false, 10, shard.Confirmed, ""},
 		"endless head":       {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), false, 10, shard.Open, "the response header exceeds 262144 bytes"},
 		"no HTTP":            {"SSH-2.0-OpenSSH\r\n\r\n", false, 10, shard.Open, "malformed HTTP"},
@@ -162,7 +162,7 @@ func TestRequestFollowsTheDescription(t *testing.T) {
 				if err == nil {
 					got <- r
 					bodies <- string(body)
-					_, _ = io.WriteString(conn, fine)
+					_, _ = io.WriteString(conn, okResponse)
 				}
 			})
 			config := newConfig(t, base+c.path)
@@ -172,8 +172,8 @@ func TestRequestFollowsTheDescription(t *testing.T) {
 			require.EqualValues(t, 1, p.Sums().Confirmed)
 			r, body := <-got, <-bodies
 			require.Equal(t, c.method, r.Method)
-			require.Equal(t, c.uri, aTime.ReplaceAllString(r.RequestURI, "0"))
-			require.Equal(t, c.body, aTime.ReplaceAllString(body, "0"))
+			require.Equal(t, c.uri, timePattern.ReplaceAllString(r.RequestURI, "0"))
+			require.Equal(t, c.body, timePattern.ReplaceAllString(body, "0"))
 			require.Equal(t, strings.TrimPrefix(base, "http://"), r.Host)
 			require.Equal(t, "sse-soak", r.Header.Get("User-Agent"))
 			r.Header.Del("User-Agent")
@@ -187,7 +187,7 @@ func TestRequestFollowsTheDescription(t *testing.T) {
 	}
 }
 
-var aTime = regexp.MustCompile(`[0-9]{16}`)
+var timePattern = regexp.MustCompile(`[0-9]{16}`)
 
 func TestURLCredentialsAreSent(t *testing.T) {
 	t.Parallel()

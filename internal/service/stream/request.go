@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// A Request is one request of a description. Its headers override those of the client and are not sent to other
+// A Request is one request of a description. Its headers override the client's headers, and are not sent to other
 // origins.
 type Request struct {
 	sseclient.Request

@@ -11,7 +11,7 @@ import (
 
 // Answer sends one request whose response ends by itself, and reads the response to its terminal event. A response
 // without content is an error. A missing terminal event is only passed to Note, because the run checks for it. Answer
-// sends nothing if only a script can make the request. Its error is like that of Run.
+// sends nothing if only a script can make the request. It returns the same errors as Run.
 func Answer(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).answer)
 }

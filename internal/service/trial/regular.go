@@ -13,19 +13,19 @@ import (
 )
 
 func (t *trial) heartbeat(ctx context.Context) error {
-	return t.regular(ctx, t.s.HeartbeatEvery, "heartbeat", "heartbeat", func(p stream.Part) bool {
+	return t.awaitRegular(ctx, t.s.HeartbeatEvery, "heartbeat", "heartbeat", func(p stream.Part) bool {
 		return t.reader.Read(&p.Block).Kind == service.Heartbeat
 	})
 }
 
-// due waits for a message of a service that sends messages by itself, and checks its values.
-func (t *trial) due(ctx context.Context) error {
+// regularMessage waits for a message of a service that sends messages by itself, and checks its values.
+func (t *trial) regularMessage(ctx context.Context) error {
 	if t.s.Publish != nil {
 		return nil
 	}
 	reader := t.s.Reader("")
 	var invalid error
-	err := t.regular(ctx, t.s.Message.Interval, "message.every", "message", func(p stream.Part) bool {
+	err := t.awaitRegular(ctx, t.s.Message.Interval, "message.every", "message", func(p stream.Part) bool {
 		r := reader.Read(&p.Block)
 		if p.Line || r.Kind != service.Delivery {
 			return false
@@ -39,9 +39,9 @@ func (t *trial) due(ctx context.Context) error {
 	return invalid
 }
 
-// regular waits for a part that arrives at regular intervals. It does not wait if one has arrived already, or if the
-// interval is 0 or exceeds maxInterval. Its error names the field of the interval and the kind of part.
-func (t *trial) regular(ctx context.Context, interval time.Duration, field, kind string, matches func(stream.Part) bool) error {
+// awaitRegular waits for a part that arrives at regular intervals. It does not wait if such a part has already arrived,
+// or if the interval is 0 or exceeds maxInterval. Its error names the field of the interval and the kind of part.
+func (t *trial) awaitRegular(ctx context.Context, interval time.Duration, field, kind string, matches func(stream.Part) bool) error {
 	if interval == 0 || interval > maxInterval || slices.ContainsFunc(t.open.received, matches) {
 		return nil
 	}

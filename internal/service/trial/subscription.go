@@ -54,9 +54,9 @@ func (f *subscription) close() {
 	}
 }
 
-// await waits for the first part that wanted accepts. It returns errLate after patience, an error that describes the
-// end of the stream, or the error of ctx.
-func (f *subscription) await(ctx context.Context, patience time.Duration, wanted func(stream.Part) bool) error {
+// await waits for the first part for which matches returns true. It returns errLate after patience, an error that
+// describes the end of the stream, or the error of ctx.
+func (f *subscription) await(ctx context.Context, patience time.Duration, matches func(stream.Part) bool) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
@@ -68,7 +68,7 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 			if f.received = append(f.received, p); len(f.received) > maxBlocks {
 				f.received = f.received[1:]
 			}
-			if wanted(p) {
+			if matches(p) {
 				return nil
 			}
 		case <-late.C:

@@ -70,7 +70,7 @@ func Run(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).run)
 }
 
-// Connect opens a stream and closes it. Its error is like that of Run.
+// Connect opens a stream and closes it. It returns the same errors as Run.
 func Connect(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).connect)
 }
@@ -104,7 +104,7 @@ type trial struct {
 	values      service.Values
 	reader      *service.Reader
 	open        *subscription
-	waitStart   time.Time // start of the waits in the method regular: when the stream opened, or when the message arrived
+	waitStart   time.Time // start of the waits in awaitRegular: when the stream opened, or when the message arrived
 	lateHeaders bool      // the headers of the stream took more than a tenth of Patience; the service may send them with the first event
 	sent        []int64   // times at which the message was published, in microseconds since 1970
 	mismatch    error     // of a block that may be the message; reported if no matching block arrives
@@ -129,7 +129,7 @@ func (t *trial) run(ctx context.Context) error {
 	if err := t.secondRequest(ctx); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{t.message, t.replay, t.heartbeat, t.due, t.end} {
+	for _, step := range []func(context.Context) error{t.message, t.replay, t.heartbeat, t.regularMessage, t.end} {
 		if err := step(ctx); err != nil {
 			return err
 		}

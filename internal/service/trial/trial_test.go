@@ -21,9 +21,9 @@ const hubDescription = `{"name":"mine","token":true,
 "message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"},
 "publish":{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}","headers":{"Authorization":"Bearer {token}"}}}`
 
-// withChecksum adds replacements that put a checksum into each message, which the description reads at the place where.
-func withChecksum(where string, replace ...string) []string {
-	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+where+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
+// withChecksum adds replacements that put a checksum into each message. The description reads the checksum at place.
+func withChecksum(place string, replace ...string) []string {
+	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+place+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
 }
 
 // runTrial tries hubDescription with some texts replaced.
@@ -120,15 +120,15 @@ func TestMismatchNamesTheField(t *testing.T) {
 		{"marker, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but the received message does not have the run's marker there: data: …`},
 		{"time, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
 		{"event", &fakeservice.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the received message has the event "news": event: news, data: …`},
-		{"taken for a heartbeat", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the received message matches it: event: news, data: …`},
-		{"taken for a gap", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
+		{"matches the heartbeat", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the received message matches it: event: news, data: …`},
+		{"matches the gap", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
 		{"no JSON", &fakeservice.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the received message is not JSON: data: …`},
 		{
 			"no heartbeat", &fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond}, []string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
 			`heartbeat is {"event":"ping","every":0.1}, but no heartbeat arrived within 2.1 s: …`,
 		},
 		{
-			"nothing comes", &fakeservice.Hub{Lose: func(string, string) bool { return true }}, nil,
+			"nothing arrives", &fakeservice.Hub{Lose: func(string, string) bool { return true }}, nil,
 			"publish.url: POST {base}/pub/soak-topic-0 was confirmed, but the message did not arrive at GET {base}/sub/soak-topic-0 within 3 s: nothing arrived; check that both requests use the topic soak-topic-0",
 		},
 		{"the stream ends", &fakeservice.Hub{Lifetime: 20 * time.Millisecond, Lose: func(string, string) bool { return true }}, nil, "connect.url: the stream ended …"},
@@ -326,13 +326,13 @@ func TestTrialHasOneStreamPerID(t *testing.T) {
 func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{Gzip: 10 * time.Millisecond}
-	behind := h.Start(t)
+	origin := h.Start(t)
 	var encoding string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			encoding = r.Header.Get("Accept-Encoding")
 		}
-		behind.ServeHTTP(w, r)
+		origin.ServeHTTP(w, r)
 	}))
 	defer front.Close()
 	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}))
