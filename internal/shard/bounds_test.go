@@ -38,12 +38,12 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		r.ID = "a"
 		return text(func(s *Shard) { s.Connections = []ledger.Record{r} })
 	}
-	watched := func(from, to int64, counters ...machine.Series) string { // relative to the start and the end of the runner
+	withMachine := func(from, to int64, counters ...machine.Series) string { // relative to the start and the end of the runner
 		return text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS + from, ToUS: s.Runner.EndedUS + to, Counters: counters}
 		})
 	}
-	with := func(list, element string, n int) string {
+	withElements := func(list, element string, n int) string {
 		t.Helper()
 		original := text(func(s *Shard) { s.Series = nil })
 		old := fmt.Sprintf("%q:null", list)
@@ -51,24 +51,24 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		return strings.Replace(original, old, fmt.Sprintf("%q:[%s]", list, repeatElement(element, n)), 1)
 	}
 	return map[string]struct{ text, want string }{
-		"a bucket in 1970":                    {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
-		"a bucket in the far future":          {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
-		"a run of a century":                  {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "impossible times of the runner"},
-		"an end before the start":             {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "impossible times of the runner"},
-		"a second in 1970":                    {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "impossible second: 1 µs to 2 µs"},
-		"a plan of 2^40":                      {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "connections of the plan must be from 0 to 10000000, got 1099511627776"},
-		"2^40 runners":                        {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "got 1 of 1099511627776"},
-		"a count that overflows":              {connection(ledger.Record{Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}), "impossible count of the connection a"},
-		"a count that overflows a sum":        {connection(ledger.Record{Counts: ledger.Counts{Lost: 1 << 48}}), "impossible count of the connection a"},
-		"undetectable losses that overflow":   {connection(ledger.Record{Counts: ledger.Counts{Undetectable: 1<<64 - 1}}), "impossible count of the connection a"},
-		"a check with a negative count":       {text(func(s *Shard) { s.Checks = []ScriptCheck{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
-		"a histogram of too many buckets":     {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
-		"a histogram with a bucket twice":     {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
-		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
-		"a hundred kinds of findings":         {connection(ledger.Record{Findings: kinds(101)}), "findings must have at most 100 kinds"},
-		"a machine of another run":            {watched(-60e6, 0, machine.Series{Name: "steal"}), "impossible times of the machine"},
-		"a machine that was watched for ever": {watched(0, 1<<62, machine.Series{Name: "steal"}), "impossible times of the machine"},
-		"a machine with a counter twice":      {watched(0, 0, machine.Series{Name: "steal"}, machine.Series{Name: "steal"}), "duplicate counter steal of the machine"},
+		"a bucket in 1970":                   {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
+		"a bucket in the far future":         {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
+		"a run of a century":                 {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "impossible times of the runner"},
+		"an end before the start":            {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "impossible times of the runner"},
+		"a second in 1970":                   {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "impossible second: 1 µs to 2 µs"},
+		"a plan of 2^40":                     {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "connections of the plan must be from 0 to 10000000, got 1099511627776"},
+		"2^40 runners":                       {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "got 1 of 1099511627776"},
+		"a count that overflows":             {connection(ledger.Record{Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}), "impossible count of the connection a"},
+		"a count that overflows a sum":       {connection(ledger.Record{Counts: ledger.Counts{Lost: 1 << 48}}), "impossible count of the connection a"},
+		"undetectable losses that overflow":  {connection(ledger.Record{Counts: ledger.Counts{Undetectable: 1<<64 - 1}}), "impossible count of the connection a"},
+		"a check with a negative count":      {text(func(s *Shard) { s.Checks = []ScriptCheck{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
+		"a histogram of too many buckets":    {withElements("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
+		"a histogram with a bucket twice":    {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
+		"a host of a megabyte":               {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
+		"a hundred kinds of findings":        {connection(ledger.Record{Findings: kinds(101)}), "findings must have at most 100 kinds"},
+		"a machine of another run":           {withMachine(-60e6, 0, machine.Series{Name: "steal"}), "impossible times of the machine"},
+		"a machine that was watched forever": {withMachine(0, 1<<62, machine.Series{Name: "steal"}), "impossible times of the machine"},
+		"a machine with a counter twice":     {withMachine(0, 0, machine.Series{Name: "steal"}, machine.Series{Name: "steal"}), "duplicate counter steal of the machine"},
 		"requests without net times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration has no times"},
@@ -115,8 +115,9 @@ func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
 	}
 }
 
-// sixMegabytes returns a JSON list of the maximum number of connections of a shard. Their ids compress to 6 MB.
-func sixMegabytes() string {
+// uniqueConnections returns the maximum number of connections of a shard, as elements of a JSON list. Their ids
+// compress to 6 MB.
+func uniqueConnections() string {
 	random, list := rand.New(rand.NewPCG(1, 2)), new(strings.Builder)
 	for i := range maxConnections {
 		fmt.Fprintf(list, `%s{"id":"%011x"}`, strings.Repeat(",", min(i, 1)), random.Uint64N(1<<44))
@@ -124,8 +125,8 @@ func sixMegabytes() string {
 	return list.String()
 }
 
-// Reading a hostile shard, such as a gzip bomb, uses limited memory. A separate process reads each, because the heap of
-// this process depends on the other tests.
+// Reading a hostile shard, such as a gzip bomb, uses limited memory. A separate process reads each shard, because the
+// heap of this process depends on the other tests.
 func TestHostileShardsUseLittleMemory(t *testing.T) {
 	const variable = "SOAK_TEST_HOSTILE_SHARD"
 	if path := os.Getenv(variable); path != "" {
@@ -155,7 +156,7 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 		"a million connections and more":  {"connections", repeatElement(`{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
 		"ten thousand histograms":         {"metrics", repeatElement(`{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
 		"four million findings":           {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
-		"a million ids":                   {"connections", sixMegabytes(), "1048576 connections"},
+		"a million ids":                   {"connections", uniqueConnections(), "1048576 connections"},
 		"a million times one id":          {"connections", repeatElement(`{"id":"a"}`, maxConnections), "1048576 connections"},
 		"four million empty findings":     {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists of a connection must not have empty elements"},
 		"thirty million disconnects":      {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a connection must not have empty elements"},

@@ -66,11 +66,11 @@ func (c *Connections) adopt(runner int, s *Shard) {
 
 // All yields each record with its index. A record is valid until the next one; its lists remain valid.
 func (c *Connections) All() iter.Seq2[int, *Connection] {
-	return c.ofRunners(0, -1)
+	return c.recordsOf(0, -1)
 }
 
-// ofRunners yields the records of the runners from first to end − 1, or to the last runner if end is negative.
-func (c *Connections) ofRunners(first, end int) iter.Seq2[int, *Connection] {
+// recordsOf yields the records of the runners from first to end − 1, or to the last runner if end is negative.
+func (c *Connections) recordsOf(first, end int) iter.Seq2[int, *Connection] {
 	return func(yield func(int, *Connection) bool) {
 		f := allFields.Get().(*recordFields) //nolint:forcetypeassert // the pool contains nothing else
 		defer allFields.Put(f)
@@ -198,7 +198,7 @@ func (f *recordFields) nextInt() int64 {
 }
 
 func (f *recordFields) nextText() (s string) {
-	n := int(f.nextNumber()) // #nosec G115 -- bounds.go limits the length before
+	n := int(f.nextNumber()) // #nosec G115 -- bounds.go has limited the length
 	s = f.in[f.read:][:n]
 	f.read += n
 	return s
@@ -256,7 +256,7 @@ func (f *recordFields) get(v reflect.Value) {
 			f.get(v.Index(i))
 		}
 	case reflect.Slice:
-		if n := int(f.nextNumber()); n > 0 { // #nosec G115 -- bounds.go limits the length before
+		if n := int(f.nextNumber()); n > 0 { // #nosec G115 -- bounds.go has limited the length
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 			for i := range n {
 				f.get(v.Index(i))

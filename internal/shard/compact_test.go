@@ -106,7 +106,7 @@ func TestEditedConnectionsStayEdited(t *testing.T) {
 	for i, one := range c.All() {
 		require.Equal(t, ledger.Counts{Late: uint64(7 * (i % 2))}, one.Counts)
 	}
-	for i, one := range c.ofRunners(1, 2) {
+	for i, one := range c.recordsOf(1, 2) {
 		require.Equal(t, 1, i)
 		require.EqualValues(t, 7, one.Late)
 	}

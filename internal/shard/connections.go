@@ -22,7 +22,7 @@ func (m *Merged) CheckConnections() (problems []string) {
 	}
 	for _, g := range m.groups {
 		if !g.hasTwoRuns {
-			problems = append(problems, m.checkIDs(g.plan, m.Connections.ofRunners(g.first, g.first+g.runners))...)
+			problems = append(problems, m.checkIDs(g.plan, m.Connections.recordsOf(g.first, g.first+g.runners))...)
 		}
 	}
 	return problems

@@ -42,7 +42,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Equal(t, "http://a", one.URL)
 
 	require.Nil(t, m.Runners[2].ControlGroup)
-	assert.Empty(t, m.Runners[1].ControlGroup.Moments, "a group that was never open has no moments")
+	assert.Empty(t, m.Runners[1].ControlGroup.Moments, "a group that was never open must have no moments")
 	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
 	assert.Equal(t, []ControlMoment{
 		{At: at(5), Longest: 2 * time.Second, Late: 4, Undisturbed: &LateMessages{Late: 1}},

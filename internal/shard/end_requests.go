@@ -31,8 +31,8 @@ type EndOutcome struct {
 const maxServers = 100
 
 const (
-	// maxEndOutcomes is the maximum number of outcomes of a shard. From half of it on, new outcomes have the server Other.
-	// A shard has fewer than 1000 codes.
+	// maxEndOutcomes is the maximum number of outcomes of a shard. From half of it on, new outcomes have the server
+	// Other. A shard has fewer than 1000 codes.
 	maxEndOutcomes = 2000
 	maxServerName  = 100 // bytes
 )
@@ -78,15 +78,15 @@ func (e *EndRequests) addOutcome(o EndOutcome) {
 }
 
 // addSeconds merges counts that are sorted by time.
-func (e *EndRequests) addSeconds(more [][2]int64) {
-	sum := make([][2]int64, 0, len(e.Seconds)+len(more))
-	for have := e.Seconds; len(have)+len(more) > 0; {
-		from := &have
-		if len(have) == 0 || len(more) > 0 && more[0][0] < have[0][0] {
-			from = &more
+func (e *EndRequests) addSeconds(other [][2]int64) {
+	sum := make([][2]int64, 0, len(e.Seconds)+len(other))
+	for have := e.Seconds; len(have)+len(other) > 0; {
+		source := &have
+		if len(have) == 0 || len(other) > 0 && other[0][0] < have[0][0] {
+			source = &other
 		}
-		next := (*from)[0]
-		*from = (*from)[1:]
+		next := (*source)[0]
+		*source = (*source)[1:]
 		if last := len(sum) - 1; last >= 0 && sum[last][0] == next[0] {
 			sum[last][1] += next[1]
 			continue
@@ -148,7 +148,7 @@ func (s *Shard) checkEnds() error {
 	return nil
 }
 
-// Codes returns the number of requests by code, except those with CodeOK.
+// Codes returns the number of requests by code. It omits CodeOK.
 func (e *EndRequests) Codes() map[string]int64 {
 	out := map[string]int64{}
 	for _, o := range e.Outcomes {
@@ -170,11 +170,12 @@ func (e *EndRequests) Servers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Sum returns the sum of the wanted outcomes, without server and code. It returns nil if no outcome is wanted.
-func (e *EndRequests) Sum(wanted func(o *EndOutcome) bool) *EndOutcome {
+// Sum returns the sum of the outcomes for which matches returns true, without server and code. It returns nil if there
+// is no such outcome.
+func (e *EndRequests) Sum(matches func(o *EndOutcome) bool) *EndOutcome {
 	var sum EndRequests
 	for _, o := range e.Outcomes {
-		if wanted(&o) {
+		if matches(&o) {
 			o.Server, o.Code = "", ""
 			sum.addOutcome(o)
 		}

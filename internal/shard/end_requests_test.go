@@ -35,7 +35,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 		m := Merge(plan.Plan{}, order)
 		require.Equal(t, all, m.EndRequests, "the sum must not depend on the order of the shards")
 	}
-	require.Equal(t, first, one.EndRequests, "a merge does not modify its inputs")
+	require.Equal(t, first, one.EndRequests, "a merge must not modify its inputs")
 	require.Nil(t, Merge(plan.Plan{}, []*Shard{without}).EndRequests)
 
 	require.Equal(t, [][2]int64{{1_700_000_000, 499}, {1_700_000_001, 501}}, all.Seconds)
@@ -71,7 +71,7 @@ func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	require.EqualValues(t, 4*maxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 }
 
-func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
+func TestFileKeepsEndRequestsAndRejectsImpossibleRequests(t *testing.T) {
 	t.Parallel()
 	s := newControlShard(1, nil)
 	s.Runner.StartedUS, s.Runner.EndedUS = 1_700_000_000e6, 1_700_000_100e6

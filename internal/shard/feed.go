@@ -45,12 +45,12 @@ func (s *Shard) feedPieces() iter.Seq[*feedPiece] {
 	return func(yield func(*feedPiece) bool) {
 		for topic, l := range s.Feeds {
 			piece := feedPiece{Topic: topic, Extras: l.Extras, Dropped: l.Dropped}
-			var before ledger.Entry
+			var previous ledger.Entry
 			for i := range l.Entries {
 				e := l.Entries[i]
 				e.At = e.At.Truncate(time.Millisecond)
-				piece.add(e, before)
-				before = e
+				piece.add(e, previous)
+				previous = e
 				if (i+1)%feedPieceSize == 0 {
 					if !yield(&piece) {
 						return
@@ -65,9 +65,9 @@ func (s *Shard) feedPieces() iter.Seq[*feedPiece] {
 	}
 }
 
-func (p *feedPiece) add(e, before ledger.Entry) {
+func (p *feedPiece) add(e, previous ledger.Entry) {
 	p.Prints = binary.LittleEndian.AppendUint64(p.Prints, e.Print)
-	p.Times = binary.AppendVarint(p.Times, (e.At - before.At).Milliseconds())
+	p.Times = binary.AppendVarint(p.Times, (e.At - previous.At).Milliseconds())
 	flags := int64(0)
 	if e.Live {
 		flags = 1
@@ -75,7 +75,7 @@ func (p *feedPiece) add(e, before ledger.Entry) {
 	if e.Repeat {
 		flags |= 2
 	}
-	p.Counts = binary.AppendVarint(p.Counts, (int64(e.Count)-int64(before.Count))<<2|flags)
+	p.Counts = binary.AppendVarint(p.Counts, (int64(e.Count)-int64(previous.Count))<<2|flags)
 }
 
 func (in *boundedReader) feeds(s *Shard) error {
@@ -105,18 +105,18 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 	if len(p.Prints)%8 != 0 || n > feedPieceSize || len(l.Entries)+n > ledger.MaxEntries {
 		return fmt.Errorf("impossible size of a piece of a feed: %d bytes", len(p.Prints))
 	}
-	var before ledger.Entry
+	var previous ledger.Entry
 	if last := len(l.Entries) - 1; last >= 0 {
-		before = l.Entries[last]
+		previous = l.Entries[last]
 	}
 	for i := range n {
-		time, timeSize := binary.Varint(p.Times)
+		elapsed, timeSize := binary.Varint(p.Times)
 		count, countSize := binary.Varint(p.Counts)
 		if timeSize <= 0 || countSize <= 0 {
 			return errors.New("a piece of a feed is truncated")
 		}
 		p.Times, p.Counts = p.Times[timeSize:], p.Counts[countSize:]
-		at, total := before.At.Milliseconds()+time, int64(before.Count)+count>>2
+		at, total := previous.At.Milliseconds()+elapsed, int64(previous.Count)+count>>2
 		if at < 0 || at > maxLength.Milliseconds() || total < 0 || total > maxConnections {
 			return fmt.Errorf("impossible message %d of a feed: at %d ms on %d streams", len(l.Entries)+1, at, total)
 		}
@@ -125,7 +125,7 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 			Count: uint32(total), Live: count&1 != 0, Repeat: count&2 != 0,
 		}
 		l.Entries = append(l.Entries, e)
-		before = e
+		previous = e
 	}
 	return nil
 }

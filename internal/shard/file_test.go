@@ -92,7 +92,7 @@ func TestWriteAndRead(t *testing.T) {
 	s.Machine = &machine.Record{Boot: "b", FromUS: from, ToUS: to, Counters: []machine.Series{{Name: "steal", Increase: 1.5, Stretches: []machine.Stretch{{FromUS: from, ToUS: to, Increase: 1.5}}}}}
 	require.NoError(t, Write(path, s))
 	s.Runner.Checkpoints++
-	require.NoError(t, Write(path, s), "replaces the previous file")
+	require.NoError(t, Write(path, s), "a second write must replace the file")
 	got, err := ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, encode(t, s), encode(t, got))
@@ -117,7 +117,7 @@ func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
 	bad := newSmallShard()
-	bad.Runner.CPUSeconds = math.NaN() // JSON cannot hold it
+	bad.Runner.CPUSeconds = math.NaN() // JSON has no NaN
 	err = Write(path, bad)
 	require.ErrorContains(t, err, "write "+path)
 	require.NotContains(t, err.Error(), "\n")
@@ -127,7 +127,7 @@ func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 	require.Equal(t, FileName(Runner{Index: 1}), onlyFile(t, dir))
 }
 
-func TestWriteNamesThePathItCannotWrite(t *testing.T) {
+func TestWriteErrorNamesThePath(t *testing.T) {
 	t.Parallel()
 	occupied, readOnly := t.TempDir(), t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(occupied, FileName(Runner{Index: 1}), "full"), 0o755))
@@ -179,23 +179,23 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":                         {nil, "not a complete gzip file"},
-		"no gzip":                         {text, "not a complete gzip file"},
-		"no JSON":                         {pack(t, []byte("hello")), "not a complete shard"},
-		"an empty file inside":            {pack(t, nil), "not a complete shard"},
-		"null":                            {pack(t, []byte("null")), "schema must be 3, got 0"},
-		"a list":                          {pack(t, []byte("[]")), "not a complete shard"},
-		"another schema":                  {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge it with the version of soak that wrote it"},
-		"trailing byte":                   {append(bytes.Clone(valid), "x"...), "not a complete shard"},
-		"another shard behind it":         {append(bytes.Clone(valid), valid...), "trailing data"},
-		"something behind it in the gzip": {pack(t, append(bytes.Clone(text), '7')), "trailing data"},
-		"no histogram":                    {edit(`"connect":{`, `"connect_":{`), "connect, first_noop or lateness is missing"},
-		"no lateness":                     {edit(`"lateness":{`, `"lateness_":{`), "connect, first_noop or lateness is missing"},
-		"no histogram in the latency":     {edit(`"min_us":7,"histogram":{`, `"min_us":7,"histogram_":{`), "latency.histogram is missing"},
-		"a bad bucket":                    {edit(`"counts":"`, `"counts":"AAAA`), "unreadable buckets"},
-		"a negative count":                {edit(`"received":0`, `"received":-1`), "not a complete shard"},
-		"runner 0":                        {edit(`"index":1`, `"index":0`), "index of the runner must be at least 1, got 0"},
-		"a connection without id":         {edit(`"id":"d-1"`, `"id":""`), "a connection has no id"},
+		"nothing":                     {nil, "not a complete gzip file"},
+		"no gzip":                     {text, "not a complete gzip file"},
+		"no JSON":                     {pack(t, []byte("hello")), "not a complete shard"},
+		"an empty file inside":        {pack(t, nil), "not a complete shard"},
+		"null":                        {pack(t, []byte("null")), "schema must be 3, got 0"},
+		"a list":                      {pack(t, []byte("[]")), "not a complete shard"},
+		"another schema":              {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge it with the version of soak that wrote it"},
+		"trailing byte":               {append(bytes.Clone(valid), "x"...), "not a complete shard"},
+		"a second shard":              {append(bytes.Clone(valid), valid...), "trailing data"},
+		"a byte after the JSON":       {pack(t, append(bytes.Clone(text), '7')), "trailing data"},
+		"no histogram":                {edit(`"connect":{`, `"connect_":{`), "connect, first_noop or lateness is missing"},
+		"no lateness":                 {edit(`"lateness":{`, `"lateness_":{`), "connect, first_noop or lateness is missing"},
+		"no histogram in the latency": {edit(`"min_us":7,"histogram":{`, `"min_us":7,"histogram_":{`), "latency.histogram is missing"},
+		"a bad bucket":                {edit(`"counts":"`, `"counts":"AAAA`), "unreadable buckets"},
+		"a negative count":            {edit(`"received":0`, `"received":-1`), "not a complete shard"},
+		"runner 0":                    {edit(`"index":1`, `"index":0`), "index of the runner must be at least 1, got 0"},
+		"a connection without id":     {edit(`"id":"d-1"`, `"id":""`), "a connection has no id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

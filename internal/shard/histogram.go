@@ -18,7 +18,7 @@ const (
 )
 
 // A Histogram counts durations in microseconds. Merging adds counts, so percentiles of a merged histogram are as
-// exact as those of a single one. It is not safe for concurrent use.
+// exact as percentiles of a single histogram. It is not safe for concurrent use.
 type Histogram struct {
 	h   *hdrhistogram.Histogram
 	max int64 // longest duration in microseconds, exact
@@ -131,11 +131,11 @@ func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
 // Pack returns the histogram in its stored form.
 func (h *Histogram) Pack() *Packed { return h.pack(1) }
 
-// PackCoarse returns the stored form, with each group of four neighbouring buckets joined into one. The error of a
+// PackCoarse returns the stored form, with each group of four adjacent buckets joined into one. The error of a
 // value grows from 0.8 % to at most 3 %; count and maximum stay exact. A runner keeps thousands of these forms.
 func (h *Histogram) PackCoarse() *Packed { return h.pack(4) }
 
-// pack joins width neighbouring buckets into the first one. It keeps the last bucket, which has the maximum.
+// pack joins width adjacent buckets into the first one. It keeps the last bucket, which has the maximum.
 func (h *Histogram) pack(width int64) *Packed {
 	counts := h.h.Export().Counts
 	last := len(counts) - 1

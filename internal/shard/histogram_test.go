@@ -105,15 +105,15 @@ func TestHistogramEdges(t *testing.T) {
 
 func TestMergeShifted(t *testing.T) {
 	t.Parallel()
-	from := NewHistogram()
+	source := NewHistogram()
 	for _, d := range []time.Duration{0, time.Millisecond, time.Second, time.Hour} {
-		from.Record(d)
+		source.Record(d)
 	}
 	for _, shift := range []time.Duration{0, 5 * time.Millisecond, -time.Millisecond, -time.Hour, 2 * time.Hour} {
 		h := NewHistogram()
-		h.MergeShifted(from, shift)
-		require.Equal(t, from.Count(), h.Count())
-		require.Equal(t, min(max(from.Max()+shift, 0), 2*time.Hour), h.Max(), "shift %v", shift)
+		h.MergeShifted(source, shift)
+		require.Equal(t, source.Count(), h.Count())
+		require.Equal(t, min(max(source.Max()+shift, 0), 2*time.Hour), h.Max(), "shift %v", shift)
 		exact := min(max(time.Second+shift, 0), 2*time.Hour)
 		require.InDelta(t, exact, h.Quantile(.75), maxError(time.Second)+maxError(exact), "shift %v", shift)
 		_, err := h.Pack().Unpack()

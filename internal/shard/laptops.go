@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A group has the runners with one plan: all of `soak run`, or those of one PREFIX if laptops ran k6 alone.
+// A group has the runners with one plan: all runners of `soak run`, or the runners of one PREFIX if laptops ran k6
+// alone.
 type group struct {
 	plan           plan.Plan
 	first, runners int  // index of the first runner in Merged.Runners, and number of runners

@@ -59,14 +59,14 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		groups [][]*Shard
 		want   []string
 	}{
-		"one PREFIX for two": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("a-", 1, 5)}, []string{
+		"one PREFIX for two laptops": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("a-", 1, 5)}, []string{
 			`two runs have the PREFIX "a-": runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on, and runner 1 on host-of-a- from`,
 		}},
 		"ids that overlap": {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a1", 1, 5)}, []string{
 			`the client ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes that do not begin with each other`,
 		}},
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
-		"prefixes that only look like it":  {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
+		"prefixes that do not overlap":     {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
 		"another length": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
 			"b- ran a different plan from a-: SECONDS is 60, planned was 3600",
 		}},
@@ -84,7 +84,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		"an hour later": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
 			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- started at 2023-11-14 23:13:20 UTC; remove the shard of another run",
 		}},
-		"hardly at the same time": {[][]*Shard{change(laptopShards("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
+		"a short overlap": {[][]*Shard{change(laptopShards("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
 			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8 min of the planned 59 min 55 s",
 		}},
 	} {
@@ -100,8 +100,8 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 	}
 }
 
-// Two laptops planned to hold for 15 s, and started 13 s apart: 7 s were common. A runner that ended early because
-// the service closed its streams still counts as simultaneous.
+// Two laptops plan to hold for 15 s, and start 13 s apart, so they run at the same time for 7 s. A runner that ended
+// early because the service closed its streams still counts as simultaneous.
 func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

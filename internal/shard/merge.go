@@ -29,7 +29,7 @@ type Merged struct {
 	Lateness    *Histogram
 	Latency     *Latency // differences from the fastest message of the same runner
 	Series      []Bucket // by time; sums over the runners, including RSS and CPU
-	Seconds     []Second // of all runners; those of one do not overlap
+	Seconds     []Second // of all runners; the seconds of one runner do not overlap
 	Checks      []ScriptCheck
 	Metrics     []Metric
 	Connections Connections // by runner, in the order of creation
@@ -61,7 +61,7 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 	return g.Merged(p)
 }
 
-// A Merger adds shards one by one, so that a thousand need not be in memory. The zero value is ready to use.
+// A Merger adds shards one by one, so that a thousand shards need not be in memory. The zero value is ready to use.
 type Merger struct {
 	m          Merged
 	parts      []part // by runner

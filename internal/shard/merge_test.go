@@ -66,10 +66,10 @@ func TestMergeProblems(t *testing.T) {
 			"runner 1 of 3 left no shard", "runner 2 of 3 left no shard", "runner 3 of 3 left no shard",
 			"6 of 6 planned connections were not observed: d-0, d-1, d-2, d-3, d-4, …",
 		}},
-		{"one is missing", func(_ *plan.Plan, s []*Shard) []*Shard { return []*Shard{s[0], s[2]} }, []string{
+		{"a missing runner", func(_ *plan.Plan, s []*Shard) []*Shard { return []*Shard{s[0], s[2]} }, []string{
 			"runner 2 of 3 left no shard", "do not cover the plan once: a gap between 1/3 and 2/3", "2 of 6 planned connections were not observed: d-2, d-3",
 		}},
-		{"the last is missing", func(_ *plan.Plan, s []*Shard) []*Shard { return s[:2] }, []string{
+		{"a missing last runner", func(_ *plan.Plan, s []*Shard) []*Shard { return s[:2] }, []string{
 			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned connections were not observed: d-4, d-5",
 		}},
 		{"a duplicate", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
@@ -143,7 +143,7 @@ func TestMergeProblems(t *testing.T) {
 				{Name: machine.Suspension, Begin: 5, End: 605, Increase: 600, Stretches: []machine.Stretch{{FromUS: start, ToUS: start + 5e6, Increase: 600}}},
 			}}
 			return s
-		}, []string{"runner 1 on h1 did not run all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep it awake"}},
+		}, []string{"runner 1 on h1 did not run all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep the machine awake"}},
 		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{Max: -1}; return s }, []string{
 			"unreadable series of runner 1",
 		}},

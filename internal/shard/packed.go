@@ -96,15 +96,15 @@ func (b *packedBuffer) unpack(p *Packed) (last int64) {
 }
 
 // addPacked adds a histogram to a sum. Either may be nil.
-func addPacked(sum **Packed, more *Packed, buffer *packedBuffer) error {
-	if more == nil {
+func addPacked(sum **Packed, other *Packed, buffer *packedBuffer) error {
+	if other == nil {
 		return nil
 	}
-	if err := more.check(); err != nil {
+	if err := other.check(); err != nil {
 		return err
 	}
 	*sum = cmp.Or(*sum, &Packed{})
-	(*sum).add(buffer, more)
+	(*sum).add(buffer, other)
 	return nil
 }
 

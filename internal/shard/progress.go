@@ -106,7 +106,7 @@ func (p *Progress) CountRequests(m *Metric) {
 	}
 }
 
-// CountResponses adds finite responses. All but complete and abandoned ones count as failed.
+// CountResponses adds finite responses. All responses that are neither complete nor abandoned count as failed.
 func (p *Progress) CountResponses(r *Responses) {
 	started := r.Ended()
 	p.Requests += started

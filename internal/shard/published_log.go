@@ -13,13 +13,13 @@ import (
 // A PublishLog records the messages of a running publisher. It is safe for concurrent use.
 type PublishLog struct {
 	mu       sync.Mutex
-	p        Published           // its columns have no messages in flight
-	inFlight map[int][]*inFlight // by topic, in the order of their numbers
+	p        Published                 // its columns have no messages in flight
+	inFlight map[int][]*pendingMessage // by topic, in the order of their numbers
 	sums     PublishSums
 }
 
-// An inFlight is a message being sent. It moves to its column when it and all previous messages have an outcome.
-type inFlight struct {
+// A pendingMessage is a message in flight. It moves to its column when it and all previous messages have an outcome.
+type pendingMessage struct {
 	sentUS     int64
 	hasOutcome bool
 	codedMessage
@@ -33,7 +33,7 @@ func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint6
 			Topics: topics, Rate: rate, StartedUS: startedUS, Planned: planned,
 			Lag: NewHistogram(), Answer: NewHistogram(), columns: make([]column, len(topics)),
 		},
-		inFlight: make(map[int][]*inFlight),
+		inFlight: make(map[int][]*pendingMessage),
 	}
 }
 
@@ -45,7 +45,7 @@ func (l *PublishLog) Due(i uint64) int64 { return l.p.Due(i) }
 func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight[topic] = append(l.inFlight[topic], &inFlight{sentUS: sentUS})
+	l.inFlight[topic] = append(l.inFlight[topic], &pendingMessage{sentUS: sentUS})
 	l.sums.Sent++
 	l.sums.Open++
 	return clamp.Uint64(l.p.columns[topic].count + len(l.inFlight[topic]))
@@ -99,7 +99,7 @@ func (l *PublishLog) Settle(topic int, number uint64, o PublishOutcome) {
 }
 
 // encode sets the times of a message in units, and returns its lag behind the schedule in microseconds.
-func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS int64) {
+func (l *PublishLog) encode(m *pendingMessage, topic, n int, answeredUS int64) (lagUS int64) {
 	lagUS = max(m.sentUS-l.p.due(topic, n), 0)
 	m.lag = min(uint64(lagUS/unitUS), maxUnits)
 	sent := l.p.due(topic, n) + int64(m.lag)*unitUS // #nosec G115 -- at most maxUnits

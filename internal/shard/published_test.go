@@ -151,7 +151,7 @@ func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	l.Settle(0, 3, PublishOutcome{State: Refused, Status: 503, SentUS: started + 400_000, AtUS: started + 500_000, Text: "full"})
 	after := l.Published(true)
 	require.Equal(t, []MessageState{Open, Confirmed, Refused}, statesOf(after.Topic(0)))
-	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)), "a snapshot does not change")
+	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)), "a snapshot must not change")
 	require.Equal(t, []PublishFailure{{State: Open, Count: 1, Number: 1, Text: "no response within 10s"}}, after.Unanswered())
 	require.Equal(t, []PublishFailure{{State: Refused, Status: 503, Count: 1, Number: 3, Text: "full"}}, after.Refusals())
 }

@@ -51,7 +51,7 @@ func topicsOf(p *plan.Plan) []string {
 	return topics
 }
 
-// PublishedTo returns the messages published to the streams of a runner, or nil if there are none.
+// PublishedTo returns the messages published to the streams of a runner, or nil without a publisher.
 func (m *Merged) PublishedTo(runner int) *Published {
 	if p := m.PublisherOf(runner); p != nil {
 		return p.published

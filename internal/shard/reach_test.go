@@ -13,7 +13,7 @@ func TestReachKeepsTheMaximumOfEachMessage(t *testing.T) {
 	a.Record(0, 1, 2*time.Millisecond)
 	b.Record(0, 1, 9*time.Millisecond)
 	b.Record(1, 3, time.Second)
-	b.Record(1, 4, time.Hour) // no service sends that many
+	b.Record(1, 4, time.Hour) // above the maximum number
 	b.Record(7, 1, time.Hour)
 	a.Merge(b)
 	text, err := json.Marshal(a)
@@ -22,11 +22,11 @@ func TestReachKeepsTheMaximumOfEachMessage(t *testing.T) {
 	}
 	var back Reach
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, *a) {
-		t.Fatalf("%v: %+v, not %+v", err, back, *a)
+		t.Fatalf("%v: got %+v, want %+v", err, back, *a)
 	}
 	h := back.Histogram()
 	if h.Count() != 2 || h.Quantile(.5).Round(time.Millisecond) != 9*time.Millisecond || h.Max() < time.Second || h.Max() > 1008*time.Millisecond {
-		t.Errorf("%d messages, median %v, longest %v", h.Count(), h.Quantile(.5), h.Max())
+		t.Errorf("got %d messages with the median %v and the maximum %v, want 2 messages with 9 ms and 1 s", h.Count(), h.Quantile(.5), h.Max())
 	}
 }
 
@@ -36,7 +36,7 @@ func TestReachCodesGrowWithTheDuration(t *testing.T) {
 		d := time.Duration(us) * time.Microsecond
 		code := reachCode(d)
 		if back := reachOf(code); code < last || back < d || float64(back) > 1.008*float64(d)+float64(time.Microsecond) {
-			t.Fatalf("%v has the code %d after %d, which is %v", d, code, last, back)
+			t.Fatalf("the duration %v has code %d, the previous one has code %d; the code is decoded as %v", d, code, last, back)
 		}
 		last = code
 	}

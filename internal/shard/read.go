@@ -33,12 +33,12 @@ func ReadFile(path string) (*Shard, error) {
 // Read reads one shard. A truncated file, trailing data, a different version and values that no runner writes
 // (bounds.go) are errors. Read uses limited memory for hostile files.
 func Read(r io.Reader) (*Shard, error) {
-	packed := &byteCounter{from: r}
+	packed := &byteCounter{source: r}
 	z, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, fmt.Errorf("not a complete gzip file: %w", err)
 	}
-	in := &boundedReader{from: z, packed: packed}
+	in := &boundedReader{source: z, packed: packed}
 	in.json = jsontext.NewDecoder(in, legacyJSON)
 	s, err := in.shard()
 	var other schemaError
@@ -161,13 +161,13 @@ func (in *boundedReader) keep(key string, fields *bytes.Buffer) error {
 }
 
 // readList reads a long list. It doubles the capacity, because append would allocate five times the memory in total.
-func readList[T any](in *boundedReader, name string, limit int, to *[]T) error {
+func readList[T any](in *boundedReader, name string, limit int, list *[]T) error {
 	return in.elements(name, limit, func() error {
-		if len(*to) == cap(*to) {
-			*to = append(make([]T, 0, min(max(2*len(*to), 16), limit)), *to...)
+		if len(*list) == cap(*list) {
+			*list = append(make([]T, 0, min(max(2*len(*list), 16), limit)), *list...)
 		}
-		*to = (*to)[:len(*to)+1]
-		return jsonv2.UnmarshalDecode(in.json, &(*to)[len(*to)-1])
+		*list = (*list)[:len(*list)+1]
+		return jsonv2.UnmarshalDecode(in.json, &(*list)[len(*list)-1])
 	})
 }
 
@@ -243,26 +243,26 @@ func (in *boundedReader) messages(p *Published) error {
 }
 
 type byteCounter struct {
-	from io.Reader
-	n    int64
+	source io.Reader
+	n      int64
 }
 
 func (c *byteCounter) Read(p []byte) (int, error) {
-	n, err := c.from.Read(p)
+	n, err := c.source.Read(p)
 	c.n += int64(n)
 	return n, err
 }
 
 // A boundedReader reads the unpacked text of a shard within limits.
 type boundedReader struct {
-	from   io.Reader    // unpacks the file
+	source io.Reader    // unpacks the file
 	packed *byteCounter // reads the file
 	json   *jsontext.Decoder
 	n      int64 // number of unpacked bytes
 }
 
-// legacyJSON makes version 2 of encoding/json decode like version 1, at twice the speed. Decoding is most of the time
-// of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of each value.
+// legacyJSON makes version 2 of encoding/json decode like version 1, at twice the speed. Decoding takes most of the
+// time of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of each value.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 // Read fails if the unpacked text, its ratio to the packed bytes, or a single value exceeds its limit.
@@ -273,7 +273,7 @@ func (in *boundedReader) Read(p []byte) (int, error) {
 	case in.n-in.json.InputOffset() > maxValue:
 		return 0, fmt.Errorf("a value must have at most %d MiB", maxValue>>20)
 	}
-	n, err := in.from.Read(p)
+	n, err := in.source.Read(p)
 	in.n += int64(n)
 	return n, err
 }

@@ -18,7 +18,7 @@ const (
 	longestOrigin = 300 // bytes; a DNS name has at most 253
 )
 
-// AddRedirect adds a stream that was redirected to an origin. "" counts long origins and those beyond maxOrigins.
+// AddRedirect adds a stream that was redirected to an origin. Long origins, and origins beyond maxOrigins, count as "".
 func AddRedirect(redirects []Redirect, origin string) []Redirect {
 	known := slices.ContainsFunc(redirects, func(r Redirect) bool { return r.Origin == origin })
 	if len(origin) > longestOrigin || !known && len(redirects) >= maxOrigins {
@@ -27,12 +27,12 @@ func AddRedirect(redirects []Redirect, origin string) []Redirect {
 	return addRedirect(redirects, Redirect{Origin: origin, Streams: 1})
 }
 
-func addRedirect(redirects []Redirect, more Redirect) []Redirect {
-	i := slices.IndexFunc(redirects, func(r Redirect) bool { return r.Origin == more.Origin })
+func addRedirect(redirects []Redirect, other Redirect) []Redirect {
+	i := slices.IndexFunc(redirects, func(r Redirect) bool { return r.Origin == other.Origin })
 	if i < 0 {
-		return append(redirects, more)
+		return append(redirects, other)
 	}
-	redirects[i].Streams += more.Streams
+	redirects[i].Streams += other.Streams
 	return redirects
 }
 
@@ -47,8 +47,8 @@ func (m *Merged) addRedirects(s *Shard) {
 
 func (s *Shard) checkRedirects() error {
 	isInvalid := func(r Redirect) bool {
-		notPrintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }
-		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || !areCounts(r.Streams)
+		isUnprintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }
+		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, isUnprintable) || !areCounts(r.Streams)
 	}
 	if len(s.Redirects) > maxOrigins+1 || slices.ContainsFunc(s.Redirects, isInvalid) {
 		return errors.New("impossible redirects")

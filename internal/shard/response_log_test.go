@@ -23,7 +23,7 @@ func TestResponseLogRoundTrip(t *testing.T) {
 	require.NoError(t, l.check(at.Add(-time.Minute), at))
 
 	for name, data := range map[string][]byte{
-		"cut": l.Data[:len(l.Data)-1], "no such state": {2, 15}, "before 1970": {1, 0}, "too late": {255, 255, 255, 255, 255, 255, 255, 255, 127, 0},
+		"truncated": l.Data[:len(l.Data)-1], "an unknown state": {2, 15}, "before 1970": {1, 0}, "too late": {255, 255, 255, 255, 255, 255, 255, 255, 127, 0},
 	} {
 		require.ErrorIs(t, (&ResponseLog{Data: data}).check(time.Time{}, at), errLog, name)
 	}

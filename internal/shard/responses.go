@@ -29,8 +29,8 @@ type Responses struct {
 	Uncovered int64 `json:"uncovered"`
 	OpenTails int64 `json:"open_tails"`
 	Numbered  int64 `json:"numbered"` // responses with chunk numbers in the text
-	// FromZero counts responses whose chunks the service numbers from 0, and FromOne those that it numbers from 1. They
-	// include only responses whose chunks are counted by these numbers.
+	// FromZero counts responses whose chunks the service numbers from 0, and FromOne responses whose chunks it numbers
+	// from 1. Both include only responses whose chunks are counted by these numbers.
 	FromZero int64         `json:"from_zero"`
 	FromOne  int64         `json:"from_one"`
 	Chunks   ledger.Totals `json:"chunks"`
@@ -70,7 +70,7 @@ type ResponseBucket struct {
 type AbandonedResponse struct {
 	ID     string `json:"id"`         // of the request
 	AtUS   int64  `json:"at_unix_us"` // time of the disconnect
-	Chunks int64  `json:"chunks"`     // received until then
+	Chunks int64  `json:"chunks"`     // received before the disconnect
 }
 
 // A ResponseFinding is a response that was not abandoned, but is not complete or has wrong chunks.
@@ -189,13 +189,13 @@ func (r *Responses) addComplete(response *ledger.Response, limits ResponseLimits
 	r.Headers.Record(response.Headers - response.Due)
 	r.First.Record(first)
 	r.Total.Record(total)
-	var before uint32
+	var silence uint32
 	r.Bursts.Messages++ // the first chunk
 	for _, us := range response.Gaps {
 		gap := time.Duration(us) * time.Microsecond
 		r.Gap.Record(gap)
 		longest = max(longest, gap)
-		r.Bursts.Add(gap, &before)
+		r.Bursts.Add(gap, &silence)
 	}
 	if response.Chunks > 1 && response.Last-response.First < ledger.TogetherLimit {
 		r.SingleBurst++
@@ -232,9 +232,9 @@ func (r *Responses) Merge(o *Responses) error {
 	return r.mergeSeries(o.Series)
 }
 
-func (r *Responses) mergeSeries(more []ResponseBucket) error {
+func (r *Responses) mergeSeries(series []ResponseBucket) error {
 	var buffer packedBuffer
-	for _, b := range more {
+	for _, b := range series {
 		i, ok := slices.BinarySearchFunc(r.Series, b.Unix, func(have ResponseBucket, unix int64) int { return cmp.Compare(have.Unix, unix) })
 		if !ok {
 			r.Series = slices.Insert(r.Series, i, ResponseBucket{Unix: b.Unix, States: map[ledger.ResponseState]int64{}})

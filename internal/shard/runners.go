@@ -33,8 +33,8 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		r, want := &runners[i], g.plan
 		want.Runners = g.plannedRunners
 		runnerName := m.runnerName(g, r.Index)
-		if before := byIndex[r.Index]; before != nil {
-			m.replace(runnerName, before, r)
+		if previous := byIndex[r.Index]; previous != nil {
+			m.replace(runnerName, previous, r)
 		}
 		if byIndex[r.Index] = r; r.ReplacedStartUS != 0 {
 			want.Seconds = parts[i].plan.Seconds // the time from its start to the end of the run
@@ -84,14 +84,14 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 }
 
 // replace marks a runner as replaced by a later one with the same index. If that is impossible, it reports a problem.
-func (m *Merged) replace(runnerName string, before, r *Runner) {
+func (m *Merged) replace(runnerName string, previous, r *Runner) {
 	switch {
-	case r.ReplacedStartUS == 0 || !before.EndedEarly():
+	case r.ReplacedStartUS == 0 || !previous.EndedEarly():
 		m.problem("%s left two shards", runnerName)
-	case before.EndedUS > r.StartedUS:
-		m.problem("%s was replaced at %s, while it still ran: it ended at %s", runnerName, format.Time(r.Started()), format.Time(time.UnixMicro(before.EndedUS)))
+	case previous.EndedUS > r.StartedUS:
+		m.problem("%s was replaced at %s, but it ran until %s", runnerName, format.Time(r.Started()), format.Time(time.UnixMicro(previous.EndedUS)))
 	default:
-		before.Replaced = true
+		previous.Replaced = true
 	}
 }
 
@@ -127,7 +127,7 @@ func suspensionBetween(before, after *Runner) string {
 	if from == nil || to == nil || to.Begin-from.End < machine.SuspendedResolution.Seconds() {
 		return ""
 	}
-	return fmt.Sprintf("its machine was suspended for %s until about %s, and this is its last checkpoint, %s UTC; keep it awake (systemd-inhibit)",
+	return fmt.Sprintf("its machine was suspended for %s until about %s, and its last checkpoint is from %s UTC; keep the machine awake (systemd-inhibit)",
 		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
 }
 
@@ -144,7 +144,7 @@ func suspension(r *Runner) string {
 	if s == nil || len(s.Stretches) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("its machine was suspended for %s, first at %s; keep it awake (systemd-inhibit)",
+	return fmt.Sprintf("its machine was suspended for %s, first at %s; keep the machine awake (systemd-inhibit)",
 		format.Duration(seconds(s.Increase)), format.Time(s.Stretches[0].From()))
 }
 

@@ -11,7 +11,7 @@ import (
 
 // segmentOf returns the nth of count segments, from 1.
 func segmentOf(n, count int) string {
-	cut := func(i int) string {
+	boundary := func(i int) string {
 		switch i {
 		case 0:
 			return "0"
@@ -20,7 +20,7 @@ func segmentOf(n, count int) string {
 		}
 		return fmt.Sprintf("%d/%d", i, count)
 	}
-	return cut(n-1) + ":" + cut(n)
+	return boundary(n-1) + ":" + boundary(n)
 }
 
 func planFor(runners, connections int) plan.Plan {
@@ -50,13 +50,13 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 	for n := 1; n <= p.Runners; n++ {
 		parts = append(parts, newEmptyShard(p, n))
 	}
-	both := func(n int, do func(s *Shard)) {
+	apply := func(n int, do func(s *Shard)) {
 		do(parts[n])
 		do(single)
 	}
 	for i := range p.Connections {
 		n := i * p.Runners / p.Connections
-		both(n, func(s *Shard) {
+		apply(n, func(s *Shard) {
 			s.Connections = append(s.Connections, ledger.Record{
 				ID: p.DeviceID(i), State: ledger.Completed, Streams: 1, Attempts: 1, Last: uint64(i),
 				Counts: ledger.Counts{Received: uint64(i)},
@@ -64,16 +64,16 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 		})
 		for range 5 {
 			d := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
-			both(n, func(s *Shard) { s.Connect.Record(d); s.Lateness.Record(d / 2); s.FirstNoop.Record(d * 3) })
+			apply(n, func(s *Shard) { s.Connect.Record(d); s.Lateness.Record(d / 2); s.FirstNoop.Record(d * 3) })
 		}
-		both(n, func(s *Shard) { s.countCheck("opened", i%7 != 0) })
+		apply(n, func(s *Shard) { s.countCheck("opened", i%7 != 0) })
 		v := float64(r.IntN(1000))
-		both(n, func(s *Shard) { s.metric("bytes", v) })
+		apply(n, func(s *Shard) { s.metric("bytes", v) })
 		b := Bucket{Unix: 1_700_000_000 + 5*int64(r.IntN(4)), Open: 1, Opened: 2, Closed: 3, Noops: r.IntN(9), Late: r.IntN(3), Faults: 1, ProcessUsage: ProcessUsage{RSS: 10, CPUPercent: 2, Goroutines: 4, GCPauseUS: int64(r.IntN(99))}}
 		h := NewHistogram()
 		h.Record(time.Duration(r.IntN(1e9)))
 		b.Lateness = h.Pack()
-		both(n, func(s *Shard) { s.Series = append(s.Series, b) })
+		apply(n, func(s *Shard) { s.Series = append(s.Series, b) })
 	}
 	return parts, single
 }

@@ -10,7 +10,8 @@ import (
 // latenessBatch is the number of histograms of one time that a Merger adds to the sum at once.
 const latenessBatch = 8
 
-// addSeries adds the buckets of a shard to those of the same time. It records unreadable lateness as a read error.
+// addSeries adds the buckets of a shard to the buckets of the same time. It records unreadable lateness as a read
+// error.
 func (g *Merger) addSeries(s *Shard) {
 	var err error
 	for _, b := range s.Series {

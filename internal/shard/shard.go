@@ -145,7 +145,8 @@ func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.ReplacedStartUS
 // FirstStartUS returns the start of the first runner that this one replaces, or of this one.
 func (r *Runner) FirstStartUS() int64 { return cmp.Or(r.ReplacedStartUS, r.StartedUS) }
 
-// SecondsLeft returns the seconds from now to the end of the run. seconds is its length from the start of this runner.
+// SecondsLeft returns the seconds from now to the end of the run. seconds is the length of the run from the start of
+// this runner.
 func (r *Runner) SecondsLeft(seconds int, now time.Time) int {
 	end := r.Started().Add(time.Duration(seconds) * time.Second)
 	return min(int(end.Sub(now)/time.Second), seconds)
@@ -188,7 +189,7 @@ type Bucket struct {
 	Late        int           `json:"late"`
 	Faults      int           `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed       `json:"lateness,omitempty"`
-	Undisturbed *LateMessages `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all are, or nothing was late
+	Undisturbed *LateMessages `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all streams are, or nothing was late
 	ProcessUsage
 	Control *ControlCounts `json:"control,omitempty"`
 }

@@ -56,7 +56,7 @@ type Suite struct {
 // A Stage is a part of a suite with its own load. A number is 0 if it does not apply to the stage.
 type Stage struct {
 	Name        string  `json:"name" js:"name"`   // name of the k6 scenario
-	Title       string  `json:"title" js:"title"` // for people: "200 requests/s"
+	Title       string  `json:"title" js:"title"` // for display: "200 requests/s"
 	Kind        string  `json:"kind" js:"kind"`   // purpose in the suite, such as "load", "warmup" or "health"
 	Target      string  `json:"target,omitempty" js:"target"`
 	Start       float64 `json:"start_s" js:"start"`       // after the start of the run
@@ -116,10 +116,10 @@ func (m *Merged) checkDeclared(parts []part) {
 		index := m.Runners[i].Index
 		m.Suite = cmp.Or(m.Suite, p.suite)
 		if p.suite.name() == m.Plan.Suite && !reflect.DeepEqual(m.Suite, p.suite) {
-			m.problem("runner %d ran the suite with other settings than runner %d", index, m.Runners[0].Index)
+			m.problem("runner %d ran the suite with different settings from runner %d; use the same settings", index, m.Runners[0].Index)
 		}
 		if p.overflow {
-			m.problem("runner %d has too many combinations of tags to keep them apart; use tags with few values", index)
+			m.problem("runner %d has too many combinations of tags to count each separately; use tags with few values", index)
 		}
 	}
 }
@@ -141,7 +141,8 @@ func (s *Suite) isOther(n Metric) bool {
 	return s != nil && len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other
 }
 
-// adoptPlan sets the plan to that of the scripts, which is unknown before they load and must be the same everywhere.
+// adoptPlan adopts the plan of the scripts, which is unknown before the scripts load and must be the same for all
+// runners.
 func (m *Merged) adoptPlan(parts []part) {
 	for i, p := range parts {
 		if diff := planDifference(parts[0].plan, p.plan, m.Runners[i].Index, plan.Parts); diff != "" {

@@ -56,8 +56,8 @@ func TestMergeOfASuite(t *testing.T) {
 	for q, want := range map[float64]float64{.1: 1, .5: 2, .9: 3} {
 		require.InDelta(t, want, r20.Undelayed.Quantile(q).Seconds()*1000, .1, "quantile %v of the times 3, 4 and 5 ms minus 2 ms", q)
 	}
-	require.EqualValues(t, 2, a.Metrics[0].Trend.Count(), "a merge does not modify its inputs")
-	require.EqualValues(t, 2, a.Metrics[0].Undelayed.Count(), "a merge does not modify its inputs")
+	require.EqualValues(t, 2, a.Metrics[0].Trend.Count(), "a merge must not modify its inputs")
+	require.EqualValues(t, 2, a.Metrics[0].Undelayed.Count(), "a merge must not modify its inputs")
 	stage, ok := m.Suite.Stage("r20")
 	require.True(t, ok)
 	require.InDelta(t, 20, stage.Rate, 0)
@@ -73,8 +73,8 @@ func TestRunnersOfASuiteMustAgree(t *testing.T) {
 		want string
 	}{
 		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, but the plan has "rampup"`},
-		{"another", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has "rampup"`},
-		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with other settings than runner 1"},
+		{"another suite", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has "rampup"`},
+		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with different settings from runner 1"},
 		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timedMetric(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
 		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it was killed"},
 	} {

@@ -12,7 +12,7 @@ import (
 
 func TestConnectionsOutsideOfTheRunAreRejected(t *testing.T) {
 	t.Parallel()
-	const later = 2 * time.Minute // the run takes one
+	const later = 2 * time.Minute // the run takes one minute
 	for name, r := range map[string]ledger.Record{
 		"opened":           {OpenedAt: later},
 		"opened before":    {OpenedAt: -later},
@@ -68,7 +68,7 @@ func TestMetricsOutsideOfTheRunAreRejected(t *testing.T) {
 	}
 }
 
-func TestRunnerThatReplacesALaterOneIsRejected(t *testing.T) {
+func TestRunnerThatReplacesALaterRunnerIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		start int64 // relative to the start of the runner

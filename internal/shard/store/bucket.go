@@ -27,7 +27,7 @@ const firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 // A bucket is a store on an S3 server, where a PUT is atomic.
 type bucket struct {
 	blob  *blob.Bucket
-	name  string        // s3://BUCKET/PREFIX without parameters, for people
+	name  string        // s3://BUCKET/PREFIX without parameters, for messages
 	pause time.Duration // pause after the first failure
 }
 
@@ -134,7 +134,7 @@ func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Con
 		if ctx.Err() == nil || last == nil {
 			last = err // otherwise err is the error of ctx
 		}
-		if permanent(err) {
+		if isPermanent(err) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err

@@ -35,9 +35,9 @@ func reportRetry(ctx context.Context, sentence string) {
 	}
 }
 
-// permanent reports whether a retry would fail for the same reason. This is the case for a refusal, for example, but
+// isPermanent reports whether a retry would fail for the same reason. This is the case for a refusal, for example, but
 // not for a network error.
-func permanent(err error) bool {
+func isPermanent(err error) bool {
 	var large tooLargeError
 	if errors.As(err, &large) {
 		return true
@@ -55,7 +55,7 @@ func permanent(err error) bool {
 			return code < 500 && apiCode(err) != "RequestTimeout" // S3 sends it with status 400
 		}
 	}
-	return noCredentials(err) || noRegion(err)
+	return lacksCredentials(err) || lacksRegion(err)
 }
 
 // assumesRole reports whether the SDK requested credentials with the token of a service account, as in a pod of EKS.
@@ -71,18 +71,18 @@ func apiCode(err error) string {
 	return ""
 }
 
-// noCredentials reports whether the SDK found no credentials. The SDK has no type for this error.
-func noCredentials(err error) bool {
+// lacksCredentials reports whether the SDK found no credentials. The SDK has no type for this error.
+func lacksCredentials(err error) bool {
 	return strings.Contains(err.Error(), "get credentials:")
 }
 
-func noRegion(err error) bool {
+func lacksRegion(err error) bool {
 	return strings.Contains(err.Error(), "Invalid region")
 }
 
 func explain(err error) error {
 	switch code := apiCode(err); {
-	case assumesRole(err) && permanent(err):
+	case assumesRole(err) && isPermanent(err):
 		return withCause("the role of the service account is refused; add this cluster and the account soak-runner to its trust policy (docs/distributed.md)", err)
 	case strings.Contains(err.Error(), "retrieve jwt from provide source"):
 		return withCause("the token of the service account is unreadable (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
@@ -92,9 +92,9 @@ func explain(err error) error {
 		return withCause("access denied; the credentials need s3:PutObject to run, s3:GetObject and s3:ListBucket to merge", err)
 	case code == "ExpiredToken" || code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch":
 		return withCause("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
-	case noRegion(err):
+	case lacksRegion(err):
 		return withCause("the region is unknown; set AWS_REGION or ?region=", err)
-	case noCredentials(err) && !assumesRole(err):
+	case lacksCredentials(err) && !assumesRole(err):
 		return withCause("no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
 	}
 	return withCause("", err)

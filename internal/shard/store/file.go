@@ -38,7 +38,7 @@ func Upload(ctx context.Context, file, location string) error {
 	return nil
 }
 
-// Download replaces a local file with one from a bucket. After an error, the local file may be incomplete.
+// Download copies a file from a bucket over a local file. After an error, the local file may be incomplete.
 func Download(ctx context.Context, location, file string) (err error) {
 	b, name, err := openFile(ctx, location)
 	if err != nil {

@@ -59,9 +59,9 @@ func (s *stsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, n, n, time.Now().Add(s.lifetime).UTC().Format(time.RFC3339))
 }
 
-// inEKS opens a location as a pod does. The environment has the address of this server, because endpoint= in the
+// openInEKS opens a location as a pod does. The environment has the address of this server, because endpoint= in the
 // location would apply to STS as well.
-func (s *s3Server) inEKS(t *testing.T, path string) Store {
+func (s *s3Server) openInEKS(t *testing.T, path string) Store {
 	t.Helper()
 	t.Setenv("AWS_ENDPOINT_URL_S3", s.url)
 	b, err := Create(t.Context(), "s3://"+path+"?region=eu-central-1&use_path_style=true")
@@ -71,9 +71,9 @@ func (s *s3Server) inEKS(t *testing.T, path string) Store {
 	return b
 }
 
-// runnersOnly makes the server accept only requests with the role that the policy in docs/distributed.md allows.
-func (s *s3Server) runnersOnly(sts *stsServer) {
-	before := func(w http.ResponseWriter, r *http.Request) bool {
+// requireRole makes the server accept only requests with the role that the policy in docs/distributed.md allows.
+func (s *s3Server) requireRole(sts *stsServer) {
+	intercept := func(w http.ResponseWriter, r *http.Request) bool {
 		n := sts.requests.Load()
 		inRole := strings.Contains(r.Header.Get("Authorization"), fmt.Sprintf("Credential=ASIA%d/", n)) &&
 			r.Header.Get("X-Amz-Security-Token") == fmt.Sprintf("session-%d", n)
@@ -83,7 +83,7 @@ func (s *s3Server) runnersOnly(sts *stsServer) {
 		refuse(http.StatusForbidden, "AccessDenied")(w, r)
 		return true
 	}
-	s.before.Store(&before)
+	s.intercept.Store(&intercept)
 }
 
 // podInRole returns the parts of a pod with a token that STS accepts: the file of the token, and a location that only
@@ -94,8 +94,8 @@ func podInRole(t *testing.T, sts *stsServer, token string) (file string, server 
 	file = podOfEKS(t, sts)
 	require.NoError(t, os.WriteFile(file, []byte(token), 0o600))
 	server = startS3(t)
-	b = server.inEKS(t, "soaks/soak/aws-1")
-	server.runnersOnly(sts)
+	b = server.openInEKS(t, "soaks/soak/aws-1")
+	server.requireRole(sts)
 	return file, server, b
 }
 
@@ -105,11 +105,11 @@ func TestServiceAccountRole(t *testing.T) {
 	_, server, b := podInRole(t, sts, "token of the pod")
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("a checkpoint")))
-	require.EqualValues(t, 1, sts.requests.Load(), "the credentials are cached until they expire")
-	require.ErrorContains(t, server.inEKS(t, "soaks/elsewhere").Put(withTimeout(t, time.Minute), "shard", nil), "access denied; the credentials need s3:PutObject")
+	require.EqualValues(t, 1, sts.requests.Load(), "the credentials must be cached until they expire")
+	require.ErrorContains(t, server.openInEKS(t, "soaks/elsewhere").Put(withTimeout(t, time.Minute), "shard", nil), "access denied; the credentials need s3:PutObject")
 	_, err := b.Names(withTimeout(t, time.Minute))
 	require.ErrorContains(t, err, "access denied")
-	server.before.Store(nil)
+	server.intercept.Store(nil)
 	require.Equal(t, "a checkpoint", get(t, b, "shard"))
 }
 
@@ -129,7 +129,7 @@ func TestRoleIsRenewedWhenItsCredentialsExpire(t *testing.T) {
 func TestRoleRequestsAreRetried(t *testing.T) {
 	sts := &stsServer{lifetime: time.Hour}
 	_, _, b := podInRole(t, sts, "token")
-	sts.dropping.Store(4) // of which the SDK tries three by itself
+	sts.dropping.Store(4) // the SDK itself makes three of these attempts
 	var retries []string
 	ctx := OnRetry(withTimeout(t, time.Minute), func(sentence string) { retries = append(retries, sentence) })
 	require.NoError(t, b.Put(ctx, "shard", []byte("one")))
@@ -140,11 +140,11 @@ func TestRefusedRole(t *testing.T) {
 	sts := &stsServer{refuses: true}
 	file := podOfEKS(t, sts)
 	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
-	err := startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
+	err := startS3(t).openInEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
 	require.ErrorContains(t, err, "the role of the service account is refused; add this cluster and the account soak-runner to its trust policy (docs/distributed.md)")
-	require.EqualValues(t, 1, sts.requests.Load(), "a permanent error is not retried")
+	require.EqualValues(t, 1, sts.requests.Load(), "a permanent error must not be retried")
 
 	require.NoError(t, os.Remove(file))
-	err = startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
+	err = startS3(t).openInEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
 	require.ErrorContains(t, err, "the token of the service account is unreadable")
 }

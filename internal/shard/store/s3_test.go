@@ -16,9 +16,9 @@ import (
 
 // An s3Server is an S3 server in this process, with a handler in front of it.
 type s3Server struct {
-	url      string
-	requests atomic.Int64
-	before   atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (handled bool)]
+	url       string
+	requests  atomic.Int64
+	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (handled bool)]
 }
 
 func startS3(t *testing.T) *s3Server {
@@ -27,7 +27,7 @@ func startS3(t *testing.T) *s3Server {
 	faker := fakebucket.New(t, "soaks")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
-		if before := s.before.Load(); before != nil && (*before)(w, r) {
+		if intercept := s.intercept.Load(); intercept != nil && (*intercept)(w, r) {
 			return
 		}
 		faker.ServeHTTP(w, r)
@@ -52,17 +52,17 @@ func (s *s3Server) open(t *testing.T, path string) Store {
 }
 
 // answer makes the given handler respond to the first n requests, or to all if n is negative.
-func (s *s3Server) answer(n int64, with http.HandlerFunc) {
-	var left atomic.Int64
-	left.Store(n)
-	before := func(w http.ResponseWriter, r *http.Request) bool {
-		if n >= 0 && left.Add(-1) < 0 {
+func (s *s3Server) answer(n int64, handler http.HandlerFunc) {
+	var remaining atomic.Int64
+	remaining.Store(n)
+	intercept := func(w http.ResponseWriter, r *http.Request) bool {
+		if n >= 0 && remaining.Add(-1) < 0 {
 			return false
 		}
-		with(w, r)
+		handler(w, r)
 		return true
 	}
-	s.before.Store(&before)
+	s.intercept.Store(&intercept)
 }
 
 // refuse returns a handler that responds with an error in S3's format.
@@ -71,7 +71,7 @@ func refuse(status int, code string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/xml")
 		w.WriteHeader(status)
 		if r.Method != http.MethodHead {
-			_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>as the test wants it</Message></Error>"))
+			_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>set by the test</Message></Error>"))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestBucketStoresFiles(t *testing.T) {
 	require.Empty(t, names)
 	require.NoError(t, b.Put(t.Context(), "b", []byte("one")))
 	require.NoError(t, b.Put(t.Context(), "a", []byte("two")))
-	require.NoError(t, b.Put(t.Context(), "b", []byte("three")), "replaces the previous file")
+	require.NoError(t, b.Put(t.Context(), "b", []byte("three")), "a second write must replace the file")
 	require.NoError(t, server.open(t, "soaks/2026").Put(t.Context(), "above", nil))
 	require.NoError(t, server.open(t, "soaks/2026/t/below").Put(t.Context(), "c", nil))
 	names, err = b.Names(t.Context())
@@ -131,8 +131,8 @@ func TestTransientErrorsOfABucketAreRetried(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		times int64
-		with  http.HandlerFunc
+		times   int64
+		handler http.HandlerFunc
 	}{
 		"500":             {4, refuse(500, "InternalError")},
 		"503 slow down":   {4, refuse(503, "SlowDown")},
@@ -145,14 +145,14 @@ func TestTransientErrorsOfABucketAreRetried(t *testing.T) {
 			t.Parallel()
 			server := startS3(t)
 			b := server.open(t, "soaks/t")
-			server.answer(c.times, c.with)
+			server.answer(c.times, c.handler)
 			require.NoError(t, b.Put(withTimeout(t, time.Minute), "x", []byte("whole")))
 			require.Greater(t, server.requests.Load(), c.times)
 			require.Equal(t, "whole", get(t, b, "x"))
-			server.answer(c.times, c.with)
+			server.answer(c.times, c.handler)
 			names, err := b.Names(withTimeout(t, time.Minute))
 			require.NoError(t, err)
-			require.Equal(t, []string{"x"}, names, "a list is retried if the connection ends early")
+			require.Equal(t, []string{"x"}, names, "a list must be retried if the connection ends early")
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestRetriesOfABucketAreReported(t *testing.T) {
 	var sentences []string
 	require.NoError(t, b.Put(OnRetry(withTimeout(t, time.Minute), func(s string) { sentences = append(sentences, s) }), "x", nil))
 	require.Equal(t, []string{
-		"write s3://soaks/t/x: SlowDown: as the test wants it; trying again", "write s3://soaks/t/x: SlowDown: as the test wants it; trying again",
+		"write s3://soaks/t/x: SlowDown: set by the test; trying again", "write s3://soaks/t/x: SlowDown: set by the test; trying again",
 	}, sentences)
 
 	none, err := Create(t.Context(), "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
@@ -176,7 +176,7 @@ func TestRetriesOfABucketAreReported(t *testing.T) {
 		require.Contains(t, s, "list s3://soaks/t/: dial tcp 127.0.0.1:1: connect: connection refused; trying again")
 		cancel()
 	}))
-	require.ErrorContains(t, err, "connection refused", "the error has the cause")
+	require.ErrorContains(t, err, "connection refused", "the error must have the cause")
 }
 
 func TestHugeObjectsAreRejected(t *testing.T) {
@@ -196,9 +196,9 @@ func TestHugeObjectsAreRejected(t *testing.T) {
 func TestPermanentErrorsOfABucketAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		bucket string
-		with   http.HandlerFunc
-		want   string
+		bucket  string
+		handler http.HandlerFunc
+		want    string
 	}{
 		"access denied":     {"soaks", refuse(403, "AccessDenied"), "access denied; the credentials need s3:PutObject"},
 		"no such bucket":    {"none", nil, "the bucket does not exist; create it, or correct its name and region"},
@@ -209,13 +209,13 @@ func TestPermanentErrorsOfABucketAreNamed(t *testing.T) {
 			t.Parallel()
 			server := startS3(t)
 			b := server.open(t, c.bucket+"/t")
-			if c.with != nil {
-				server.answer(-1, c.with)
+			if c.handler != nil {
+				server.answer(-1, c.handler)
 			}
 			err := b.Put(withTimeout(t, time.Minute), "x", []byte("whole"))
 			require.ErrorContains(t, err, "write s3://"+c.bucket+"/t/x: "+c.want)
 			require.NotContains(t, err.Error(), "\n")
-			require.EqualValues(t, 1, server.requests.Load(), "a permanent error is not retried")
+			require.EqualValues(t, 1, server.requests.Load(), "a permanent error must not be retried")
 			_, err = b.Names(withTimeout(t, time.Minute))
 			require.ErrorContains(t, err, "list s3://"+c.bucket+"/t/: "+c.want)
 			_, err = b.Get(withTimeout(t, time.Minute), "x")
@@ -259,9 +259,9 @@ func TestSlowBucketReceivesTheCompleteFile(t *testing.T) {
 		}
 		return false
 	}
-	server.before.Store(&slow)
+	server.intercept.Store(&slow)
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "x", []byte("whole")))
-	require.EqualValues(t, 1, server.requests.Load(), "a slow response is not retried")
+	require.EqualValues(t, 1, server.requests.Load(), "a slow response must not be retried")
 	require.Equal(t, "whole", get(t, b, "x"))
 }
 

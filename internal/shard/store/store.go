@@ -21,7 +21,7 @@ type Store interface {
 	Names(ctx context.Context) ([]string, error)
 	// Get returns the content of a file.
 	Get(ctx context.Context, name string) ([]byte, error)
-	// At returns the location of a file, for people.
+	// At returns the location of a file, for messages.
 	At(name string) string
 	// Close closes the connections of a bucket. It has no effect on a folder.
 	Close() error
@@ -76,8 +76,8 @@ func Join(location, name string) string {
 	if !strings.Contains(location, "://") {
 		return filepath.Join(location, name)
 	}
-	before, query := cutQuery(location)
-	return before + "/" + name + query
+	address, query := cutQuery(location)
+	return address + "/" + name + query
 }
 
 // Split separates the last element of a location; Join is its inverse.
@@ -85,19 +85,19 @@ func Split(location string) (parent, name string) {
 	if !strings.Contains(location, "://") {
 		return filepath.Dir(location), filepath.Base(location)
 	}
-	before, query := cutQuery(location)
-	name = path.Base(before)
-	return strings.TrimSuffix(before, "/"+name) + query, name
+	address, query := cutQuery(location)
+	name = path.Base(address)
+	return strings.TrimSuffix(address, "/"+name) + query, name
 }
 
 // cutQuery separates the parameters of a URL, with their question mark. It removes slashes at the end of the path.
-func cutQuery(location string) (before, query string) {
+func cutQuery(location string) (address, query string) {
 	end := len(location)
 	if i := strings.IndexByte(location, '?'); i >= 0 {
 		end = i
 	}
-	for before = location[:end]; strings.HasSuffix(before, "/") && !strings.HasSuffix(before, "://"); {
-		before = before[:len(before)-1]
+	for address = location[:end]; strings.HasSuffix(address, "/") && !strings.HasSuffix(address, "://"); {
+		address = address[:len(address)-1]
 	}
-	return before, location[end:]
+	return address, location[end:]
 }

@@ -35,14 +35,14 @@ func TestFolderStoresFiles(t *testing.T) {
 	f := Folder(dir)
 	require.NoError(t, f.Put(t.Context(), "b", []byte("one")))
 	require.NoError(t, f.Put(t.Context(), "a", []byte("two")))
-	require.NoError(t, f.Put(t.Context(), "b", []byte("three")), "replaces the previous file")
+	require.NoError(t, f.Put(t.Context(), "b", []byte("three")), "a second write must replace the file")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "below"), 0o700))
 	names, err := f.Names(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, names)
 	require.Equal(t, "three", get(t, f, "b"))
 	require.NoError(t, f.Close())
-	require.Error(t, Folder(filepath.Join(dir, "none")).Put(t.Context(), "x", nil), "a folder that was removed is not created again")
+	require.Error(t, Folder(filepath.Join(dir, "none")).Put(t.Context(), "x", nil), "a folder that was removed must not be created again")
 }
 
 func TestPutFailsAfterTheEndOfTheContext(t *testing.T) {
@@ -73,7 +73,7 @@ func TestInvalidLocationsAreRejected(t *testing.T) {
 	}
 }
 
-// Without its bucket, such a location must not become the path of a folder.
+// A location without a bucket must not become the path of a folder.
 func TestJoinKeepsAMissingBucket(t *testing.T) {
 	t.Parallel()
 	for _, location := range []string{"s3://", "s3:///", "s3://?region=eu-central-1"} {
