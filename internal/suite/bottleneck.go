@@ -28,7 +28,7 @@ var limitedResources = []resource{
 	{"CPU of the machine", machineFull, "find the program that uses most of the CPU: the service uses less than half, " +
 		"or its processes are not known", cpuOf(byUnknown)},
 	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the cores that it may run on, or run more instances", backendCPU},
-	{"memory of the service's machine", .95, "find out what grows, bound it, or give the machine more", memoryUse},
+	{"memory of the service's machine", .95, "find out what grows and limit it, or give the machine more memory", memoryUse},
 	{"bandwidth", machineFull, "send less (compression, smaller responses), or use a faster network or instance type", bandwidth},
 	{"descriptors of the backend", .98, "raise its limit of open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
@@ -53,7 +53,7 @@ const (
 	generatorAdvice = "give the load generator separate cores, or more machines (--runner K/N), and run again"
 )
 
-// A Bottleneck has the use of all resources at two loads: BreakingPoint.Failed, and BreakingPoint.Sustained.
+// A Bottleneck holds the use of all resources at two loads: BreakingPoint.Failed, and BreakingPoint.Sustained.
 type Bottleneck struct {
 	Good, Bad *StageResult // at Sustained and at Failed; Good is nil if no load was good
 	Status    Status       // of Bad
@@ -110,8 +110,8 @@ func (b *Bottleneck) Full() []ResourceUse {
 	return full
 }
 
-// String names the first resource that was full, and those that were full with it or later. If none was full, it lists
-// the use of all resources.
+// String names the first resource that was full, and the resources that were full with it or later. If none was full,
+// it lists the use of all resources.
 func (b *Bottleneck) String() string {
 	full := b.Full()
 	if len(full) == 0 {

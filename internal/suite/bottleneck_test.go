@@ -43,7 +43,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	}{
 		"the limit of a control group": {
 			func(st *StageResult) { st.Machine.Usage.Periods, st.Machine.Usage.Throttled = 100, 92 },
-			"CPU limit of its control group: full from 400/s on, reached in 92 % of the time at 400/s, no limit at 200/s, which was good", "",
+			"CPU limit of its control group: full from 400/s on, reached 92 % of the time at 400/s, no limit at 200/s, which was good", "",
 		},
 		"separate cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = .99, 61, 37 },
@@ -122,7 +122,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"descriptors of nginx": {
 			func(st *StageResult) { st.Machine.Usage.NginxFull = .99 },
-			"descriptors of nginx: full from 400/s on, 99 % of the fullest process open at 400/s, 10 % of the fullest process open at 200/s", "",
+			"descriptors of nginx: full from 400/s on, 99 % open in the fullest process at 400/s, 10 % open in the fullest process at 200/s", "",
 		},
 		"descriptors of nginx, between two samples": {
 			func(st *StageResult) { st.Machine.Usage.Log.NoFiles = 7 },
@@ -344,7 +344,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 	few := at(20, .5, nil)
 	few.Requests = newRequests()
 	few.OK.Record(time.Second)
-	require.Empty(t, speedup(few, at(100, .2, nil)), "the low load has too few answers")
+	require.Empty(t, speedup(few, at(100, .2, nil)), "the low load has too few responses")
 	for name, c := range map[string]struct {
 		low, fast func(*Machine)
 		want      string
@@ -361,7 +361,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 			func(m *Machine) { m.Usage.ContextSwitches = 6 }, func(m *Machine) { m.Usage.ContextSwitches = 2 },
 			": threads of backend and nginx were scheduled 6.0 times for each request and then 2.0, as a thread that wakes up handles several requests",
 		},
-		"less CPU time per answer": {
+		"less CPU time per response": {
 			func(m *Machine) { m.Usage.CPU = 500e-6 }, func(m *Machine) { m.Usage.CPU = 100e-6 },
 			": backend and nginx used 500 µs of CPU for each response and then 100, as more responses share",
 		},

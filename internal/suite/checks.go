@@ -2,7 +2,7 @@ package suite
 
 import "github.com/sse-soak/sse-soak/internal/verdict"
 
-// impacts has the impact of each check on users and operators of the service.
+// impacts maps each check to its impact on users and operators of the service.
 var impacts = map[verdict.CheckID]string{
 	verdict.CheckOpenToEnd:   "clients lose their connections",
 	verdict.CheckObserved:    "losses on streams that were not observed are undetectable",
@@ -17,7 +17,7 @@ func withImpact(id verdict.CheckID, impact string) verdict.CheckID {
 	return id
 }
 
-// The ids of the checks of suites. Package verdict has those of the checks of all runs.
+// The ids of the checks of suites. Package verdict defines the ids of the checks that all runs share.
 var (
 	CheckLowest    = withImpact("load.lowest", "a breaking point below the lowest load cannot be found")
 	CheckSustained = withImpact("load.sustained", "users are not served at the planned load")

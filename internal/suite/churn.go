@@ -40,7 +40,7 @@ func assessChurn(r *Run) verdict.Assessment {
 		a.Passed[0] += ", and the backend leaked no resources"
 	}
 	if seconds := m.Plan.Hold().Seconds(); seconds > 0 {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: sentence("%v connects per second, and as many disconnects", float64(planned)/seconds)})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: sentence("%v connects/s, and as many disconnects", float64(planned)/seconds)})
 	}
 	return a
 }
@@ -125,7 +125,8 @@ func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdic
 	return c, t, true
 }
 
-// peakUsage returns the maximum usage of the backend between two shares of the run. Files excludes those of streams.
+// peakUsage returns the maximum usage of the backend between two shares of the run. Files excludes the descriptors of
+// streams.
 func peakUsage(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
 	if len(m.Runners) == 0 {
 		return u, false

@@ -33,11 +33,11 @@ const (
 	minGain       = .1  // minimum advantage of a winner
 	confidence    = .95 // confidence level of the interval of a difference
 	failureMargin = .01 // minimum difference of the shares of failed requests
-	minEvenness   = .8  // minimum ratio: requests of the least busy server ÷ those of the busiest
+	minEvenness   = .8  // minimum ratio: requests of the least busy server ÷ requests of the busiest
 	minPeakRatio  = 1.2 // peak of a cluster ÷ peak of a single backend above which the cluster is worth its costs
 )
 
-// A Side has the results of one target at all levels.
+// A Side holds the results of one target at all levels.
 type Side struct {
 	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
@@ -105,9 +105,8 @@ func (s *Side) peakText() string {
 	return fmt.Sprintf(" with %d at a time%s", s.bestLevel.Concurrency, boundText(s.bestLevel.StageResult))
 }
 
-func p50(st *StageResult) float64         { return quantile(st.OK, .5) }
-func p95(st *StageResult) float64         { return quantile(st.OK, .95) }
-func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
+func p50(st *StageResult) float64 { return quantile(st.OK, .5) }
+func p95(st *StageResult) float64 { return quantile(st.OK, .95) }
 
 // A Comparison states which of the two targets is better in one figure.
 //
@@ -241,7 +240,7 @@ func assessCluster(r *Run) verdict.Assessment {
 	one, several := sideOf(byTarget[single], 1), sideOf(byTarget[cluster], size)
 	all := append(one.stages(), several.stages()...)
 	sum, limits := total(loads), r.limits()
-	peaks := Compare(one.bestLevel.values(perSecondOf), several.bestLevel.values(perSecondOf), false, saturationReason([]roundLevel{one.bestLevel}, []roundLevel{several.bestLevel}))
+	peaks := Compare(one.bestLevel.values((*StageResult).PerSecond), several.bestLevel.values((*StageResult).PerSecond), false, saturationReason([]roundLevel{one.bestLevel}, []roundLevel{several.bestLevel}))
 	choice, reason := Deployment(one, several, peaks)
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
@@ -331,7 +330,7 @@ func levelTable(one, several Side) verdict.Table {
 		compare := func(name string, lowerIsBetter bool, text func(float64) string, figure func(*StageResult) float64) {
 			add(name, Compare(a.values(figure), b.values(figure), lowerIsBetter, reason), text(figure(&a.StageResult)), text(figure(&b.StageResult)))
 		}
-		compare("responses/s", false, count, perSecondOf)
+		compare("responses/s", false, count, (*StageResult).PerSecond)
 		compare("p50", true, ms, p50)
 		compare("p95", true, ms, p95)
 		add("failed", compareFailures(a.FailedShare(), b.FailedShare()), percentOf(a.FailedShare()), percentOf(b.FailedShare()))

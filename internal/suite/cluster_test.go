@@ -33,7 +33,7 @@ func TestCompare(t *testing.T) {
 		"saturated generator":               {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, obstacle: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
 		"two rounds":                        {one: []float64{100, 100}, several: []float64{150, 180}, wantText: "the difference is not significant"},
 		"one round":                         {one: []float64{100}, several: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
-		"no answers in a round":             {one: []float64{100, 100, 0}, several: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with a response in each"},
+		"no responses in a round":           {one: []float64{100, 100, 0}, several: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with a response in each"},
 	} {
 		got := Compare(c.one, c.several, c.lower, Reason{Sentence: c.obstacle})
 		require.Equal(t, c.winner, got.Winner, name)

@@ -39,7 +39,7 @@ func assessFinite(r *Run) verdict.Assessment {
 	}
 }
 
-// A finiteRun has the evidence of a run of the suite finite.
+// A finiteRun holds the evidence of a run of the suite finite.
 type finiteRun struct {
 	*Run
 	m         *shard.Merged

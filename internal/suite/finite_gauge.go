@@ -15,7 +15,7 @@ type requestGauge struct {
 	name    string        // "": GAUGE is not set, or no request was abandoned
 	problem string        // why the gauge cannot be used; "": it can
 	open    time.Duration // mean time for which an abandoned request stayed open
-	last    float64       // value of the last sample minus that of the first; not below 0
+	last    float64       // growth from the first sample to the last; not below 0
 }
 
 // requestGauge evaluates the samples of the gauge. By Little's law, the mean open time of abandoned requests is the
@@ -54,7 +54,8 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	return g
 }
 
-// responseTimes returns the sorted Unix times of the starts and ends of responses; complete: no log lacks a response.
+// responseTimes returns the sorted Unix times of the starts and ends of responses. complete reports whether the logs
+// list all responses.
 func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
 	complete = true
 	for i := range f.responses.Logs {

@@ -41,7 +41,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Checks = append(append(a.Checks, checkOpenToTheEnd(m, stages[0])), checkOpenTogether(m, stages[0])...)
-		memory, a.Metrics = r.memoryOfOpen(m, stages[0])
+		memory, a.Metrics = r.openConnectionMemory(m, stages[0])
 	}
 	a.Checks = append(a.Checks, flat...)
 	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages), bytesTable(m, stages)}

@@ -11,7 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Memory counts as flat if at the last scale it is at most flatFactor times that of the first scale, plus flatSpare.
+// Memory counts as flat if it is at most flatFactor × M + flatSpare at the last scale, where M is the memory at the
+// first scale.
 const (
 	flatFactor = 1.25
 	flatSpare  = 16 << 20 // bytes
@@ -121,8 +122,8 @@ func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) str
 // while all connections were open. 0 means that there is no sample.
 type processMemory struct{ before, peak, open uint64 }
 
-// memoryOfOpen returns the memory for connections that stay open, and the growth per connection as metrics.
-func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, metrics []verdict.Metric) {
+// openConnectionMemory returns the memory for connections that stay open, and the growth per connection as metrics.
+func (r *Run) openConnectionMemory(m *shard.Merged, st StageResult) (t verdict.Table, metrics []verdict.Metric) {
 	t = newTable("Memory of open connections", "resident memory before the first connection, the maximum while connections were opening and open, "+
 		"and the median while all were open; KB each (1024 bytes): the growth from the first to the last per connection, including garbage",
 		"process|connections|before|maximum|all open|KB each")

@@ -41,7 +41,7 @@ func newHandshakeRun() *Run {
 	return r
 }
 
-// connect replaces the connections of a scale by n that took ms milliseconds.
+// connect replaces the connections of a scale with n connections that took ms milliseconds.
 func (r *Run) connect(scale string, n int, ms float64) *Run {
 	m := r.Rounds[0]
 	m.Metrics = slices.DeleteFunc(m.Metrics, func(v shard.Metric) bool { return v.Name == shard.RequestDuration && v.Tags[shard.TagStage] == scale })
@@ -53,8 +53,8 @@ func (r *Run) failConnections(scale string, n int, cause string) *Run {
 	return r.addAnswers(scale, n, 1, shard.TagCode, cause)
 }
 
-// tryUntrusted replaces the result of the untrusted clients of a kind: attempts that were refused and that were not,
-// and the metric with the outcome of the latter.
+// tryUntrusted replaces the result of one kind of untrusted client. passes counts the refused attempts, and fails all
+// others. metric and cause record the outcome of the others.
 func (r *Run) tryUntrusted(kind int, passes, fails int64, metric, cause string) {
 	m := r.Rounds[0]
 	m.Checks[kind].Passes, m.Checks[kind].Fails = passes, fails
@@ -106,7 +106,7 @@ func TestHandshakeFindsFaults(t *testing.T) {
 			verdict.Fail, "a client with a certificate of another authority of the same name received a response: 3 of 11 attempts"},
 		{"connections of an untrusted client are reset", func(r *Run) { r.tryUntrusted(1, 0, 0, "handshake_failed", "tls_reset") },
 			verdict.Invalid, "it is unknown whether a client with a foreign certificate is refused: the server closed the connection during the handshake"},
-		{"the connection of an untrusted client was reset before its answer", func(r *Run) { r.tryUntrusted(1, 0, 1, "handshake_failed", "answer_reset") },
+		{"the connection of an untrusted client was reset before its response", func(r *Run) { r.tryUntrusted(1, 0, 1, "handshake_failed", "answer_reset") },
 			verdict.Invalid, "it is unknown whether a client with a foreign certificate is refused: the server closed the connection before the response"},
 		{"one untrusted client was not tried", func(r *Run) { r.Rounds[0].Checks = r.Rounds[0].Checks[:2] }, verdict.Invalid, "untrusted certificates are refused: not tried"},
 		{"the runner's memory grows", func(r *Run) { r.Rounds[0].Series[21].RSS = 100 << 20 }, verdict.Fail, "memory of the runners is flat: 100.0 MiB (limit: at most 91.0 MiB)"},

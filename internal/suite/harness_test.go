@@ -109,7 +109,7 @@ func judge(r *Run) *verdict.Verdict {
 	return v
 }
 
-// table returns the section with that title.
+// table returns the table with that title.
 func table(v *verdict.Verdict, title string) verdict.Table {
 	for _, t := range v.Tables {
 		if t.Title == title {

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Limits value has the limits within which a load counts as sustained.
+// A Limits value holds the limits within which a load counts as sustained.
 type Limits struct {
 	FailedShare   float64 // maximum share of failed requests, 0 to 1
 	P95           float64 // maximum 95th percentile in milliseconds; 0: no limit
@@ -72,11 +72,11 @@ func (l Limits) Trials(levels []Level) []Trial {
 //   - the machine was full, or AWS dropped packets of the runners, and delays explain the failures;
 //   - only the wait for a connection was slow.
 func (l Limits) Judge(v Level) Trial {
-	reason := l.exceeded(v.FailedShare, v.P95, v.AnsweredShare, v.Failure)
+	reason := l.exceededLimits(v.FailedShare, v.P95, v.AnsweredShare, v.Failure)
 	switch {
 	case reason == "":
 		return Trial{v.Load, Good, ""}
-	case l.exceeded(v.UndelayedFailedShare, v.UndelayedP95, v.UndelayedAnsweredShare, "") == "":
+	case l.exceededLimits(v.UndelayedFailedShare, v.UndelayedP95, v.UndelayedAnsweredShare, "") == "":
 		return Trial{v.Load, ByGenerator, reason + "; " + v.GeneratorDelay}
 	case v.MachineLimit != "" && v.HardFailureShare <= l.FailedShare:
 		return Trial{v.Load, ByGenerator, reason + "; " + v.MachineLimit}
@@ -86,7 +86,8 @@ func (l Limits) Judge(v Level) Trial {
 	return Trial{v.Load, Bad, reason}
 }
 
-func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
+// exceededLimits describes the limits that a level exceeds; "" if it exceeds none.
+func (l Limits) exceededLimits(failed, p95, answered float64, failure string) string {
 	var reason []string
 	if failed > l.FailedShare {
 		text := percentOf(failed) + " failed"
@@ -269,7 +270,8 @@ func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 	return advisory(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
 }
 
-// NextLoad returns the next load of the search for the breaking point; 0: known within 10 %, or it cannot be found.
+// NextLoad returns the next load of the search for the breaking point. It returns 0 if the breaking point is known
+// within 10 %, or cannot be found.
 func (b BreakingPoint) NextLoad() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
@@ -303,7 +305,7 @@ func countUnrequested(all []StageResult) (n int64) {
 }
 
 // checkResponses returns the check that no stage has a wrong response or unrequested bytes, warm-ups included. counted
-// has the requests of the stages that count.
+// holds the requests of the stages that count.
 func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	sum := total(all)
 	wrong, unrequested := sum.wrongResponses(), countUnrequested(all)

@@ -67,7 +67,7 @@ func TestStatusOfALevel(t *testing.T) {
 	}
 }
 
-func TestFindBreaking(t *testing.T) {
+func TestFindBreakingPoint(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name              string

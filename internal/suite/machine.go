@@ -57,17 +57,17 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	out.PacketsDropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
 	out.ControlDelay, out.HasControl = control(m, from, to)
 	from, to, known := r.sampleRange(from, to)
-	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
-	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
-	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
+	out.Backend = r.cpuPercent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
+	out.Nginx = r.cpuPercent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
+	out.Host = r.cpuPercent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
 	if out.SeparateCores = r.ServiceCores > 0 && r.RunnerCores > 0; out.SeparateCores {
-		out.ServiceBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.ServiceCores })/100/float64(r.ServiceCores), 1)
-		out.GeneratorBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.RunnerCores })/100/float64(r.RunnerCores), 1)
+		out.ServiceBusy = min(r.cpuPercent(from, to, func(s resources.Sample) float64 { return s.Host.ServiceCores })/100/float64(r.ServiceCores), 1)
+		out.GeneratorBusy = min(r.cpuPercent(from, to, func(s resources.Sample) float64 { return s.Host.RunnerCores })/100/float64(r.RunnerCores), 1)
 		out.TooShort = out.TooShort || !known || out.GeneratorBusy == 0
 		out.ForeignLoad = 100*out.ServiceBusy*float64(r.ServiceCores) > 2*(out.Backend+out.Nginx)
 	}
 	for at := from; at.Before(to); at = at.Add(time.Second) {
-		out.HostPeak = max(out.HostPeak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
+		out.HostPeak = max(out.HostPeak, r.cpuPercent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
 	}
 	return out
 }
@@ -79,7 +79,7 @@ func (m Machine) replaceWaits(period Machine) Machine {
 }
 
 // control returns the maximum delay that the control groups of the runners measured between two times, plus the delay
-// that they cannot detect. ok is false if a runner has no group. It is also false if a group was silent, received less
+// that they cannot detect. ok is false if a runner has no group. It is also false if a group was silent, received fewer
 // than half of its events, or had a late reference target.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
@@ -141,8 +141,8 @@ func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	return first, last, true
 }
 
-// percent returns the growth of a counter of CPU seconds between two times, in percent of one core.
-func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) float64 {
+// cpuPercent returns the growth of a counter of CPU seconds between two times, in percent of one core.
+func (r *Run) cpuPercent(from, to time.Time, value func(resources.Sample) float64) float64 {
 	var growth, seconds float64
 	if len(r.Samples) == 0 {
 		return 0
@@ -187,7 +187,7 @@ type Usage struct {
 	HasProxy     bool // nginx is one of these processes
 	HasHost      bool // the machine of the target was sampled
 
-	Periods, Throttled float64 // CPU periods of the target's limited cgroups, and those with throttling
+	Periods, Throttled float64 // CPU periods of the target's limited cgroups, and the throttled ones
 	MaxCores           float64 // maximum number of cores that the backends may use; 0: unknown
 	Files, MaxFiles    float64 // open files of the backends, and their limit; 0: unknown
 	NginxFull          float64 // highest share of its descriptors that a process of nginx had open

@@ -309,9 +309,9 @@ func (r *Run) addWaits(stage string, n int, wait, duration float64) *Run {
 	return r
 }
 
-// With enough connections, a service with a constant time of 1.5 s sustains any rate, if the limit of p95 allows 1.5
-// s. One that gets slower under load is saturated, and one that exceeds the limit without the wait for a connection
-// is too slow.
+// With enough connections, a service with a constant time of 1.5 s sustains any rate, if the limit of p95 allows 1.5 s.
+// A service that gets slower under load is saturated. A service that exceeds the limit even without the wait for a
+// connection is too slow.
 func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -327,7 +327,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		"3 s, and the limit is 500 ms":       {3000, 3000, 5000, 150, 0, "500", Bad},
 		"slower than at a lower load":        {10, 1600, 5000, 150, 0, "2000", Bad},
 		"few waited":                         {1500, 1600, 5000, 5, 0, "1000", Bad},
-		"answers fail, too":                  {1500, 1600, 5000, 150, 50, "2000", Bad},
+		"responses fail, too":                {1500, 1600, 5000, 150, 50, "2000", Bad},
 		"no request waits, and all are slow": {7000, 7000, 0, 0, 0, "2000", Bad},
 	} {
 		r := runOf("rampup", rampupParameters,
@@ -353,10 +353,10 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 	}
 }
 
-// If 150 of 200 answers per second arrive in the stage, the rate is 150 and the load is not sustained, even if the
-// others arrive later. A service with 0.9 s per answer has 0.9 s of responses in flight at the end of the stage, and
+// If 150 of 200 responses per second arrive in the stage, the rate is 150 and the load is not sustained, even if the
+// others arrive later. A service with 0.9 s per response has 0.9 s of responses in flight at the end of the stage, and
 // sustains the load.
-func TestRateExcludesAnswersAfterTheStage(t *testing.T) {
+func TestRateExcludesResponsesAfterTheStage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limit     string

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A part has the requests of a stage, an endpoint or a whole run, under a name for tables.
+// A part holds the requests of a stage, an endpoint or a whole run, under a name for tables.
 type part struct {
 	name string
 	*Requests

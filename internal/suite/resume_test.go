@@ -41,7 +41,7 @@ func TestResumeHasMetricsOfCuts(t *testing.T) {
 	require.Equal(t, verdict.Metric{Name: "outage after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0], "no message arrived after a FIN")
 }
 
-// A resume has tables of its disconnects. They do not belong to the requests that end streams.
+// The report of a resume run has a table of disconnects in place of the table of end requests.
 func TestResumePageHasNoEndRequests(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, soak.Page.Sections, "teardown")

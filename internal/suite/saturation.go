@@ -121,7 +121,7 @@ func totalTime(h *shard.Histogram) time.Duration {
 // Limits with which tooFewConnections distinguishes a saturated service from too few connections.
 const (
 	minWaitedShare = .05 // minimum share of requests that waited for a connection, and maximum share of failed ones
-	maxSlowdown    = 2   // maximum ratio of the duration of a request to that of the fastest responses
+	maxSlowdown    = 2   // maximum ratio: duration of a request ÷ duration of the fastest responses
 )
 
 // fastestOf returns the time of the fastest good response of each endpoint in any stage, in milliseconds.
@@ -302,8 +302,8 @@ func (m Machine) dropText() string {
 
 // machineLimit returns a sentence if the machines may have delayed a request of this duration; otherwise "". They may
 // have done so in two cases: AWS dropped packets of the runners, or programs other than the service filled its cores or
-// those of the generator. On shared cores the waits of the runners stand for the unknown waits of the service.
-// freeCores is the result of hadFreeCores.
+// the generator's cores. On shared cores the waits of the runners stand for the unknown waits of the service. freeCores
+// is the result of hadFreeCores.
 func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	if m.PacketsDropped > 0 {
 		return m.dropText()

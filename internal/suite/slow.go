@@ -80,7 +80,7 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// slowStreams has the counts of the slow streams of a run.
+// slowStreams holds the counts of the slow streams of a run.
 type slowStreams struct {
 	planned, started, filled int            // streams
 	confirmed, unconfirmed   int            // messages while streams were slow
@@ -261,7 +261,7 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 	return []verdict.Check{c.AsDoubt()}
 }
 
-// A memory has the memory usage of the service before, while and after clients are slow, in MiB.
+// A memory value holds the memory usage of the service before, during and after the slow phase, in MiB.
 type memory struct {
 	sampled     bool // there are samples before, after, and for most of the time in between
 	isCounter   bool // GAUGE is a counter

@@ -96,7 +96,7 @@ var resume = Suite{
 	Assess: assessResume, Metrics: resumeMetrics,
 }
 
-// resumeSections returns the sections of a soak, but with a table of disconnects instead of one of end requests.
+// resumeSections returns the sections of a soak, but with a table of disconnects in place of the table of end requests.
 func resumeSections() []string {
 	return slices.DeleteFunc(slices.Insert(slices.Clone(soak.Page.Sections), 2, "results"), func(name string) bool { return name == "teardown" })
 }

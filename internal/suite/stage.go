@@ -28,7 +28,7 @@ const (
 	OfRequests = "% of requests" // a share of all requests
 )
 
-// Requests has the totals of a set of requests. Failed requests are counted separately, so that fast refusals do not
+// Requests holds the totals of a set of requests. Failed requests are counted separately, so that fast refusals do not
 // make responses look fast.
 type Requests struct {
 	OK, Failed  *shard.Histogram // times of good and of failed requests
@@ -298,8 +298,8 @@ func (q *Requests) fact() verdict.Fact {
 		q.Total(), q.OK.Count(), ratio(q.Failed.Count(), q.Total()), q.Dropped)}
 }
 
-// A roundLevel has all rounds of one target with the same number of concurrent requests. Its StageResult is the sum of
-// the rounds, without the time between the rounds.
+// A roundLevel holds all rounds of one target with the same number of concurrent requests. Its StageResult is the sum
+// of the rounds, without the time between the rounds.
 type roundLevel struct {
 	StageResult
 	rounds []StageResult

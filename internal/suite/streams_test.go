@@ -46,7 +46,7 @@ func newChurnRun() *Run {
 	return r
 }
 
-// If MEAN_HOLD is half of the run, the last streams start in the middle of it, which is no leak.
+// If MEAN_HOLD is half of the run, the last streams start in the middle of it, which is not a leak.
 func TestChurnComparesTheBackendWithAllStreamsOpen(t *testing.T) {
 	t.Parallel()
 	r := newChurnRun()
@@ -70,7 +70,7 @@ func TestChurnPasses(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received, and the backend leaked no resources"}, v.Reasons)
 	require.Equal(t, "55 connections, 10 at a time, 5.2 s each on average", fact(v, "lifetimes"))
-	require.Equal(t, "1 connects per second, and as many disconnects", fact(v, "churn"))
+	require.Equal(t, "1 connects/s, and as many disconnects", fact(v, "churn"))
 	require.Equal(t, 55, v.Connections.Completed)
 	require.EqualValues(t, 260, v.Server.Sent)
 	require.Equal(t, [][]string{
@@ -186,7 +186,7 @@ func (r *Run) endEarly(n int, at time.Duration, reason string) {
 	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
 }
 
-// refuse replaces a stream by one that was never opened.
+// refuse replaces a stream with one that was never opened.
 func (r *Run) refuse(n int) {
 	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)

@@ -66,7 +66,7 @@ const (
 	Model                       // the numbered model, which answers as a language model does
 )
 
-// Runners has the default number of runners of a suite, and the environments that do not support the suite.
+// Runners holds the default number of runners of a suite, and the environments that do not support the suite.
 type Runners struct {
 	Default      int    // 0: 2
 	OneMachine   string // why the runners cannot be on several machines (--runner K/N); "": they can
@@ -85,7 +85,7 @@ type Sampling struct {
 // A Page names the documentation of a suite, and states what its report and its progress line show.
 type Page struct {
 	Doc      string   // page that explains the figures
-	Sections []string // of report.html; nil: those of a script that declares its stages
+	Sections []string // of report.html; nil: declaredSections
 	Ended    string   // text of the progress line for streams that the script ended; "": dropped by the script
 }
 

@@ -12,7 +12,7 @@ import (
 
 var fixedParameters = map[string]string{"MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "0", "MIN_ANSWERED_PERCENT": "99"}
 
-// levels returns a throughput run without the answers of its last level.
+// levels returns a throughput run without the responses of its last level.
 func levels() *Run {
 	return runOf("throughput", fixedParameters,
 		shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 5, Requests: 10},
@@ -56,7 +56,7 @@ func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {
 	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the load generator was saturated")
 }
 
-// A level ends after its fixed duration: a request that hangs until its timeout lowers neither the answers per second
+// A level ends after its fixed duration: a request that hangs until its timeout lowers neither the responses per second
 // nor the use of the cores. Waits of the generator until that timeout still count.
 func TestHangingRequestsAreExcluded(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestHangingRequestsAreExcluded(t *testing.T) {
 	for late, perSecond := range map[int]float64{0: 100, 5: 99.5, 500: 50, 1000: 0} {
 		r := runOf("throughput", fixedParameters, shard.Stage{Name: "a", Kind: kindLoad, Seconds: 10, Concurrency: 500}).addAnswers("a", 1000, 5).delayAnswers("a", late, 300)
 		r.Rounds[0].Metrics[0].LastUS += 10e6
-		require.InDelta(t, perSecond, r.stages()[0].PerSecond(), .01, "%d of the answers were late", late)
+		require.InDelta(t, perSecond, r.stages()[0].PerSecond(), .01, "%d of the responses were late", late)
 	}
 }
 

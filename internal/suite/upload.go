@@ -50,7 +50,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		complete += st.OK.Count()
 		t.Add(row(st.Title, st.Stage.Requests, st.OK.Count(), st.Failed.Count(), fmt.Sprintf("%.0f", bytes/1e6), fmt.Sprintf("%.2f", seconds), text)...)
 		if st.OK.Count() < int64(st.Stage.Requests) {
-			incomplete = append(incomplete, sentence("%s: %v of %v arrived complete (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
+			incomplete = append(incomplete, sentence("%s: %v of %v arrived complete (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mainFailure(st.Requests)))
 		}
 		if rate < minRate {
 			reason := fmt.Sprintf("%s: %s MB/s (limit: %s)", st.Title, text, limit)
@@ -80,7 +80,7 @@ func assessUpload(r *Run) verdict.Assessment {
 	return a
 }
 
-func mostFrequent(q *Requests) string {
+func mainFailure(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "the others were not finished in time"
 	}

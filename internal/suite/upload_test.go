@@ -27,8 +27,8 @@ func TestUpload(t *testing.T) {
 	}, table(v, "Uploads").Rows)
 }
 
-// A saturated load generator sends slowly, which is no fault of the service. The sequential uploads, without a stall,
-// have 20 MB/s.
+// A saturated load generator sends slowly, which is not a fault of the service. The sequential uploads, without a
+// stall, have 20 MB/s.
 func TestUploadFindsFaults(t *testing.T) {
 	t.Parallel()
 	slow := func(r *Run) { r.addAnswers("parallel", 4, 900).set("MIN_MB_PER_SECOND", "10") }

@@ -159,10 +159,10 @@ func cpuLimit(st *StageResult) measurement {
 		return usageOf(0, "no limit")
 	}
 	share := t.Throttled / t.Periods
-	return usageOf(share, "reached in %s of the time", percent(share))
+	return usageOf(share, "reached %s of the time", percent(share))
 }
 
-// backendCPU measures how much of the cores that Go may use (GOMAXPROCS) the backends use.
+// backendCPU measures the used share of the cores that Go may use in the backends (GOMAXPROCS).
 func backendCPU(st *StageResult) measurement {
 	m := st.Machine
 	if m.TooShort || m.Usage.MaxCores == 0 || m.Backend == 0 {
@@ -216,7 +216,7 @@ func nginxFiles(st *StageResult) measurement {
 	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "failures for lack of a descriptor")(st); !u.measured || u.share > 0 {
 		return u
 	}
-	return usageOf(t.NginxFull, "%s of the fullest process open", percent(t.NginxFull))
+	return usageOf(t.NginxFull, "%s open in the fullest process", percent(t.NginxFull))
 }
 
 // acceptQueue measures the accept queues of the service's machine by the connects that found one full.

@@ -42,7 +42,7 @@ func newVanishRun() *Run {
 	return r
 }
 
-// gauge replaces the gauge of our backend by another one.
+// gauge replaces the gauge of our backend with another one.
 func (r *Run) gauge(value func(streams float64) float64) *Run {
 	r.set("GAUGE", "clients")
 	for i, s := range r.Samples {

@@ -16,7 +16,7 @@ import (
 // A Cause is the reason for a failed connection. handshake.d.ts describes each.
 type Cause string
 
-// The causes, in the order of a connection's phases. A dial may also have a cause of network.LackOf.
+// The causes, in the order of a connection's phases. A failed dial may also have a code of network.LackOf as its cause.
 const (
 	causeInterrupted   Cause = "interrupted"
 	causeDNS           Cause = "dns"

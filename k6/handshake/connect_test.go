@@ -92,8 +92,8 @@ func TestCausesOfFailures(t *testing.T) {
 	}{
 		{"no listener", func(*testing.T) string { return "https://" + closedListener.Addr().String() }, causeRefused},
 		{"unknown host name", func(*testing.T) string { return "https://nowhere.invalid" }, causeDNS},
-		{"a server of another authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), respondOK).URL }, causeServerCert},
-		{"another version of TLS", func(t *testing.T) string {
+		{"certificate of an unknown authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), respondOK).URL }, causeServerCert},
+		{"unsupported version of TLS", func(t *testing.T) string {
 			return serveRaw(t, func(conn net.Conn) {
 				_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, MaxVersion: tls.VersionTLS12}).Handshake()
 			})

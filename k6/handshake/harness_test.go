@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/certificate"
 )
 
-// A vu is a virtual user with the module, as a script uses it.
+// A vu is a virtual user whose scripts can use the module.
 type vu struct {
 	*modulestest.Runtime
 	t       *testing.T
@@ -70,7 +70,7 @@ func (v *vu) sums() map[string]float64 {
 	return out
 }
 
-// drain removes the samples and calls each with them.
+// drain removes all queued samples, and calls each for every one.
 func (v *vu) drain(each func(name string, value float64)) {
 	for {
 		select {
@@ -97,7 +97,7 @@ func serve(t *testing.T, ca *certificate.Authority, handler http.HandlerFunc) *h
 	return s
 }
 
-// newServer returns such a server without starting it.
+// newServer returns a server like serve, but does not start it.
 func newServer(ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(handler)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}

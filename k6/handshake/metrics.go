@@ -7,7 +7,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// handshakeMetrics has the metrics of the module. handshake.d.ts documents them for users.
+// handshakeMetrics holds the metrics of the module. handshake.d.ts documents them for users.
 type handshakeMetrics struct {
 	tcp    *metrics.Metric // trend, time: completed dials
 	tls    *metrics.Metric // trend, time: completed handshakes
@@ -35,7 +35,7 @@ func registerMetrics(vu modules.VU) *handshakeMetrics {
 	}
 }
 
-// reportConnection pushes the samples of a new connection, with the tags of the VU and those of the call.
+// reportConnection pushes the samples of a new connection, with the tags of the VU and of the call.
 func (m *module) reportConnection(c *Connection) {
 	tags := m.tagsOf(c)
 	samples := make([]metrics.Sample, 0, 9)

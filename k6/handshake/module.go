@@ -1,7 +1,7 @@
 // Package handshake is the k6 module k6/x/handshake. Each of its connections makes a TCP and a full TLS handshake,
 // which are timed separately. Each failure has a cause.
 //
-// k6/http can disable connection reuse, too. But it does not distinguish a refused client certificate from a broken
+// k6/http can also disable connection reuse, but it does not distinguish a refused client certificate from a broken
 // response, and it cannot keep several connections open. load-tests/types/handshake.d.ts documents the API.
 package handshake
 
@@ -22,7 +22,7 @@ type rootModule struct {
 	certificates sync.Map     // from certificate and key in PEM to *tls.Certificate
 }
 
-// A module is the k6/x/handshake of one virtual user.
+// A module is the instance of k6/x/handshake for one virtual user.
 type module struct {
 	root    *rootModule
 	vu      modules.VU

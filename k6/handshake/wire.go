@@ -11,10 +11,10 @@ type wire struct {
 	sent, received atomic.Int64
 }
 
-// A traffic is the number of bytes in each direction.
+// A traffic value is the number of bytes in each direction.
 type traffic struct{ sent, received int64 }
 
-// bytes returns the traffic so far, zero if w is nil.
+// bytes returns the traffic so far; zero if w is nil.
 func (w *wire) bytes() traffic {
 	if w == nil {
 		return traffic{}

@@ -1,4 +1,4 @@
-// Package network has the network settings of a virtual user, for the modules that open connections themselves.
+// Package network provides the network settings of a virtual user to modules that open connections themselves.
 package network
 
 import (
@@ -63,8 +63,8 @@ func TLSConfig(state *lib.State, serverName string) *tls.Config {
 	return conf
 }
 
-// LackOf returns shard.CodeNoPort, shard.CodeNoDescriptor or shard.CodeNoIPv6 if a dial failed because this machine had
-// none; otherwise "".
+// LackOf returns the code of the resource that this machine lacked for a dial: shard.CodeNoPort, shard.CodeNoDescriptor
+// or shard.CodeNoIPv6. It returns "" if the dial failed for another reason.
 func LackOf(err error) string {
 	switch {
 	case !http1.IsExhausted(err):

@@ -9,7 +9,7 @@ import (
 
 // closed distributes requests among lanes. A lane makes its next request as soon as it has a response.
 func (s *stage) closed() {
-	n, tuple := s.share(s.concurrency)
+	n, tuple := s.share()
 	if n == 0 {
 		return
 	}

@@ -24,6 +24,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A failingTransport fails each request with err.
@@ -90,17 +91,10 @@ func TestLackOfThisMachineHasItsOwnCode(t *testing.T) {
 		syscall.EHOSTUNREACH: "net-1213", syscall.ENETUNREACH: "net-1213", syscall.EACCES: "net-1213", syscall.ECONNREFUSED: "net-1212",
 	} {
 		v := newVU(t)
-		v.state.Dialer = failingDialer{errno}
+		v.state.Dialer = sockets.FailingDialer{Errno: errno}
 		v.await(`closed({concurrency: 1, requests: 1, operations: [{url: 'http://192.0.2.1/'}]})`)
 		require.Equal(t, map[string]int{code: 1}, v.codes(), "%v", errno)
 	}
-}
-
-// A failingDialer fails each dial with a system error.
-type failingDialer struct{ errno syscall.Errno }
-
-func (d failingDialer) DialContext(_ context.Context, network, _ string) (net.Conn, error) {
-	return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", d.errno)}
 }
 
 func must[T any](value T, err error) T {

@@ -11,7 +11,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// A connection that the server closed, or with unrequested bytes, is not reused.
+// A connection is not reused if the server has closed it or has sent unrequested bytes.
 func TestUnusableConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	const tail = "Content-Length: 2\r\n\r\nok"
@@ -51,7 +51,8 @@ func TestUnusableConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// A burst opens a connection before it sends a request. Some servers, such as those of SMTP and SSH, then greet.
+// A burst opens a connection before it sends a request. In the meantime, some servers, such as SMTP and SSH servers,
+// send a greeting.
 func TestBytesBeforeTheFirstRequestAreCounted(t *testing.T) {
 	t.Parallel()
 	u := serveRaw(t, func(conn net.Conn, request func() bool) {

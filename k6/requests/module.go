@@ -37,7 +37,7 @@ type module struct {
 	exports modules.Exports
 }
 
-// requestMetrics has the metrics of the module. requests.d.ts documents them for users.
+// requestMetrics holds the metrics of the module. requests.d.ts documents them for users.
 type requestMetrics struct {
 	duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
 }
@@ -118,12 +118,12 @@ func (s *stage) end() (end time.Time, ok bool) {
 	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }
 
-// share returns this runner's share of a concurrency, and the tuple that distributes requests among the runners with a
-// share. No request is lost or duplicated by rounding. For a share of 0 the tuple is nil.
-func (s *stage) share(concurrency int64) (int, *lib.ExecutionTuple) {
-	tuple, err := s.tuple.GetNewExecutionTupleFromValue(concurrency)
+// share returns this runner's share of the concurrency, and the tuple that distributes requests among the runners with
+// a share. No request is lost or duplicated by rounding. For a share of 0 the tuple is nil.
+func (s *stage) share() (int, *lib.ExecutionTuple) {
+	tuple, err := s.tuple.GetNewExecutionTupleFromValue(s.concurrency)
 	if err != nil { // the share of this runner is 0
 		return 0, nil
 	}
-	return int(s.tuple.ScaleInt64(concurrency)), tuple
+	return int(s.tuple.ScaleInt64(s.concurrency)), tuple
 }

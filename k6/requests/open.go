@@ -11,7 +11,7 @@ import (
 // open makes requests at a constant rate, even if the service is slower. The duration of each counts from its intended
 // start, so a wait for a free lane is part of it. A request that gets no lane within its timeout is never made.
 func (s *stage) open() {
-	n, tuple := s.share(s.concurrency)
+	n, tuple := s.share()
 	if n == 0 {
 		return
 	}

@@ -99,7 +99,7 @@ func checkProperties(operation sobek.Value) error {
 	return nil
 }
 
-// checkNames returns an error for an unknown property. With a misspelt "want", any response with status 200 would be
+// checkNames returns an error for an unknown property. With a misspelled "want", any response with status 200 would be
 // accepted.
 func checkNames(v sobek.Value, names ...string) error {
 	object, ok := v.(*sobek.Object)
@@ -164,7 +164,7 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	return op, op.want.set(o)
 }
 
-// unique is the part of a spec that each request replaces with a text of its own.
+// unique is the placeholder in a spec that each request replaces with a unique text.
 const unique = "{unique}"
 
 // placeholder stands for the unique text in a compiled operation. It has the same length, and no script would send it.

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// An options value has the validated options of a call. concurrency, requests and rate are totals of all runners.
+// An options value holds the validated options of a call. concurrency, requests and rate are totals of all runners.
 type options struct {
 	operations  []*operation
 	concurrency int64         // maximum number of lanes
@@ -28,7 +28,7 @@ type options struct {
 
 const defaultTimeout = 10 * time.Second
 
-// modelOptions has the options of each load model. Those with a "?" are optional.
+// modelOptions lists the options of each load model. A "?" marks an optional one.
 var modelOptions = map[string][]string{
 	"closed": {"operations", "concurrency", "requests?", "seconds?", "timeout?", "tags?"},
 	"open":   {"operations", "rate", "seconds", "concurrency", "timeout?", "tags?"},
@@ -84,7 +84,7 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 }
 
 func (s *stage) runnerRate() float64 {
-	n, tuple := s.share(s.concurrency)
+	n, tuple := s.share()
 	if n == 0 {
 		return 0
 	}
@@ -116,7 +116,7 @@ func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
 	return err
 }
 
-// maxNumber is the maximum of all numbers. As seconds it is 32 years, less than the maximum of a time.Duration.
+// maxNumber is the maximum of each numeric option. In seconds it is 32 years, less than the maximum of a time.Duration.
 const maxNumber = 1e9
 
 func parsePositive(v sobek.Value) (float64, error) {

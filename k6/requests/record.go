@@ -18,7 +18,7 @@ const (
 	maxSeries     = 1000 // servers choose their names; beyond this limit, new names are counted as shard.Other
 )
 
-// A record has the results of a stage's requests. The lanes write to it.
+// A record holds the results of a stage's requests. The lanes write to it.
 type record struct {
 	mu          sync.Mutex
 	lanes       []*lane // all lanes of the stage

@@ -36,7 +36,7 @@ const (
 	fanoutPost         = "fanout_post"          // from the request to the response
 	fanoutDue          = "fanout_due"           // expected deliveries
 	fanoutArrived      = "fanout_arrived"       // deliveries in time, at most one per subscriber
-	fanoutDuplicated   = "fanout_duplicated"    // deliveries that arrived again
+	fanoutDuplicated   = "fanout_duplicated"    // repeated deliveries
 	fanoutOverdue      = "fanout_overdue"       // deliveries after the time limit
 	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a valid timestamp
 	fanoutUnexpected   = "fanout_unexpected"    // deliveries that match no broadcast to the subscriber
@@ -73,7 +73,7 @@ type broadcast struct {
 }
 
 func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
-	const head = 60 // bytes of a message in front of its padding, at most
+	const head = 60 // maximum bytes of a message before its padding
 	return &broadcaster{
 		broadcastOptions: o, h: h, run: strconv.FormatUint(rand.Uint64(), 36), // #nosec G404 -- no secret
 		padding: strings.Repeat("x", max(o.KB<<10-head, 0)),
@@ -119,7 +119,7 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 	}
 }
 
-// deliver counts a delivery in time. comment may contain the time at which the service sent it.
+// deliver counts a delivery within the time limit. comment may contain the time at which the service sent it.
 func (b *broadcaster) deliver(message *broadcast, at time.Time, comment []byte) {
 	b.sample(fanoutSinceRequest, message.tags, at, metrics.D(max(at.Sub(message.publishedAt), 0)))
 	if micros, ok := sentAt(comment); ok && at.UnixMicro() >= micros {
@@ -154,7 +154,7 @@ func (b *broadcaster) find(data []byte) (n int, message *broadcast) {
 	return n, b.history[n-1]
 }
 
-// sentAt returns the time of sending in a comment such as sent=1700000000000000, in µs.
+// sentAt returns the send time, in µs, of a comment such as sent=1700000000000000.
 func sentAt(comment []byte) (micros int64, ok bool) {
 	_, digits, ok := bytes.Cut(comment, []byte("sent="))
 	if !ok {
@@ -168,7 +168,7 @@ func sentAt(comment []byte) (micros int64, ok bool) {
 	return micros, err == nil
 }
 
-// send sends a broadcast and returns it with the response of the service, nil without one.
+// send sends a broadcast. It returns the broadcast, and the response of the service; nil if there is none.
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
 	n := len(b.subscribers)

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// steppedClock returns t as time.Now would return it after a step of the wall clock by an hour: with the same
-// monotonic reading and another wall time. It depends on the layout of time.Time (1 bit hasMonotonic, 33 bits of
+// steppedClock returns t as time.Now would return it after the wall clock stepped forward by an hour: with the same
+// monotonic reading and a later wall time. It depends on the layout of time.Time (1 bit hasMonotonic, 33 bits of
 // seconds, 30 of nanoseconds), which TestStepOfTheWallClockChangesNothing checks.
 func steppedClock(t time.Time) time.Time {
 	const hour = 3600 << 30

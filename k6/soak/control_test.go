@@ -121,8 +121,8 @@ func TestIsRemote(t *testing.T) {
 
 const serveReference = "SOAK_TEST_REFERENCE"
 
-// TestMain runs a reference target if the environment requests it, because its CPU must not count as that of the
-// measured process.
+// TestMain runs a reference target if the environment requests it. BenchmarkControlGroup needs the target in another
+// process, because it measures the CPU time of its own process.
 func TestMain(m *testing.M) {
 	if os.Getenv(serveReference) == "" {
 		os.Exit(m.Run())

@@ -55,7 +55,7 @@ func (c *cutter) cutRandom(random *rand.Rand, cutKind sseclient.Cut, pause time.
 // retryInterval is the time between two attempts of the cutter while no stream can be cut.
 const retryInterval = 20 * time.Millisecond
 
-// run makes the cuts of one runner in their order. runner counts from 1. start is the time when the first stream of the
+// run makes the cuts of one runner in order. runner counts from 1. start is the time when the first stream of the
 // runner started.
 func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
 	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the seed of the plan makes cuts repeatable; not a secret

@@ -33,7 +33,7 @@ const (
 // slow bucket does not delay measurements. No checkpoint can overwrite the final shard.
 type delivery struct {
 	store        store.Store // folder or bucket
-	name         string      // of the file of the shard
+	name         string      // file name of the shard
 	explicitName bool        // the user chose the name, so another process may use the same one; see checkOwner
 	log          logrus.FieldLogger
 	timeout      time.Duration // for the final shard; after it the shard is saved on this machine

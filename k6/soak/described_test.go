@@ -138,8 +138,8 @@ func TestStreamWithIDResumes(t *testing.T) {
 	}
 }
 
-// A service that numbers each response from 1 repeats no message.
-func TestNumbersOfAStreamStartAnew(t *testing.T) {
+// If a service numbers the messages of each stream from 1, equal numbers of two streams are not duplicates.
+func TestNumbersRestartWithEachStream(t *testing.T) {
 	t.Parallel()
 	for per, duplicated := range map[string]uint64{"stream": 0, "topic": 2} {
 		rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}/{topic}"}, message: { seq: "json:$.n", per: "`+per+`" }, resume: { by: "none" }})`)
@@ -207,7 +207,7 @@ func TestTopicsBeforeTheFirstStream(t *testing.T) {
 	require.NoError(t, newRecorder().setPlan(p))
 }
 
-func TestDescriptionIsDeterministic(t *testing.T) {
+func TestVirtualUsersDeclareOneDescription(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, descriptionJS)

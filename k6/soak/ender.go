@@ -92,7 +92,7 @@ func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
 		return // all streams are interrupted
 	}
-	// Before EndByServer, because a stream that ends between the two calls was not dropped.
+	// This precedes EndByServer, because a stream that ends between the two calls was not dropped.
 	open := s.ledger().CloseRequested(s.observer.now())
 	s.stream.EndByServer() // EndTimeout replaces the idle timeout
 	switch {
@@ -174,7 +174,8 @@ func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 	}
 }
 
-// A dialTrace records whether a request got a connection, and why not. k6 does not return the error of a request.
+// A dialTrace records whether a request got a connection, and the error of its last dial. k6 does not return that
+// error.
 type dialTrace struct {
 	connected atomic.Bool
 	failure   atomic.Pointer[error]
@@ -267,7 +268,7 @@ const statusNotSent = -1
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
 
 // isEndAccepted reports whether the service accepted the request for the end of a stream, or there was no stream to
-// end. The stream of a client that reconnects may have ended a moment before.
+// end. The stream of a client that reconnects may have ended just before the request.
 func (e *ender) isEndAccepted(s *holdStream, state ledger.State) bool {
 	notFound := s.status == http.StatusNotFound || s.status == http.StatusGone
 	return s.status == statusNotSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed

@@ -139,7 +139,7 @@ func (r *recorder) finiteResponses() *responses {
 	return r.responses
 }
 
-// run makes the requests, waits for the responses, and closes those that are open after drain.
+// run makes the requests, waits for the responses, and closes the ones that are open after drain.
 func (f *finiteLoad) run() {
 	f.m.recorder.telemetry.start(f.sink)
 	defer f.m.recorder.telemetry.end(f.sink)

@@ -19,7 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// Chunks after the last one before the client abandons the response do not count, even if they arrive in the same read.
+// The client abandons each response after its second chunk. Later chunks do not count, even if they arrive in the same
+// read.
 func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 50, concurrency: 0, abandon: 1, prompts: ["soak id={id} fault=burst"]}`)

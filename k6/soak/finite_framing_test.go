@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// framings has bodies of responses with the text "aé🙂" in three chunks, and their results by the HTML standard (9.2.5
+// framings lists bodies of responses with the text "aé🙂" in three chunks, and their results by the HTML standard (9.2.5
 // and 9.2.6).
 var framings = []struct {
 	name, body string

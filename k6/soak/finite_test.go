@@ -108,7 +108,7 @@ func TestFiniteAccountsForEachFault(t *testing.T) {
 	}
 }
 
-func TestFiniteCountsShortAnswers(t *testing.T) {
+func TestFiniteCountsIncompleteResponses(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=1ms ttft=1ms fault=length@3"], seconds: 0.1}`)
 	require.Equal(t, got.Ended(), got.States[ledger.ResponseComplete])
@@ -188,7 +188,7 @@ func TestFiniteAbandonsAShare(t *testing.T) {
 	require.Empty(t, got.Findings)
 }
 
-// The body of the description is a function.
+// The description has a function body().
 func TestFiniteOfAnotherService(t *testing.T) {
 	t.Parallel()
 	var bodies []string
@@ -346,7 +346,7 @@ func TestFiniteContinuesConversations(t *testing.T) {
 	}
 }
 
-// The metrics are the counts of the shard, and latencies are those of complete responses.
+// The metrics equal the counts of the shard. Latencies are published only for complete responses.
 func TestFinitePublishesStatesAndLatencies(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, startModel(t), moduleOf(t, "openai-chat"))

@@ -207,8 +207,8 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	return h.m.sse.Streams(s.Connect.Route(), s.Connect.Method, o, h.callbacks()), nil
 }
 
-// setTransport sets the options of a script for compression and HTTP. "" stands for "none" and "auto",
-// respectively.
+// setTransport sets the options of a script for compression and HTTP. An empty acceptEncoding means "none", and an
+// empty httpVersion means "auto".
 func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err error) {
 	if o.AcceptEncoding, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, "none")); err != nil {
 		return fmt.Errorf("option acceptEncoding: %w", err)

@@ -22,12 +22,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A noopService is the reference service, with an interval so long that a test receives only the first noop. A DELETE
-// ends a stream.
+// A noopService imitates the reference service, with an interval so long that a test receives only the first noop. A
+// DELETE ends a stream.
 type noopService struct {
 	refuse    int           // status of each DELETE, which then does not end its stream; 0: DELETEs succeed
 	slow      time.Duration // response time of a DELETE
-	hangUp    bool          // closes the connection instead of a response
+	hangUp    bool          // a DELETE gets no response: its connection is closed
 	onConnect func()        // nil: none
 
 	mu                      sync.Mutex
@@ -57,7 +57,7 @@ func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = io.WriteString(w, "id: 1\ndata: 0\n\n")
-	w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
+	w.(http.Flusher).Flush() //nolint:forcetypeassert // a ResponseWriter of net/http is a Flusher
 	select {
 	case <-ended:
 	case <-r.Context().Done():

@@ -29,7 +29,7 @@ type holdStream struct {
 	finished     bool
 }
 
-// requestOverrides has the parts of a request that JavaScript provides: token and URL.
+// requestOverrides holds the parts of a request that JavaScript provides: token and URL.
 type requestOverrides struct {
 	values      *service.Values // also for the second request
 	url         string          // "": the URL of the description

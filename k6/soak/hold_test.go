@@ -211,7 +211,7 @@ func TestHoldReconnectsWithNewToken(t *testing.T) {
 		mu.Unlock()
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "retry: 50\nid: 1\ndata: 0\n\n")
-		w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
+		w.(http.Flusher).Flush() //nolint:forcetypeassert // a ResponseWriter of net/http is a Flusher
 		if !first {
 			<-r.Context().Done()
 		}

@@ -41,7 +41,7 @@ const knownToken = "s3cr+t/T0ken=Va~ue9!"
 
 var knownSecrets = secret.Environment([]string{"SUBSCRIBE_TOKEN=" + knownToken})
 
-// repeatSecret replaces placeholders in the bytes of a service by forms of the token.
+// repeatSecret replaces placeholders in the bytes of a service with forms of the token.
 func repeatSecret(text string) string {
 	var jsonText, urlText strings.Builder
 	for _, c := range []byte(knownToken) {
@@ -52,7 +52,7 @@ func repeatSecret(text string) string {
 		"<B>", base64.StdEncoding.EncodeToString([]byte(knownToken))).Replace(text)
 }
 
-// A hostileService has all bytes that a service controls.
+// A hostileService holds all bytes that a service controls.
 type hostileService struct {
 	status   string // the status line
 	header   string // further header lines
@@ -62,7 +62,7 @@ type hostileService struct {
 	location string
 }
 
-// FuzzHostileService writes bytes of a service through a probe, a run, its reports and its archive. No output may
+// FuzzHostileService passes bytes of a service through a probe, a run, its reports and its archive. No output may
 // contain a control character or the token.
 func FuzzHostileService(f *testing.F) {
 	const memory = "/dev/shm" // a run flushes its files, which takes most of the time on a disk
@@ -88,13 +88,13 @@ func FuzzHostileService(f *testing.F) {
 			}
 			var escaped bytes.Buffer
 			_, _ = io.WriteString(format.NewEscaper(&escaped), text)
-			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, differingParts(text, escaped.String()))
+			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, firstDifference(text, escaped.String()))
 		}
 	})
 }
 
-// differingParts returns the part of a text where another starts to differ from it.
-func differingParts(text, other string) string {
+// firstDifference returns the part of a text around the first byte that differs from another text.
+func firstDifference(text, other string) string {
 	at := 0
 	for at < min(len(text), len(other)) && text[at] == other[at] {
 		at++

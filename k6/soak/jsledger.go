@@ -24,7 +24,7 @@ var (
 	_ sse.Ledger          = (*jsLedger)(nil)
 )
 
-// ledgerValues has the enumerable properties of a Ledger, by name. soak.d.ts documents them.
+// ledgerValues lists the enumerable properties of a Ledger, by name. soak.d.ts documents them.
 var ledgerValues = valuesOfLedger()
 
 func valuesOfLedger() map[string]func(*ledger.Record) any {
@@ -38,7 +38,7 @@ func valuesOfLedger() map[string]func(*ledger.Record) any {
 	return values
 }
 
-// String returns id, state and all counts but that of late messages, on one line.
+// String returns id, state and all counts except the late messages, on one line.
 func (l *jsLedger) String() string {
 	r := l.ledger.Sums()
 	var counts []string

@@ -36,7 +36,7 @@ type metric struct {
 	value func(*snapshot) float64
 }
 
-// metricsOf has the metrics of a run of endless streams, by the service's word for a message.
+// metricsOf lists the metrics of a run of endless streams, by the service's word for a message.
 var metricsOf = map[string][]metric{
 	"noop": slices.Concat(countMetrics("noops"), streamRunMetrics),
 	"message": slices.Concat(countMetrics("messages"), streamRunMetrics, []metric{

@@ -37,7 +37,7 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &module{vu: vu, recorder: m.recorder, sse: sse.NewModule(vu), compiled: map[sobek.Value]*jsService{}}
 }
 
-// A module is the k6/x/soak of one virtual user.
+// A module is the instance of k6/x/soak for one virtual user.
 type module struct {
 	vu          modules.VU
 	recorder    *recorder
@@ -71,10 +71,10 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
-// requireInit throws an error if a function of the module is not called in the init context.
+// requireInit throws an error if a script calls a function of the module outside the init context.
 func (m *module) requireInit(function string) {
 	if m.vu.State() != nil {
-		sse.Must(m.vu.Runtime(), fmt.Errorf("call %s in the init context, outside of any function", function))
+		sse.Must(m.vu.Runtime(), fmt.Errorf("call %s in the init context, outside any function", function))
 	}
 }
 

@@ -19,7 +19,7 @@ type progressNews struct {
 	expectsReconnects bool                  // streams end on purpose, so a reconnect is not a finding
 }
 
-// A faultState is the faults of a connection at its last check.
+// A faultState holds the faults of a connection at its last check.
 type faultState struct {
 	missed, faults uint64
 	lost           int // outages after which the client reconnected

@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A recorder has the data of a runner: the plan of its script, the ledger of each connection, the published messages,
+// A recorder holds the data of a runner: the plan of its script, the ledger of each connection, the published messages,
 // and a tally of all connections. mu guards the fields below it, except the atomic ones; the tally has its own lock.
 // Readers of streams lock mu only to note published messages and names of events.
 type recorder struct {
@@ -45,7 +45,7 @@ type recorder struct {
 	stopCutter func()
 }
 
-// A publication has the publisher of a runner, and the arrivals of published messages on its streams. The mu of the
+// A publication holds the publisher of a runner, and the arrivals of published messages on its streams. The mu of the
 // recorder guards all but the atomic fields.
 type publication struct {
 	reach            *shard.Reach       // nil if no messages are published

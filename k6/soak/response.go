@@ -44,7 +44,7 @@ func responseCallbacks() sseclient.Callbacks {
 	}
 }
 
-// begin opens the stream, and adds the response to the open ones of its load.
+// begin opens the stream, and adds the response to the open responses of its load.
 func (r *response) begin() {
 	f := r.load
 	r.stream = f.streams.Add(r)
@@ -209,7 +209,7 @@ func (r *response) closed(at time.Time, c sseclient.Close) {
 	r.account.Close(f.m.recorder.instant(at), closing)
 }
 
-// ended counts the response and removes it from the open ones of its load.
+// ended counts the response and removes it from the open responses of its load.
 func (r *response) ended() {
 	f, now := r.load, time.Now()
 	if r.account.State == "" { // the client stopped the stream before its dial

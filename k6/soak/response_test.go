@@ -1,9 +1,7 @@
 package soak
 
 import (
-	"context"
 	"net"
-	"os"
 	"syscall"
 	"testing"
 
@@ -12,21 +10,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
-
-// A failingDialer fails each dial with an error of the system.
-type failingDialer struct{ errno syscall.Errno }
-
-func (d failingDialer) DialContext(_ context.Context, network, _ string) (net.Conn, error) {
-	return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", d.errno)}
-}
 
 // The service did not refuse a request for which the runner had no port or descriptor left.
 func TestRefusalsByTheRunnerItselfAreCounted(t *testing.T) {
 	t.Parallel()
 	for errno, isLocal := range map[syscall.Errno]bool{syscall.EADDRNOTAVAIL: true, syscall.EMFILE: true, syscall.ECONNREFUSED: false} {
 		h := holderOf(t, "http://127.0.0.1:1", moduleOf(t, answers))
-		h.VU.StateField.Dialer = failingDialer{errno}
+		h.VU.StateField.Dialer = sockets.FailingDialer{Errno: errno}
 		require.True(t, h.run(t, `finite(answers, {baseUrl: url, rate: 20, concurrency: 0, seconds: 0.2, maxInFlight: 100, drain: 60,
 			firstTimeout: 60, idleTimeout: 60, linger: 60})`))
 		s := new(shard.Shard)
@@ -41,22 +33,13 @@ func TestRefusalsByTheRunnerItselfAreCounted(t *testing.T) {
 	}
 }
 
-// An ipv6Dialer fails as a dial to an IPv6 address does on a machine without one.
-type ipv6Dialer struct{}
-
-func (ipv6Dialer) DialContext(_ context.Context, network, _ string) (net.Conn, error) {
-	return nil, &net.OpError{
-		Op: "dial", Net: network, Addr: &net.TCPAddr{IP: net.IPv6loopback, Port: 1}, Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL),
-	}
-}
-
-// The system returns the same error as for a lack of ports.
+// Without an IPv6 address, a dial fails with the same error as without a free port.
 func TestStreamRefusedForLackOfIPv6HasTheReason(t *testing.T) {
 	hasIPv6 := proxy.HasIPv6
 	proxy.HasIPv6 = func() bool { return false }
 	t.Cleanup(func() { proxy.HasIPv6 = hasIPv6 })
 	h := holderOf(t, "http://[::1]:1", "")
-	h.VU.StateField.Dialer = ipv6Dialer{}
+	h.VU.StateField.Dialer = sockets.FailingDialer{Errno: syscall.EADDRNOTAVAIL, Addr: &net.TCPAddr{IP: net.IPv6loopback, Port: 1}}
 	require.True(t, h.run(t, `hold(null, {from: 0, to: 1, openFor: 500, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`))
 	s := new(shard.Shard)
 	h.r.fill(s)
@@ -73,7 +56,7 @@ func TestStreamsRefusedByTheRunnerItselfHaveTheReason(t *testing.T) {
 		syscall.EADDRNOTAVAIL: ledger.ReasonNoPort, syscall.EMFILE: ledger.ReasonNoDescriptor, syscall.ECONNREFUSED: "refused",
 	} {
 		h := holderOf(t, "http://127.0.0.1:1", "")
-		h.VU.StateField.Dialer = failingDialer{errno}
+		h.VU.StateField.Dialer = sockets.FailingDialer{Errno: errno}
 		require.True(t, h.run(t, `hold(null, {from: 0, to: 2, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`))
 		s := new(shard.Shard)
 		h.r.fill(s)

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A responses value has the sums of the finite responses of a runner.
+// A responses value holds the sums of the finite responses of a runner.
 type responses struct {
 	limits  shard.ResponseLimits
 	runners int // of the run
@@ -38,7 +38,7 @@ func (r *responses) startBucket(unix int64) {
 	r.bucket = shard.ResponseBucket{Unix: unix, States: map[ledger.ResponseState]int64{}}
 }
 
-// endBucketIfOver ends the current bucket and starts the next one, if the time of the current one is over. It drops an
+// endBucketIfOver ends the current bucket and starts the next one, if now is after the current bucket. It drops an
 // empty bucket. The caller holds mu.
 func (r *responses) endBucketIfOver(now time.Time) {
 	unix := bucketOf(now)

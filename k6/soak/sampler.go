@@ -51,7 +51,7 @@ func (s *sampler) usage() (u usage, ok bool) {
 func newSampler() *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
-		self = nil // all numbers but those of the Go runtime stay 0
+		self = nil // only the figures of the Go runtime are known; all others stay 0
 	}
 	s := &sampler{self: self, sampledAt: time.Now(), gcSince: time.Now()}
 	s.lastUsage, _ = s.usage()
@@ -132,7 +132,7 @@ func (s *sampler) longestPause() (longest time.Duration) {
 	return longest
 }
 
-// secondSamples has the samples of each second: CPU, waits for a core, stalls and memory. Suites need them in
+// secondSamples holds the samples of each second: CPU, waits for a core, stalls and memory. Suites need them in
 // addition to the buckets of 5 s, because a stage may last only seconds.
 type secondSamples struct {
 	sampledAt time.Time
@@ -142,7 +142,7 @@ type secondSamples struct {
 }
 
 // add adds a sample of the time since the last call. The first call only sets the start. stall and wait are the longest
-// ones in that time.
+// in that time.
 func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration) {
 	l.stall = max(l.stall, stall)
 	u, ok := s.usage()

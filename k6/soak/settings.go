@@ -46,7 +46,7 @@ func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value)
 }
 
 // planOf returns the plan of the environment. Properties of explicit have precedence. It omits RunID and Suite, which a
-// shard has in other fields.
+// shard stores in other fields.
 func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err error) {
 	source, err := plan.SourceOf(m.environment)
 	if err == nil {
@@ -131,7 +131,7 @@ func (m *module) chosenProfile(suite string, profiles map[string]map[string]any)
 	for key := range values {
 		i := slices.IndexFunc(rows, func(s plan.Setting) bool { return s.Name == key })
 		if i < 0 {
-			return name, nil, fmt.Errorf("the suite %s has no setting %s; read it by setting()", suite, key)
+			return name, nil, fmt.Errorf("the suite %s has no setting %s; read it with setting()", suite, key)
 		}
 		if text := source.Setting(key); text != "" {
 			if values[key], err = rows[i].Parse(text); err != nil {

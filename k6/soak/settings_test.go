@@ -90,7 +90,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// The table has the bounds of the settings of a script.
+// The table of settings defines the bounds of a script's settings.
 func TestInvalidProfiles(t *testing.T) {
 	t.Parallel()
 	const list = "must be positive whole numbers separated by commas, such as 20,50,100, got"
@@ -101,7 +101,7 @@ func TestInvalidProfiles(t *testing.T) {
 		{"rampup", "MIN_RATE", "-1", "MIN_RATE must be at least 0, got -1"},
 		{"rampup", "MIN_RATE", "1s", `MIN_RATE must be a number, got "1s"`},
 		{"rampup", "STAGES", "5,0", `STAGES ` + list + ` "5,0"`},
-		{"rampup", "OWN", "5", "the suite rampup has no setting OWN; read it by setting()"},
+		{"rampup", "OWN", "5", "the suite rampup has no setting OWN; read it with setting()"},
 		{"rampup", "TIMEOUT_SECONDS", "0", "TIMEOUT_SECONDS must be over 0, got 0"},
 		{"burst", "SEQUENCE", "0", "SEQUENCE must be at least 1, got 0"},
 		{"burst", "SEQUENCE", "2.5", `SEQUENCE must be a whole number, got "2.5"`},

@@ -23,7 +23,7 @@ const (
 	slowBacklog     = "slow_backlog"      // KB that a slow stream lacks when the slow reads end, if it was not closed
 	slowClosed      = "slow_closed"       // time until the service closed a slow stream
 	slowClosedLater = "slow_closed_later" // slow streams that closed only after they were read fast again
-	slowComplete    = "slow_complete"     // slow streams that were open at the end of the phase and got all broadcasts
+	slowComplete    = "slow_complete"     // slow streams that were open at the end of the phase and received all broadcasts
 )
 
 // slow reads streams slowly for p.For, and then fast again for p.After. It counts the slow streams by outcome, and the

@@ -51,7 +51,7 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 
 func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
-// maxWaits is the maximum number of stored probes: those of ten minutes. At that number, neighbours in the older half
+// maxWaits is the maximum number of stored probes: those of ten minutes. At that number, neighbors in the older half
 // are merged in pairs, so only the last five minutes keep their resolution.
 const maxWaits = 6000
 
@@ -82,7 +82,7 @@ func (w *waits) begin(now time.Time) {
 	w.takeLongestThread()
 }
 
-// add ends a probe. lateness is that of its timer.
+// add ends a probe. lateness is the lateness of its timer.
 func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

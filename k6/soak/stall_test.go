@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-func TestWaitsExcludeEarlierOnes(t *testing.T) {
+func TestMaxDelayExcludesOtherTimes(t *testing.T) {
 	t.Parallel()
 	start := time.Now().Add(-time.Minute)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A step opens streams in addition to those of the previous steps. soak-streams.d.ts documents it.
+// A step adds streams to the open streams of the previous steps. soak-streams.d.ts documents it.
 type step struct {
 	Name       string  `js:"name"`    // tag `scenario` of its samples
 	Streams    int     `js:"streams"` // open at its end
@@ -26,8 +26,8 @@ const (
 	stepConnect = "capacity_connect" // dial to headers, of the streams that a step added
 )
 
-// runSteps runs the steps, without broadcasts only up to the first one in which a stream has a fault. Then it requests
-// the ends of the streams.
+// runSteps runs the steps. Without broadcasts, it stops after the first step in which a stream has a fault. Then it
+// requests the ends of the streams.
 func (h *holding) runSteps() {
 	defer h.release()
 	start := time.Now()

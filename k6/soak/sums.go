@@ -21,7 +21,7 @@ type sums struct {
 	checks   map[string]*shard.ScriptCheck
 	stage    string                                 // of the last request
 	maxDelay func(from, to time.Time) time.Duration // waits.maxDelay; nil: not measured
-	wall     func(time.Time) time.Time              // tally.wall: steps of the clock put no sample outside of the run
+	wall     func(time.Time) time.Time              // tally.wall, so that a step of the clock puts no sample outside the run
 }
 
 func newSums() *sums {

@@ -81,7 +81,7 @@ func (p *telemetry) setActions(list string) {
 }
 
 // sink returns the sample sink of an iteration, and completes the plan with the iterations of the options. The samples
-// have the tags of the run, not those of a scenario.
+// have the tags of the run, and no tags of a scenario.
 func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	state := vu.State()
 	p.recorder.planIterations(plannedIterations(state.Options.Scenarios))

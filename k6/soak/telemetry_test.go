@@ -19,20 +19,20 @@ import (
 
 // newPublishingVU returns a virtual user, and the channel of its samples. They are published at the start of the first
 // stream and at the end of the last one.
-func newPublishingVU(t *testing.T, room int) (*modulestest.Runtime, *recorder, chan metrics.SampleContainer) {
+func newPublishingVU(t *testing.T, capacity int) (*modulestest.Runtime, *recorder, chan metrics.SampleContainer) {
 	t.Helper()
 	r := newRecorder()
 	r.telemetry.interval = time.Hour
-	rt, samples := newPublishingVUOf(t, r, room)
+	rt, samples := newPublishingVUOf(t, r, capacity)
 	return rt, r, samples
 }
 
 // newPublishingVUOf returns a virtual user of a process with the given recorder.
-func newPublishingVUOf(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan metrics.SampleContainer) {
+func newPublishingVUOf(t *testing.T, r *recorder, capacity int) (*modulestest.Runtime, chan metrics.SampleContainer) {
 	t.Helper()
 	rt := newVUOf(t, r)
 	js(t, rt, planJS)
-	samples := make(chan metrics.SampleContainer, room)
+	samples := make(chan metrics.SampleContainer, capacity)
 	rt.MoveToVUContext(&lib.State{Samples: samples, Options: lib.Options{RunTags: map[string]string{"testid": "t", "runner": "2"}}})
 	return rt, samples
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A credentials value has the secrets of one stream, which findings must not show. It changes on the event loop before
-// an attempt to connect, when no goroutine reads the stream.
+// A credentials value holds the secrets of one stream, which findings must not show. It changes on the event loop
+// before an attempt to connect, when no goroutine reads the stream.
 type credentials struct {
 	secrets         []string  // of the environment
 	token, previous string    // the last two different results of token()

@@ -154,11 +154,11 @@ func TestSlowRequiresANumber(t *testing.T) {
 	`))
 }
 
-// lateHandler returns a handler that sends the last event ID of the request in its first event, whose own id is 1,
+// lastIDHandler returns a handler that sends the last event ID of the request in its first event, whose own id is 1,
 // and sets a reconnection time in ms.
-func lateHandler(retryMS int) http.HandlerFunc {
+func lastIDHandler(retryMS int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		sendEvents(w, fmt.Sprintf("retry: %d\nid: 1\ndata: behind %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))
+		sendEvents(w, fmt.Sprintf("retry: %d\nid: 1\ndata: after %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))
 		<-r.Context().Done()
 	}
 }
@@ -178,15 +178,15 @@ func TestDroppedSourceReconnects(t *testing.T) {
 				if r.Header.Get("Last-Event-ID") != "" {
 					reconnected <- struct{}{}
 				}
-				lateHandler(retry)(w, r)
+				lastIDHandler(retry)(w, r)
 			}))
 			start := time.Now()
-			require.Equal(t, "behind  true 0 false cut true behind 1", v.log(`
+			require.Equal(t, "after  true 0 false cut true after 1", v.log(`
 				const s = new EventSource(url);
 				s.onerror = (e) => log.push(e.reason, e.willReconnect && (e.retryMs === 0) === immediate);
 				s.onmessage = (e) => {
 					log.push(e.data);
-					if (e.data !== "behind ") { s.close(); return; }
+					if (e.data !== "after ") { s.close(); return; }
 					log.push(s.drop(immediate), s.readyState);
 					awaitReconnect(); // before the event loop reports the end
 					log.push(s.drop(immediate));
@@ -202,7 +202,7 @@ func TestDroppedSourceReconnects(t *testing.T) {
 func TestDropNeedsAnOpenStream(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("url", v.serveHTTP(lateHandler(1)))
+	v.set("url", v.serveHTTP(lastIDHandler(1)))
 	require.Equal(t, "false true cut false false", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		log.push(s.drop(true));

@@ -92,10 +92,10 @@ func (c *Client) SetInterval(fn sobek.Callable, ms float64) error {
 
 func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, error) {
 	if fn == nil {
-		return 0, fmt.Errorf("%s requires a function", name)
+		return 0, fmt.Errorf("%s: the first argument must be a function", name)
 	}
 	if !(ms > 0) {
-		return 0, fmt.Errorf("%s requires a delay above 0 ms, received %v", name, ms)
+		return 0, fmt.Errorf("%s: the delay must be above 0 ms, got %v", name, ms)
 	}
 	return time.Duration(ms * float64(time.Millisecond)), nil
 }

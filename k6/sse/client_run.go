@@ -111,7 +111,7 @@ func (c *Client) next(p *eventstream.Parser, b *eventstream.Block) error {
 	}
 }
 
-// setResponse stores the response. This method and those below run on the goroutine of open.
+// setResponse stores the response. This method and the methods below run on the goroutine of open.
 func (c *Client) setResponse(r *sseclient.Response) {
 	c.resp = r
 	c.tags = describeResponse(c.params.tags, c.state, r)

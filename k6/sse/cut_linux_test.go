@@ -86,7 +86,7 @@ func TestCutStreamResumes(t *testing.T) {
 				c.addCut(v, kind)
 				v.set("url", v.serve(func(p *peer) {
 					if p.n > 0 {
-						p.send(streamHead + "id: 2\ndata: behind " + p.req.Header.Get("Last-Event-ID") + "\n\n")
+						p.send(streamHead + "id: 2\ndata: after " + p.req.Header.Get("Last-Event-ID") + "\n\n")
 						p.hold()
 						return
 					}
@@ -99,10 +99,10 @@ func TestCutStreamResumes(t *testing.T) {
 						result <- end // ends the test, which closes the connection
 						return
 					}
-					result <- readEnd(p.Conn, patience)
+					result <- readEnd(p.Conn, testTimeout)
 				}))
 				v.set("reconnected", func() { close(reconnected) })
-				require.Equal(t, "a true false behind 1", v.log(`
+				require.Equal(t, "a true false after 1", v.log(`
 				const s = new EventSource(url, { ledger });
 				s.onmessage = (e) => {
 					log.push(e.data);
@@ -110,7 +110,7 @@ func TestCutStreamResumes(t *testing.T) {
 				};
 			`))
 				require.Equal(t, want, <-result)
-				require.Equal(t, fmt.Sprintf("connecting opened event:a cut:%s closed:cut+retry connecting opened event:behind 1 closed:client", cutNames[kind]), c.String())
+				require.Equal(t, fmt.Sprintf("connecting opened event:a cut:%s closed:cut+retry connecting opened event:after 1 closed:client", cutNames[kind]), c.String())
 			})
 		}
 	})
@@ -168,10 +168,10 @@ func TestPausedReaderContinues(t *testing.T) {
 					<-requested
 					paused := func() bool { return strings.Contains(c.String(), "cut:pause") }
 					if !isBlocking { // the poller pauses before its next read
-						assert.Eventually(t, paused, patience, time.Millisecond)
+						assert.Eventually(t, paused, testTimeout, time.Millisecond)
 					}
 					sendEvents(w, "id: 2\ndata: b\n\n")
-					assert.Eventually(t, paused, patience, time.Millisecond)
+					assert.Eventually(t, paused, testTimeout, time.Millisecond)
 					sendEvents(w, "id: 3\ndata: c\n\n")
 					if !ends {
 						<-r.Context().Done()

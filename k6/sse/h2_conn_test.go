@@ -147,7 +147,7 @@ func TestRefusedStreamIsRetriedWithALimit(t *testing.T) {
 }
 
 // Frames that arrive for a closed stream must not affect other streams.
-func TestClosedStreamIsCancelled(t *testing.T) {
+func TestClosedStreamIsCanceled(t *testing.T) {
 	runH2(t, func(p *framePeer) {
 		first, second := p.acceptStream(), p.acceptStream()
 		p.data(first, "data: a\n\n")
@@ -250,7 +250,7 @@ func TestStreamsDoNotBlockEachOther(t *testing.T) {
 		})
 		v.set("ledger", &received)
 		v.set("other", func() int64 {
-			for start := time.Now(); received.Load() < 200 && time.Since(start) < patience/2; {
+			for start := time.Now(); received.Load() < 200 && time.Since(start) < testTimeout/2; {
 				time.Sleep(time.Millisecond)
 			}
 			return received.Load()
@@ -333,10 +333,10 @@ func TestOptionNoConnectionReuseSeparatesStreams(t *testing.T) {
 	})
 }
 
-// A sharer is an observer that counts the streams that are the first on their connection.
-type sharer struct{ atomic.Int32 }
+// A connectionCounter is an observer that counts the streams that are the first on their connection.
+type connectionCounter struct{ atomic.Int32 }
 
-func (s *sharer) Opened(_ time.Time, r *sseclient.Response) {
+func (s *connectionCounter) Opened(_ time.Time, r *sseclient.Response) {
 	if r.FirstOnConnection {
 		s.Add(1)
 	}
@@ -344,7 +344,7 @@ func (s *sharer) Opened(_ time.Time, r *sseclient.Response) {
 
 func TestResponseReportsTheFirstStreamOnAConnection(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
-		v, first := w.vu(t), new(sharer)
+		v, first := w.vu(t), new(connectionCounter)
 		conns := v.serveH2(holdStream)
 		v.set("ledger", first)
 		v.mustRun(`

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 )
@@ -30,20 +31,20 @@ func TestCutOverH2(t *testing.T) {
 					v.set("url", w.url(serveFrames(t, func(p *framePeer) {
 						id := p.acceptStream()
 						if p.n > 0 {
-							p.data(id, "id: 2\ndata: behind\n\n")
+							p.data(id, "id: 2\ndata: after\n\n")
 							p.readAll()
 							return
 						}
 						p.data(id, "id: 1\ndata: a\n\n")
-						result <- readEnd(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[kind == CutHalfOpen])
+						result <- readEnd(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: testTimeout}[kind == CutHalfOpen])
 					})))
-					require.Equal(t, "a behind", v.log(`
+					require.Equal(t, "a after", v.log(`
 						const other = new EventSource(url.replace("127.0.0.1", "127.0.0.2"), { http: "2", reconnect: false });
 						const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
 						s.onmessage = (e) => { log.push(e.data); if (e.data !== "a") s.close(); else if (!inCallback) cut(0); };
 					`))
 					require.Equal(t, want, <-result)
-					require.Equal(t, "connecting opened event:a cut:"+cutNames[kind]+" closed:cut+retry connecting opened event:behind closed:client", c.String())
+					require.Equal(t, "connecting opened event:a cut:"+cutNames[kind]+" closed:cut+retry connecting opened event:after closed:client", c.String())
 				})
 			})
 		}
@@ -54,13 +55,12 @@ func TestCutOverH2(t *testing.T) {
 func TestPauseOverH2(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, c := w.vu(t), &cutter{}
-		paused := make(chan struct{})
 		v.set("ledger", c)
-		v.set("cut", func() { c.cut(CutPause, 2000); close(paused) })
+		c.addCut(v, CutPause)
 		v.set("url", w.url(serveFrames(t, func(p *framePeer) {
 			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
-			<-paused
+			assert.Eventually(t, func() bool { return strings.Contains(c.String(), "cut:pause") }, testTimeout, time.Millisecond)
 			start := time.Now()
 			p.settle()
 			if time.Since(start) > 200*time.Millisecond {
@@ -71,7 +71,7 @@ func TestPauseOverH2(t *testing.T) {
 		})))
 		v.mustRun(`
 			const s = new EventSource(url, { http: "2", ledger, reconnect: false });
-			s.onmessage = (e) => { if (e.data === "a") cut(); };
+			s.onmessage = (e) => { if (e.data === "a") cut(2000); };
 		`)
 		require.Equal(t, "connecting opened event:a cut:pause pause-over event:paused closed:server", c.String())
 	})

@@ -31,8 +31,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// patience is the timeout of all waits in tests.
-const patience = time.Minute
+// testTimeout is the timeout of all waits in tests.
+const testTimeout = time.Minute
 
 // A vu is a virtual user whose scripts can use the module.
 type vu struct {
@@ -52,7 +52,7 @@ func newVU(t testing.TB) *vu {
 	registry := rt.VU.InitEnvField.Registry
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
 	m := New().NewModuleInstance(rt.VU).(*Module)
-	m.dialPatience = patience // a handshake may take more than a second on a busy machine
+	m.dialPatience = testTimeout // a handshake may take more than a second on a busy machine
 	exports := m.Exports()
 	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
 	for name, value := range exports.Named {
@@ -64,7 +64,7 @@ func newVU(t testing.TB) *vu {
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
 	v.state = &lib.State{
-		Dialer: netext.NewDialer(net.Dialer{Timeout: patience},
+		Dialer: netext.NewDialer(net.Dialer{Timeout: testTimeout},
 			netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4)),
 		Options: lib.Options{
 			SystemTags: metrics.NewSystemTagSet(metrics.TagURL, metrics.TagName, metrics.TagProto,
@@ -122,8 +122,8 @@ type (
 const (
 	CutFIN, CutRST, CutHalfOpen, CutPause = sseclient.CutFIN, sseclient.CutRST, sseclient.CutHalfOpen, sseclient.CutPause
 
-	handshakesAtATime = 200 // the limit of internal/sseclient
-	typeHandshake     = 22  // of a TLS record
+	maxHandshakes = 200 // the limit of internal/sseclient
+	typeHandshake = 22  // of a TLS record
 )
 
 // run runs a script on the event loop to the end of the iteration. As in k6, an error cancels the context before the
@@ -141,7 +141,7 @@ func (v *vu) run(script string) (sobek.Value, error) {
 // iterate runs a function as an iteration.
 func (v *vu) iterate(action string, f func() error) error {
 	v.t.Helper()
-	guard := time.AfterFunc(patience, func() {
+	guard := time.AfterFunc(testTimeout, func() {
 		buf := make([]byte, 1<<20)
 		fmt.Printf("the iteration hangs:\n%s\n%s\n", action, buf[:runtime.Stack(buf, true)])
 		v.CancelContext()
@@ -163,7 +163,7 @@ func (v *vu) block(cidr string) {
 	v.state.Dialer.(*netext.Dialer).Blacklist = []*lib.IPNet{ipnet}
 }
 
-// mustRun is run for a script that must not fail.
+// mustRun is like run, but fails the test if the script fails.
 func (v *vu) mustRun(script string) sobek.Value {
 	v.t.Helper()
 	value, err := v.run(script)
@@ -307,7 +307,7 @@ func (r *recorder) Closed(at time.Time, c Close) {
 	r.last = c
 }
 
-// Answered runs in the goroutine of the second request, so its time may be before that of the latest event.
+// Answered runs in the goroutine of the second request, so its time may precede the time of the latest event.
 func (r *recorder) Answered(at time.Time, response *sseclient.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -323,7 +323,7 @@ func (r *recorder) String() string {
 	return strings.Join(r.lines, " ")
 }
 
-// stuckServer starts a server that accepts connections but sends nothing. It returns its address.
+// stuckServer starts a server that accepts connections but sends nothing, and returns its address.
 func stuckServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

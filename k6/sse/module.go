@@ -1,11 +1,11 @@
-// Package sse has the JavaScript bindings and the k6 metrics of the SSE client, internal/sseclient. The module
+// Package sse provides the JavaScript bindings and the k6 metrics of the SSE client, internal/sseclient. The module
 // k6/x/soak exports them, and so can a module that replaces xk6-sse. load-tests/types/sse.d.ts documents the API for
 // scripts.
 //
-// EventSource is that of the HTML standard (section 9.2) on k6's event loop, and a VU can have many. open is the
+// EventSource follows the HTML standard (section 9.2) and runs on k6's event loop, so a VU can have many. open is the
 // blocking function of xk6-sse.
 //
-// Goroutines of the client use no JavaScript values. These change only in tasks on the event loop.
+// Goroutines of the client use no JavaScript values. Only tasks on the event loop do.
 package sse
 
 import (

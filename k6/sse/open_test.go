@@ -33,11 +33,11 @@ func TestOpenReadsAStream(t *testing.T) {
 		v.log(`const res = sse.open(url + "/?id=1", `+logging+`);
 			log.push(res.status, res.url === url + "/?id=1", res.headers["X-A"], res.error);`))
 	all := v.drainSamples()
-	bare := v.str("url") + "/"
+	plainURL := v.str("url") + "/"
 	for metric, want := range map[string]float64{
 		"sse_event": 2, "sse_connection_opened": 1, "http_reqs": 1,
 	} {
-		got, _ := v.sum(all, metric, "url", bare, "status", "200", "method", "GET")
+		got, _ := v.sum(all, metric, "url", plainURL, "status", "200", "method", "GET")
 		assert.Equal(t, want, got, metric)
 	}
 	for _, metric := range []string{"sse_connecting", "sse_first_event", "http_req_duration"} {
@@ -58,7 +58,7 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 		name, params, want string
 		status             int
 		handle             func(p *peer)
-		url, message       string // instead of that of a server, and a part of the error
+		url, message       string // URL in place of a server's, and a part of the error
 	}{
 		{name: "silent server", params: `{idleTimeout: "60ms"}`, want: "open" + event + " error:idle", status: 200, handle: hold(streamHead + "data: 0\n\n")},
 		{name: "TCP reset", want: "open" + event + " error:reset", status: 200, handle: func(p *peer) {
@@ -164,9 +164,9 @@ func TestOpenThrowsExceptionsAndArgumentErrors(t *testing.T) {
 		`sse.open(url, {method: "G T"}, () => {})`:          "invalid sse.open() method",
 		`sse.open(url, {headers: {a: "\n"}}, () => {})`:     "invalid sse.open() headers",
 		`sse.open(url, {tags: {a: {}}}, () => {})`:          "invalid sse.open() metric tags",
-		`sse.open(url, (c) => c.setTimeout(() => {}, 0))`:   "setTimeout requires a delay above 0 ms",
-		`sse.open(url, (c) => c.setInterval(() => {}, -1))`: "setInterval requires a delay above 0 ms",
-		`sse.open(url, (c) => c.setInterval(undefined, 1))`: "setInterval requires a function",
+		`sse.open(url, (c) => c.setTimeout(() => {}, 0))`:   "setTimeout: the delay must be above 0 ms",
+		`sse.open(url, (c) => c.setInterval(() => {}, -1))`: "setInterval: the delay must be above 0 ms",
+		`sse.open(url, (c) => c.setInterval(undefined, 1))`: "setInterval: the first argument must be a function",
 	} {
 		_, err := v.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, want, script)
@@ -227,7 +227,7 @@ func TestOpenWarnsOnceOfAnotherType(t *testing.T) {
 	require.Contains(t, entries.LastEntry().Message, "Set anyContentType")
 }
 
-// Scripts for xk6-sse rely on this behaviour. Some of it requires a parameter of open.
+// Scripts for xk6-sse rely on this behavior. Some of it requires a parameter of open.
 func TestOpenIsCompatibleWithXK6SSE(t *testing.T) {
 	t.Parallel()
 	const plainHead = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"

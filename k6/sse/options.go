@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// sourceOptions has the options of an EventSource, or the parameters of open.
+// sourceOptions holds the options of an EventSource, or the parameters of open.
 type sourceOptions struct {
 	sseclient.Options
 	tags          metrics.TagsAndMeta

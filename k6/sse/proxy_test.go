@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// useProxy sends a VU's streams through a proxy, except those to *.direct.test.
+// useProxy sends a VU's streams through a proxy, except streams to *.direct.test.
 func (v *vu) useProxy(proxyURL string) {
 	v.m.proxies = (&httpproxy.Config{HTTPProxy: proxyURL, HTTPSProxy: proxyURL, NoProxy: ".direct.test"}).ProxyFunc()
 }
@@ -159,7 +159,7 @@ func TestErrorOfAnUnreachableProxyNamesIt(t *testing.T) {
 	}
 }
 
-// The address is that of the proxy or, if NO_PROXY matches the server, of the server.
+// The dialed address is the proxy's or, if NO_PROXY matches the server, the server's.
 func TestOptionsOfK6ApplyToTheDialedAddress(t *testing.T) {
 	t.Parallel()
 	server := serveText(t, streamHead+"data: 0\n\n")
@@ -237,7 +237,7 @@ func TestEachStreamReportsTheEndOfItsProxy(t *testing.T) {
 	}
 }
 
-// The poller reads the tunnel through an http: proxy, and a goroutine the one through an https: proxy. Each stream
+// The poller reads a tunnel through an http: proxy. A goroutine reads a tunnel through an https: proxy. Each stream
 // reports the end of the proxy.
 func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	t.Parallel()

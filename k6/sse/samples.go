@@ -16,7 +16,7 @@ import (
 // flushInterval is the maximum time between an event and its sample.
 const flushInterval = time.Second
 
-// A Meter has the state of the samples of one stream. The value of each stream embeds one.
+// A Meter holds the state of the samples of one stream. The value of each stream embeds one.
 type Meter struct {
 	counter  *eventCounter // with the tags of the open stream
 	openedAt time.Duration // of the open stream, since processStart; 0 after its first event
@@ -127,7 +127,7 @@ func (s *session) flush() {
 	}
 }
 
-// collect removes and returns the pending samples, and those of the counters.
+// collect removes and returns the pending samples and the samples of the counters.
 func (s *session) collect() metrics.Samples {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *session) collect() metrics.Samples {
 	return out
 }
 
-// sseMetrics has the metrics of the module. sse.d.ts documents them for users.
+// sseMetrics holds the metrics of the module. sse.d.ts documents them for users.
 type sseMetrics struct {
 	event         *metrics.Metric // counter: events received, with or without a listener
 	connecting    *metrics.Metric // trend, time: start of the dial to complete headers

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A session has the task queue and the samples of the streams of one iteration. It lasts from the first stream to the
+// A session holds the task queue and the samples of the streams of one iteration. It lasts from the first stream to the
 // end of the last one. A later stream of the iteration starts a new session.
 type session struct {
 	*sseclient.Group

@@ -20,7 +20,7 @@ func (r *blockRecorder) Block(at time.Time, b *eventstream.Block) {
 	r.note(at, "[%s|%s|%s|%v %v %v %v]", b.ID, b.Name, b.Data, b.HasID, b.HasData, b.HasComment, b.Retry)
 }
 
-// serveHTTP is serve for a handler of net/http.
+// serveHTTP is like serve, for a handler of net/http.
 func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 	v.t.Helper()
 	if v.transport.tls {
@@ -52,8 +52,8 @@ func TestObserverReceivesEveryBlock(t *testing.T) {
 	})
 }
 
-// The server sends each heartbeat only after the previous one was reported, even one without a blank line, as Mercure
-// sends them.
+// The server sends each heartbeat only after the client has reported the previous one. A heartbeat of Mercure has no
+// blank line.
 func TestHeartbeatsAreReportedAtOnce(t *testing.T) {
 	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
@@ -65,7 +65,7 @@ func TestHeartbeatsAreReportedAtOnce(t *testing.T) {
 				w.(http.Flusher).Flush()
 				select {
 				case <-signals:
-				case <-time.After(patience):
+				case <-time.After(testTimeout):
 					return
 				}
 			}

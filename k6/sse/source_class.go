@@ -70,7 +70,7 @@ func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		}
 		Must(rt, ev.Set("target", s.obj))
 		Must(rt, s.dispatch(ev.Get("type").String(), ev))
-		return rt.ToValue(true) // events cannot be cancelled
+		return rt.ToValue(true) // events cannot be canceled
 	})
 	method("removeEventListener", func(s *eventSource, c sobek.FunctionCall) {
 		if kind, value := listenerArguments(rt, c); value != nil {
@@ -79,8 +79,8 @@ func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	})
 }
 
-// listenerArguments parses the arguments type and callback. If callback is null or undefined, it returns nil. For other
-// values that are not objects, and without a callback, it throws.
+// listenerArguments parses the arguments type and callback. If callback is null or undefined, it returns nil. It throws
+// if callback is missing, or is any other value that is not an object.
 func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.Object) {
 	v := c.Argument(1)
 	if sobek.IsNull(v) || sobek.IsUndefined(v) && len(c.Arguments) > 1 {

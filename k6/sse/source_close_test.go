@@ -64,7 +64,7 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 					served.Add(1)
 					tt.handle(p)
 				}))
-				require.Equal(t, "cancelled", v.log(`
+				require.Equal(t, "canceled", v.log(`
 				const s0 = new EventSource(url, { ledger, reconnectDelay: "1h" });
 				const more = [];
 				for (let i = 0; i < 20; i++) more.push(new EventSource(url, { reconnectDelay: "1h" }));
@@ -74,7 +74,7 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 					clearInterval(poll);
 					setTimeout(() => {
 						s0.onerror = s0.onmessage = s0.onopen = () => log.push("JS ran");
-						log.push("cancelled");
+						log.push("canceled");
 						cancel();
 					}, 50);
 				}, 5);

@@ -2,7 +2,7 @@ package sse
 
 import "github.com/grafana/sobek"
 
-// defineAttributes defines the attributes of WHATWG HTML 9.2.2, and those of this module.
+// defineAttributes defines the attributes of WHATWG HTML 9.2.2, and the attributes that this module adds.
 func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 	attribute := func(name string, get func(s *eventSource) any, set func(s *eventSource, v sobek.Value)) {
 		getter := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return rt.ToValue(get(m.sourceOf(c.This))) })

@@ -52,7 +52,7 @@ func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 	`), " "))
 }
 
-func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
+func TestEventSourceBacksOffAndHonorsRetryAfter(t *testing.T) {
 	t.Parallel()
 	v := serveVU(t, func(p *peer) {
 		switch p.n {

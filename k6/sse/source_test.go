@@ -30,7 +30,7 @@ func TestEventSourceReadsAStream(t *testing.T) {
 		require.Equal(t, "0 true false 0 0 open 1 200 true true message a 1 true true "+
 			`x "b\n" 1 c error server 200 false  2 the server ended the stream`, got)
 		at := v.VU.Runtime().Get("at").ToFloat()
-		require.InDelta(t, float64(start.UnixMilli()), at, float64(patience.Milliseconds()))
+		require.InDelta(t, float64(start.UnixMilli()), at, float64(testTimeout.Milliseconds()))
 		require.Equal(t, "0 1 2 0 1 2", v.str(`[EventSource.CONNECTING, EventSource.OPEN, EventSource.CLOSED,
 		s.CONNECTING, s.OPEN, s.CLOSED].join(" ")`))
 	})

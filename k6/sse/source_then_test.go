@@ -222,7 +222,7 @@ func TestSecondRequestOfAnEndedStreamIsNotSent(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("awaitEnd", func() {
-		assert.Eventually(t, func() bool { return strings.Contains(v.rec.String(), "closed:server+retry") }, patience, time.Millisecond)
+		assert.Eventually(t, func() bool { return strings.Contains(v.rec.String(), "closed:server+retry") }, testTimeout, time.Millisecond)
 	})
 	v.set("url", serve(t, func(p *peer) {
 		if p.req.Method == http.MethodPost {

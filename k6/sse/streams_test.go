@@ -50,7 +50,7 @@ func (k *goStream) Event(at time.Time, e *eventstream.Event) {
 func (v *vu) streams(options sseclient.Options, goStreams ...*goStream) error {
 	v.t.Helper()
 	return v.iterate("streams in Go", func() error {
-		options.ConnectTimeout, options.ReconnectDelay = patience, sseclient.DefaultReconnectDelay
+		options.ConnectTimeout, options.ReconnectDelay = testTimeout, sseclient.DefaultReconnectDelay
 		var sets []*Streams
 		for _, k := range goStreams {
 			set := v.m.Streams("many", "", options, k.callbacks())
@@ -85,7 +85,7 @@ func TestStreamsInGoHaveObserversAndMetrics(t *testing.T) {
 		for n := range 20 {
 			goStreams = append(goStreams, newGoStream("end", sseclient.Request{URL: fmt.Sprintf("%s/%d", url, n), Header: http.Header{"A": {"b"}}}))
 		}
-		require.NoError(t, v.streams(sseclient.Options{IdleTimeout: patience}, goStreams...))
+		require.NoError(t, v.streams(sseclient.Options{IdleTimeout: testTimeout}, goStreams...))
 		for n, k := range goStreams {
 			require.Equal(t, fmt.Sprintf("connecting opened event:/%d b event:end closed:client", n), k.String())
 		}
@@ -116,7 +116,7 @@ func TestEndByServer(t *testing.T) {
 	go func() {
 		assert.Eventually(t, func() bool {
 			return strings.Contains(longStream.String(), "event:x") && strings.Contains(lost.String(), "+retry")
-		}, patience, time.Millisecond)
+		}, testTimeout, time.Millisecond)
 		longStream.stream.EndByServer()
 		lost.stream.EndByServer()
 		time.AfterFunc(3*time.Second, func() { close(silence) }) // longer than IdleTimeout
@@ -127,7 +127,7 @@ func TestEndByServer(t *testing.T) {
 	require.EqualValues(t, 2, served.Load())
 }
 
-// A serviceObserver is an observer like that of a described service: it records the headers, chooses the last event ID,
+// A serviceObserver acts like the observer of a described service: it records the headers, chooses the last event ID,
 // and makes the second request.
 type serviceObserver struct {
 	recorder

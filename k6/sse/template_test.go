@@ -53,7 +53,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzParseTemplate checks that a text is accepted exactly if all its placeholders are known.
+// FuzzParseTemplate checks that a text is accepted if and only if all its placeholders are known.
 func FuzzParseTemplate(f *testing.F) {
 	for _, seed := range []string{"{first.id}", "{first.", `{"a":{first.data}}`, "{{first.name}}", "{first.id}{first.id", "{first.}}"} {
 		f.Add(seed)

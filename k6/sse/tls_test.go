@@ -208,7 +208,7 @@ func TestServerGetsTheCertificateOfTheVU(t *testing.T) {
 
 // The end of a handshake allows the next one.
 func TestConcurrentHandshakesAreLimited(t *testing.T) {
-	for completes, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
+	for completes, want := range map[bool]int{false: maxHandshakes, true: maxHandshakes + 50} {
 		var started atomic.Int32
 		address := sockets.Serve(t, func(conn net.Conn) {
 			started.Add(1)
@@ -219,7 +219,7 @@ func TestConcurrentHandshakesAreLimited(t *testing.T) {
 		})
 		v := transports[1].vu(t)
 		v.set("url", "https://"+address)
-		v.set("most", handshakesAtATime+50)
+		v.set("most", maxHandshakes+50)
 		v.set("started", started.Load)
 		v.set("want", want)
 		require.Equal(t, fmt.Sprint(want), v.log(`

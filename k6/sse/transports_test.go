@@ -50,7 +50,7 @@ func (w transport) vu(t testing.TB) *vu {
 	v.transport = w
 	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	if w.blocking {
-		v.state.Dialer = &net.Dialer{Timeout: patience} // the poller reads only connections of k6
+		v.state.Dialer = &net.Dialer{Timeout: testTimeout} // the poller reads only connections of k6
 	}
 	return v
 }
@@ -68,7 +68,7 @@ func (v *vu) serve(handle func(p *peer)) string {
 	return url
 }
 
-// serveVU is like the function of that name, for the transport.
+// serveVU is like the function serveVU, but uses the transport.
 func (w transport) serveVU(t testing.TB, handle func(p *peer)) *vu {
 	t.Helper()
 	v := w.vu(t)
@@ -76,7 +76,7 @@ func (w transport) serveVU(t testing.TB, handle func(p *peer)) *vu {
 	return v
 }
 
-// accept returns the server side of a connection: with TLS if the first byte is that of a TLS handshake.
+// accept returns the server side of a connection: with TLS if the first byte starts a TLS handshake.
 func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.Line) {
 	l := sockets.NewLine(conn)
 	if b, err := l.Reader.Peek(1); err == nil && b[0] == typeHandshake {
@@ -104,10 +104,10 @@ func (p *peer) sendInPieces(size int, write func()) {
 	}
 }
 
-// h2Transports are the transports of streams that share connections. Their server is net/http's.
+// h2Transports are the transports of streams that share connections. Their server is a server of net/http.
 var h2Transports = []transport{{name: "HTTP/2", tls: true, h2: true}, {name: "HTTP/2, goroutine", tls: true, h2: true, blocking: true}}
 
-// allTransports are all transports. A test with them expects the same behaviour over each. Its server writes an
+// allTransports are all transports. A test with them expects the same behavior over each. Its server writes an
 // HTTP/1.1 response, and truncates the stream by truncating the response.
 var allTransports = append(transports[:len(transports):len(transports)], h2Transports...)
 

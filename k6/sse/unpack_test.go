@@ -43,7 +43,7 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 						select {
 						case event := <-rec.events:
 							assert.Equal(t, fmt.Sprint(n), event)
-						case <-time.After(patience):
+						case <-time.After(testTimeout):
 							t.Error("a flushed event did not arrive")
 						}
 					}
