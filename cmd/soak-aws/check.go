@@ -128,11 +128,11 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	var quota float64
 	err := s.aws.call(ctx, &quota, "service-quotas", "get-service-quota", "--service-code", "ec2",
 		"--quota-code", quotaCode, "--query", "Quota.Value")
-	hosts, err2 := s.aws.hosts(ctx)
+	hosts, hostsErr := s.aws.hosts(ctx)
 	var types []host
-	err3 := s.aws.call(ctx, &types, append([]string{"ec2", "describe-instance-types", "--query",
+	typesErr := s.aws.call(ctx, &types, append([]string{"ec2", "describe-instance-types", "--query",
 		"InstanceTypes[].{Type:InstanceType,Cores:VCpuInfo.DefaultVCpus}", "--instance-types"}, slices.Sorted(maps.Keys(s.settings.Hosts))...)...)
-	if err := errors.Join(err, err2, err3); err != nil {
+	if err := errors.Join(err, hostsErr, typesErr); err != nil {
 		return "", err
 	}
 	needed, used := 0, 0

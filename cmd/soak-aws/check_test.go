@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newPlanned returns a deployment whose terraform prints these settings and outputs.
-func newPlanned(t *testing.T, settings, outputs string) *deployment {
+// newPlannedDeployment returns a deployment whose terraform prints these settings and outputs.
+func newPlannedDeployment(t *testing.T, settings, outputs string) *deployment {
 	t.Helper()
 	addPrograms(t, map[string]string{
 		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) cat outputs;; state) grep -o i-1 outputs;; esac\n",
@@ -30,7 +30,7 @@ func newPlanned(t *testing.T, settings, outputs string) *deployment {
 // runCheck returns the standard output of `soak-aws check` with these settings, without resources.
 func runCheck(t *testing.T, settings string) (output string, err error) {
 	t.Helper()
-	d := newPlanned(t, settings, "{}")
+	d := newPlannedDeployment(t, settings, "{}")
 	output = captureStdout(t, func() { err = d.inspect(t.Context()) })
 	return output, err
 }
@@ -106,7 +106,7 @@ func TestUndecidedChecksAreNotes(t *testing.T) {
 func TestDeploymentOfAnotherUser(t *testing.T) {
 	f := startAWS(t)
 	plan := func(outputs string) site {
-		s, err := newPlanned(t, defaults, outputs).plannedSite(t.Context())
+		s, err := newPlannedDeployment(t, defaults, outputs).plannedSite(t.Context())
 		require.NoError(t, err)
 		return s
 	}
@@ -153,7 +153,7 @@ func TestExamplesOfResources(t *testing.T) {
 // terraform.tfvars overrides the command line, so a difference is an error.
 func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	startAWS(t)
-	d := newPlanned(t, defaults, "{}")
+	d := newPlannedDeployment(t, defaults, "{}")
 	d.name = "second"
 	_, err := d.readSettings(t.Context())
 	require.ErrorContains(t, err, `terraform.tfvars has name = "sse-soak", which overrides NAME=second; delete that line`)

@@ -59,11 +59,11 @@ func TestAwaitHostsStops(t *testing.T) {
 func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	f := startAWS(t)
 	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
-	f.parameters["/sse-soak/a"], f.cut = "ready i-1", 2
+	f.parameters["/sse-soak/a"], f.lostResponses = "ready i-1", 2
 	output := captureStdout(t, func() { require.NoError(t, s.awaitHosts(context.Background(), tick)) })
 	assert.Contains(t, output, "; retrying for ")
 	assert.Contains(t, output, "/sse-soak/a is ready")
-	assert.Zero(t, f.cut)
+	assert.Zero(t, f.lostResponses)
 	f.denied = true
 	require.ErrorContains(t, s.awaitHosts(context.Background(), tick), "AccessDeniedException")
 }
@@ -76,11 +76,11 @@ func TestVerifyDestroyed(t *testing.T) {
 	f.tagResponses = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
 	output := captureStdout(t, func() { require.NoError(t, s.verifyDestroyed(t.Context(), "", time.Minute, tick)) })
 	assert.Contains(t, output, "still listed by its tag, which AWS removes within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
-	assert.Contains(t, output, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more")
+	assert.Contains(t, output, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak anymore")
 
 	f.tagResponses, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
 	err := s.verifyDestroyed(t.Context(), "", 0, tick)
-	for _, part := range []string{"2 resources in eu-central-1 still cost money and have the tag Run=sse-soak", "arn:aws:s3:::sse-soak-1", "i-0123456789abcdef0"} {
+	for _, part := range []string{"resources in eu-central-1 that have the tag Run=sse-soak and still cost money: 2", "arn:aws:s3:::sse-soak-1", "i-0123456789abcdef0"} {
 		require.ErrorContains(t, err, part)
 	}
 

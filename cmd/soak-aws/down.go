@@ -153,16 +153,16 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%d resources in %s still cost money and have the tag Run=%s:\n  %s\n"+
+		return fmt.Errorf("resources in %s that have the tag Run=%s and still cost money: %d\n  %s\n"+
 			"  continue:  make aws-down, or delete them in the AWS console",
-			len(costs), s.settings.Region, s.settings.Name, strings.Join(costs, "\n  "))
+			s.settings.Region, s.settings.Name, len(costs), strings.Join(costs, "\n  "))
 	case err != nil:
 		return fmt.Errorf("terraform destroyed all resources in its state, but the result could not be verified: %w", err)
 	}
 	for _, arn := range listed {
 		fmt.Printf("still listed by its tag, which AWS removes within hours: %s\n", arn)
 	}
-	fmt.Printf("no host, disk or other bucket in %s has the tag Run=%s any more\n", s.settings.Region, s.settings.Name)
+	fmt.Printf("no host, disk or other bucket in %s has the tag Run=%s anymore\n", s.settings.Region, s.settings.Name)
 	return nil
 }
 

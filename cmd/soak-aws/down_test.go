@@ -19,7 +19,7 @@ type appliedDeployment struct {
 	bin, results string
 }
 
-// withRun returns an appliedDeployment with a run, whose soak stores an archive in the bucket.
+// withRun returns an appliedDeployment with one run. Its program soak stores an archive in the bucket.
 func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	t.Helper()
 	outputs, err := os.ReadFile("testdata/outputs.json")
@@ -62,7 +62,7 @@ func TestDownKeepsArchives(t *testing.T) {
 	assert.Equal(t, []string{"destroy -target=module.network -target=module.guard -target=module.stack -target=module.runners -target=module.storage.aws_s3_object.file"},
 		lines(t, filepath.Join(m.bin, "destroyed")))
 	for _, part := range []string{
-		"no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak any more", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
+		"no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak anymore", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
 		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
 	} {
 		assert.Contains(t, output, part)

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fakeAWS responds to the requests of soak-aws in the formats of AWS. The real AWS command line sends them to it
-// because of environment variables.
+// A fakeAWS responds to the requests of soak-aws in the formats of AWS. Environment variables make the real AWS command
+// line send its requests to it.
 type fakeAWS struct {
 	mu                sync.Mutex
 	parameters        map[string]string
@@ -33,7 +33,7 @@ type fakeAWS struct {
 	buckets           []string
 	objects           map[string]time.Time // BUCKET/KEY
 	denied            bool
-	cut               int      // number of responses that are lost with their connection
+	lostResponses     int      // number of responses to lose with their connection
 	sessions          []string // requests of StartSession
 
 	arn          string   // of the caller
@@ -69,8 +69,8 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	_, target, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	switch action := r.FormValue("Action"); {
-	case f.cut > 0 && target != "":
-		f.cut--
+	case f.lostResponses > 0 && target != "":
+		f.lostResponses--
 		panic(http.ErrAbortHandler)
 	case action == "GetCallerIdentity":
 		fmt.Fprintf(w, `<R><GetCallerIdentityResult><Arn>%s</Arn><Account>123456789012</Account></GetCallerIdentityResult></R>`, f.arn)

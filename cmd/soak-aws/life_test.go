@@ -21,7 +21,7 @@ func TestExtend(t *testing.T) {
 		}
 	}
 	f.schedules = map[string]map[string]any{"end-sse-soak-stack": schedule("end-sse-soak-stack"), "end-sse-soak-runners": schedule("end-sse-soak-runners")}
-	d := newDeployed(t)
+	d := newAppliedDeployment(t)
 	require.NoError(t, d.extend(context.Background(), 120))
 	want := f.launched.Add(5 * time.Hour).UTC()
 	assert.Equal(t, want.Format(time.RFC3339), f.parameters["/sse-soak/end"])

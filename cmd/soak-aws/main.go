@@ -109,7 +109,7 @@ func (d *deployment) commands() *cobra.Command {
 	var endHosts bool
 	c = plain("sweep", "Find resources by their tag, even if the state is lost",
 		func(ctx context.Context) error { return d.sweep(ctx, region, endHosts) })
-	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: that of the settings)")
+	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: the region in the settings)")
 	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts of --name, after a confirmation")
 	return root
 }

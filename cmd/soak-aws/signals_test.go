@@ -168,7 +168,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 func TestCtrlCUnderNohupReachesSoakOnce(t *testing.T) {
 	startAWS(t).setReady()
 	withSessions(t, startStack(t).Listener.Addr().String())
-	dir := newDeployed(t).dir
+	dir := newAppliedDeployment(t).dir
 	signals, program := filepath.Join(dir, "signals"), filepath.Join(dir, "soak")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"; stopped=1' INT\necho $$ >>"+signals+"\n"+
 		"n=0; while [ -z \"$stopped\" ] && [ $n -lt 300 ]; do sleep .1; n=$((n+1)); done\nsleep 1\nexit 2\n"), 0o755))

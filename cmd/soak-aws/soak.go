@@ -218,8 +218,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	return end, nil
 }
 
-// checkCredentials checks that the credentials last until the verdict of a soak. AWS tools renew those of a profile
-// until its session ends, at an unknown time. They do not renew those in the environment.
+// checkCredentials checks that the credentials last until the verdict of a soak. AWS tools renew the credentials of a
+// profile until its session ends, at an unknown time. They do not renew credentials in the environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }

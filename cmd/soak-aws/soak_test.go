@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// newDeployed returns a deployment whose terraform prints the outputs in testdata/outputs.json.
-func newDeployed(t *testing.T) *deployment {
+// newAppliedDeployment returns a deployment whose terraform prints the outputs in testdata/outputs.json.
+func newAppliedDeployment(t *testing.T) *deployment {
 	t.Helper()
 	d := &deployment{dir: t.TempDir(), program: "no program"}
 	text, err := os.ReadFile("testdata/outputs.json")
@@ -46,10 +46,10 @@ func TestSoak(t *testing.T) {
 	f.setReady()
 	log, _ := withSessions(t, stack.Listener.Addr().String())
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
-	d := newDeployed(t)
+	d := newAppliedDeployment(t)
 	d.program = soakProgram(t)
 	err := d.soak(context.Background(), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
-	require.Equal(t, exitError(2), err, "the exit code must be that of an invalid run")
+	require.Equal(t, exitError(2), err, "the exit code must be the exit code of an invalid run")
 
 	testRun := cluster.lastCreated("testruns")
 	assert.Contains(t, testRun, `"sse-soak"`, "the namespace of the overlay k3s")
@@ -86,7 +86,7 @@ func TestStopInterruptsSoakOnce(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
 	withSessions(t, startStack(t).Listener.Addr().String())
-	d := newDeployed(t)
+	d := newAppliedDeployment(t)
 	dir := t.TempDir()
 	program, signals := filepath.Join(dir, "soak"), filepath.Join(dir, "signals")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"' INT\ntrap 'echo HUP >>"+signals+"; exit 2' HUP\necho up >"+signals+
@@ -139,7 +139,7 @@ func TestSoakEnvironment(t *testing.T) {
 func TestSoakRequirements(t *testing.T) {
 	f := startAWS(t)
 	withSessions(t, startStack(t).Listener.Addr().String())
-	d := newDeployed(t)
+	d := newAppliedDeployment(t)
 	startsIn := func(d time.Duration) func() { return func() { f.launched = time.Now().Add(d) } } // of a lifetime of 3 hours
 	expire := func() {
 		t.Setenv("AWS_SESSION_TOKEN", "token")

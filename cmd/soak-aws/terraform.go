@@ -74,7 +74,7 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 		cmd.Err = fmt.Errorf("%w; run soak-aws in the folder of the repository, or pass --dir", err)
 	}
 	// Only up needs the files of hosts; other commands use placeholders, because the variables must be valid. The
-	// workspace is always set, because the last selected workspace may be that of another deployment.
+	// workspace is always set, because the last selected workspace may belong to another deployment.
 	cmd.Env = []string{"TF_VAR_stack_dir=tests/files/stack", "TF_VAR_runner_dir=tests/files/runner", "TF_WORKSPACE=default"}
 	cmd.Env = slices.Concat(cmd.Env, d.env, os.Environ())
 	if d.name != "" {

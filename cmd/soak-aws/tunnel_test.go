@@ -158,7 +158,7 @@ func lines(t *testing.T, file string) []string {
 func TestOpen(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())
-	d := newDeployed(t)
+	d := newAppliedDeployment(t)
 	port := freePort(t)
 	ctx, interrupt := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -189,7 +189,7 @@ func TestTunnelEndsWithItsProcess(t *testing.T) {
 			stack := startStack(t)
 			log, _ := withSessions(t, stack.Listener.Addr().String())
 			t.Setenv("FAKE_AWS_DIES", plugin)
-			d := newDeployed(t)
+			d := newAppliedDeployment(t)
 			program := linkProgram(t, t.TempDir(), "soak-aws")
 			port := freePort(t)
 			open := exec.Command(program, "--dir", d.dir, "open", "--port", strconv.Itoa(port))
@@ -218,12 +218,12 @@ func freePort(t *testing.T) int {
 	return int(netip.MustParseAddrPort(address.Reserve(t)).Port())
 }
 
-// startTunnel opens a tunnel with an interval of checks. The returned function returns the warnings so far.
+// startTunnel opens a tunnel that is checked at the given interval. The returned function returns the warnings so far.
 func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var warnings []string
-	printLine, usual := warn, checkInterval
+	previousWarn, previousInterval := warn, checkInterval
 	warn = func(s string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -234,7 +234,7 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		tn.close()
-		warn, checkInterval = printLine, usual
+		warn, checkInterval = previousWarn, previousInterval
 	})
 	return tn, func() []string {
 		mu.Lock()
@@ -307,7 +307,7 @@ func TestTunnelRetries(t *testing.T) {
 func TestTunnelErrors(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
-	d := newDeployed(t)
+	d := newAppliedDeployment(t)
 	t.Run("a port in use", func(t *testing.T) {
 		withSessions(t, "127.0.0.1:1")
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -46,7 +46,7 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 	if err != nil {
 		return err
 	}
-	existing := s.output.Settings // a second `up` without these values keeps those of the first one
+	existing := s.output.Settings // a second `up` without these values keeps the values of the first one
 	if connections := cmp.Or(requested.Connections, existing.Connections); connections != 0 {
 		d.set("connections", strconv.Itoa(connections))
 	}

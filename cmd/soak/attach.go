@@ -15,7 +15,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
 		Short: "Follow a run whose soak process ended, and judge it",
-		Long: "attach continues a `soak run` that was killed, on the same machine: it follows the runners to their end, replaces those that\n" +
+		Long: "attach continues a `soak run` that was killed, on the same machine: it follows the runners to their end, replaces runners that\n" +
 			"ended early, and judges the run. This requires a run with --backend-url, and without a suite, --at\n" +
 			"or --runner; the runners of other runs end with soak. attach also continues an interrupted `soak run --on k8s`, on any\n" +
 			"machine: it follows the run to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
@@ -34,6 +34,6 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners on this machine use one")
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "k8s: namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
-	outputFlags(cmd.Flags(), &c.CI, &c.Look)
+	outputFlags(cmd.Flags(), &c.CI, &c.Terminal)
 	return cmd
 }

@@ -49,7 +49,7 @@ func controlListener(ctx context.Context, address string) (net.Listener, error) 
 	defer inherited.Close()
 	listener, err := net.FileListener(inherited)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor 3 is not a listening socket; pass an address by --listen: %w", err)
+		return nil, fmt.Errorf("descriptor 3 is not a listening socket: %w; pass an address with --listen", err)
 	}
 	return listener, nil
 }

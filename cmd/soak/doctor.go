@@ -122,7 +122,7 @@ func printFindings(w io.Writer, findings []preflight.Finding) error {
 	}
 	conclusion := "A run can start"
 	if count[preflight.Broken] > 0 {
-		conclusion = fmt.Sprintf("A run cannot start; fix what is BROKEN (%d)", count[preflight.Broken])
+		conclusion = fmt.Sprintf("A run cannot start; fix each item marked BROKEN (%d)", count[preflight.Broken])
 	}
 	_, err := fmt.Fprintf(w, "\n%s; %s; %s unavailable.\n", conclusion, format.Count(count[preflight.Warning], "warning"),
 		format.Plural(count[preflight.Absent], "item that only some runs need is", "items that only some runs need are"))

@@ -24,7 +24,7 @@ func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
 	require.Regexp(t, `(?m)^  BROKEN   open files +the limit of open files is \d+, but .* needs \d+; raise it with `+"`ulimit -n", out)
-	require.Contains(t, out, "A run cannot start; fix what is BROKEN")
+	require.Contains(t, out, "A run cannot start; fix each item marked BROKEN")
 	require.Regexp(t, `; \d+ items that only some runs need are unavailable\.\n$`, out, "a program that fails, or a clock that is unknown, is not missing")
 }
 

@@ -18,7 +18,7 @@ type helpGroup struct {
 	flags   []string
 }
 
-// commonFlags are the flags of a run that --help shows, in addition to those of its suite.
+// commonFlags are the flags of a run that --help shows, in addition to the flags of its suite.
 var commonFlags = []helpGroup{
 	{"The service", []string{"backend-url", "cluster-url", "service", "topic"}},
 	{"The load", []string{"connections", "seconds", "noop-interval", "topics", "publish-rate", "runners", "reconnect"}},

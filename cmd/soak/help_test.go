@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // The output of --help is documentation, so each change of it must be intended.
 func TestHelp(t *testing.T) {
@@ -71,7 +71,7 @@ func TestHelpOfAFlagIsShort(t *testing.T) {
 	}
 }
 
-// Each flag of a run is in one group, except those of a suite.
+// Each flag of a run is in one group, except the flags of a suite.
 func TestHelpAllHasEverySetting(t *testing.T) {
 	t.Parallel()
 	var outcome verdict.Outcome

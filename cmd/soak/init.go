@@ -267,7 +267,7 @@ func firstRun(result probe.Result, kept keptFiles) string {
 	size, checks, command := fmt.Sprintf(" of %d streams", firstConnections), "checks every message", "soak run"
 	switch {
 	case result.Finite:
-		size, checks, command = " of a request per second", "accounts for each response", "soak run finite --rate 1"
+		size, checks, command = " of one request per second", "accounts for each response", "soak run finite --rate 1"
 	case !result.Checked:
 		checks = "checks connections only"
 	}

@@ -63,7 +63,7 @@ func execute(args []string) int {
 	return verdict.Invalid.ExitCode()
 }
 
-// commands returns all commands. Those with a verdict set outcome.
+// commands returns all commands. Commands with a verdict set outcome.
 func commands(outcome *verdict.Outcome) []*cobra.Command {
 	return []*cobra.Command{
 		runCommand(outcome), attachCommand(outcome), liveCommand(), controlCommand(), mergeCommand(outcome), reportCommand(),
@@ -120,7 +120,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	live := cmd.Flags().Lookup("live")
 	switch {
 	case live != nil && live.Changed:
-		return usageError{Err: fmt.Errorf("unexpected argument %q: an address to show the run at is written --live=%[1]s", args[0])}
+		return usageError{Err: fmt.Errorf("unexpected argument %q; to show the run at this address, pass --live=%[1]s", args[0])}
 	case urlArgument.MatchString(args[0]) && cmd.Flags().Lookup("backend-url") != nil:
 		_, base := urlOf(args[0])
 		return usageError{Err: fmt.Errorf("unexpected argument %q; pass the URL of the service as --backend-url %s", args[0], base)}

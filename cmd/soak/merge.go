@@ -16,7 +16,7 @@ import (
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
 	var targets ci.Targets
-	var look report.TerminalOptions
+	var options report.TerminalOptions
 	var expect int
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
@@ -36,12 +36,12 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if cmd.Flags().Changed("expect") && expect == 0 {
 				expect = results.ExpectAny
 			}
-			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), look, targets)
+			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), options, targets)
 			return err
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, to which a run from a bucket is added"}})
 	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of machines that ran only k6 (0: any number)")
-	outputFlags(cmd.Flags(), &targets, &look)
+	outputFlags(cmd.Flags(), &targets, &options)
 	return cmd
 }

@@ -102,12 +102,12 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\nCtrl-C ends it.\n", time.Since(started).Round(100*time.Millisecond), graphURL(prometheus.URL, c))
+	fmt.Fprintf(out, "loaded in %v\nprometheus  %s\nCtrl-C stops Prometheus.\n", time.Since(started).Round(100*time.Millisecond), graphURL(prometheus.URL, c))
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-prometheus.Done():
-		return fmt.Errorf("process prometheus ended: %s", prometheus.LogEnd())
+		return fmt.Errorf("prometheus ended: %s", prometheus.LogEnd())
 	}
 }
 

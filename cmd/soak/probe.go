@@ -82,7 +82,7 @@ func probeCommand() *cobra.Command {
 	f := cmd.Flags()
 	secondsFlag(f, &seconds, 60, "length of the probe in seconds; should exceed the message interval (--idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
-	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
+	f.StringVar(&c.Name, "name", "", "name of the service (default: the name of the file in --out)")
 	f.StringVar(&c.Topic, "topic", "", topicHelp)
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
 	serviceFlags(f, &c)
@@ -99,11 +99,11 @@ const topicHelp = "text in the URLs that becomes {topic}"
 
 func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
-	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
+	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to the system's")
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
 	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
 	requestFlags(f, &c.Connect, "", "the request that opens a stream")
-	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event ({client}: a value from it)")
+	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event, which may provide {client}")
 	requestFlags(f, &c.SecondRequest, "then-", "the second request")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL to publish messages to")
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")

@@ -42,7 +42,7 @@ func reportCommand() *cobra.Command {
 func openPage(path string, out io.Writer) error {
 	browser.Stdout = out
 	if err := browser.OpenFile(path); err != nil {
-		return fmt.Errorf("no browser could be started (%w): open %s yourself", err, path)
+		return fmt.Errorf("no browser could be started (%w); open %s", err, path)
 	}
 	return nil
 }

@@ -57,19 +57,19 @@ func configOf(kind suite.Suite) run.Config {
 
 const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage."
 
-// soakFlags defines the flags of a run whose plan is that of a soak.
+// soakFlags defines the flags of a run with the plan of a soak.
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(f, plan.ForSuite(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.IntVar(&c.Backends, "backends", 1, "number of backends to start here; each runner uses one")
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
 	sessionFlags(f, c)
-	outputFlags(f, &c.CI, &c.Look)
+	outputFlags(f, &c.CI, &c.Terminal)
 }
 
-// outputFlags defines the flags for output. It also enables colours on a terminal, unless NO_COLOR is set.
-func outputFlags(f *pflag.FlagSet, targets *ci.Targets, look *report.TerminalOptions) {
-	f.BoolVar(&look.Verbose, "verbose", false, "print the whole report.txt")
-	look.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+// outputFlags defines the flags for output. It also enables colors on a terminal, unless NO_COLOR is set.
+func outputFlags(f *pflag.FlagSet, targets *ci.Targets, options *report.TerminalOptions) {
+	f.BoolVar(&options.Verbose, "verbose", false, "print the whole report.txt")
+	options.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	f.BoolVar(&targets.GitHub, "github", false, "GitHub Actions: write annotations, step summary and outputs (docs/ci.md)")
 	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to, in JUnit format (docs/ci.md)")
 }
@@ -123,7 +123,7 @@ func declaredFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(session, c.Local.Settings())
 	sessionFlags(session, c)
 	f.AddFlagSet(session) // omits flags that the suite already has
-	outputFlags(f, &c.CI, &c.Look)
+	outputFlags(f, &c.CI, &c.Terminal)
 }
 
 func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
@@ -160,7 +160,7 @@ func sessionFlags(f *pflag.FlagSet, c *run.Config) {
 }
 
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
-	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from this machine (default: that of BACKEND_URL)")
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from this machine (default: the host of BACKEND_URL)")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
 	k.StartTimeout = 10 * time.Minute
 	f.Var((*durationFlag)(&k.StartTimeout), "start-timeout", "k8s: timeout of the initializer, of the runners and of the starter")

@@ -103,7 +103,7 @@ func reportVerdict(t *testing.T, targets Targets, v *verdict.Verdict, report str
 	reporter := Begin(targets, &out)
 	fmt.Fprintln(&out, "the report")
 	reporter.SetVerdict(v, report)
-	require.NoError(t, reporter.End(nil, func(text string) { t.Error(text) }))
+	require.NoError(t, reporter.End(nil, failOnWarning(t)))
 	return out.String()
 }
 
@@ -318,7 +318,7 @@ func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
 	require.NoError(t, targets.Check())
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, targets.Check())
-	require.NoError(t, Begin(targets, io.Discard).End(nil, func(text string) { require.Fail(t, text) }))
+	require.NoError(t, Begin(targets, io.Discard).End(nil, failOnWarning(t)))
 	require.NoError(t, targets.Check(), "a file in JUnit's format may be replaced")
 	require.NoError(t, os.WriteFile(path, []byte("package main"), 0o600))
 	require.EqualError(t, targets.Check(), fmt.Sprintf("--junit must not name an existing file of another format, got %q; remove it or name another file", path))

@@ -16,8 +16,8 @@ const (
 	maxGap            = uint64(365 * 24 * time.Hour / Interval) // between the numbers of two events
 )
 
-// An Account determines which events of one stream are due, late or lost, by the client's clock. The zero value has
-// none.
+// An Account determines which events of one stream are due, late or lost, by the client's clock. The zero value has no
+// events.
 type Account struct {
 	// RequestedAt is the time of the request, before which the stream cannot have started; zero if unknown.
 	RequestedAt time.Time
@@ -31,7 +31,8 @@ type Account struct {
 // An Arrival is the arrival of one event.
 type Arrival struct {
 	Lost uint64 // events missing directly before this one
-	// Late is the delay after the fastest event, without that of the reference. The client or the network caused it.
+	// Late is the delay relative to the fastest event, minus the delay of the reference. The client or the network
+	// caused it.
 	Late time.Duration
 	// Reference is the delay with which the reference sent the event.
 	Reference time.Duration

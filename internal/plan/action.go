@@ -17,7 +17,8 @@ type Action struct {
 // actionName matches the name of an action, which is also the value of a tag.
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The nth action is named action-n by default, from 1.
+// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name of an action is action-1, action-2 and
+// so on, by its position in lines.
 func ParseActions(lines []string) (out []Action, err error) {
 	names := map[string]bool{}
 	for i, line := range lines {

@@ -102,8 +102,8 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// deal returns a list of count kinds of cuts in proportion to their shares. Each kind with a share occurs at least once
-// if count is large enough.
+// deal returns the kinds of count cuts, in proportion to the shares of the kinds. Each kind with a share occurs at
+// least once if count is large enough.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	counts := make([]int, len(shares))
@@ -122,7 +122,7 @@ func deal(shares []int, count int) (out []string) {
 
 func (p *Plan) checkCuts() error {
 	if p.AllowGaps && !p.Published() {
-		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show what is missing; set TOPICS and PUBLISH_RATE, or remove it")
+		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show what is missing; set TOPICS and PUBLISH_RATE, or remove ALLOW_ANNOUNCED_GAPS")
 	}
 	if !p.Cuts() {
 		return nil

@@ -67,7 +67,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 type UnknownKeyError string
 
 func (e UnknownKeyError) Error() string {
-	return string(e) + " is not a setting; `soak run --help-all` lists them"
+	return string(e) + " is not a setting; `soak run --help-all` lists all settings"
 }
 
 func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {

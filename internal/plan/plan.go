@@ -20,8 +20,8 @@ const DisconnectLead = 5
 
 // Limits for ending streams.
 const (
-	endTimeoutSeconds   = 15  // default for one stream, unless endTimeoutIntervals are longer
-	endTimeoutIntervals = 1.5 // default for one stream, in noop intervals
+	endTimeoutSeconds   = 15  // minimum default for one stream
+	endTimeoutIntervals = 1.5 // default for one stream in noop intervals, if that is longer
 	teardownSeconds     = 45  // for a runner, in addition to the ends of its streams
 	endsPerSecond       = 50  // minimum rate of the requests with which a runner ends its streams
 )
@@ -101,8 +101,8 @@ func (p *Plan) Check() error {
 // CheckDeclared validates the settings that every suite has. It is for a plan whose script declares the others.
 func (p *Plan) CheckDeclared() error { return p.check(SuiteSettings(p.Settings())) }
 
-// maxTestID limits the length of a test id. The names of files may have 255 bytes, of which an archive and its
-// temporary files need some.
+// maxTestID limits the length of a test id. File names may have 255 bytes, and the names of an archive and its
+// temporary files are longer than the test id.
 const maxTestID = 200
 
 // CheckTestID returns an error unless id can name a folder or is empty.
@@ -302,7 +302,8 @@ func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return p.reconnectLimit(p.BackWithinS, defaultBackWithin)
 }
 
-// reconnectLimit returns a limit for clients that reconnect; seconds 0 means defaultLimit, and below 0 no limit.
+// reconnectLimit returns a limit for clients that reconnect. 0 seconds means defaultLimit, and a negative number means
+// no limit.
 func (p *Plan) reconnectLimit(seconds float64, defaultLimit time.Duration) (limit time.Duration, ok bool) {
 	if !p.Reconnect || seconds < 0 {
 		return 0, false

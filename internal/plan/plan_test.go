@@ -48,7 +48,7 @@ func TestMaxOutage(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	checkEdited(t, validPlan, []edited{
+	checkEdits(t, validPlan, []planEdit{
 		{"no edit", func(*Plan) {}, ""},
 		{"no URL: the local backend", func(p *Plan) { p.BackendURL = "" }, ""},
 		{"a path after the host", func(p *Plan) { p.BackendURL = "https://host/sse/" }, ""},
@@ -176,7 +176,7 @@ func TestShareCountsTheConnectionsOfARunner(t *testing.T) {
 	require.Equal(t, []int{6, 1, 0}, []int{p.Share(1), p.Share(2), p.Share(3)})
 }
 
-func TestDensity(t *testing.T) {
+func TestStreamsPerVU(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ connections, runners, want int }{
 		{1, 1, 1}, {100, 2, 6}, {1200, 2, 50}, {10_000, 2, 50}, {100_000, 6, 166},
@@ -211,15 +211,15 @@ func TestEndTimeout(t *testing.T) {
 	require.Equal(t, time.Second/2, p.EndTimeout())
 }
 
-// An edited plan has one difference from a valid plan. want is a part of the error of its check; "": no error.
-type edited struct {
+// A planEdit changes a valid plan. want is a part of the error of Check for the changed plan; "": no error.
+type planEdit struct {
 	name string
 	edit func(p *Plan)
 	want string
 }
 
-// checkEdited checks each edited plan, in parallel.
-func checkEdited(t *testing.T, base func() Plan, all []edited) {
+// checkEdits tests each edit in a subtest, in parallel.
+func checkEdits(t *testing.T, base func() Plan, all []planEdit) {
 	t.Helper()
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {

@@ -89,10 +89,10 @@ func (p *Plan) checkService() error {
 	switch {
 	case p.Service == "":
 		if p.Topics != 0 || p.PublishRate != 0 || len(p.TopicNames) > 0 {
-			return fmt.Errorf("TOPIC, TOPICS and PUBLISH_RATE need a service that accepts messages, but %s sends its own; set SERVICE to such a service, or remove them", NoopService)
+			return fmt.Errorf("TOPIC, TOPICS and PUBLISH_RATE need a service that accepts messages, but %s sends its own; set SERVICE to such a service, or remove these settings", NoopService)
 		}
 		if p.TokenTTL > 0 {
-			return fmt.Errorf("TOKEN_TTL needs a service whose description has token(), but %s has none; set SERVICE to such a service, or remove it", NoopService)
+			return fmt.Errorf("TOKEN_TTL needs a service whose description has token(), but %s has none; set SERVICE to such a service, or remove TOKEN_TTL", NoopService)
 		}
 		return nil
 	case IsServiceFile(p.Service) && (!filepath.IsAbs(p.Service) || !strings.HasSuffix(p.Service, ".js")):
@@ -106,7 +106,7 @@ func (p *Plan) checkService() error {
 	case p.Topics > p.Connections:
 		return fmt.Errorf("TOPICS must be at most CONNECTIONS, got %d and %d; lower TOPICS or raise CONNECTIONS", p.Topics, p.Connections)
 	case p.Published() && len(p.BackendURLs()) > 1:
-		return fmt.Errorf("BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach the streams of one service only, got %d; name one, or remove both", len(p.BackendURLs()))
+		return fmt.Errorf("BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach the streams of one service only, got %d; name one, or remove TOPICS and PUBLISH_RATE", len(p.BackendURLs()))
 	case p.Published() && holdSeconds < 2*p.PublishInterval():
 		return fmt.Errorf("a stream must receive at least two messages, got one every %.4g s (TOPICS %d, PUBLISH_RATE %v) for %v s; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
 			p.PublishInterval(), p.Topics, p.PublishRate, holdSeconds)

@@ -55,7 +55,7 @@ func TestServiceName(t *testing.T) {
 
 func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 	t.Parallel()
-	checkEdited(t, planForNchan, []edited{
+	checkEdits(t, planForNchan, []planEdit{
 		{"no edit", func(*Plan) {}, ""},
 		{"a file", func(p *Plan) { p.Service = "/services/mine.js" }, ""},
 		{"the slowest publisher", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval, p.Seconds = 1, .01, 100, 300 }, ""},

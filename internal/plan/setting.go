@@ -256,7 +256,7 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (used []string, err error) {
 	return used, err
 }
 
-// SuiteSettings returns those of the settings that every suite has, with SuiteHelp as their help.
+// SuiteSettings returns the settings that every suite has, with SuiteHelp as their help.
 func SuiteSettings(settings []Setting) (out []Setting) {
 	for _, s := range settings {
 		if s.SuiteHelp != "" {
@@ -267,8 +267,7 @@ func SuiteSettings(settings []Setting) (out []Setting) {
 	return out
 }
 
-// ForSuite returns those of the settings that a suite with the plan of a soak has; "" is the soak. It modifies the
-// slice.
+// ForSuite returns the settings of a suite that has the plan of a soak; "" is the soak. It modifies the slice.
 func ForSuite(suite string, settings []Setting) []Setting {
 	return slices.DeleteFunc(settings, func(s Setting) bool { return s.OnlySuite != "" && s.OnlySuite != suite })
 }
@@ -300,7 +299,8 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	return nil
 }
 
-// Difference describes the first difference between two plans, in settings of the given scope or a wider one; or "".
+// Difference describes the first difference between two plans, in settings of the given scope or a wider one. It
+// returns "" if there is none.
 func Difference(want, other Plan, scope Scope) string {
 	planned := want.Settings()
 	for i, s := range other.Settings() {

@@ -52,7 +52,7 @@ func TestEveryFieldReachesRunnersAndIsCompared(t *testing.T) {
 			require.NoError(t, err)
 			read, err := source.Plan()
 			require.NoError(t, err)
-			require.Equal(t, changed, read, "%s does not arrive", s.Name)
+			require.Equal(t, changed, read, "%s does not reach the runner", s.Name)
 		}
 
 		require.Contains(t, Difference(validPlan(), changed, Runners), s.Name+" is ")

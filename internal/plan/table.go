@@ -155,7 +155,7 @@ func (l *Local) Settings() []Setting {
 		out      = "folder of all runs; each run has its own subfolder"
 		progress = "progress on a terminal: line, or full with a line per runner and new findings"
 		pin      = "auto: half of the local cores for the target, half for runners; none: all shared (default: auto in suites of plain requests, else none)"
-		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
+		ca       = "file of PEM certificates to trust for TLS, in addition to the system's"
 		insecure = "do not verify TLS certificates; the report has a warning"
 		live     = "show the run in a browser on this machine (--live=:8080: on any machine)"
 	)

@@ -43,7 +43,7 @@ type Config struct {
 
 	Kubernetes Kubernetes
 	CI         ci.Targets // CI systems that get the verdict
-	Look       report.TerminalOptions
+	Terminal   report.TerminalOptions
 
 	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened
 
@@ -153,7 +153,7 @@ func (s *session) checkURLs() (err error) {
 func (s *session) checkBackends() error {
 	switch {
 	case len(s.Plan.BackendURLs()) > 1 && s.On == "k8s":
-		return errors.New("BACKEND_URL must have one URL on Kubernetes, such as that of a Service or load balancer")
+		return errors.New("BACKEND_URL must have one URL on Kubernetes, such as the URL of a Service or a load balancer")
 	case s.Backends < 1 || s.Backends > s.Plan.Runners:
 		return fmt.Errorf("--backends must be 1 to %[2]d, the number of runners, got %[1]d", s.Backends, s.Plan.Runners)
 	case s.Backends > 1 && s.Plan.BackendURL != "":
@@ -254,7 +254,7 @@ func (s *session) parsePart() error {
 	case s.Plan.BackendURL == "":
 		return errors.New("--runner requires BACKEND_URL, the service that all machines test")
 	case n > 1 && s.Suite.Runners.OneMachine != "":
-		return fmt.Errorf("--runner is %q: %s runs on one machine, %s", s.Runner, s.Suite.Name, s.Suite.Runners.OneMachine)
+		return fmt.Errorf("--runner cannot be combined with %s, because %s; run it on one machine", s.Suite.Name, s.Suite.Runners.OneMachine)
 	case s.Suite.Target.Kind == suite.Cluster && s.ClusterURL == "":
 		return errors.New("--runner requires CLUSTER_URL, the cluster that all machines test")
 	}

@@ -59,7 +59,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	case last.Runner.State == shard.Finished:
 		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", report.Shell(location))
 	case last.Published != nil:
-		err = errors.New("it published messages, and those after its last checkpoint are unknown; repeat the run")
+		err = errors.New("it published messages, and the messages after its last checkpoint are unknown; repeat the run")
 	case last.Runner.State == shard.Aborted:
 		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
 	case secondsLeft <= plan.DisconnectLead:
@@ -92,7 +92,7 @@ func (s *session) checkContinue() error {
 	case !s.Continue:
 		return nil
 	case s.runnerNumber == 0:
-		return errors.New("--continue requires --runner K/N, the runner to replace; to continue a whole run after its soak was killed, use `soak attach TESTID`")
+		return errors.New("--continue requires --runner K/N, the runner to replace; to continue a whole run after its soak process was killed, use `soak attach TESTID`")
 	case s.Suite.InPlan() != "":
 		return fmt.Errorf("--continue requires the suite soak, got %s", s.Suite.Name)
 	}

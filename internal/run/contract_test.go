@@ -222,7 +222,7 @@ func TestDrivers(t *testing.T) {
 	}{
 		{"all runners end in order", "", nil, verdict.Pass, `"resources_from"`},
 		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
-		{"the first Ctrl-C has the runners write their shards", holds, func(_ *testing.T, r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end"},
+		{"the first Ctrl-C makes the runners write their shards", holds, func(_ *testing.T, r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end"},
 		{"the second Ctrl-C ends everything", holds, func(_ *testing.T, r *rig) { r.kill() }, verdict.Invalid, "was stopped by a signal before its end"},
 		{"the target no longer answers", "", func(_ *testing.T, r *rig) { r.service.Close() }, verdict.Fail, "no longer answers"},
 	} {

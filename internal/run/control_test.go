@@ -30,7 +30,7 @@ func TestControlGroupInACluster(t *testing.T) {
 		allowed     bool
 		deployments int // number of requests to create a Deployment
 	}{
-		"made":      {url: controlURL, allowed: true, deployments: 1},
+		"created":   {url: controlURL, allowed: true, deployments: 1},
 		"forbidden": {url: controlURL, deployments: 1},
 		"named":     {named: "http://10.20.0.10:7070", url: "http://10.20.0.10:7070", allowed: true},
 	} {
@@ -65,7 +65,7 @@ func TestControlGroupInACluster(t *testing.T) {
 }
 
 // If the reference target cannot be served, the run continues with a warning. A part serves a reference target even if
-// it uses the one of another machine.
+// it uses a reference target on another machine.
 func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

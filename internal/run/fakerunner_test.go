@@ -38,14 +38,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// Behaviour of the fake runner, by the name of a file in its folder.
+// The behavior of the fake runner, by the name of a file in its folder.
 const (
 	holds   = "holds"   // runs until an interrupt
 	crashes = "crashes" // ends without its last shard
 )
 
-// Results of inspecting its script, by the name of a file in its folder: the description of the service, and the
-// error about its settings.
+// The results of `k6 inspect`, by the name of a file in the folder of the fake runner: the description of the service,
+// and an error about the settings.
 const (
 	description = "description"
 	refuses     = "refuses"
@@ -145,7 +145,7 @@ func deliver(args []string, s *shard.Shard) error {
 	return os.ErrInvalid
 }
 
-// shardOf returns the shard of one runner of the plan, with two streams for each.
+// shardOf returns the shard of one runner of the plan, with two streams.
 func shardOf(p plan.Plan, index int) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)

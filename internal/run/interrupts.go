@@ -25,7 +25,7 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 			printMessage("the terminal was closed: stopping the runners; their results are kept. Under nohup a run continues.")
 			stopGracefully()
 		case <-signals:
-			printMessage("stopping the runners; their results are kept. Ctrl-C again kills them.")
+			printMessage("stopping the runners; their results are kept. Press Ctrl-C again to kill them.")
 			stopGracefully()
 		case <-done:
 			return

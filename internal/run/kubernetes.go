@@ -165,7 +165,7 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	if err = f.Stop(ctx); err != nil {
 		d.warn(err.Error()) // the shards of the runners are collected in any case
 	} else if err = f.Run.Wait(ctx, d.report); err != nil && force.Err() == nil {
-		d.warn("some runners did not end in time after the request to end")
+		d.warn(fmt.Sprintf("some runners did not end within %s of the request to stop", stopGrace))
 	}
 	return nil
 }

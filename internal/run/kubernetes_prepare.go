@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -90,8 +91,8 @@ func (d *kubernetes) readModule() error {
 	return nil
 }
 
-// chooseBackend sets the URL of the target: the URL in the plan, or that of a new backend of the overlay. A new backend
-// disconnects the streams of any other run, so chooseBackend returns an error if another run uses the backend.
+// chooseBackend sets the URL of the target: the URL in the plan, or the URL of a new backend of the overlay. A new
+// backend disconnects the streams of any other run, so chooseBackend returns an error if another run uses the backend.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if d.Plan.BackendURL == "" {
 		p := d.Plan
@@ -124,7 +125,7 @@ func (d *kubernetes) apply(ctx context.Context) error {
 		return err
 	}
 	if len(skipped) > 0 {
-		d.report(fmt.Sprintf("this user has no permission to change %d objects of the overlay; assuming that they exist", len(skipped)))
+		d.report("this user has no permission to change " + format.Count(len(skipped), "object") + " of the overlay; assuming that all exist")
 	}
 	for _, o := range d.manifests.Setup {
 		if o.GetKind() != "Deployment" {

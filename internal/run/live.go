@@ -46,7 +46,7 @@ func offerLive(stdout io.Writer, url string, open func(string) error) {
 	interactive := open != nil && canReadKeys()
 	hint := ""
 	if interactive {
-		hint = "  (Enter opens it)"
+		hint = "  (press Enter to open it)"
 	}
 	fmt.Fprintf(stdout, "live   %s%s\n", url, hint)
 	if interactive {

@@ -163,11 +163,11 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 	if d.ClusterURL != "" {
 		urls = []string{d.ClusterURL}
 	}
-	control, err := d.openTarget(ctx, config, urls, 1)
+	clusters, err := d.openTarget(ctx, config, urls, 1)
 	if err != nil {
 		return err
 	}
-	d.cluster, d.ClusterURL = control[0], control.URL()
+	d.cluster, d.ClusterURL = clusters[0], clusters.URL()
 	return nil
 }
 

@@ -25,9 +25,9 @@ const mergeMemory = 600 << 20
 
 // Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It
 // writes the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number
-// of laptops, or of runners if the run has a plan. If expect is 0, the number is that of an existing verdict, or any
-// number.
-func Merge(location, out string, expect int, stdout io.Writer, look report.TerminalOptions, targets ci.Targets) (verdict.Outcome, error) {
+// of laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number; without
+// one, any number is valid.
+func Merge(location, out string, expect int, stdout io.Writer, options report.TerminalOptions, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		d, problems, err := fetchRun(location, out)
 		var usage UsageError
@@ -45,7 +45,7 @@ func Merge(location, out string, expect int, stdout io.Writer, look report.Termi
 		}
 		writeRunList(d, out)
 		t.SetVerdict(v, d.Path(results.PageFile))
-		return v.Verdict, report.Terminal(stdout, v, look, reportLines(d, "", v)...)
+		return v.Verdict, report.Terminal(stdout, v, options, reportLines(d, "", v)...)
 	})
 }
 
@@ -89,7 +89,7 @@ func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	if v == nil {
 		return err
 	}
-	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; fix that, and `soak report %s` writes them", v.Verdict, err, d.Relative())
+	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; fix the cause, and run `soak report %s`", v.Verdict, err, d.Relative())
 }
 
 // UpdateRunList updates the page of all runs, if the folder above the run has such a page.
@@ -142,5 +142,5 @@ func (s *session) conclude() (verdict.Outcome, error) {
 	history := writeRunList(s.dir, s.Out)
 	s.ci.SetVerdict(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
-	return v.Verdict, report.Terminal(s.Stdout, v, s.Look, reportLines(s.dir, history, v)...)
+	return v.Verdict, report.Terminal(s.Stdout, v, s.Terminal, reportLines(s.dir, history, v)...)
 }

@@ -108,7 +108,7 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 		fmt.Fprintf(s.Stdout, "; published %d of %d, %d confirmed", sums.Sent, p.Planned, sums.Confirmed)
 	}
 	if len(result.Feeds) > 0 {
-		fmt.Fprint(s.Stdout, "; \"soak merge\" compares its clients with each other and with those of the other parts")
+		fmt.Fprint(s.Stdout, "; \"soak merge\" compares its clients with each other and with the clients of the other parts")
 	}
 	fmt.Fprintln(s.Stdout)
 	return outcome

@@ -11,12 +11,12 @@ import (
 )
 
 // newPinnedDriver returns a driver after pin has chosen its cores.
-func newPinnedDriver(t *testing.T, kind suite.Suite, mode string, ownTarget bool) *local {
+func newPinnedDriver(t *testing.T, kind suite.Suite, mode string, managesTarget bool) *local {
 	t.Helper()
 	r := newRig(t, "")
 	r.config.Suite, r.config.Pin = kind, mode
 	d := &local{session: newSession(r.config)}
-	d.managesTarget = ownTarget
+	d.managesTarget = managesTarget
 	d.pin()
 	return d
 }

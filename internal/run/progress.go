@@ -211,7 +211,7 @@ func (f *fullDisplay) writeFindings(out io.Writer) {
 		fmt.Fprintf(&lines, "%s %s\n", finding.At.UTC().Format(time.TimeOnly), finding.Sentence())
 	}
 	if count := unlisted - f.unlistedCount; count > 0 {
-		fmt.Fprintf(&lines, "%s and %d more connections in the same moment\n", time.Now().UTC().Format(time.TimeOnly), count)
+		fmt.Fprintf(&lines, "%s and %s at the same moment\n", time.Now().UTC().Format(time.TimeOnly), format.Plural(count, "more connection", "more connections"))
 	}
 	f.unlistedCount = unlisted
 	if lines.Len() > 0 {

@@ -21,8 +21,8 @@ import (
 const prometheusTimeout = 15 * time.Second
 
 // queryPrometheus stores the records of the machines that the Prometheus server at PROMETHEUS_URL watched. Its samples
-// of a backend also replace soak's samples of the target, unless a check depends on the latter. Prometheus samples less
-// often, counts no requests, and may watch a service other than that of soak.
+// of a backend also replace soak's samples of the target, unless a check depends on soak's samples. Prometheus samples
+// less often, counts no requests, and may watch a different service.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {
@@ -39,7 +39,7 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 	source := resources.Redact(address)
 	if err == nil {
 		if localErr == nil && resources.CopyHost(samples, localSamples) {
-			source += " (it has no metrics of the host; soak sampled those)"
+			source += " (it has no metrics of the host, so soak sampled the host)"
 		}
 		err = s.dir.Write(results.ResourcesFile, func(w io.Writer) error {
 			out := json.NewEncoder(w)
@@ -58,8 +58,8 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 	s.record.ResourcesFrom = source
 }
 
-// queryMachines stores the records of all machines that the Prometheus server at address watched, the target's
-// included.
+// queryMachines stores the records of all machines that the Prometheus server at address watched, including the
+// target's.
 func (s *session) queryMachines(ctx context.Context, address string, started time.Time) {
 	machines, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.LateLimit())
 	if err == nil && len(machines) > 0 {

@@ -158,7 +158,7 @@ func (s *session) describe(ctx context.Context) error {
 	case err != nil:
 		return err
 	case needs.Service == nil:
-		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it: load-tests/sse/connectionTest.js shows how", p.Service, s.script)}
+		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it; load it as load-tests/sse/connectionTest.js does", p.Service, s.script)}
 	}
 	s.customToken, s.needs = needs.CustomToken, needs
 	desc, err := service.Parse(needs.Service)

@@ -127,7 +127,7 @@ func TestPublishedSoakIsComplete(t *testing.T) {
 
 func TestNoopSuiteRejectsOtherServices(t *testing.T) {
 	for _, kind := range suite.All() {
-		if kind.Plan.BySettings { // its plan is that of a soak, with any service
+		if kind.Plan.BySettings { // a suite with the plan of a soak accepts any service
 			continue
 		}
 		for name, want := range map[string]string{"nchan": "SERVICE must be noop for " + kind.Name, "noop": "", "": ""} {

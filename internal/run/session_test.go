@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The report names how the result was produced: the command with its variables, commit, versions and machine.
+// The report states how the result was produced: the command with its variables, commit, versions and machine.
 func TestReportHasRunInfo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

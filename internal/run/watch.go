@@ -137,9 +137,9 @@ func (e *remoteRun) follow(ctx context.Context) string {
 			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Interval, deliverTimeout)) {
 				return path
 			}
-			e.page.SetNotice("all runners have ended; counters of their machines follow")
+			e.page.SetNotice("all runners have ended; waiting for the counters of their machines")
 		case e.page.Ended():
-			e.page.SetNotice("all runners have ended; without a waiting soak run, write verdict and report with `soak merge " + report.Shell(e.Location) + "`")
+			e.page.SetNotice("all runners have ended; if no `soak run` waits for them, write the verdict and the report with `soak merge " + report.Shell(e.Location) + "`")
 		}
 		if path := e.report(); path != "" {
 			return path
@@ -176,7 +176,7 @@ func (e *remoteRun) poll(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(names) == 0:
-			empty := fmt.Errorf("%s is empty: check the prefix, which is --shards of the run followed by the test id", e.Location)
+			empty := fmt.Errorf("%s is empty; check the prefix, which is --shards of the run followed by the test id", e.Location)
 			if !e.warnedEmpty {
 				fmt.Fprintln(e.Stdout, empty)
 			}

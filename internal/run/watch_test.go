@@ -77,10 +77,10 @@ func TestWatchARunInAFolder(t *testing.T) {
 	page, out, done := watchPage(t, string(dir))
 	awaitText(t, page, "WAITING")
 	writeShard(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Running)
-	awaitText(t, page, "1 runner of the plan wrote no data yet")
+	awaitText(t, page, "1 runner of the plan has not written data yet")
 	writeShard(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Finished)
 	writeShard(t, dir.Path(results.ShardsDir), watchedPlan(), 2, shard.Finished)
-	awaitText(t, page, "all runners have ended; without a waiting soak run")
+	awaitText(t, page, "all runners have ended; if no `soak run` waits for them, write")
 	before, err := os.ReadDir(string(dir))
 	require.NoError(t, err)
 	require.Len(t, before, 1, "Watch must not write to the location")
@@ -90,7 +90,7 @@ func TestWatchARunInAFolder(t *testing.T) {
 
 	var output bytes.Buffer
 	require.NoError(t, Watch(t.Context(), WatchConfig{Location: string(dir), Stdout: &output}))
-	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", output.String(), "there is nothing to watch any more")
+	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", output.String(), "a finished run has no page")
 }
 
 func TestWatchARunInABucket(t *testing.T) {
@@ -99,12 +99,12 @@ func TestWatchARunInABucket(t *testing.T) {
 	page, out, done := watchPage(t, location)
 	awaitText(t, page, "WAITING")
 	writeShard(t, location, watchedPlan(), 1, shard.Running)
-	awaitText(t, page, "1 runner of the plan wrote no data yet")
+	awaitText(t, page, "1 runner of the plan has not written data yet")
 	writeShard(t, location, watchedPlan(), 1, shard.Finished)
 	writeShard(t, location, watchedPlan(), 2, shard.Finished)
 	require.NoError(t, <-done)
 	require.Contains(t, out.String(), "soak merge")
-	require.Contains(t, out.String(), location+" is empty: check the prefix", "a wrong prefix is reported")
+	require.Contains(t, out.String(), location+" is empty; check the prefix", "a wrong prefix is reported")
 }
 
 func TestUnwatchableRunsAreReported(t *testing.T) {

@@ -24,7 +24,7 @@ func TestResourcesFromPrometheus(t *testing.T) {
 	require.NotZero(t, v.Resources.BackendRSSMax)
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "Prometheus at http://me:xxxxx@"+address+" (it has no metrics of the host; soak sampled those)")
+	require.Contains(t, string(page), "Prometheus at http://me:xxxxx@"+address+" (it has no metrics of the host, so soak sampled the host)")
 	require.NotContains(t, string(page), "secret")
 }
 

@@ -25,7 +25,7 @@ func TestUsageErrors(t *testing.T) {
 		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN must be positive"},
 		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60" in "60 deploy: systemctl restart hub"`},
 		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy must start before 30s, when the streams end, got 30s"},
-		"continue":    {[]string{"run", "--continue"}, "to continue a whole run after its soak was killed, use `soak attach TESTID`"},
+		"continue":    {[]string{"run", "--continue"}, "to continue a whole run after its soak process was killed, use `soak attach TESTID`"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
 		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": no such suite; did you mean storm?`},

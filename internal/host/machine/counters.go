@@ -10,7 +10,7 @@ type Effect int
 // The values of Effect.
 const (
 	Informational Effect = iota // none; the report shows the counter, or compares it with another one
-	Silences                    // packets were lost; a runner's faults at that time are inconclusive; else a warning
+	Silences                    // packets were lost; a runner's faults at that time are inconclusive; for a target, a warning
 	Delays                      // programs could not run; a runner's lateness at that time is inconclusive
 	Refuses                     // the kernel dropped connection attempts; a warning on the machine of the target
 	Warns                       // a warning
@@ -21,7 +21,7 @@ const (
 type Counter struct {
 	Name   string // in the kernel or in AWS's driver, if they have the counter
 	Effect Effect
-	// Namespaced reports whether each network namespace, such as that of a container, has its own counter.
+	// Namespaced reports whether each network namespace, for example of a container, has its own counter.
 	Namespaced bool
 	Metric     string // of node_exporter; "": none. Several series are added up
 	Limit      string // name of the limit of a gauge; "": a counter
@@ -99,7 +99,7 @@ func CounterOf(name string) (Counter, bool) {
 	return Counter{}, false
 }
 
-// ByAWS reports whether the counter is one of AWS's driver.
+// ByAWS reports whether the counter comes from AWS's driver.
 func (c *Counter) ByAWS() bool { return c.AWSAction != "" }
 
 // hasTimes reports whether a record has the times of the counter's increases. Retransmits are too frequent for times.

@@ -52,7 +52,7 @@ func (s *source) read() Reading {
 	if stat, err := fs.Stat(); err == nil {
 		r[Steal] = stat.CPUTotal.Steal
 	}
-	s.readKilled(r)
+	s.readOOMKills(r)
 	for _, name := range []string{ConntrackEntries, "nf_conntrack_max"} {
 		if v, err := fs.SysctlInts("net/netfilter/" + name); err == nil && len(v) == 1 {
 			r[name] = float64(v[0])
@@ -87,7 +87,7 @@ func (r Reading) set(name string, v *float64) {
 	}
 }
 
-func (s *source) readKilled(r Reading) {
+func (s *source) readOOMKills(r Reading) {
 	text, err := os.ReadFile(filepath.Join(s.proc, "vmstat"))
 	if err != nil {
 		return
@@ -101,7 +101,7 @@ func (s *source) readKilled(r Reading) {
 	}
 }
 
-// identity sets what does not change during a run: ids, the start of the machine, cores, and network cards.
+// identity sets the fields that do not change during a run: ids, the start of the machine, cores, and network cards.
 func (s *source) identity(r *Record) {
 	if text, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/random/boot_id")); err == nil {
 		r.Boot = strings.TrimSpace(string(text))

@@ -111,8 +111,7 @@ func (s *Series) recordShare(v, limit float64, at int64) {
 }
 
 // addStretch adds a stretch, or extends the last one if that ends where the new one starts. If there are too many
-// stretches, it merges the two neighbours that together span the shortest time. Merged stretches therefore remain
-// short.
+// stretches, it merges the two neighbors that together span the shortest time. Merged stretches therefore remain short.
 func (s *Series) addStretch(added Stretch) {
 	n := len(s.Stretches)
 	if n > 0 && s.Stretches[n-1].ToUS == added.FromUS {

@@ -32,7 +32,7 @@ func fakeSource(t *testing.T) source {
 	}
 }
 
-// at returns the time of a record, in microseconds, that many seconds after start.
+// at returns a time as in a record, in Unix microseconds: the given number of seconds after start.
 func at(seconds int) int64 { return start.Add(time.Duration(seconds) * time.Second).UnixMicro() }
 
 func TestRecordHasIncreasesWithTimes(t *testing.T) {
@@ -254,7 +254,7 @@ func TestClockStepIgnoresSlewingAndSuspension(t *testing.T) {
 }
 
 // Any reading of the suspension may fail, even the first one.
-func TestUnknownSuspensionIsNoClockStep(t *testing.T) {
+func TestUnknownSuspensionIsNotAClockStep(t *testing.T) {
 	t.Parallel()
 	for name, unknown := range map[string]int{"the first one": 0, "one in between": 2} {
 		n := 0

@@ -35,7 +35,7 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"` // an instruction, often a command
 }
 
-// Inspect returns the findings of all checks of this machine for a plan. programs are those of this repository.
+// Inspect returns the findings of all checks of this machine for a plan. programs has the programs of this repository.
 func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) []Finding {
 	out := limits(p, Read(), s)
 	out = append(out, clock())

@@ -97,7 +97,7 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 			m.Ports, sockets))
 	}
 	if bytes := Memory(p, s); m.Available > 0 && m.Available < bytes {
-		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, but the run may use %d MiB; raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
+		warnings = append(warnings, fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
 			m.Available>>20, bytes>>20))
 	}
 	if s.Local && m.Backlog > 0 && m.Backlog < min(perService, 1024) {

@@ -35,7 +35,7 @@ func TestCheckNamesInsufficientLimits(t *testing.T) {
 			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 1000
 		}, false, []string{"a runner with 1000 connections needs 1532"}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
-			[]string{"100 MiB of memory are available, but the run may use 617 MiB; raise CONNECTIONS_PER_VU"}},
+			[]string{"100 MiB of memory is available, but the run may use 617 MiB; raise CONNECTIONS_PER_VU"}},
 		{"memory of shared virtual users", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
 		{"the accept queue", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, true, nil,
 			[]string{"the accept queue is limited to 128, but 1200 clients connect at once"}},
@@ -103,11 +103,7 @@ func TestUsers(t *testing.T) {
 	t.Parallel()
 	enough := Machine{Files: 1 << 20, Ports: 28_232, Backlog: 4096, Available: 16 << 30}
 	base := Users{VUs: 16, Runners: 1, Connections: 10_000, Sources: 16, Local: true}
-	with := func(edit func(*Users, *Machine)) (Users, Machine) {
-		u, m := base, enough
-		edit(&u, &m)
-		return u, m
-	}
+
 	for name, c := range map[string]struct {
 		edit           func(*Users, *Machine)
 		errs, warnings []string
@@ -124,7 +120,7 @@ func TestUsers(t *testing.T) {
 		"ports of one address":         {func(u *Users, _ *Machine) { u.Sources, u.Connections = 1, 28_233 }, []string{"28232 ephemeral ports are too few for 28233 connections of a runner at a time to one address"}, nil},
 		"ports of sixteen addresses":   {func(u *Users, _ *Machine) { u.Connections = 28_233 }, nil, nil},
 		"unlimited addresses":          {func(u *Users, _ *Machine) { u.Sources, u.Connections = 0, 28_233 }, nil, nil},
-		"memory of open connections":   {func(_ *Users, m *Machine) { m.Available = 100 << 20 }, []string{"100 MiB of memory are available, but the run may use 851 MiB; lower the number"}, nil},
+		"memory of open connections":   {func(_ *Users, m *Machine) { m.Available = 100 << 20 }, []string{"100 MiB of memory is available, but the run may use 851 MiB; lower the number"}, nil},
 		"fewer cores than there are":   {func(u *Users, m *Machine) { u.Handshakes, m.Cores, m.Procs = true, 8, 2 }, nil, []string{"at most 2 of 8 cores; unset GOMAXPROCS"}},
 		"one core for both ends":       {func(u *Users, m *Machine) { u.Handshakes, m.Cores, m.Procs = true, 1, 1 }, nil, []string{"share one core"}},
 		"requests on fewer cores":      {func(_ *Users, m *Machine) { m.Cores, m.Procs = 8, 2 }, nil, nil},
@@ -132,14 +128,11 @@ func TestUsers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u, m := with(c.edit)
+			u, m := base, enough
+			c.edit(&u, &m)
 			errs, warnings := u.Check(m)
-			for _, pair := range [][2][]string{{c.errs, errs}, {c.warnings, warnings}} {
-				require.Len(t, pair[1], len(pair[0]), "%q", pair[1])
-				for i, want := range pair[0] {
-					require.Contains(t, pair[1][i], want)
-				}
-			}
+			requireSentences(t, c.errs, errs)
+			requireSentences(t, c.warnings, warnings)
 		})
 	}
 }

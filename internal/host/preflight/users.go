@@ -41,7 +41,7 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 			m.Ports*u.Sources, ports))
 	}
 	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
-		sentence := fmt.Sprintf("%d MiB of memory are available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
+		sentence := fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
 		if u.Connections > u.VUs { // these connections stay open, so the run certainly uses their memory
 			return append(errs, sentence), nil
 		}

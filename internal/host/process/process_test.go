@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const patience = time.Minute
+const testTimeout = time.Minute
 
 func start(t *testing.T, script string) (c *Process, log func() string) {
 	t.Helper()
@@ -34,14 +34,14 @@ func start(t *testing.T, script string) (c *Process, log func() string) {
 
 func awaitOutput(t *testing.T, log func() string, word string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(log(), word) }, patience, 2*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log(), word) }, testTimeout, 2*time.Millisecond)
 }
 
 func awaitEnd(t *testing.T, c *Process) {
 	t.Helper()
 	select {
 	case <-c.Done():
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the process did not end")
 	}
 }
@@ -82,7 +82,7 @@ func TestStopSendsTheSignalFirst(t *testing.T) {
 	t.Parallel()
 	c, log := start(t, `trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done`)
 	awaitOutput(t, log, "up")
-	c.Stop(t.Context(), syscall.SIGTERM, patience)
+	c.Stop(t.Context(), syscall.SIGTERM, testTimeout)
 	require.Equal(t, 3, c.ExitCode())
 	require.Contains(t, log(), "bye")
 }
@@ -106,7 +106,7 @@ func TestStopKillsAGroupThatIgnoresTheSignal(t *testing.T) {
 			stop(c)
 			require.Equal(t, -1, c.ExitCode())
 			require.ErrorContains(t, c.Err(), "killed")
-			require.Eventually(t, func() bool { return hasEnded(grandchild) }, patience, 2*time.Millisecond)
+			require.Eventually(t, func() bool { return hasEnded(grandchild) }, testTimeout, 2*time.Millisecond)
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestStopGroupEndsChildrenOfAShell(t *testing.T) {
 			}
 			c.StopGroup(t.Context(), syscall.SIGTERM, 300*time.Millisecond)
 			awaitEnd(t, c)
-			require.Eventually(t, func() bool { return hasEnded(child) }, patience, 2*time.Millisecond)
+			require.Eventually(t, func() bool { return hasEnded(child) }, testTimeout, 2*time.Millisecond)
 		})
 	}
 }

@@ -34,7 +34,8 @@ func GaugePID(gauge string) int {
 	return pid
 }
 
-// CheckGauge returns an error for an invalid value of GAUGE. It may be a query if prometheus, an address, is not empty.
+// CheckGauge returns an error for an invalid value of GAUGE. The value may be a query if prometheus, the address of a
+// server, is not empty.
 func CheckGauge(gauge, prometheus string) error {
 	if strings.HasPrefix(gauge, pidPrefix) {
 		if pid := GaugePID(gauge); pid > 0 {

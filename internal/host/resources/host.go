@@ -113,7 +113,7 @@ type Capacity struct {
 	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // per direction, of network cards that report it
 	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by the same cards
 	LinkReceived uint64 `json:"host_link_received_bytes,omitempty"`
-	OfTarget     bool   `json:"host_of_target,omitempty"` // the values of Host are those of the target's machines
+	OfTarget     bool   `json:"host_of_target,omitempty"` // Host has the values of the target's machines
 }
 
 // readLinks adds the speed and traffic of the network cards that report their speed. It skips interfaces without a

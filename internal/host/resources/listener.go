@@ -99,7 +99,7 @@ func (l *Listener) search() (pids []int) {
 }
 
 // sockets returns the sockets that listen on the addresses and the port of l, by their names in /proc/PID/fd. Sockets
-// bound to exactly these addresses take precedence over those bound to all addresses.
+// bound to exactly these addresses take precedence over sockets bound to all addresses.
 func (l *Listener) sockets() map[string]bool {
 	exact, wildcard := map[string]bool{}, map[string]bool{}
 	fs, err := procfs.NewDefaultFS()

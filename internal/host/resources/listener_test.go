@@ -86,6 +86,6 @@ func TestListeningProcessIsFound(t *testing.T) {
 		require.NoError(t, end.Close())
 		_ = server.Wait()
 		l.foundAt = time.Time{}
-		require.Empty(t, l.PIDs(), "nothing listens any more")
+		require.Empty(t, l.PIDs(), "the listener has ended")
 	}
 }

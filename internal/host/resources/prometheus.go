@@ -20,7 +20,7 @@ import (
 const notRunners = `instance!~"runner-.+"`
 
 // machineQueries has the queries for nginx and the target's machines, each with a function that stores the value in a
-// Sample. The metrics are those of nginx's exporter, cAdvisor and node_exporter, which infra/prometheus scrapes.
+// Sample. The metrics come from nginx's exporter, cAdvisor and node_exporter, which infra/prometheus scrapes.
 var machineQueries = map[string]func(*Sample, float64){
 	`sum(nginx_connections_active)`:                                       func(s *Sample, v float64) { s.NginxActive = int(v) },
 	`sum(container_memory_rss{name=~".*nginx.*"})`:                        func(s *Sample, v float64) { s.NginxRSS = uint64(v) },

@@ -1,5 +1,5 @@
 // Package sizing computes the resources that a number of streams needs: runners, memory, descriptors, ports, hosts and
-// money. Its figures are those of preflight, which a test compares with the measurements of `make bench`
+// money. It uses the figures of preflight; a test compares them with the measurements of `make bench`
 // (docs/results/bench.json). Prices are dated AWS on-demand prices in US dollars (prices.json).
 package sizing
 

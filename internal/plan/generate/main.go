@@ -25,7 +25,7 @@ var endMarkers = map[string]string{
 	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
 
-// defaultPattern matches the end of a help text with the default that `soak run` chooses.
+// defaultPattern matches the default that `soak run` chooses, at the end of a help text.
 var defaultPattern = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
 var functions = template.FuncMap{

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -152,7 +153,7 @@ func (c *Client) OtherRuns(ctx context.Context, namespace, url string) (names []
 
 // operatorError returns the error for a cluster without the TestRun resource or without the namespace.
 func operatorError(namespace string, err error) error {
-	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k (%w)", namespace, err)
+	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: %w; install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k", namespace, err)
 }
 
 // Delete removes a TestRun with all objects that it owns, and waits until its pods are deleted or ctx ends.
@@ -168,9 +169,9 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 			return nil
 		}
 		if err == nil {
-			err = fmt.Errorf("%d pods still exist", len(pods.Items))
+			err = errors.New(format.Plural(len(pods.Items), "pod still exists", "pods still exist"))
 		}
-		failure := fmt.Errorf("clean up the run: %[3]w; do it with `kubectl delete testrun -n %[1]s %[2]s`", namespace, name, err)
+		failure := fmt.Errorf("clean up the run: %[3]w; run `kubectl delete testrun -n %[1]s %[2]s`", namespace, name, err)
 		if apierrors.IsForbidden(err) {
 			return failure // permission errors are permanent
 		}

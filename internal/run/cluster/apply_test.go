@@ -45,7 +45,7 @@ func TestCleanupReportsRemainingPods(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := w.Delete(ctx, "ns", runName)
-	require.ErrorContains(t, err, "clean up the run: 5 pods still exist; do it with `kubectl delete testrun -n ns soak-t`")
+	require.ErrorContains(t, err, "clean up the run: 5 pods still exist; run `kubectl delete testrun -n ns soak-t`")
 }
 
 func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
@@ -143,7 +143,7 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	require.NoError(t, w.typed.Tracker().Update(pods, backend, "ns"))
 	text, at := w.Restarts(t.Context(), watched)
-	assert.Equal(t, "the target's pod backend-x7 on node node-a was restarted 1 times, last at 12:00:00 UTC (OOMKilled, exit code 137)", text)
+	assert.Equal(t, "the target's pod backend-x7 on node node-a was restarted 1 time, last at 12:00:00 UTC (OOMKilled, exit code 137)", text)
 	assert.True(t, at.Equal(noon))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", "backend-x7"))
 	text, _ = w.Restarts(t.Context(), watched)

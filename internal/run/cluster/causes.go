@@ -54,16 +54,16 @@ func (m *Tracker) timeOut(s Snapshot) {
 			m.fail("the operator made no progress for %v (stage %q); check that it runs: kubectl get pods -n k6-operator-system", limit, s.Stage)
 			return
 		}
-		report("the initializer", &s.Initializer, "it does not end")
+		report("the initializer", &s.Initializer, "it has not ended")
 	case Creating, Running:
 		for i := range m.runners {
 			if p := &s.Runners[i]; !m.runners[i].hasEnded && (m.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
-				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it does not end", false: "the operator created no pod"}[m.phase == Running])
+				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it has not ended", false: "the operator created no pod"}[m.phase == Running])
 			}
 		}
 	case Starting:
 		if !m.isStarted(s) {
-			report("the starter", &s.Starter, "the operator started no runner; it may not reach port 6565 of all runners")
+			report("the starter", &s.Starter, "the operator started no runner; check that it can reach port 6565 of each runner")
 		}
 		for i := range m.runners {
 			if p := &s.Runners[i]; m.isStarted(s) && !m.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
@@ -81,7 +81,7 @@ const (
 	podTimeout = 10 * time.Second
 )
 
-// permanentReasons are the reasons of waiting containers that do not go away by themselves.
+// permanentReasons are the reasons for which a container waits until a user fixes the cause.
 var permanentReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
 // cause returns the permanent reason why a part does not run, or "".

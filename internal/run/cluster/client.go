@@ -34,8 +34,8 @@ type Client struct {
 // requestTimeout limits each request except streams, so that a dead connection is noticed.
 const requestTimeout = 30 * time.Second
 
-// Connect returns a client with the configuration that kubectl would use: KUBECONFIG, ~/.kube/config, or that of the
-// pod. context names a context in the file; "" is the current one.
+// Connect returns a client with the configuration that kubectl would use: KUBECONFIG, ~/.kube/config, or the service
+// account of the pod. context names a context in the file; "" is the current one.
 func Connect(context string) (*Client, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()

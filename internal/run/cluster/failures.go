@@ -133,7 +133,7 @@ func podFailure(pod *corev1.Pod) string {
 	case pod.Status.Reason != "":
 		return "it was ended: " + reason(pod.Status.Reason, pod.Status.Message) + detail
 	case end != nil && end.Reason == "OOMKilled":
-		return fmt.Sprintf("it ran out of memory (OOMKilled); its limit is %s; raise it, or the number of runners", memoryLimit(pod))
+		return fmt.Sprintf("it ran out of memory (OOMKilled); its limit is %s; raise the limit, or the number of runners", memoryLimit(pod))
 	case pod.DeletionTimestamp != nil:
 		return fmt.Sprintf("its pod was deleted at %s UTC%s", deletedAt(pod).UTC().Format(time.TimeOnly), detail)
 	case end == nil && pod.Status.Phase == corev1.PodFailed:

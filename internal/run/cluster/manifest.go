@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -117,7 +118,7 @@ func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// A WatchedPod has the number of restarts of a pod at the start of the run.
+// A WatchedPod is a pod of the target, with its number of restarts at the start of the run.
 type WatchedPod struct {
 	namespace, name string
 	restarts        int32
@@ -160,5 +161,5 @@ func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at t
 			reason = fmt.Sprintf(", last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
 		}
 	}
-	return fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, reason), at
+	return fmt.Sprintf("the target's %s was restarted %s%s", location(pod), format.Count(int(n), "time"), reason), at
 }

@@ -87,9 +87,9 @@ func kubeconformErrors(t *testing.T, o *unstructured.Unstructured) (errs []strin
 func TestKubeconformFindsMistakes(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string][]string{
-		"a misspelt field":  {"spec", "paralelism"},
-		"a nested one":      {"spec", "runner", "resources", "limits", "memroy"},
-		"an image's latest": {"spec", "starter", "image"},
+		"a misspelled field":           {"spec", "paralelism"},
+		"a misspelled nested field":    {"spec", "runner", "resources", "limits", "memroy"},
+		"an image with the tag latest": {"spec", "starter", "image"},
 	} {
 		m := buildOverlay(t, "local")
 		require.NoError(t, unstructured.SetNestedField(m.TestRun.Object, "sse-soak/k6:latest", path...))

@@ -34,13 +34,13 @@ func (c *Client) Operator(ctx context.Context) (version, warning string, err err
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if match := operatorImage.FindStringSubmatch(container.Image); match != nil {
 				if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 || d.Status.UnavailableReplicas > 0 && d.Status.AvailableReplicas == 0 {
-					return match[1], "the k6-operator " + match[1] + " has no pod that runs; kubectl get pods -n " + operatorNamespace, nil
+					return match[1], "the k6-operator " + match[1] + " has no running pod; see kubectl get pods -n " + operatorNamespace, nil
 				}
 				return match[1], operatorWarning(match), nil
 			}
 		}
 	}
-	return "", "", errors.New("read the version of the k6-operator: no Deployment in " + operatorNamespace + " has an image of it with a version")
+	return "", "", errors.New("read the version of the k6-operator: no Deployment in " + operatorNamespace + " has a k6-operator image with a version")
 }
 
 // operatorWarning returns a sentence about an untested version, "" for a tested one. match is a match of operatorImage.
@@ -51,10 +51,10 @@ func operatorWarning(match []string) string {
 		want, _ := strconv.Atoi(tested[i])
 		switch {
 		case have < want:
-			return fmt.Sprintf("the k6-operator is %s, older than the tested %s: it may not support all fields of the TestRun. kubectl apply --server-side -f "+
-				"https://raw.githubusercontent.com/grafana/k6-operator/%[2]s/bundle.yaml installs that version", match[1], TestedOperator)
+			return fmt.Sprintf("the k6-operator is %s, older than the tested %s: it may not support all fields of the TestRun; install %[2]s with "+
+				"kubectl apply --server-side -f https://raw.githubusercontent.com/grafana/k6-operator/%[2]s/bundle.yaml", match[1], TestedOperator)
 		case have > want:
-			return fmt.Sprintf("the k6-operator is %s, newer than the tested %s: it may have phases that soak does not recognize (make e2e-k8s tests it)", match[1], TestedOperator)
+			return fmt.Sprintf("the k6-operator is %s, newer than the tested %s: it may have phases that soak does not recognize; test it with make e2e-k8s", match[1], TestedOperator)
 		}
 	}
 	return ""

@@ -50,7 +50,7 @@ func TestVersionOfAnUnreadableOperator(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)
 	_, _, err := w.Operator(t.Context())
-	require.EqualError(t, err, "read the version of the k6-operator: no Deployment in k6-operator-system has an image of it with a version")
+	require.EqualError(t, err, "read the version of the k6-operator: no Deployment in k6-operator-system has a k6-operator image with a version")
 	w.install(t, "ghcr.io/grafana/k6-operator:latest")
 	_, _, err = w.Operator(t.Context())
 	require.ErrorContains(t, err, "no Deployment in k6-operator-system")

@@ -59,7 +59,7 @@ const (
 	moduleKey    = "service.js"
 )
 
-// ModulePath returns the path at which the pods have a module that is a file of the user.
+// ModulePath returns the path at which the pods mount the user's module file.
 func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Base(file)) }
 
 // A Job is one start of the runners.
@@ -162,8 +162,8 @@ func (r *rendering) setArguments(j Job) {
 	r.fail(unstructured.SetNestedStringSlice(r.Object, args, "spec", "args"))
 }
 
-// withRemoteWrite returns arguments with an output for Prometheus and the tag of the test id, which the overlay may
-// have already. The operator gives each runner its own tag, instance_id.
+// withRemoteWrite returns args with the output for Prometheus and the tag of the test id. args may have either already.
+// The operator gives each runner its own tag, instance_id.
 func withRemoteWrite(args []string, id string) []string {
 	added := runners.RemoteWriteArgs(id)
 	if !slices.Contains(args, runners.RemoteWrite) {

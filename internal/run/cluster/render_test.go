@@ -55,7 +55,7 @@ func jobOf(p plan.Plan, shards string, token bool) Job {
 	return job
 }
 
-// The settings in the overlays are those of a soak. None of them may reach the script of another suite.
+// The overlays have the settings of a soak. None of them may reach the script of another suite.
 func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")

@@ -52,7 +52,7 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 		r.apis = append(r.apis, &runnerAPI{open: func(ctx context.Context) (*Forward, error) {
 			pod := r.pod(i)
 			if pod == "" {
-				return nil, fmt.Errorf("runner %d has no pod that runs", i+1)
+				return nil, fmt.Errorf("runner %d has no running pod", i+1)
 			}
 			return c.Open(ctx, namespace, pod, k6Port)
 		}})
@@ -61,7 +61,7 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 }
 
 // Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with each change. The error is
-// ErrUnreachable or that of ctx.
+// ErrUnreachable, or the error of ctx.
 func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -231,7 +231,7 @@ func (r *Run) Stop(ctx context.Context) error {
 // Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete.
 func (r *Run) Ends() []shard.RunnerEnd { return r.tracker.Ends }
 
-// logTimeout limits how long the last lines of a log may need to arrive.
+// logTimeout is the maximum wait for the last lines of a log.
 const logTimeout = 10 * time.Second
 
 // Close waits up to logTimeout until the logs of the runners are complete, and closes the connections to the runners.

@@ -62,7 +62,7 @@ func awaitEnd(t *testing.T, done <-chan error) error {
 	case err := <-done:
 		return err
 	case <-time.After(testTimeout):
-		require.Fail(t, "the run does not end")
+		require.Fail(t, "the run did not end")
 		return nil
 	}
 }
@@ -107,7 +107,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	news.await(t, "the script is valid")
 	w.show(t, snapshot("starting"))
 	news.await(t, "3 runners are ready on 1 node")
-	w.show(t, snapshot("running")) // to the cluster a paused runner runs; only k6's API shows the difference
+	w.show(t, snapshot("running")) // the cluster shows a paused runner as running; only k6's API shows the difference
 	select {
 	case <-r.Started():
 		require.Fail(t, "a paused runner has not started")

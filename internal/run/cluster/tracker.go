@@ -207,7 +207,7 @@ func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 	duration := s.At.Sub(m.since).Round(time.Second)
 	switch next {
 	case Creating:
-		return fmt.Sprintf("the script is valid (%v); waiting for %d runners", duration, len(m.runners))
+		return fmt.Sprintf("the script is valid (%v); waiting for %s", duration, format.Count(len(m.runners), "runner"))
 	case Starting:
 		nodes := map[string]bool{}
 		for _, r := range m.runners {

@@ -30,7 +30,7 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 		{"new", Initializing}, {"initializing", Initializing}, {"creating", Creating}, {"starting", Starting},
 		{"unpausing", Starting}, {"running", Running}, {"finished", Ended},
 	} {
-		attached := newTracker(3, testLimits(), noon) // another soak, which starts at this time
+		attached := newTracker(3, testLimits(), noon) // of a soak process that attaches at this time
 		advance(m, step.name)
 		advance(attached, step.name)
 		assert.Equal(t, []Phase{step.want, step.want}, []Phase{m.phase, attached.phase}, step.name)
@@ -38,6 +38,13 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 	}
 	assert.True(t, m.IsDone())
 	assert.Empty(t, m.Ends)
+}
+
+func TestNewsUsesTheSingularForOneRunner(t *testing.T) {
+	t.Parallel()
+	s := snapshot("creating")
+	s.Runners = s.Runners[2:] // the runner whose pod is not scheduled
+	assert.Equal(t, []string{"the script is valid (0s); waiting for 1 runner"}, newTracker(1, testLimits(), noon).Advance(s))
 }
 
 // Only the verdict judges a failed threshold: the runner completed and left its shard.
@@ -52,7 +59,7 @@ func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	assert.Empty(t, m.Ends)
 }
 
-// Two soaks may be attached to one run. The first to finish removes the pods between two polls of the other.
+// Two soak processes may be attached to one run. The first to finish removes the pods between two polls of the other.
 func TestRemovalAfterTheEndIsNotALostRunner(t *testing.T) {
 	t.Parallel()
 	for name, changes := range map[string][]func(*corev1.Pod){
@@ -80,7 +87,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 		steps []Part
 		want  string
 	}{
-		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))}, "it ran out of memory (OOMKilled); its limit is 128Mi; raise it, or the number of runners"},
+		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))}, "it ran out of memory (OOMKilled); its limit is 128Mi; raise the limit, or the number of runners"},
 		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, setEvicted)}, "it was ended: Evicted: The node was low on resource: memory"},
 		"drained":       {[]Part{part(runName+"-2", "", setDrained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was evicted: EvictionByEvictionAPI: Eviction API: evicting"},
 		"deleted":       {[]Part{part(runName+"-2", "", setDeleting), part(runName+"-2", "", setDeleting, setExited(105, "Error"))}, "its pod was deleted at 12:00:00 UTC (exit code 105)"},
@@ -128,7 +135,7 @@ func TestDeadNodeEndsTheWait(t *testing.T) {
 	assert.Contains(t, m.Ends[0].Text, "its node has not reported its end")
 }
 
-// A run that cannot start is given up, with the reason.
+// A run that cannot start fails, with the reason.
 func TestRunThatCannotStartTimesOut(t *testing.T) {
 	t.Parallel()
 	late := func(s *Snapshot) { s.At = noon.Add(61 * time.Second) }
@@ -195,7 +202,7 @@ func TestRunThatDoesNotEndTimesOut(t *testing.T) {
 	s.At = noon.Add(11 * time.Minute)
 	m.Advance(s)
 	assert.True(t, m.Failed)
-	assert.Equal(t, []shard.RunnerEnd{{Text: `the phase "run" took over 10m0s: runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it does not end`}}, m.Ends)
+	assert.Equal(t, []shard.RunnerEnd{{Text: `the phase "run" took over 10m0s: runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it has not ended`}}, m.Ends)
 }
 
 // badImage returns a snapshot of a run whose runners cannot pull their image.

@@ -64,7 +64,7 @@ func (f *Files) Page() *html.Live {
 		s.notes = append(s.notes, f.notice)
 	}
 	page := s.page()
-	page.Sections[1].Lead = []string{"The first points come with the first checkpoints."}
+	page.Sections[1].Lead = []string{"The first points appear with the first checkpoints."}
 	if f.verdict == nil {
 		page.Banner.Sentence, page.Banner.Tiles = "no runner has written data yet", nil
 		return page
@@ -84,7 +84,7 @@ func (f *Files) fill(s *state) {
 		s.word = "ENDED"
 	}
 	if missing := f.merged.Plan.Runners - len(f.runners); missing > 0 {
-		s.notes = append(s.notes, format.Count(missing, "runner")+" of the plan wrote no data yet")
+		s.notes = append(s.notes, format.Plural(missing, "runner of the plan has", "runners of the plan have")+" not written data yet")
 	}
 	for _, g := range v.Groups {
 		s.findings = append(s.findings, Finding{At: time.UnixMilli(int64(g.FirstUnix * 1000)), Runner: g.Runner, Text: g.Text})

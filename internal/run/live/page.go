@@ -191,7 +191,7 @@ func (s *state) findingsSection() report.Section {
 	}
 	out.Tables = []report.Table{t}
 	if unlisted := s.omitted + len(s.findings) - len(findings); unlisted > 0 {
-		out.Notes = []string{format.Count(unlisted, "finding") + " more: the report has all."}
+		out.Notes = []string{format.Plural(unlisted, "more finding is", "more findings are") + " not listed here; the report has all."}
 	}
 	return out
 }
@@ -204,7 +204,7 @@ func (s *state) health(requests bool) report.Section {
 	}
 	t := report.Table{
 		Columns: report.Columns(append(append([]string{"runner", "state"}, numbers...), "#CPU", "#memory")...),
-		Note:    "late p99 is of the last 5 s in which a message arrived; the bars show the last two minutes, from 1 ms to 1 s",
+		Note:    "late p99 covers the last 5 s in which a message arrived; the bars show the last two minutes, from 1 ms to 1 s",
 	}
 	for i := range s.runners {
 		r := &s.runners[i]

@@ -45,7 +45,7 @@ func (h *simulatedHour) second() {
 			continue // busy: it reports in the next second
 		}
 		p := &shard.Progress{Open: 300}
-		for start := max(unix/5*5-5, 1_700_000_000); start <= unix; start += 5 { // the last complete one, and the current one
+		for start := max(unix/5*5-5, 1_700_000_000); start <= unix; start += 5 { // the last complete bucket, and the current one
 			late := shard.NewHistogram()
 			late.Record(time.Duration(start%97+int64(runner)) * time.Millisecond)
 			b := shard.Bucket{Unix: start, Open: 300, Noops: int(min(unix-start, 4)), Lateness: late.Pack()}
@@ -315,7 +315,7 @@ func TestPageOfFiles(t *testing.T) {
 	l = show(checkpoint(p, 1, shard.Running, now))
 	require.Equal(t, "RUNNING", l.Banner.Word)
 	require.Equal(t, "nothing lost yet, 2 undecided", l.Banner.Sentence)
-	require.Equal(t, []string{"1 runner of the plan wrote no data yet"}, l.Banner.Findings)
+	require.Equal(t, []string{"1 runner of the plan has not written data yet"}, l.Banner.Findings)
 	require.Equal(t, report.Neutral, l.Banner.Tone)
 	require.NotEmpty(t, l.Sections[1].Charts)
 

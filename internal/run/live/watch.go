@@ -153,7 +153,7 @@ func (w *Watch) addBucket(r *Runner, b shard.Bucket) {
 	r.addLateness(b)
 }
 
-// addLateness adds the lateness of a bucket to Late, or updates the last element if that is of the same bucket.
+// addLateness adds the lateness of a bucket to Late, or updates the last element if it belongs to the same bucket.
 func (r *Runner) addLateness(b shard.Bucket) {
 	late := time.Duration(-1)
 	if b.Lateness != nil {

@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// inheritedVariables lists k6's own variables that a runner inherits, in addition to those with RemoteWritePrefix. They
-// determine how k6 connects to the service. Any other could change the load (K6_VUS, K6_STAGES, K6_RPS, …) or the
-// output (K6_OUT, K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …).
+// inheritedVariables lists the k6 variables that a runner inherits, in addition to the variables with
+// RemoteWritePrefix. They determine how k6 connects to the service. Any other variable could change the load (K6_VUS,
+// K6_STAGES, K6_RPS, …) or the output (K6_OUT, K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …).
 var inheritedVariables = []string{
 	"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_NO_CONNECTION_REUSE", "K6_USER_AGENT",
 }
 
-// isIgnored reports whether a variable, as NAME=value, is one of k6's that no runner inherits.
+// isIgnored reports whether a variable, as NAME=value, is a variable of k6 that no runner inherits.
 func isIgnored(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritedVariables, name)
 }
 
-// IgnoredVariables returns a sentence about k6's variables in the environment that no runner gets, or "".
+// IgnoredVariables returns a sentence about the k6 variables in the environment that no runner inherits; "" if there
+// are none.
 func IgnoredVariables() string {
 	var names []string
 	for _, variable := range os.Environ() {

@@ -35,7 +35,7 @@ func (e SettingsError) Error() string { return e.Sentence }
 var inspectTimeout = 30 * time.Second
 
 // Inspect loads a script without running it, so that invalid settings are reported before any runner starts. env has
-// variables in addition to the environment of soak and to those of the document.
+// variables in addition to the environment of soak and the variables of the document.
 func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[string]string) (r Requirements, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
@@ -46,7 +46,7 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	out, err := cmd.Output()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return r, SettingsError{fmt.Sprintf("%s was not loaded within %s; check it and its description for endless loops", script, inspectTimeout)}
+		return r, SettingsError{fmt.Sprintf("%s was not loaded within %s; check the script and the service description for endless loops", script, inspectTimeout)}
 	case ctx.Err() != nil:
 		return r, ctx.Err() //nolint:wrapcheck // the error of the caller's context
 	}
@@ -62,7 +62,7 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 		Ext           struct{ Soak Requirements }
 	}
 	if err := json.Unmarshal(out, &answer); err != nil {
-		return r, fmt.Errorf("load %s: k6 reports: %w", script, err)
+		return r, fmt.Errorf("load %s: parse the output of k6: %w", script, err)
 	}
 	r = answer.Ext.Soak
 	r.VUs = answer.MaxVUs

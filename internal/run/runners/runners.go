@@ -143,7 +143,7 @@ func startRunner(c Config, index int, gate gate) (*runner, error) {
 	})
 	if err != nil {
 		_ = reader.Close()
-		return nil, fmt.Errorf("%w; `make build` makes k6", err)
+		return nil, fmt.Errorf("%w; build k6 with `make build`", err)
 	}
 	r.readers.Add(1)
 	go r.readReports(reader)
@@ -166,7 +166,7 @@ func arguments(c Config, index int) []string {
 	return append(args, c.Script)
 }
 
-// environment returns the environment of a runner. It has the plan, because ps shows arguments to every user.
+// environment returns the environment of a runner. It includes the plan, because ps shows arguments to every user.
 func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)

@@ -215,7 +215,7 @@ func TestMissingK6LeavesNothing(t *testing.T) {
 	c := fakeConfig(t, 2, "")
 	c.K6 += "-missing"
 	_, err := Start(c)
-	require.ErrorContains(t, err, "`make build` makes k6")
+	require.ErrorContains(t, err, "build k6 with `make build`")
 }
 
 // Not parallel, because it sets the environment. With K6_VUS or K6_ITERATIONS from the environment a runner would
@@ -311,7 +311,7 @@ func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
 	require.ErrorContains(t, err, "K6_PROMETHEUS_RW_CLIENT_CERTIFICATE is a file of this machine")
 }
 
-// As k6 v2.2.0 writes them.
+// failedWrites is a log of k6 v2.2.0 with two failed writes to Prometheus.
 const failedWrites = `time="2026-11-22T09:00:00Z" level=warning msg="a warning" error=x output="Prometheus remote write"
 time="2026-11-22T09:00:00Z" level=error msg="Failed to send the time series data to the endpoint" error="got status code: 401 instead expected a 2xx successful status code" output="Prometheus remote write"
 time="2026-11-22T09:00:05Z" level=error msg="Failed to send the time series data to the endpoint" error="HTTP POST request failed: Post \"http://h:1/w\": connection refused" output="Prometheus remote write"

@@ -15,7 +15,7 @@ import (
 // Limits of a backend's connections that are not streams.
 const (
 	defaultPlain = 4096 // default of the backend
-	sparePlain   = 64   // connections for health checks and the end of streams, in addition to those of the plan
+	sparePlain   = 64   // connections for health checks and the end of streams, in addition to the plan's
 )
 
 // A backend is one of the processes behind nginx, or the only process of a target without nginx.
@@ -84,7 +84,7 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.logPath(log), Env: env, OrphanSignal: syscall.SIGTERM, CPUs: l.config.CPUs,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w; `make build` makes it", err)
+		return nil, fmt.Errorf("%w; build the backend with `make build`", err)
 	}
 	return c, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/nginx"
 )
 
+// A LocalConfig has the settings of a target on this machine.
 type LocalConfig struct {
 	Backend          string // path of the binary
 	Connections      int    // number of streams, for the limits of nginx
@@ -111,8 +112,9 @@ func nginxBinary() string {
 	return path
 }
 
-// freeAddress returns a random loopback address with a free port, as HOST:PORT. With a fixed address, two soaks could
-// choose the same port at the same time, and one would test the other's target. macOS has one loopback address only.
+// freeAddress returns a random loopback address with a free port, as HOST:PORT. With a fixed address, two soak
+// processes could choose the same port at the same time, and one would test the other's target. macOS has one loopback
+// address only.
 func freeAddress() (string, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails

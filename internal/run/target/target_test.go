@@ -211,7 +211,7 @@ func TestCrashNamesTheOutcomeOfTheRestart(t *testing.T) {
 	}
 }
 
-// Not parallel, because it sets the environment. A soak that was killed cannot remove its folder.
+// Not parallel, because it sets the environment. A soak process that was killed cannot remove its folder.
 func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	parent := t.TempDir()
 	t.Setenv("TMPDIR", parent)
@@ -237,7 +237,7 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	require.Len(t, entries, 1, "only the folder of the other program must remain")
 }
 
-// macOS has 127.0.0.1 only. An address of a network that does not exist is as unknown here.
+// macOS has 127.0.0.1 only. On this machine, an address in a nonexistent network has the same effect.
 func TestFreePortUsesALocalAddress(t *testing.T) {
 	t.Parallel()
 	address, err := freeAddressOf("fe80::1%none", "127.0.0.1")

@@ -21,8 +21,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// judgedRun writes the folder of a run with one client and one shard, and its verdict.
-func judgedRun(t *testing.T, out, testid string, startedUS int64) {
+// writeJudgedRun writes the folder of a run with one client and one shard, and its verdict.
+func writeJudgedRun(t *testing.T, out, testid string, startedUS int64) {
 	t.Helper()
 	d, err := results.Create(out, testid)
 	require.NoError(t, err)
@@ -46,19 +46,19 @@ func judgedRun(t *testing.T, out, testid string, startedUS int64) {
 	require.FileExists(t, d.Path(results.VerdictFile))
 }
 
-// plants has functions that put an object in place of a file: one that never ends, one that blocks its reader, and one
-// that does not fit into memory.
-var plants = map[string]func(path string) error{
+// specialFiles has functions that put an object in place of a file: a file that never ends, a file that blocks its
+// reader, and a file that does not fit into memory.
+var specialFiles = map[string]func(path string) error{
 	"link":  func(path string) error { return os.Symlink("/dev/zero", path) },
 	"pipe":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
 	"large": func(path string) error { return os.WriteFile(path, nil, 0o600) },
 }
 
-// plant puts an object at a path, and returns the text of the error that a command must report.
-func plant(t *testing.T, file, path string) (message string) {
+// placeFile puts an object at a path, and returns the text of the error that a command must report.
+func placeFile(t *testing.T, file, path string) (message string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(path))
-	require.NoError(t, plants[file](path))
+	require.NoError(t, specialFiles[file](path))
 	if file == "large" { // a sparse file of 1 TiB
 		require.NoError(t, os.Truncate(path, 1<<40))
 		return safefile.ErrTooLarge.Error()
@@ -66,11 +66,11 @@ func plant(t *testing.T, file, path string) (message string) {
 	return safefile.ErrNotRegular.Error()
 }
 
-func TestPlantedFilesDoNotBlockCommands(t *testing.T) {
+func TestSpecialFilesDoNotBlockCommands(t *testing.T) {
 	t.Parallel()
 	runs := t.TempDir()
 	for i, testid := range []string{"first", "old", "second"} {
-		judgedRun(t, runs, testid, int64(i+10)*1e14)
+		writeJudgedRun(t, runs, testid, int64(i+10)*1e14)
 	}
 	shardFile := filepath.Join(results.ShardsDir, shard.FileName(shard.Runner{Index: 1}))
 	for _, c := range []struct {
@@ -98,13 +98,13 @@ func TestPlantedFilesDoNotBlockCommands(t *testing.T) {
 		{command: "compare OUT/first OUT/old OUT/second", file: "first/" + results.VerdictFile},
 		{command: "archive OUT/second", file: "second/" + results.VerdictFile},
 	} {
-		for file := range plants {
+		for file := range specialFiles {
 			t.Run(strings.Join([]string{c.command, c.file, file}, " "), func(t *testing.T) {
 				t.Parallel()
 				out := t.TempDir()
 				require.NoError(t, os.CopyFS(out, os.DirFS(runs)))
 				path := filepath.Join(out, c.file)
-				message := plant(t, file, path)
+				message := placeFile(t, file, path)
 				output, _, err := soak(t, strings.Fields(strings.ReplaceAll(c.command, "OUT", out))...)
 				output += fmt.Sprint(err)
 				if text, err := safefile.Read(filepath.Join(out, "second", results.VerdictFile), safefile.Document); err == nil {
@@ -123,7 +123,7 @@ func TestOpenRejectsOtherFiles(t *testing.T) {
 	t.Parallel()
 	for file, text := range map[string]string{"link": "must be a regular file", "pipe": "must be a regular file", "large": safefile.ErrTooLarge.Error()} {
 		archive := filepath.Join(t.TempDir(), "run.tar.gz")
-		plant(t, file, archive)
+		placeFile(t, file, archive)
 		_, _, err := soak(t, "open", "--check", archive)
 		require.ErrorContains(t, err, text, file)
 	}
