@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 
+import { withUnit } from '../page/theme.js';
 import { NARROW, open, overflow, PAGES, violationsOf, WIDE } from './open.js';
 
 /** @import { Page } from 'playwright-core' */
@@ -173,6 +174,11 @@ test('downloads have the content of the files', () =>
       assert.equal(await readFile(await download.path(), 'utf8'), await readFile(join(PAGES, name), 'utf8'));
     }
   }));
+
+test('two small values on an axis have different labels', () => {
+  assert.deepEqual([withUnit(0.005, 'MiB/s'), withUnit(0.01, 'MiB/s')], ['0.005 MiB/s', '0.01 MiB/s']);
+  assert.deepEqual([withUnit(12.34, 'MiB'), withUnit(1234.4, 'ms'), withUnit(1234.4, '')], ['12.3 MiB', '1.23 s', '1,234']);
+});
 
 test('markup of the service has no effect', () => open('evil.html', {}, async (page) => assert.equal(await page.locator('img').count(), 0)));
 

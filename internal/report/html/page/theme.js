@@ -59,7 +59,7 @@ export function withUnit(v, unit) {
  * @param {number} v
  */
 function trim(v) {
-  return v.toLocaleString('en', { maximumFractionDigits: Math.abs(v) < 10 ? 2 : Math.abs(v) < 100 ? 1 : 0 });
+  return v.toLocaleString('en', Math.abs(v) < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 });
 }
 
 /** Minimum width of a value axis in pixels. */
