@@ -35,10 +35,19 @@ type measurement struct {
 
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// step adds a noop n intervals after the previous one. If the first was delayed, the measurement starts at the second.
+// restart starts the measurement at the second noop, n intervals after the first one, if the first was late. It reports
+// whether it did.
+func (p *pace) restart(at Instant, n int64, planned time.Duration) bool {
+	if p.firstLate || p.last != p.first || at-p.last >= share(planned, 1-jitter)*time.Duration(n) {
+		return false
+	}
+	p.firstLate, p.first, p.last = true, at, at
+	return true
+}
+
+// step adds a noop n intervals after the previous one.
 func (p *pace) step(at Instant, n int64, planned time.Duration) {
-	if p.steps == 0 && !p.firstLate && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
-		p.firstLate, p.first, p.last = true, at, at
+	if p.restart(at, n, planned) {
 		return
 	}
 	p.last = at
@@ -48,7 +57,11 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 // addIntervals adds n intervals, up to the maximum of the type, because numbers may leap.
 func (p *pace) addIntervals(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) } // #nosec G115 -- bounded in this expression
 
+// gap adds a noop without a number.
 func (p *pace) gap(at Instant, planned time.Duration) {
+	if p.restart(at, 1, planned) {
+		return
+	}
 	gap := at - p.last
 	p.last = at
 	if p.gauge == nil && p.planned {
