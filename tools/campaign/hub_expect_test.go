@@ -29,6 +29,18 @@ func newTestHub(t *testing.T, numbers func(number int) []int) (*scenario, *hub) 
 	return sc, &hub{hubSpec: *sc.Hub, plan: sc.Plan, topics: []*hubTopic{topic}, byID: map[string]*hubClient{"h-0": d}}
 }
 
+// If a run ends while a client is reconnecting, the hub may have accepted a stream whose headers the client did not
+// receive. Such a client was not dropped.
+func TestClientThatReconnectsAtTheEndMayPass(t *testing.T) {
+	sc, h := newTestHub(t, func(number int) []int { return []int{number} })
+	sc.Plan.Reconnect, sc.Hub.Resume = true, "header"
+	d := h.byID["h-0"]
+	back := d.firstRequestAt.Add(9300 * time.Millisecond)
+	d.Spans[0].To, d.Spans[0].EndReason = back.Add(-100*time.Millisecond), fakeservice.EndInOrder
+	d.Spans = append(d.Spans, fakeservice.OpenSpan{From: back, To: back.Add(10 * time.Millisecond), EndReason: fakeservice.EndClient, Resumed: true})
+	require.Contains(t, sc.expectHub(h).Outcomes, verdict.Pass)
+}
+
 func TestExpectedCountsOfAHub(t *testing.T) {
 	exceptFor := func(message int, numbers ...int) func(int) []int {
 		return func(number int) []int {
