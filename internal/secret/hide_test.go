@@ -25,6 +25,22 @@ func TestHideReplacesASecretInEveryEncoding(t *testing.T) {
 	require.Equal(t, "a1b", Hide("a1b", "1"), "a short token must not be replaced")
 }
 
+// An error response may be shortened inside a token before Hide receives it.
+func TestHideReplacesTheStartOfAShortenedToken(t *testing.T) {
+	t.Parallel()
+	const token = "s3cr3t-subscriber"
+	for text, want := range map[string]string{
+		"who is " + token[:9] + "…":                       "who is {token}…",
+		"who is " + token[:9] + "… (through the proxy x)": "who is {token}… (through the proxy x)",
+		"who is " + token + "…":                           "who is {token}…",
+		"who is " + token[:3] + "…":                       "who is " + token[:3] + "…",
+		"who is " + token[:9] + "x…":                      "who is " + token[:9] + "x…",
+		"…":                                               "…",
+	} {
+		require.Equal(t, want, Hide(text, token), text)
+	}
+}
+
 // A host name and a content coding may be converted to lower case.
 func TestLongSecretIsHiddenInAnyCase(t *testing.T) {
 	t.Parallel()

@@ -22,12 +22,12 @@ var lookalikes = []lookalike{
 	{[]string{"://"}, regexp.MustCompile(`://[^\s/@"':]*:(?P<secret>[^\s/@"']+)@`)},
 	{[]string{"akia", "asia"}, regexp.MustCompile(`\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b`)},
 
-	{Words, regexp.MustCompile(`"(?P<name>[^"\\]+)"\s*:\s*\[?\s*"(?P<secret>(?:[^"\\]|\\.)+)`)},                       // JSON
-	{Words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
-	{Words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
+	{words, regexp.MustCompile(`"(?P<name>[^"\\]+)"\s*:\s*\[?\s*"(?P<secret>(?:[^"\\]|\\.)+)`)},                       // JSON
+	{words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
+	{words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
 	// A line of YAML, and a header in the middle of a line. A header has a hyphen, unlike most words before a colon.
-	{Words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + headerValue)},
-	{Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + headerValue)},
+	{words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + headerValue)},
+	{words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + headerValue)},
 }
 
 // scheme matches the scheme that may precede a token in an Authorization header.
@@ -42,7 +42,7 @@ const Redacted = "[redacted]"
 // replacements lists the texts that replace secrets: Redacted without brackets, and the text of url.URL.Redacted.
 var replacements = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
-// harmless matches values that are secrets only if IsSecretVariable accepts their name. The value of token_ttl_s is not
+// harmless matches values that are secrets only if isSecretVariable accepts their name. The value of token_ttl_s is not
 // a secret.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
@@ -98,7 +98,7 @@ func (l *lookalike) isSecret(text []byte, match []int) bool {
 		return true
 	}
 	name := group("name")
-	return IsSecretName(name) && (IsSecretVariable(name) || !harmless.MatchString(value))
+	return IsSecretName(name) && (isSecretVariable(name) || !harmless.MatchString(value))
 }
 
 // parts returns the parts of a line around hints as [from, to), sorted and not overlapping.

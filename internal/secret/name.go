@@ -3,8 +3,8 @@ package secret
 
 import "regexp"
 
-// Words lists words in lower case. Every name that IsSecretName accepts contains one of them.
-var Words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
+// words lists words in lower case. Every name that IsSecretName accepts contains one of them.
+var words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
 
 // secretName matches the names that IsSecretName accepts. Its first part matches auth, authorization and authorisation,
 // but not author, authors or authority.
@@ -16,6 +16,6 @@ func IsSecretName(name string) bool { return secretName.MatchString(name) }
 
 var secretVariable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
-// IsSecretVariable reports whether an environment variable of this name contains a secret. Unlike IsSecretName, it does
+// isSecretVariable reports whether an environment variable of this name contains a secret. Unlike IsSecretName, it does
 // not accept SSH_AUTH_SOCK or XDG_SESSION_TYPE.
-func IsSecretVariable(name string) bool { return secretVariable.MatchString(name) }
+func isSecretVariable(name string) bool { return secretVariable.MatchString(name) }

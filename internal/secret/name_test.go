@@ -16,7 +16,7 @@ func TestIsSecretName(t *testing.T) {
 		"Ocp-Apim-Subscription-Key", "accessKey", "JWT", "X-Amz-Credential", "signature", "ticket", "sig", "pwd",
 	} {
 		assert.True(t, IsSecretName(name), name)
-		assert.True(t, slices.ContainsFunc(Words, func(word string) bool { return strings.Contains(strings.ToLower(name), word) }), name)
+		assert.True(t, slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(name), word) }), name)
 	}
 	for _, name := range []string{
 		"X-Kind", "id", "monkey", "keyboard", "design", "topic", "author", "authors", "Author-Name", "co_author", "authority", ":authority",

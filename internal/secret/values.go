@@ -35,7 +35,7 @@ const (
 	minLength         = 8  // in a variable of another program; a shorter value, such as "yes", occurs in ordinary text
 	minLengthProject  = 3  // in one of projectVariables
 	minLengthAnywhere = 12 // for matches inside words, in hex and in base64
-	minLengthToken    = 4  // for Hide, and for the start of a secret that Writer.Rest replaces
+	minLengthToken    = 4  // for Hide, and for the start of a truncated secret
 )
 
 // projectVariables are the variables of this project that contain secrets.
@@ -65,7 +65,7 @@ func Environment(environment []string, addresses ...string) *Values {
 		if slices.Contains(projectVariables, name) {
 			least = minLengthProject
 		}
-		switch isSecret := slices.Contains(projectVariables, name) || IsSecretVariable(name); {
+		switch isSecret := slices.Contains(projectVariables, name) || isSecretVariable(name); {
 		case isSecret && len(value) >= least && common.MatchString(value):
 			v.Common = append(v.Common, name)
 		case isSecret && len(value) >= least:
@@ -317,6 +317,7 @@ func skip(text []byte, at int) int {
 }
 
 // Hide replaces tokens in text, such as an error response, with {token}, unless they are shorter than minLengthToken.
+// It also replaces the start of a token before "…", which marks shortened text.
 func Hide(text string, tokens ...string) string {
 	var v Values
 	for _, token := range tokens {
@@ -327,7 +328,13 @@ func Hide(text string, tokens ...string) string {
 	if len(v.forms) == 0 {
 		return text
 	}
-	return string(v.Replace([]byte(text), "{token}"))
+	parts := bytes.Split(v.Replace([]byte(text), "{token}"), []byte("…"))
+	for i, part := range parts[:len(parts)-1] {
+		if at := v.truncatedStart(part); at < len(part) {
+			parts[i] = append(part[:at:at], "{token}"...)
+		}
+	}
+	return string(bytes.Join(parts, []byte("…")))
 }
 
 // Error wraps err without the secrets of the environment, such as a token in a malformed header. nil stays nil.

@@ -98,13 +98,7 @@ func (w *Writer) Rest() []byte {
 	if w.redacted > 0 {
 		return nil
 	}
-	open := len(w.rest)
-	for at := range w.rest[:max(0, open-minLengthToken+1)] {
-		if w.values.startsForm(w.rest, at) {
-			open = at
-			break
-		}
-	}
+	open := w.values.truncatedStart(w.rest)
 	clean, _ := w.values.Clean(w.rest[:open])
 	if open < len(w.rest) {
 		clean = append(clean, Redacted...)
@@ -166,7 +160,7 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 		if end <= context {
 			break
 		}
-		if v.independent(text[end-context:end], text[end:min(len(text), end+context)]) {
+		if v.areIndependent(text[end-context:end], text[end:min(len(text), end+context)]) {
 			return end
 		}
 		end -= 997
@@ -176,8 +170,8 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 
 func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], '\n') + 1 }
 
-// independent reports whether no secret extends across the boundary of two neighboring parts of text.
-func (v *Values) independent(a, b []byte) bool {
+// areIndependent reports whether no secret extends across the boundary of two neighboring parts of text.
+func (v *Values) areIndependent(a, b []byte) bool {
 	cleanA, _ := v.Clean(a)
 	cleanB, _ := v.Clean(b)
 	both, _ := v.Clean(slices.Concat(a, b))
@@ -209,6 +203,17 @@ func (v *Values) partialStart(text []byte, from, to int) int {
 		}
 	}
 	return to
+}
+
+// truncatedStart returns the offset of a secret that the end of the text truncates, or the length of the text. It
+// ignores a secret of which the text has less than minLengthToken bytes.
+func (v *Values) truncatedStart(text []byte) int {
+	for at := range text[:max(0, len(text)-minLengthToken+1)] {
+		if v.startsForm(text, at) {
+			return at
+		}
+	}
+	return len(text)
 }
 
 // startsForm reports whether a form of a value starts at an offset, and ends with the text or may continue after it.
