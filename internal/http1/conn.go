@@ -145,13 +145,18 @@ func (c *Conn) Unrequested() ([]byte, error) {
 	return nil, err
 }
 
-// WriteRequest writes a request for its server, or for a proxy that forwards it. It adds the credentials of the URL to
-// the header, unless the header has an Authorization. For a proxy that forwards, it also adds the proxy's credentials.
-func WriteRequest(to io.Writer, r *http.Request, route *proxy.Proxy) error {
+// AddCredentials adds the credentials of the URL to the header, unless the header has an Authorization.
+func AddCredentials(r *http.Request) {
 	if user := r.URL.User; user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
 		r.SetBasicAuth(user.Username(), password)
 	}
+}
+
+// WriteRequest writes a request for its server, or for a proxy that forwards it. It calls AddCredentials. For a proxy
+// that forwards, it also adds the proxy's credentials.
+func WriteRequest(to io.Writer, r *http.Request, route *proxy.Proxy) error {
+	AddCredentials(r)
 	if !route.Forwards() {
 		return r.Write(to)
 	}

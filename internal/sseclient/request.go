@@ -69,10 +69,7 @@ func (r *request) httpRequest(e *requestEncoder) *http.Request {
 		req.Body = io.NopCloser(strings.NewReader(r.body))
 		req.ContentLength = int64(len(r.body))
 	}
-	if user := r.url.User; user != nil && e.header.Get("Authorization") == "" {
-		password, _ := user.Password()
-		req.SetBasicAuth(user.Username(), password)
-	}
+	http1.AddCredentials(req)
 	if r.jar != nil {
 		for _, c := range r.jar.Cookies(r.url) {
 			req.AddCookie(c)

@@ -145,18 +145,18 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutco
 // maxExcerpt limits the part of a refusal's body that describe reads, in bytes.
 const maxExcerpt = 1 << 10
 
-// describe returns the reason for a refusal: the status, the proxy, the target of a redirect, and the first line of the
+// describe returns the reason for a refusal: the status, the proxy, the target of a redirect, and the reason in the
 // body. It hides the token, which a service may repeat.
 func (p *Publisher) describe(resp *http.Response, body []byte, route *proxy.Proxy) string {
 	text := resp.Status + route.ErrorSuffix()
 	if location := resp.Header.Get("Location"); location != "" {
 		text += ", to " + location + ", which is not followed"
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
-	if line = withoutControls(line); line != "" {
+	text = secret.Hide(text, p.c.Token)
+	if line := proxy.Sentence(strings.NewReader(secret.Hide(string(body), p.c.Token))); line != "" {
 		text += ": " + line
 	}
-	return withoutControls(secret.Hide(text, p.c.Token))
+	return withoutControls(text)
 }
 
 // withoutControls removes control characters, and leading and trailing space.
