@@ -53,7 +53,7 @@ func check(f *os.File, limit int64) error {
 	case !info.Mode().IsRegular():
 		return ErrNotRegular
 	case info.Size() > limit:
-		return tooLarge(info.Size(), limit)
+		return newTooLargeError(info.Size(), limit)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	}
 	n, err := content.ReadFrom(io.LimitReader(f, limit+1))
 	if err == nil && n > limit { // the file grew while it was read
-		err = tooLarge(n, limit)
+		err = newTooLargeError(n, limit)
 	}
 	if err != nil {
 		return nil, withPath(path, err)
@@ -97,7 +97,7 @@ func JSON(path string, limit int64, value any) error {
 	return nil
 }
 
-func tooLarge(size, limit int64) error {
+func newTooLargeError(size, limit int64) error {
 	return fmt.Errorf("%w: it must be at most %s, got %s; move it away", ErrTooLarge, format.Bytes(limit), format.Bytes(size))
 }
 

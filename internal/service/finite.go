@@ -128,7 +128,7 @@ func (t *chunkTotal) read(b *Block, d *document, c *Chunk) {
 func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
-		if !ok || len(v.text) == 0 || !v.scalar && emptyJSON(v.text) {
+		if !ok || len(v.text) == 0 || !v.scalar && isEmptyJSON(v.text) {
 			continue
 		}
 		if v.scalar {
@@ -139,8 +139,9 @@ func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	return found, nil
 }
 
-// emptyJSON reports whether JSON is false, an empty object or an empty list. The JSON must not be a string or a number.
-func emptyJSON(text []byte) bool {
+// isEmptyJSON reports whether JSON is false, an empty object or an empty list. The JSON must not be a string or a
+// number.
+func isEmptyJSON(text []byte) bool {
 	return string(text) == "false" || len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 }
 

@@ -112,7 +112,7 @@ func TestReadChunkDoesNotAllocate(t *testing.T) {
 
 func TestValueForTheNextRequest(t *testing.T) {
 	describe := func(client string) *Service {
-		return parsed(t, `{"name":"x","connect":{"url":"{base}","headers":{"X-Session":"{client}"},"client":"`+client+`"},"message":"unchecked","end":{"by":"event","done":{"event":"end"}}}`)
+		return mustParse(t, `{"name":"x","connect":{"url":"{base}","headers":{"X-Session":"{client}"},"client":"`+client+`"},"message":"unchecked","end":{"by":"event","done":{"event":"end"}}}`)
 	}
 	s := describe("header:X-Session")
 	require.Equal(t, "X-Session", s.ClientHeader())

@@ -93,9 +93,9 @@ func (d *document) record(b *branch, value gjson.Result) {
 	}
 }
 
-func validJSON(data []byte) bool { return !tooDeep(data) && gjson.ValidBytes(data) }
+func validJSON(data []byte) bool { return !isTooDeep(data) && gjson.ValidBytes(data) }
 
-func tooDeep(data []byte) bool {
+func isTooDeep(data []byte) bool {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return false
 	}

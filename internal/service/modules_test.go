@@ -27,7 +27,7 @@ func exportedDescription(t testing.TB, file string) []byte {
 // load compiles a module of load-tests/services.
 func load(t testing.TB, name string) *Service {
 	t.Helper()
-	s := parsed(t, exportedDescription(t, filepath.Join(modules, name+".js")))
+	s := mustParse(t, exportedDescription(t, filepath.Join(modules, name+".js")))
 	require.Equal(t, name, s.Name)
 	return s
 }
@@ -69,7 +69,7 @@ func TestNoopIsTheModule(t *testing.T) {
 
 // tools/bench publishes messages of 100 bytes.
 func TestBenchServiceCompiles(t *testing.T) {
-	s := parsed(t, exportedDescription(t, "../../tools/bench/service.js"))
+	s := mustParse(t, exportedDescription(t, "../../tools/bench/service.js"))
 	require.Len(t, s.Publish.Body.Append(nil, &Values{Run: "bench-12345678", Seq: 17, SentAt: 1732250000000000}), 100)
 }
 

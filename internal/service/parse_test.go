@@ -43,7 +43,7 @@ const fullDescription = `{
 }`
 
 func TestParse(t *testing.T) {
-	s := parsed(t, fullDescription)
+	s := mustParse(t, fullDescription)
 	require.True(t, s.HasToken)
 	require.False(t, s.HasURL)
 	require.Equal(t, []string{"a", "b"}, s.Message.event)
@@ -59,7 +59,7 @@ func TestDefaultsOfADescription(t *testing.T) {
 	require.Equal(t, ByClient, s.End.By)
 	require.Equal(t, "GET", s.Connect.Method)
 	require.Nil(t, s.Publish)
-	s = parsed(t, `{"name":"mine","url":true,"connect":{},"message":"unchecked"}`)
+	s = mustParse(t, `{"name":"mine","url":true,"connect":{},"message":"unchecked"}`)
 	require.True(t, s.HasURL && len(s.Connect.URL.parts) == 0)
 }
 
@@ -132,7 +132,7 @@ func TestEachFieldIsChecked(t *testing.T) {
 
 func TestHashIgnoresOrderAndSpace(t *testing.T) {
 	hash := func(text string) string {
-		s := parsed(t, text)
+		s := mustParse(t, text)
 		return s.Hash()
 	}
 	one := hash(`{"name":"a","connect":{"url":"{base}","headers":{"A":"1","B":"2"}},"message":{"every":15}}`)
@@ -161,7 +161,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		second := parsed(t, text)
+		second := mustParse(t, text)
 		require.Equal(t, s.Hash(), second.Hash())
 		require.NotContains(t, requestText(&s.Connect, values), "\x00")
 		reader := s.Reader("r1")
@@ -177,7 +177,7 @@ func TestDescriptionsOfThePageCompile(t *testing.T) {
 	require.NoError(t, err)
 	code := regexp.MustCompile(`(?m)(?:^    .*\n)+`).FindAllString(string(page), -1)
 	require.Greater(t, len(code), 1)
-	s := parsed(t, module.Evaluate(t, code[0]))
+	s := mustParse(t, module.Evaluate(t, code[0]))
 	require.Equal(t, "mine", s.Name)
 	golden, err := os.ReadFile(filepath.Join("testdata", "mistakes.golden"))
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestDescriptionsOfThePageCompile(t *testing.T) {
 }
 
 func TestFieldIsQuotedAsWritten(t *testing.T) {
-	s := parsed(t, `{"name":"x","connect":{"url":"{base}/x"},"message":{"seq":"json:$.seq","event":["a","b"]}}`)
+	s := mustParse(t, `{"name":"x","connect":{"url":"{base}/x"},"message":{"seq":"json:$.seq","event":["a","b"]}}`)
 	require.Equal(t, `"json:$.seq"`, s.Source("message.seq"))
 	require.Equal(t, `["a","b"]`, s.Source("message.event"))
 	require.Equal(t, "", s.Source("message.run"))
@@ -197,7 +197,7 @@ func TestFieldIsQuotedAsWritten(t *testing.T) {
 func TestTokenMayNameItsVariable(t *testing.T) {
 	const description = `{"name":"x","token":%q,"connect":{"url":"{base}?t={token}"},"message":"unchecked"}`
 	for _, name := range []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"} {
-		s := parsed(t, fmt.Appendf(nil, description, name))
+		s := mustParse(t, fmt.Appendf(nil, description, name))
 		require.False(t, s.HasToken)
 		require.Equal(t, name, s.Variable())
 	}

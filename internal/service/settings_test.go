@@ -46,11 +46,11 @@ func TestIntervalAndIdleTimeout(t *testing.T) {
 // descriptionOf returns the service of a description with additional fields.
 func descriptionOf(t testing.TB, parts string) *Service {
 	t.Helper()
-	return parsed(t, fmt.Appendf(nil, `{"name": "mine", "connect": {"url": "{base}"}, %s}`, parts))
+	return mustParse(t, fmt.Appendf(nil, `{"name": "mine", "connect": {"url": "{base}"}, %s}`, parts))
 }
 
-// parsed returns the service of a valid description.
-func parsed[T string | []byte](t testing.TB, description T) *Service {
+// mustParse returns the service of a valid description.
+func mustParse[T string | []byte](t testing.TB, description T) *Service {
 	t.Helper()
 	s, err := Parse([]byte(description))
 	require.NoError(t, err, string(description))

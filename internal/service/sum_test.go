@@ -17,7 +17,7 @@ const summedDescription = `{"name":"x","connect":{"url":"{base}/{topic}"},
 
 func summedService(t testing.TB) *Service {
 	t.Helper()
-	s := parsed(t, summedDescription)
+	s := mustParse(t, summedDescription)
 	require.True(t, s.Message.Summed)
 	return s
 }
@@ -152,7 +152,7 @@ func TestMessageOfAnotherTopicIsMisrouted(t *testing.T) {
 		{"no publish", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `}`, Foreign},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := parsed(t, c.description)
+			s := mustParse(t, c.description)
 			r := s.Reader("r1.0").WithFamily("r1.")
 			for run, want := range map[string]Kind{"r1.0": Delivery, "r1.1": c.want, "r1.10": c.want, "r2.0": Foreign, "r1": Foreign} {
 				require.Equal(t, want, r.Read(&Block{Data: []byte(`{"seq":1,"run":"` + run + `"}`), HasData: true}).Kind, run)

@@ -75,7 +75,7 @@ func (s *Shard) checkRunner() error {
 		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL, s.Plan.ControlURL,
 	} {
 		if len(text) > maxText {
-			return tooLong(text)
+			return newTooLongError(text)
 		}
 	}
 	return nil
@@ -86,7 +86,7 @@ func areCounts[T int | int64 | uint64](values ...T) bool {
 	return slices.Min(values) >= 0 && slices.Max(values) <= maxNumber
 }
 
-func tooLong(text string) error {
+func newTooLongError(text string) error {
 	return fmt.Errorf("texts must have at most %d bytes, got %d, %.20q…", maxText, len(text), text)
 }
 
@@ -123,7 +123,7 @@ func (s *Shard) checkTimes() error {
 func (s *Shard) checkSums() error {
 	for _, c := range s.Checks {
 		if len(c.Name) > maxText {
-			return tooLong(c.Name)
+			return newTooLongError(c.Name)
 		}
 		if !areCounts(c.Passes, c.Fails) {
 			return fmt.Errorf("impossible counts of a check: %d passed, %d failed", c.Passes, c.Fails)
@@ -131,7 +131,7 @@ func (s *Shard) checkSums() error {
 	}
 	for _, m := range s.Metrics {
 		if len(m.Name) > maxText || len(m.Type) > maxText {
-			return tooLong(m.Name + m.Type)
+			return newTooLongError(m.Name + m.Type)
 		}
 		if !areCounts(m.Count) {
 			return fmt.Errorf("impossible count of a metric: %d", m.Count)
@@ -144,7 +144,7 @@ func (s *Shard) checkSums() error {
 		}
 		for name, value := range m.Tags {
 			if len(name)+len(value) > maxText {
-				return tooLong(name + value)
+				return newTooLongError(name + value)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (s *Shard) checkConnections() error {
 			return errors.New("a connection has no id")
 		}
 		if len(c.ID)+len(c.State)+len(c.Reason) > maxText {
-			return tooLong(c.ID + string(c.State) + c.Reason)
+			return newTooLongError(c.ID + string(c.State) + c.Reason)
 		}
 		if max(c.Max(), c.Last-min(c.First, c.Last)) > maxNoops || !areCounts(c.Streams, c.Attempts) || c.Unlisted < 0 {
 			return fmt.Errorf("impossible count of the connection %s", c.ID)
@@ -174,7 +174,7 @@ func (s *Shard) checkConnections() error {
 				return fmt.Errorf("findings must have at most %d kinds with short names, got %d, %.20q", maxKinds, len(kinds), f.Kind)
 			}
 			if len(f.Note) > maxText {
-				return tooLong(f.Note)
+				return newTooLongError(f.Note)
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func (s *Shard) checkControl() error {
 		return nil
 	}
 	if len(c.URL)+len(c.Error) > maxText {
-		return tooLong(c.URL + c.Error)
+		return newTooLongError(c.URL + c.Error)
 	}
 	counts := []ControlCounts{c.ControlCounts, {Expected: c.Lost}}
 	for _, b := range s.Series {

@@ -55,7 +55,7 @@ func (h *Histogram) Copy() *Histogram {
 
 // MergeShifted adds the counts of other at the values plus d, limited to the range.
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
-	for bar, n := range other.nonEmpty() {
+	for bar, n := range other.nonEmptyBuckets() {
 		us := min(max(min(bar.To, other.max)+d.Microseconds(), 0), highestMicros)
 		_ = h.h.RecordValues(us, n)
 	}
@@ -108,7 +108,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0
-	for bar, n := range h.nonEmpty() {
+	for bar, n := range h.nonEmptyBuckets() {
 		for row < len(edges) && bar.From > edges[row].Microseconds() {
 			row++
 		}
@@ -117,7 +117,7 @@ func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	return out
 }
 
-func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
+func (h *Histogram) nonEmptyBuckets() iter.Seq2[hdrhistogram.Bar, int64] {
 	return func(yield func(hdrhistogram.Bar, int64) bool) {
 		bars := bars()
 		for i, n := range h.h.Export().Counts {

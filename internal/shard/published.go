@@ -209,7 +209,7 @@ func (p *Published) check() error {
 	sent := uint64(0)
 	for i, name := range p.Topics {
 		if len(name) > maxText {
-			return tooLong(name)
+			return newTooLongError(name)
 		}
 		if !p.columns[i].countMessages() {
 			return fmt.Errorf("unreadable message %d of %.40q", p.columns[i].count+1, name)
@@ -234,7 +234,7 @@ func (p *Published) checkFailures() error {
 		case f.Topic < 0 || f.Topic >= len(p.Topics) || f.Number < 1 || f.Number > clamp.Uint64(p.Sent(f.Topic)) || f.Count < 1 || f.Count > p.Planned:
 			return fmt.Errorf("impossible first message of %d failures: message %d of topic %d was not sent", f.Count, f.Number, f.Topic)
 		case len(f.Text) > maxText:
-			return tooLong(f.Text)
+			return newTooLongError(f.Text)
 		}
 	}
 	return nil

@@ -336,7 +336,7 @@ func (r *Responses) checkLists(from, to time.Time) error {
 			return errOutsideOfRun
 		}
 		if len(f.ID)+len(f.Reason) > maxText {
-			return tooLong(f.ID + f.Reason)
+			return newTooLongError(f.ID + f.Reason)
 		}
 	}
 	return nil

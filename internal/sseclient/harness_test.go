@@ -44,7 +44,7 @@ func serveStreams(t *testing.T, secure bool, send func(w http.ResponseWriter)) (
 	arrived = func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return !slices.ContainsFunc(conns, func(c net.Conn) bool { return unacknowledged(c) > 0 })
+		return !slices.ContainsFunc(conns, func(c net.Conn) bool { return unacknowledgedBytes(c) > 0 })
 	}
 	if secure {
 		server.EnableHTTP2 = true

@@ -102,7 +102,7 @@ var errUnreceived = errors.New("the server had closed the idle connection")
 // that arrived earlier. If it acknowledges no byte, the server closed the connection before the request arrived. A
 // reset proves nothing.
 func (r *Response) markUnreceived(n int, err error) error {
-	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledged(rawOf(r.conn)) >= n) {
+	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledgedBytes(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)
 	}
 	return err

@@ -52,8 +52,9 @@ func (c *polledConn) unpoll() (*Conn, error) {
 	return &Conn{Conn: tcp, Received: c.received, Sent: c.sent}, err
 }
 
-// unacknowledged returns the number of bytes that were sent on a connection and that the peer has not acknowledged.
-func unacknowledged(conn net.Conn) (n int) {
+// unacknowledgedBytes returns the number of bytes that were sent on a connection and that the peer has not
+// acknowledged.
+func unacknowledgedBytes(conn net.Conn) (n int) {
 	raw, err := conn.(syscall.Conn).SyscallConn() // each reused connection implements it
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) // after an error n is 0

@@ -32,8 +32,8 @@ func (*polledConn) start() error { return nil }
 
 func (*polledConn) hasUnread() bool { return false }
 
-// unacknowledged returns 0, because no connection is reused.
-func unacknowledged(net.Conn) int { return 0 }
+// unacknowledgedBytes returns 0, because no connection is reused.
+func unacknowledgedBytes(net.Conn) int { return 0 }
 
 // A sender is not used without a poller.
 type sender struct{}

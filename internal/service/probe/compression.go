@@ -73,11 +73,11 @@ func (f *findings) delay(t *track, reference []*track) string {
 	case due == 0:
 		return "no event arrived, so it is unknown whether events are delayed"
 	case compared == 0 && len(f.units[t]) == 0:
-		return fmt.Sprintf("everything was delayed: nothing arrived within %s", inSeconds(t.lifetime()))
+		return fmt.Sprintf("everything was delayed: nothing arrived within %s", formatSeconds(t.lifetime()))
 	case compared == 0:
 		return "it is unknown whether events are delayed: no event was the same as on another stream"
 	case latest > slow:
-		return fmt.Sprintf("events were delayed by up to %s%s", inSeconds(latest), joint.sentence())
+		return fmt.Sprintf("events were delayed by up to %s%s", formatSeconds(latest), joint.sentence())
 	}
 	return "no event was delayed"
 }

@@ -41,7 +41,7 @@ func (f *findings) description() (o object) {
 		return f.withCheckedMessage(o, f.message.match)
 	}
 	publishing := slices.Clone(o)
-	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s confirmed with %s, one every %s; the first one before any stream was open.", format.Plural(s.countConfirmed(), "message was", "messages were"), joinNumbers(s.statuses), inSeconds(s.Pace)))
+	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s confirmed with %s, one every %s; the first one before any stream was open.", format.Plural(s.countConfirmed(), "message was", "messages were"), joinNumbers(s.statuses), formatSeconds(s.Pace)))
 	_, err := service.Parse(toJSON(publishing))
 	if err == nil {
 		return publishing
@@ -182,7 +182,7 @@ func (f *findings) addEnd(o *object) {
 		}
 	}
 	if len(lifetimes) == 0 {
-		f.missing = append(f.missing, fmt.Sprintf("end: no stream ended by itself within %s. If the service ends streams after a longer time, write end: { by: 'server', lifetime: SECONDS }.", inSeconds(longest)))
+		f.missing = append(f.missing, fmt.Sprintf("end: no stream ended by itself within %s. If the service ends streams after a longer time, write end: { by: 'server', lifetime: SECONDS }.", formatSeconds(longest)))
 		return
 	}
 	least, most := slices.Min(lifetimes), slices.Max(lifetimes)
@@ -192,7 +192,7 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	if float64(longest) > 1.5*float64(most) {
-		f.missing = append(f.missing, fmt.Sprintf("end: %s Other streams were open for %s, so that is not a lifetime.", note, inSeconds(longest)))
+		f.missing = append(f.missing, fmt.Sprintf("end: %s Other streams were open for %s, so that is not a lifetime.", note, formatSeconds(longest)))
 		return
 	}
 	// The lifetimes of a few streams do not cover the whole range.
@@ -222,7 +222,7 @@ func unitOf(d time.Duration) float64 {
 func (f *findings) header() []string {
 	s := f.session
 	out := []string{fmt.Sprintf("Written by `soak probe` on %s: %s, for %s, with %s at a time.",
-		s.started.UTC().Format("2006-01-02"), s.requests.base, inSeconds(time.Since(s.started)), format.Count(s.Streams, "stream"))}
+		s.started.UTC().Format("2006-01-02"), s.requests.base, formatSeconds(time.Since(s.started)), format.Count(s.Streams, "stream"))}
 	if s.requests.uses("{topic}") {
 		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerpt(s.Topic))))
 	}

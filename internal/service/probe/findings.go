@@ -67,7 +67,7 @@ func (s *session) publishes(placeholder string) bool {
 	return s.requests.publish.contains(placeholder)
 }
 
-func (f *findings) atStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
+func (f *findings) isAtStart(t *track, u *unit) bool { return u.at.Sub(t.headersAt) < f.session.Pace }
 
 // key identifies a message across streams. If the probe publishes, the key is only the data, because the ids of a
 // message may differ between streams.
@@ -112,8 +112,8 @@ func (u *unit) example() string {
 
 // formatRange returns a range of durations, or one duration if both ends are formatted as the same text.
 func formatRange(least, most time.Duration) string {
-	if inSeconds(least) == inSeconds(most) {
-		return inSeconds(least)
+	if formatSeconds(least) == formatSeconds(most) {
+		return formatSeconds(least)
 	}
-	return inSeconds(least) + " to " + inSeconds(most)
+	return formatSeconds(least) + " to " + formatSeconds(most)
 }

@@ -80,7 +80,7 @@ func (f *findings) groups() []*group {
 					byKey[key] = b
 				}
 				b.payload[string(u.Data)] = true
-				if f.atStart(t, u) {
+				if f.isAtStart(t, u) {
 					b.early++
 				} else {
 					b.n++
@@ -127,7 +127,7 @@ func (f *findings) findHeartbeat() heartbeat {
 	}
 	silence := f.silence()
 	if len(found) == 0 {
-		f.missing = append(f.missing, fmt.Sprintf("heartbeat: none was received; the longest silence of a stream was %s. A longer interval needs a longer probe (--seconds).", inSeconds(silence)))
+		f.missing = append(f.missing, fmt.Sprintf("heartbeat: none was received; the longest silence of a stream was %s. A longer interval needs a longer probe (--seconds).", formatSeconds(silence)))
 		return out
 	}
 	b := found[0]
@@ -136,7 +136,7 @@ func (f *findings) findHeartbeat() heartbeat {
 		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
 	out.match, out.matches, out.interval = b.match, b.matches, roundInterval(typicalInterval(after))
-	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, evidence, inSeconds(silence))}
+	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, evidence, formatSeconds(silence))}
 	for _, o := range found[1:] {
 		out.notes = append(out.notes, fmt.Sprintf("Also received %s: %s (%s). A description can have one heartbeat only.", times(o.n), o.name, o.example))
 	}

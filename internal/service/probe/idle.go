@@ -121,7 +121,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 			isAlive, err := i.check(ctx, s)
 			if err == nil && !isAlive && ctx.Err() == nil {
 				err = fmt.Errorf("a message to the topic %s was confirmed, but did not arrive on the stream of that topic within %s, so messages cannot check silent streams",
-					i.values(t.n).Topic, inSeconds(10*i.Pace))
+					i.values(t.n).Topic, formatSeconds(10*i.Pace))
 			}
 			if err != nil {
 				return err
@@ -131,7 +131,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	}
 	limit, stop := context.WithTimeout(ctx, i.Length)
 	defer stop()
-	i.Progress(fmt.Sprintf("holding %s silent, for %s at most", format.Count(len(i.streams), "stream"), inSeconds(i.Length)))
+	i.Progress(fmt.Sprintf("holding %s silent, for %s at most", format.Count(len(i.streams), "stream"), formatSeconds(i.Length)))
 	var watching sync.WaitGroup
 	for _, s := range i.streams {
 		watching.Go(func() {
@@ -142,7 +142,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	}
 	watching.Wait()
 	if ctx.Err() != nil {
-		i.notes = append(i.notes, fmt.Sprintf("The probe was stopped after %s.", inSeconds(time.Since(i.started))))
+		i.notes = append(i.notes, fmt.Sprintf("The probe was stopped after %s.", formatSeconds(time.Since(i.started))))
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (i *idleProbe) decide(s *silentStream, outcome silenceOutcome, silence time
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s.outcome, s.silence = outcome, silence
-	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, inSeconds(silence), [...]string{"", "alive", "closed", "lost without notice"}[outcome]))
+	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, formatSeconds(silence), [...]string{"", "alive", "closed", "lost without notice"}[outcome]))
 }
 
 func (i *idleProbe) withOutcome(outcome silenceOutcome) []*silentStream {
@@ -239,7 +239,7 @@ func (t *track) endReason() string {
 func (i *idleProbe) report() string {
 	var b strings.Builder
 	v := i.values(0)
-	fmt.Fprintf(&b, "%s: %s, silent for up to %s, without TCP keep-alive\n", stream.Fill(&i.service.Connect, &v), format.Count(len(i.streams), "stream"), inSeconds(i.Length))
+	fmt.Fprintf(&b, "%s: %s, silent for up to %s, without TCP keep-alive\n", stream.Fill(&i.service.Connect, &v), format.Count(len(i.streams), "stream"), formatSeconds(i.Length))
 	if !i.canPublish {
 		b.WriteString("Only closed streams can be detected. To detect a NAT, add --publish-url, with {topic} in both URLs.\n")
 	}
@@ -271,7 +271,7 @@ func (i *idleProbe) conclusion() string {
 		survived = max(survived, s.longest)
 	}
 	if len(dead) == 0 {
-		return fmt.Sprintf("No stream was closed during a silence of %s.", inSeconds(survived))
+		return fmt.Sprintf("No stream was closed during a silence of %s.", formatSeconds(survived))
 	}
 	first := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) })
 	to := first.silence
@@ -291,12 +291,12 @@ func (i *idleProbe) conclusion() string {
 	var out []string
 	for _, l := range knownLimits {
 		if l.after >= from-slack && l.after <= to+slack {
-			out = append(out, fmt.Sprintf("Known limit of %s: %s.", inSeconds(l.after), l.source))
+			out = append(out, fmt.Sprintf("Known limit of %s: %s.", formatSeconds(l.after), l.source))
 		}
 	}
-	remedy := fmt.Sprintf("Send something on each stream, such as a comment, at least every %s, or raise the limit.", inSeconds(from/2))
+	remedy := fmt.Sprintf("Send something on each stream, such as a comment, at least every %s, or raise the limit.", formatSeconds(from/2))
 	if from == 0 {
-		remedy = fmt.Sprintf("A silence of less than %s is too long; probe again with --seconds %.0f.", inSeconds(to), Shortest.Seconds())
+		remedy = fmt.Sprintf("A silence of less than %s is too long; probe again with --seconds %.0f.", formatSeconds(to), Shortest.Seconds())
 	}
 	return strings.Join(append(out, remedy), "\n")
 }

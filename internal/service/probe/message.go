@@ -48,7 +48,7 @@ func (f *findings) isMessage(u *unit) bool {
 func (f *findings) others() (out []series) {
 	for _, t := range f.tracksOf(plain) {
 		out = append(out, series{t, f.units[t]}.filter(func(u *unit) bool {
-			return u.HasData && !f.isFromProbe(u) && !f.heartbeat.matches(u) && !f.atStart(t, u)
+			return u.HasData && !f.isFromProbe(u) && !f.heartbeat.matches(u) && !f.isAtStart(t, u)
 		}))
 	}
 	return out
@@ -272,7 +272,7 @@ func (f *findings) describeIDs(arrivals []*unit) string {
 	switch {
 	case len(ids) == 0:
 		return "The messages had no id."
-	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.onePerStream():
+	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.hasOneIDPerStream():
 		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", excerpt(ids[0]))
 	case uuid.MatchString(ids[0]):
 		return fmt.Sprintf("Their ids were random (%s): no sequence.", excerpt(ids[0]))
@@ -280,7 +280,7 @@ func (f *findings) describeIDs(arrivals []*unit) string {
 	return fmt.Sprintf("Examples of ids: %s and %s.", excerpt(ids[0]), excerpt(ids[len(ids)-1]))
 }
 
-func (f *findings) onePerStream() bool {
+func (f *findings) hasOneIDPerStream() bool {
 	for _, messages := range f.messages(plain) {
 		for _, u := range messages.units {
 			if string(u.ID) != string(messages.units[0].ID) {

@@ -127,7 +127,7 @@ func (s *session) describe() (Result, error) {
 	f := conclude(s)
 	if f.finite == nil && s.requests.uses("{prompt}") {
 		return Result{}, fmt.Errorf("{prompt} requires responses that end with a terminal event, but %s did not all end with one within %s; probe for longer (--seconds)",
-			format.Count(s.streams, "response"), inSeconds(time.Since(s.started)))
+			format.Count(s.streams, "response"), formatSeconds(time.Since(s.started)))
 	}
 	description := f.description()
 	if _, err := service.Parse(toJSON(description)); err != nil {

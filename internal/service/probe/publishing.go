@@ -43,7 +43,7 @@ func (s *session) send(ctx context.Context, n int) error {
 	answer, err := s.client(requestTimeout).Do(ctx, r)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%s: no response within %s", r, inSeconds(time.Since(s.published[len(s.published)-1].at)))
+		err = fmt.Errorf("%s: no response within %s", r, formatSeconds(time.Since(s.published[len(s.published)-1].at)))
 	case errors.Is(err, context.Canceled):
 		err = nil // the probe was stopped, so the missing response is not a failure
 	case err == nil && answer.Status >= 200 && answer.Status <= 299:

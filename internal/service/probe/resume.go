@@ -38,7 +38,7 @@ func (f *findings) findResume() (r resume) {
 		return withMethod("header")
 	}
 	resent, unrequested, repeated := f.countAtStart(reopened, missed), f.countAtStart(control, missed), f.countRepeated(reopened)
-	note := fmt.Sprintf("One stream was disconnected for %s, missed %s, and was reopened with Last-Event-ID: %s.", inSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
+	note := fmt.Sprintf("One stream was disconnected for %s, missed %s, and was reopened with Last-Event-ID: %s.", formatSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
 	switch {
 	case resent == len(missed):
 		note += " All of them were sent again."
@@ -111,7 +111,7 @@ func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {
 		for _, u := range f.units[t] {
-			if messages[f.key(u)] && f.atStart(t, u) {
+			if messages[f.key(u)] && f.isAtStart(t, u) {
 				arrived[f.key(u)] = true
 			}
 		}
@@ -171,7 +171,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 		}
 		for _, u := range f.units[t] {
 			key, group := groupOf(u)
-			if group != nil && f.atStart(t, u) && !controlGroups[key] && len(u.Event) > 0 && !f.isPublished(u) && !f.heartbeat.matches(u) {
+			if group != nil && f.isAtStart(t, u) && !controlGroups[key] && len(u.Event) > 0 && !f.isPublished(u) && !f.heartbeat.matches(u) {
 				return group.match, fmt.Sprintf("With %s the stream began with %s.", id, u.example())
 			}
 		}

@@ -47,7 +47,7 @@ func (s *session) openSecond(ctx context.Context) error {
 		}
 		u, ok := t.firstEvent(ctx, s.Pace)
 		if !ok {
-			return fmt.Errorf("no event arrived on a stream within %s, but the second request needs the first event", inSeconds(requestTimeout))
+			return fmt.Errorf("no event arrived on a stream within %s, but the second request needs the first event", formatSeconds(requestTimeout))
 		}
 		first, opened = append(first, u), append(opened, t)
 	}

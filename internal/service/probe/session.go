@@ -97,7 +97,7 @@ func (s *session) observe(ctx context.Context) error {
 	s.disconnectOne(limit, life)
 	s.watch(limit, life)
 	if ctx.Err() != nil {
-		s.notes = append(s.notes, fmt.Sprintf("The probe was stopped after %s.", inSeconds(time.Since(s.started))))
+		s.notes = append(s.notes, fmt.Sprintf("The probe was stopped after %s.", formatSeconds(time.Since(s.started))))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s *session) request(life context.Context, t *track) {
 	t.headersAt, t.endedAt = time.Now(), time.Now()
 	if err != nil {
 		if t.err = err; errors.Is(err, context.Canceled) || errors.Is(err, stream.ErrNoAnswer) {
-			t.err = fmt.Errorf("no response within %s", inSeconds(time.Since(t.requestedAt)))
+			t.err = fmt.Errorf("no response within %s", formatSeconds(time.Since(t.requestedAt)))
 		}
 		close(t.done)
 		return
@@ -268,7 +268,7 @@ func (s *session) watch(ctx, life context.Context) {
 		}
 		if time.Since(reported) >= 3*time.Second {
 			reported = time.Now()
-			s.Progress(fmt.Sprintf("%s of %s: %s", inSeconds(time.Since(s.started)), inSeconds(s.Length), s.progress()))
+			s.Progress(fmt.Sprintf("%s of %s: %s", formatSeconds(time.Since(s.started)), formatSeconds(s.Length), s.progress()))
 		}
 	}
 }
@@ -306,7 +306,7 @@ func unusedID(id string) string {
 	return id + "-unused"
 }
 
-func inSeconds(d time.Duration) string {
+func formatSeconds(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.2g s", d.Seconds())
 	}

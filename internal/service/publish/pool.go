@@ -72,7 +72,7 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 		if !ok {
 			break
 		}
-		if c.idle = idle; c.usable() && c.SetDeadline(deadline) == nil {
+		if c.idle = idle; c.isUsable() && c.SetDeadline(deadline) == nil {
 			return c, true, nil
 		}
 		_ = c.Close()
@@ -84,9 +84,9 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 	return &conn{Conn: opened, origin: o}, false, nil
 }
 
-// usable reports whether an idle connection can be reused. It returns false if the system cannot determine whether the
-// server has closed it, because the outcome of a message on it would be unknown.
-func (c *conn) usable() bool {
+// isUsable reports whether an idle connection can be reused. It returns false if the system cannot determine whether
+// the server has closed it, because the outcome of a message on it would be unknown.
+func (c *conn) isUsable() bool {
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-func inWords(status int) string {
+func statusWithText(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 

@@ -316,7 +316,7 @@ func (p *Parser) fill() error {
 			p.err = err
 			return nil
 		}
-		if errors.Is(err, io.EOF) && (p.hasEventField || p.unfinishedLine()) {
+		if errors.Is(err, io.EOF) && (p.hasEventField || p.hasUnfinishedLine()) {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {
@@ -326,6 +326,6 @@ func (p *Parser) fill() error {
 	return io.ErrNoProgress
 }
 
-func (p *Parser) unfinishedLine() bool {
+func (p *Parser) hasUnfinishedLine() bool {
 	return len(p.line) > 0 && (p.bomDone || string(p.line) != byteOrderMark)
 }
