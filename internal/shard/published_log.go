@@ -2,12 +2,11 @@ package shard
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // A PublishLog records the messages of a running publisher. It is safe for concurrent use.
@@ -107,6 +106,9 @@ func (l *PublishLog) encode(m *pendingMessage, topic, n int, answeredUS int64) (
 	return lagUS
 }
 
+// maxFailureText is the maximum length of PublishFailure.Text in bytes.
+const maxFailureText = 200
+
 // fail counts a failure in Failed, unless its kind is beyond maxKinds.
 func (l *PublishLog) fail(topic int, number uint64, o PublishOutcome) {
 	i := slices.IndexFunc(l.p.Failed, func(f PublishFailure) bool {
@@ -117,14 +119,9 @@ func (l *PublishLog) fail(topic int, number uint64, o PublishOutcome) {
 		l.p.Failed[i].Count++
 	case len(l.p.Failed) < maxKinds:
 		l.p.Failed = append(l.p.Failed, PublishFailure{
-			State: o.State, Status: o.Status, Idle: o.Idle, Local: o.Local, Count: 1, Topic: topic, Number: number, Text: excerpt(o.Text),
+			State: o.State, Status: o.Status, Idle: o.Idle, Local: o.Local, Count: 1, Topic: topic, Number: number, Text: format.Shorten(o.Text, maxFailureText),
 		})
 	}
-}
-
-func excerpt(text string) string {
-	const maxLength = 200
-	return strings.ToValidUTF8(text[:min(len(text), maxLength)], string(utf8.RuneError))
 }
 
 // Sums returns the current counts.

@@ -156,15 +156,5 @@ func (p *Publisher) describe(resp *http.Response, body []byte, route *proxy.Prox
 	if line := proxy.Sentence(strings.NewReader(secret.Hide(string(body), p.c.Token))); line != "" {
 		text += ": " + line
 	}
-	return withoutControls(text)
-}
-
-// withoutControls removes control characters, and leading and trailing space.
-func withoutControls(text string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, text))
+	return text
 }

@@ -105,7 +105,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		"no HTTP":            {"SSH-2.0-OpenSSH\r\n\r\n", false, 10, shard.Open, "malformed HTTP"},
 		"truncated head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", false, 10, shard.Open, "closed before the response"},
 		"nothing":            {"", false, 10, shard.Open, "closed before the response"},
-		"refused, truncated": {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", false, 10, shard.Refused, "500 Oops: full[1m"},
+		"refused, truncated": {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", false, 10, shard.Refused, "500 Oops: full [1m"},
 		"nothing but 1xx":    {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20), false, 10, shard.Refused, "102 Processing"},
 		"another protocol":   {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", false, 10, shard.Refused, "101 Switching Protocols"},
 	} {
