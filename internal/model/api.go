@@ -41,7 +41,8 @@ func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }
 
-// text appends the whole text. In a stream, only the chunks have the fault; otherwise the text has it.
+// text appends the text of all chunks. It contains the fault only if the answer is not a stream; the chunks of a stream
+// contain the fault themselves.
 func (a *answer) text(b []byte) []byte {
 	fault := a.Fault
 	if a.stream {

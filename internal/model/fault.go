@@ -46,7 +46,7 @@ const Help = `A line that starts with "soak" in the last user message sets the r
   soak id=run-17 chunks=40 size=0 delay=10ms ttft=50ms fault=truncate@20
   Each chunk has the text "[k/N:CRC] ": CRC is the CRC-32 of "ID/k/N" in hexadecimal digits.
 Faults: NAME or NAME@K, where K is the number of a chunk (default: the middle chunk; length: the last);
-  the flag adds the share of requests, such as truncate@20:0.01
+  --fault may add the share of requests that have the fault, as in truncate@20:0.01
   no terminal event: truncate (clean end after K), cut (FIN inside the body), reset (RST), error (error event),
                      stall (silent after K), noterminal (all other events), empty (no event)
   one chunk:         double, drop, swap (after its successor), corrupt (wrong checksum)
@@ -152,8 +152,8 @@ type Share struct {
 	Share float64 // 0 to 1
 }
 
-// AddShares returns shares and the ones in text. Each has the form NAME@K:SHARE; ";" separates them. @K and :SHARE
-// are optional; the default share is 1.
+// AddShares returns shares, followed by the shares in text. Text has the form NAME@K:SHARE;NAME@K:SHARE. Each @K and
+// :SHARE is optional; the default share is 1.
 func AddShares(shares []Share, text string) ([]Share, error) {
 	shares = slices.Clone(shares)
 	for part := range strings.SplitSeq(text, ";") {

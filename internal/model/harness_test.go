@@ -95,17 +95,17 @@ func (r *clientResponse) body() string {
 	return r.text.String()
 }
 
-// endText waits for the end of the body and describes it.
+// endText waits for the end of the body and returns how it ended.
 func (r *clientResponse) endText(t testing.TB) string {
 	t.Helper()
 	select {
 	case <-r.done:
 	case <-time.After(testTimeout):
-		require.Fail(t, "the response does not end")
+		require.Fail(t, "the response did not end")
 	}
 	switch {
 	case r.end == nil:
-		return "in order"
+		return "clean"
 	case errors.Is(r.end, syscall.ECONNRESET):
 		return "reset"
 	case errors.Is(r.end, io.ErrUnexpectedEOF):
@@ -186,7 +186,7 @@ func awaitRecord(t testing.TB, url, id string) Record {
 		if found := records(t, url, id); len(found) == 1 && found[0].Ended != 0 {
 			return found[0]
 		} else if time.Now().After(deadline) {
-			require.Fail(t, "the request does not end in the ledger", found)
+			require.Fail(t, "the ledger did not record the end of the request", found)
 		}
 		time.Sleep(time.Millisecond)
 	}

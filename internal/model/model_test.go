@@ -22,7 +22,7 @@ func TestOrderIsReadFromText(t *testing.T) {
 	require.Equal(t, config, order)
 }
 
-func TestOrderIsInTheLastUserMessage(t *testing.T) {
+func TestOrderIsReadFromTheLastUserMessage(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`:                                  "a",
 		`{"messages":[{"role":"user","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},{"text":"c"}]}]}`: "b\nc",
@@ -78,7 +78,7 @@ func TestInvalidSharesAreRejected(t *testing.T) {
 }
 
 // The constants of the kinds and the list of their names have the same order.
-func TestKindsHaveTheirNames(t *testing.T) {
+func TestNamesOfKinds(t *testing.T) {
 	require.Len(t, kinds, int(Failed)+1)
 	require.Equal(t, "429", Busy.String())
 	require.Equal(t, "corrupt", Corrupt.String())
@@ -86,7 +86,6 @@ func TestKindsHaveTheirNames(t *testing.T) {
 	for _, name := range kinds[1:] {
 		require.Contains(t, Help, name)
 	}
-
 }
 
 func TestLedgerKeepsTheLastRequests(t *testing.T) {
@@ -117,8 +116,8 @@ func TestStoppedServerDrains(t *testing.T) {
 	stalled := post(t, url, paths[0], "id=stalled fault=stall@1", true)
 	slow := post(t, url, paths[0], "id=slow chunks=5 delay=50ms", true)
 	stop()
-	require.Equal(t, "in order", stalled.endText(t))
-	require.Equal(t, "in order", slow.endText(t))
+	require.Equal(t, "clean", stalled.endText(t))
+	require.Equal(t, "clean", slow.endText(t))
 	require.Equal(t, account{Numbers: []int{1, 2, 3, 4, 5}, Terminals: 1}, count(slow.body(), paths[0], "slow"))
 	require.NoError(t, <-served)
 	require.Equal(t, Interrupted, server.ledger.ring[0].Outcome)

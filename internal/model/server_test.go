@@ -25,26 +25,26 @@ func TestEachFaultOnTheWire(t *testing.T) {
 		outcome Outcome
 		sent    int32
 	}{
-		{"none", account{Numbers: all, Terminals: 1}, "in order", "complete", 6},
-		{"truncate", account{Numbers: three}, "in order", "truncated", 3},
-		{"truncate@0", account{}, "in order", "truncated", 0},
-		{"truncate@99", account{Numbers: all}, "in order", "truncated", 6},
+		{"none", account{Numbers: all, Terminals: 1}, "clean", "complete", 6},
+		{"truncate", account{Numbers: three}, "clean", "truncated", 3},
+		{"truncate@0", account{}, "clean", "truncated", 0},
+		{"truncate@99", account{Numbers: all}, "clean", "truncated", 6},
 		{"cut@3", account{Numbers: three}, "cut", "truncated", 3},
 		{"reset@3", account{Numbers: three}, "reset", "reset", 3},
-		{"error@3", account{Numbers: three, Failures: 1}, "in order", "error_event", 3},
-		{"noterminal", account{Numbers: all}, "in order", "truncated", 6},
-		{"empty", account{}, "in order", "truncated", 0},
-		{"double@2", account{Numbers: []int{1, 2, 2, 3, 4, 5, 6}, Terminals: 1}, "in order", "complete", 7},
-		{"drop@2", account{Numbers: []int{1, 3, 4, 5, 6}, Terminals: 1}, "in order", "complete", 5},
-		{"drop@6", account{Numbers: all[:5], Terminals: 1}, "in order", "complete", 5},
-		{"swap@2", account{Numbers: []int{1, 3, 2, 4, 5, 6}, Terminals: 1}, "in order", "complete", 6},
-		{"swap@6", account{Numbers: []int{1, 2, 3, 4, 6, 5}, Terminals: 1}, "in order", "complete", 6},
-		{"corrupt@1", account{Numbers: all[1:], Corrupt: 1, Terminals: 1}, "in order", "complete", 6},
-		{"after", account{Numbers: all, Terminals: 1, After: 1}, "in order", "complete", 6},
-		{"twice", account{Numbers: all, Terminals: 2}, "in order", "complete", 6},
-		{"length", account{Numbers: all, Terminals: 1}, "in order", "complete", 6},
-		{"length@3", account{Numbers: three, Terminals: 1}, "in order", "complete", 3},
-		{"burst", account{Numbers: all, Terminals: 1}, "in order", "complete", 6},
+		{"error@3", account{Numbers: three, Failures: 1}, "clean", "error_event", 3},
+		{"noterminal", account{Numbers: all}, "clean", "truncated", 6},
+		{"empty", account{}, "clean", "truncated", 0},
+		{"double@2", account{Numbers: []int{1, 2, 2, 3, 4, 5, 6}, Terminals: 1}, "clean", "complete", 7},
+		{"drop@2", account{Numbers: []int{1, 3, 4, 5, 6}, Terminals: 1}, "clean", "complete", 5},
+		{"drop@6", account{Numbers: all[:5], Terminals: 1}, "clean", "complete", 5},
+		{"swap@2", account{Numbers: []int{1, 3, 2, 4, 5, 6}, Terminals: 1}, "clean", "complete", 6},
+		{"swap@6", account{Numbers: []int{1, 2, 3, 4, 6, 5}, Terminals: 1}, "clean", "complete", 6},
+		{"corrupt@1", account{Numbers: all[1:], Corrupt: 1, Terminals: 1}, "clean", "complete", 6},
+		{"after", account{Numbers: all, Terminals: 1, After: 1}, "clean", "complete", 6},
+		{"twice", account{Numbers: all, Terminals: 2}, "clean", "complete", 6},
+		{"length", account{Numbers: all, Terminals: 1}, "clean", "complete", 6},
+		{"length@3", account{Numbers: three, Terminals: 1}, "clean", "complete", 3},
+		{"burst", account{Numbers: all, Terminals: 1}, "clean", "complete", 6},
 	} {
 		for at, path := range paths {
 			t.Run(test.fault+path, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestStatusFaults(t *testing.T) {
 }
 
 // A stalled or lingering stream remains open until its client closes the connection. The ledger records the time.
-func TestStalledStreamsEndWithTheirClient(t *testing.T) {
+func TestStalledStreamsStayOpenUntilTheClientDisconnects(t *testing.T) {
 	_, url := start(t, noDelays())
 	for _, path := range paths {
 		for fault, want := range map[string]struct {
@@ -119,7 +119,7 @@ func TestStalledStreamsEndWithTheirClient(t *testing.T) {
 	}
 }
 
-func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
+func TestLedgerCountsTheChunksBeforeADisconnect(t *testing.T) {
 	_, url := start(t, noDelays())
 	r := post(t, url, paths[0], "id=early chunks=1000 delay=20ms", true)
 	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, testTimeout, time.Millisecond)
@@ -137,7 +137,7 @@ func TestAnswersWithoutAStream(t *testing.T) {
 	for _, path := range paths {
 		for fault, want := range map[string][]int{"none": {1, 2, 3, 4, 5, 6}, "swap@2": {1, 3, 2, 4, 5, 6}, "drop@6": {1, 2, 3, 4, 5}} {
 			r := post(t, url, path, "id=w fault="+fault, false)
-			require.Equal(t, "in order", r.endText(t))
+			require.Equal(t, "clean", r.endText(t))
 			require.Equal(t, "application/json", r.Header.Get("Content-Type"))
 			require.True(t, json.Valid([]byte(r.body())), r.body())
 			var got []int
@@ -148,12 +148,12 @@ func TestAnswersWithoutAStream(t *testing.T) {
 			require.Equal(t, want, got)
 		}
 		r := post(t, url, path, "id=w fault=truncate", false)
-		require.Equal(t, "in order", r.endText(t))
+		require.Equal(t, "clean", r.endText(t))
 		require.False(t, json.Valid([]byte(r.body())))
 		require.Equal(t, "reset", post(t, url, path, "id=w fault=reset", false).endText(t))
 		id := "empty" + strings.ReplaceAll(path, "/", "-")
 		r = post(t, url, path, "id="+id+" fault=empty", false)
-		require.Equal(t, "in order", r.endText(t))
+		require.Equal(t, "clean", r.endText(t))
 		require.Empty(t, r.body())
 		record := awaitRecord(t, url, id)
 		require.Equal(t, Truncated, record.Outcome)
@@ -161,8 +161,8 @@ func TestAnswersWithoutAStream(t *testing.T) {
 	}
 }
 
-// Every event is JSON, the events of OpenAI Responses are numbered without a gap, and all have the order of the real
-// APIs.
+// Every event is JSON, events have the order of the real APIs, and the events of OpenAI Responses are numbered without
+// a gap.
 func TestEventsOfEachAPI(t *testing.T) {
 	_, url := start(t, noDelays())
 	for path, want := range map[string]string{
@@ -173,7 +173,7 @@ func TestEventsOfEachAPI(t *testing.T) {
 			"message_delta message_stop",
 	} {
 		r := post(t, url, path, "id=e chunks=2", true)
-		require.Equal(t, "in order", r.endText(t))
+		require.Equal(t, "clean", r.endText(t))
 		var got []string
 		for i, event := range events(r.body()) {
 			name, data, _ := strings.Cut(event, "\ndata: ")
@@ -207,7 +207,7 @@ func TestChatReportsUsageOnRequest(t *testing.T) {
 	}
 }
 
-func TestBadRequests(t *testing.T) {
+func TestBadRequestsAreRejected(t *testing.T) {
 	_, url := start(t, noDelays())
 	for text, want := range map[string]string{
 		`{`:                           "must be JSON",
@@ -232,10 +232,10 @@ func TestBadRequests(t *testing.T) {
 	require.Empty(t, records(t, url, ""))
 }
 
-func TestChunksKeepTheirTimes(t *testing.T) {
+func TestChunksAreSentOnSchedule(t *testing.T) {
 	_, url := start(t, noDelays())
 	r := post(t, url, paths[0], "id=timed chunks=4 ttft=60ms delay=20ms", true)
-	require.Equal(t, "in order", r.endText(t))
+	require.Equal(t, "clean", r.endText(t))
 	record := awaitRecord(t, url, "timed")
 	require.GreaterOrEqual(t, record.First-record.Started, int64(60_000))
 	require.GreaterOrEqual(t, record.Last-record.Started, int64(120_000))

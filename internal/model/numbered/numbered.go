@@ -10,9 +10,6 @@ import (
 	"strconv"
 )
 
-// maxToken is the length of the longest token in bytes.
-const maxToken = len("[/:01234567]") + 2*maxDigits
-
 // maxDigits is the maximum number of digits of a chunk number or a count.
 const maxDigits = 9
 
@@ -66,9 +63,8 @@ func AppendToken(text []byte, t Token) []byte {
 	return append(text, ']')
 }
 
-// Next returns the first complete token of text and what follows it. Without one it returns false and the end of
-// the text that may be the beginning of a token: the caller puts it in front of the text that follows. The end is
-// shorter than maxToken.
+// Next returns the first complete token of text, and the rest of text after it. If text has no complete token, rest is
+// the end of text that may be the start of a token. The caller prepends it to the next text.
 func Next[T string | []byte](text T) (t Token, rest T, found bool) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '[' {
@@ -86,7 +82,7 @@ func Next[T string | []byte](text T) (t Token, rest T, found bool) {
 }
 
 // parse reads a token at the start of text, which begins with a bracket. size is 0 if there is no token. complete is
-// false if the text may be the beginning of one.
+// false if text may be only the start of a token.
 func parse[T string | []byte](text T) (t Token, size int, complete bool) {
 	at := 1
 	for _, field := range [...]struct {

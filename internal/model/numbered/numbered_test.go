@@ -20,7 +20,7 @@ func TestAppendWritesTheFormat(t *testing.T) {
 	require.LessOrEqual(t, len(padded), 40)
 }
 
-func TestChecksumIsTheStandardOne(t *testing.T) {
+func TestChecksumMatchesTheStandardLibrary(t *testing.T) {
 	for range 200 {
 		id, k, n := strings.Repeat("x", rand.IntN(40)), rand.IntN(1e9), rand.IntN(1e9)
 		require.Equal(t, crc32.ChecksumIEEE(fmt.Appendf(nil, "%s/%d/%d", id, k, n)), Checksum(id, k, n))
@@ -40,7 +40,7 @@ func TestNextFindsEachToken(t *testing.T) {
 	require.Equal(t, "[1", rest)
 }
 
-func TestValidRefusesAnotherRequestAndAnotherNumber(t *testing.T) {
+func TestValidRejectsAnotherRequestAndAnotherNumber(t *testing.T) {
 	token, _, _ := Next(Append(nil, "a", 3, 40, 0))
 	require.True(t, token.Valid("a"))
 	require.False(t, token.Valid("b"))
@@ -62,6 +62,9 @@ func TestNumberingAllocatesNothing(t *testing.T) {
 
 // reference is the grammar of a token as a regular expression.
 var reference = regexp.MustCompile(`\[([1-9][0-9]{0,8})/([1-9][0-9]{0,8}):([0-9a-f]{8})\]`)
+
+// maxToken is the length of the longest token in bytes.
+const maxToken = len("[/:01234567]") + 2*maxDigits
 
 // FuzzNext compares Next with a regular expression, and a text in two pieces with the whole text.
 func FuzzNext(f *testing.F) {
