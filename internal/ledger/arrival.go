@@ -9,7 +9,7 @@ type Noop struct {
 	OtherID bool   // it has an id that is not a number
 	Intact  bool   // its data was exactly `0`
 	Data    string // data of a corrupted noop, for the finding; may be truncated
-	source  Source // of the finding; SourceNumber: Data is the reason
+	source  Source // source of the finding; if it is SourceNumber, Data is the reason
 }
 
 // An Arrival is the result of counting one message, for sums over all connections.

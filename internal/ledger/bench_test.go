@@ -10,7 +10,7 @@ func BenchmarkNoop(b *testing.B) {
 	for name, numbered := range map[string]bool{"numbered": true, "clock": false} {
 		b.Run(name, func(b *testing.B) {
 			const interval = 15 * time.Second
-			l := opened(&Config{Interval: interval, LatenessLimit: time.Second})
+			l := openLedger(&Config{Interval: interval, LatenessLimit: time.Second})
 			b.ReportAllocs()
 			at := Instant(2)
 			for n := range uint64(b.N) {
@@ -23,7 +23,7 @@ func BenchmarkNoop(b *testing.B) {
 
 // ledgerWithHundredNoops returns the ledger of a stream with a hundred noops on time.
 func ledgerWithHundredNoops() *Ledger {
-	l := opened(&Config{Interval: time.Second, LatenessLimit: time.Second})
+	l := openLedger(&Config{Interval: time.Second, LatenessLimit: time.Second})
 	for n := range 100 {
 		l.Noop(Noop{At: Instant(n+1) * time.Second, Number: uint64(n + 1), Intact: true})
 	}

@@ -80,8 +80,8 @@ func (c *counter) opened(at Instant) {
 	c.pace = pace{}
 }
 
-// measures reports whether the gap before this noop counts for the pace. It starts the measurement at the first noop of
-// the first stream, and on later streams after the replayed noops.
+// measures reports whether the gap before this noop counts toward the pace. It starts the measurement at the first noop
+// of the first stream, and on later streams after the replayed noops.
 func (c *counter) measures(at Instant) bool {
 	if c.pace.started {
 		return true
@@ -100,7 +100,8 @@ func (c *counter) checkGap(gap time.Duration) {
 	}
 }
 
-// inBurst reports whether an arrival closely follows the previous one: both were delayed together, or it is a copy.
+// inBurst reports whether an arrival closely follows the previous one: both were delayed together, or the second one is
+// a copy.
 func (c *counter) inBurst(at Instant) bool { return c.hasMessage && at-c.lastAt < c.interval()/50 }
 
 // passedSlots returns the number of slots from the last arrival to this one, and moves the anchor. At the first noop of

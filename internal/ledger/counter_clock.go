@@ -19,7 +19,7 @@ type earlyArrival struct {
 	intact   bool    // see Noop
 }
 
-// isCopyBefore reports whether an arrival fills the slot of the early one, so that the early one was a copy.
+// isCopyBefore reports whether an arrival fills the slot of the early arrival, which was therefore a copy.
 func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
@@ -118,8 +118,8 @@ func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) 
 	c.pendingGap = 0
 }
 
-// countsForPace reports whether a noop counts for the measured interval. A noop that closely follows another may be a
-// copy, and one after the request to end may be a response to that request.
+// countsForPace reports whether a noop counts toward the measured interval. A noop that closely follows another may be
+// a copy, and one after the request to end may be a response to that request.
 func (c *clockCounter) countsForPace(at Instant) bool {
 	return c.stream.closeRequestedAt == 0 && (!c.hasMessage || at-c.pace.last >= c.interval()/4)
 }

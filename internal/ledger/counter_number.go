@@ -140,7 +140,8 @@ func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	return n.Number > c.firstNumber+slots+messages
 }
 
-// assumeNext gives a noop without a valid number the next one. The noop is corrupted, and evidence against the ids.
+// assumeNext assigns the next number to a noop without a valid number. The noop counts as corrupted, and as evidence
+// against the ids.
 //
 //go:noinline
 func (c *numberCounter) assumeNext(n *Noop) {
@@ -153,7 +154,7 @@ func (c *numberCounter) assumeNext(n *Noop) {
 	if n.Number == 0 {
 		n.Data = "it has no number"
 	} else {
-		n.Data = fmt.Sprintf("it has the number %d, and the highest before was %d", n.Number, c.numbers.highest)
+		n.Data = fmt.Sprintf("its number is %d, but the highest number before it was %d", n.Number, c.numbers.highest)
 	}
 	n.Number, n.Intact, n.source = next, false, SourceNumber
 }
@@ -184,7 +185,7 @@ func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	case !c.hasMessage && growth > passed: // the phase is still unknown: the numbers show how many slots passed
 		c.headStart = growth - passed
 		passed = growth
-	case growth == 0 && c.headStart > 0: // a number below that of the first noop arrived after it
+	case growth == 0 && c.headStart > 0: // a noop with a lower number than the first noop arrived after it
 		c.headStart--
 		growth = 1
 	}

@@ -24,7 +24,7 @@ func TestSumsHaveEveryCount(t *testing.T) {
 	}
 }
 
-// Tables, metrics and CSV files have every total by its name in JSON.
+// Tables, metrics and CSV files use the JSON name of each total.
 func TestTotalNamesMatchJSON(t *testing.T) {
 	t.Parallel()
 	var totals Totals

@@ -253,7 +253,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 
 // Lag counts, for display only, the messages that this client lacks and at least two other clients of the runner
 // received. Their first arrival was more than LATE_MS before the given instant. skipped counts messages before the last
-// one of this client, and due those after it. Both are 0 if messages carry numbers.
+// message of this client, and due counts messages after it. Both are 0 if messages carry numbers.
 func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,7 +63,7 @@ func (c *cuts) openUntil(at Instant) Instant {
 	return at
 }
 
-// pauseBetween returns how much of the latest pause that is over was between two instants.
+// pauseBetween returns how much of the latest finished pause was between two instants.
 func (c *cuts) pauseBetween(from, to Instant) time.Duration {
 	if c == nil {
 		return 0

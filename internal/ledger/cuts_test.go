@@ -8,7 +8,7 @@ import (
 
 // cutLedger returns the ledger of a client that disconnects on purpose. Its stream is open.
 func cutLedger(counting Counting) *Ledger {
-	return openedAt(&Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, LatenessLimit: sec}, sec/2, sec)
+	return openLedgerAt(&Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, LatenessLimit: sec}, sec/2, sec)
 }
 
 func TestCutRecordsItsEffects(t *testing.T) {
@@ -16,8 +16,8 @@ func TestCutRecordsItsEffects(t *testing.T) {
 	for _, counting := range []Counting{Numbered, Noops} {
 		l := cutLedger(counting)
 		require.False(t, l.CanCut(), "no message arrived yet, so the client cannot resume")
-		delivered(l, 2*sec, 1)
-		delivered(l, 3*sec, 2)
+		deliverAll(l, 2*sec, 1)
+		deliverAll(l, 3*sec, 2)
 		require.True(t, l.CanCut())
 		l.Cut(4*sec, "rst", false)
 		require.False(t, l.CanCut())
@@ -29,7 +29,7 @@ func TestCutRecordsItsEffects(t *testing.T) {
 		}
 		l.Opened(6 * sec)
 		require.False(t, l.CanCut())
-		delivered(l, 7*sec, 3, 4, 4, 5)
+		deliverAll(l, 7*sec, 3, 4, 4, 5)
 		require.True(t, l.CanCut())
 		r := l.Record()
 		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, LastNumber: 2, Lost: true, ReconnectedAt: 6 * sec, ResumeRequested: true, NextAt: 7 * sec, Next: 3, Duplicated: 1}}, r.Cuts.List)
@@ -44,23 +44,23 @@ func TestCutRecordsItsEffects(t *testing.T) {
 func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
-	delivered(l, 2*sec, 1)
+	deliverAll(l, 2*sec, 1)
 	l.Cut(3*sec, "pause", true)
 	require.False(t, l.CanCut())
 	l.PauseOver(5 * sec)
 	require.False(t, l.CanCut())
-	delivered(l, 5*sec+1, 2)
+	deliverAll(l, 5*sec+1, 2)
 	l.Cut(6*sec, "pause", true)
 	l.PauseOver(8 * sec)
-	delivered(l, 8*sec+1, 3)               // arrived before the cut
+	deliverAll(l, 8*sec+1, 3)              // arrived before the cut
 	l.Closed(8*sec+2, "reset", true, true) // the service had ended the stream
 	l.Connecting(9 * sec)
 	l.IDReceived()
 	l.Opened(10 * sec)
-	delivered(l, 11*sec, 4)
+	deliverAll(l, 11*sec, 4)
 	reconnect(l, 20*sec, 20*sec, 21*sec) // not caused by a cut
 	l.Announced(21 * sec)                // also not caused by a cut
-	delivered(l, 22*sec, 5)
+	deliverAll(l, 22*sec, 5)
 	require.Equal(t, []Cut{
 		{Kind: "pause", At: 3 * sec, LastNumber: 1, ReconnectedAt: 5 * sec, NextAt: 5*sec + 1, Next: 2},
 		{Kind: "pause", At: 6 * sec, LastNumber: 3, Lost: true, ReconnectedAt: 10 * sec, ResumeRequested: true, NextAt: 11 * sec, Next: 4},
@@ -71,11 +71,11 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 func TestPauseIsNotASilence(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
-	delivered(l, 2*sec, 1)
+	deliverAll(l, 2*sec, 1)
 	l.Cut(5*sec, "pause", true)
 	l.PauseOver(15 * sec)
 	l.RecordSign(5*sec, HeartbeatSign) // a comment line from before the pause, without the end of its block
-	delivered(l, 17*sec, 2)
+	deliverAll(l, 17*sec, 2)
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }
 
@@ -94,16 +94,16 @@ func TestPauseDoesNotMakeNoopsLate(t *testing.T) {
 	} {
 		l := cutLedger(Noops)
 		for n := uint64(1); n <= 5; n++ {
-			delivered(l, Instant(n+1)*sec, numberIf(c.numbered, n))
+			deliverAll(l, Instant(n+1)*sec, numberIf(c.numbered, n))
 		}
 		l.Cut(6*sec+sec/10, "pause", true)
 		l.PauseOver(10 * sec)
 		missed := uint64(c.burst/sec) - 6
 		for n := range missed {
-			delivered(l, c.burst+Instant(n), numberIf(c.numbered, 6+n))
+			deliverAll(l, c.burst+Instant(n), numberIf(c.numbered, 6+n))
 		}
 		for n := range uint64(4) {
-			delivered(l, Instant(7+missed+n)*sec, numberIf(c.numbered, 6+missed+n))
+			deliverAll(l, Instant(7+missed+n)*sec, numberIf(c.numbered, 6+missed+n))
 		}
 		r := l.Record()
 		require.Zero(t, r.Missed(), name)
@@ -125,10 +125,10 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 		"it continued after the pause":       {pause: 40 * sec, over: 45 * sec, end: 66 * sec, want: 1},
 		"its end was requested in the pause": {pause: 60 * sec, end: 66 * sec, requested: true},
 	} {
-		l := openedAt(&Config{
+		l := openLedgerAt(&Config{
 			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, LatenessLimit: sec, Lifetime: 50 * sec, MaxLifetime: 60 * sec,
 		}, sec/2, sec)
-		delivered(l, 2*sec, 1)
+		deliverAll(l, 2*sec, 1)
 		l.Cut(c.pause, "pause", true)
 		if c.over > 0 {
 			l.PauseOver(c.over)
@@ -144,7 +144,7 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 // A stream that the client disconnects did not end before its lifetime.
 func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	t.Parallel()
-	l := openedAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec}, sec/2, sec)
+	l := openLedgerAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec}, sec/2, sec)
 	l.Cut(4*sec, "fin", false)
 	l.Closed(4*sec, ReasonCut, false, true)
 	require.Zero(t, l.Record().EndedEarly)
@@ -164,7 +164,7 @@ func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {
 		want          uint64
 	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + resumeTime + 1, 0}} {
 		l := cutLedger(Numbered)
-		delivered(l, 2*sec, 1)
+		deliverAll(l, 2*sec, 1)
 		l.Cut(4*sec, "half", false)
 		l.Closed(4*sec, ReasonCut, false, true)
 		l.Connecting(5 * sec)

@@ -76,6 +76,15 @@ func (s *Span) receive(number uint64) {
 // A Range has the first and the last of consecutive numbers.
 type Range [2]uint64
 
+// AppendNumber adds a number to ascending ranges. It extends the last range if the number directly follows it.
+func AppendNumber(ranges []Range, n uint64) []Range {
+	if last := len(ranges) - 1; last >= 0 && ranges[last][1]+1 == n {
+		ranges[last][1] = n
+		return ranges
+	}
+	return append(ranges, Range{n, n})
+}
+
 // maxSpans is the number of spans that a connection lists. The messages expected in further spans are unknown. A
 // service that ends each stream after 5 minutes causes 288 spans per day, and each may leave a hole.
 const maxSpans = 1000
@@ -100,7 +109,8 @@ type corrupted struct {
 	at       []Instant // arrivals of messages without an assumed number; each may be any message missing then
 }
 
-// Delivered counts a numbered message. If its number is impossible, it counts as corrupted, with a CorruptionReason.
+// Delivered counts a numbered message. A message with an impossible number counts as corrupted, with a
+// CorruptionReason.
 func (l *Ledger) Delivered(d *Delivery) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,8 +208,8 @@ func (c *deliveries) restart(number uint64) {
 	c.first, c.numbers.highest = number, number
 }
 
-// lostCount returns the number of certainly lost messages. If the run publishes, those of separate holes may not have
-// been expected, and with AnyOrder those of any hole may have been in transit.
+// lostCount returns the number of certainly lost messages. If the run publishes, messages in a separate hole may not
+// have been expected. With AnyOrder, messages in any hole may have been in transit.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
@@ -236,7 +246,8 @@ func (c *deliveries) addDuplicate(d *Delivery) {
 	c.find(f)
 }
 
-// addCorrupted counts a corrupted message. It assumes the next number, if it is known and messages must be in order.
+// addCorrupted counts a corrupted message. If messages must be in order and the next number is known, addCorrupted
+// assumes that the message had this number.
 //
 //go:noinline
 func (c *deliveries) addCorrupted(d *Delivery) {
@@ -289,7 +300,7 @@ func (c *deliveries) checkNumber(number uint64) string {
 	case c.stream.cfg.Published && highest > 0 && (number == 0 || number > highest):
 		return fmt.Sprintf("no message was published with the number %d", number)
 	case c.hasNumber && number > c.numbers.highest && number-c.numbers.highest > maxJump:
-		return fmt.Sprintf("it has the number %d, and the highest before was %d", number, c.numbers.highest)
+		return fmt.Sprintf("its number is %d, but the highest number before it was %d", number, c.numbers.highest)
 	}
 	return ""
 }

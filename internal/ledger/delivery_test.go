@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// delivered delivers messages, or noops.
-func delivered(l *Ledger, at Instant, numbers ...uint64) {
+// deliverAll delivers messages, or noops.
+func deliverAll(l *Ledger, at Instant, numbers ...uint64) {
 	for _, n := range numbers {
 		if l.Counting() == Numbered {
 			l.Delivered(&Delivery{At: at, Number: n})
@@ -18,10 +18,10 @@ func delivered(l *Ledger, at Instant, numbers ...uint64) {
 	}
 }
 
-func opened(cfg *Config) *Ledger { return openedAt(cfg, 1, 2) }
+func openLedger(cfg *Config) *Ledger { return openLedgerAt(cfg, 1, 2) }
 
-// openedAt returns the ledger of a client with an open stream.
-func openedAt(cfg *Config, dial, headers Instant) *Ledger {
+// openLedgerAt returns the ledger of a client with an open stream.
+func openLedgerAt(cfg *Config, dial, headers Instant) *Ledger {
 	l := New("a-1", cfg)
 	l.Connecting(dial)
 	l.Opened(headers)
@@ -64,8 +64,8 @@ func TestDeliveriesMayStartAtAnyNumber(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.cfg.Counting, c.cfg.Published = Numbered, true
-			l := opened(&c.cfg)
-			delivered(l, 10, c.numbers...)
+			l := openLedger(&c.cfg)
+			deliverAll(l, 10, c.numbers...)
 			r := l.Record()
 			if r.Counts != c.want || r.First != c.first || r.Last != c.last || !reflect.DeepEqual(r.Holes, c.holes) {
 				t.Errorf("%+v, %d to %d, holes %v; want %+v, %d to %d, %v", r.Counts, r.First, r.Last, r.Holes, c.want, c.first, c.last, c.holes)
@@ -75,11 +75,11 @@ func TestDeliveriesMayStartAtAnyNumber(t *testing.T) {
 }
 
 func TestCorruptedMessageReplacesTheNextNumber(t *testing.T) {
-	l := opened(&Config{Counting: Numbered, Published: true})
+	l := openLedger(&Config{Counting: Numbered, Published: true})
 	l.Delivered(&Delivery{At: 9, CorruptionReason: "no JSON"}) // the number is unknown
-	delivered(l, 10, 5)
+	deliverAll(l, 10, 5)
 	l.Delivered(&Delivery{At: 11, CorruptionReason: "no JSON"})
-	delivered(l, 12, 7)
+	deliverAll(l, 12, 7)
 	if r := l.Record(); r.Received != 2 || r.Corrupted != 2 || r.Unplaced != 1 || r.Lost != 0 || r.Holes != nil || r.Findings[1].From != 6 {
 		t.Errorf("%+v", r)
 	}
@@ -89,7 +89,7 @@ func TestCorruptedMessageReplacesTheNextNumber(t *testing.T) {
 func TestOverdueStreamIsFound(t *testing.T) {
 	for lifetime, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
 		for _, reason := range []string{"server", ReasonClient} {
-			l := openedAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, MaxLifetime: time.Minute, LatenessLimit: time.Second}, 1, time.Second)
+			l := openLedgerAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, MaxLifetime: time.Minute, LatenessLimit: time.Second}, 1, time.Second)
 			if reason == ReasonClient {
 				l.CloseRequested(time.Second + lifetime)
 			}
@@ -117,14 +117,14 @@ func TestLifetimeStartsAtTheRequest(t *testing.T) {
 }
 
 func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
-	l := openedAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute}, 1, 2*time.Second)
+	l := openLedgerAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute}, 1, 2*time.Second)
 	l.SubscribedFrom(3 * time.Second)
 	reconnect(l, 70*time.Second, 71*time.Second, 72*time.Second)
 	l.Closed(75*time.Second, "reset", true, true) // before its lifetime
 	l.Connecting(76 * time.Second)
 	l.IDReceived()
 	l.Opened(77 * time.Second)
-	delivered(l, 78*time.Second, 1)
+	deliverAll(l, 78*time.Second, 1)
 	l.CloseRequested(90 * time.Second)
 	l.Closed(91*time.Second, ReasonClient, false, false)
 	r := l.Record()
@@ -155,17 +155,17 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 		{"published, resumed", true, true, 2, 0, []Range{{3, 4}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := opened(&Config{Counting: Numbered, Published: c.published, ClientEnds: true, Lifetime: time.Second})
-			delivered(l, time.Second, 1, 2)
+			l := openLedger(&Config{Counting: Numbered, Published: c.published, ClientEnds: true, Lifetime: time.Second})
+			deliverAll(l, time.Second, 1, 2)
 			if c.resumed {
 				l.IDReceived()
 			}
 			reconnect(l, 2*time.Second, 3*time.Second, 4*time.Second)
-			delivered(l, 5*time.Second, 5, 6)
+			deliverAll(l, 5*time.Second, 5, 6)
 			l.CloseRequested(6 * time.Second)
 			l.Closed(6*time.Second, ReasonClient, false, false)
 			if sums := l.Sums(); sums.Lost != c.lost || sums.Received != 4 || sums.Faultless() != (c.lost == 0) {
-				t.Errorf("so far %+v", sums)
+				t.Errorf("sums %+v", sums)
 			}
 			if r := l.Record(); r.Lost != c.inRecord || !reflect.DeepEqual(r.Holes, c.holes) || r.State != Completed {
 				t.Errorf("%+v", r)
@@ -176,11 +176,11 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 
 // A service may restart its numbers on an open stream, or repeat messages at the start of the next one.
 func TestDuplicateHasTheHighestNumberBefore(t *testing.T) {
-	l := opened(&Config{Counting: Numbered})
-	delivered(l, 10, 1, 2, 3, 1, 2, 3)
+	l := openLedger(&Config{Counting: Numbered})
+	deliverAll(l, 10, 1, 2, 3, 1, 2, 3)
 	reconnect(l, 20, 30, 40)
 	l.IDReceived()
-	delivered(l, 50, 2)
+	deliverAll(l, 50, 2)
 	want := []Finding{
 		{Kind: KindDuplicated, From: 1, To: 3, At: 10}, {Kind: KindDuplicated, From: 2, To: 3, At: 10}, {Kind: KindDuplicated, From: 3, At: 10},
 		{Kind: KindDuplicated, From: 2, At: 50},
@@ -192,11 +192,11 @@ func TestDuplicateHasTheHighestNumberBefore(t *testing.T) {
 
 // A corrupted message that is the first after a reconnect without resume may be any message.
 func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
-	l := opened(&Config{Counting: Numbered, Published: true})
-	delivered(l, 10, 1)
+	l := openLedger(&Config{Counting: Numbered, Published: true})
+	deliverAll(l, 10, 1)
 	reconnect(l, 20, 30, 40)
 	l.Delivered(&Delivery{At: 50, CorruptionReason: "no JSON"})
-	delivered(l, 60, 7)
+	deliverAll(l, 60, 7)
 	if r := l.Record(); r.Unplaced != 1 || !reflect.DeepEqual(r.Holes, []Range{{2, 6}}) {
 		t.Errorf("%+v", r)
 	}
@@ -256,7 +256,7 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 		{"was interrupted early", func(l *Ledger) { l.Closed(7*time.Second, ReasonInterrupted, false, false) }, Unfinished, 0},
 	} {
 		for _, counting := range []Counting{Noops, Numbered, Nothing} {
-			l := opened(&Config{Counting: counting, Interval: time.Second, ClientEnds: true, Lifetime: time.Minute})
+			l := openLedger(&Config{Counting: counting, Interval: time.Second, ClientEnds: true, Lifetime: time.Minute})
 			c.ends(l)
 			if r := l.Record(); r.State != c.want || r.EndedEarly != c.endedEarly {
 				t.Errorf("%s: state %s, want %s; %d ended early, want %d", c.name, r.State, c.want, r.EndedEarly, c.endedEarly)
@@ -266,7 +266,7 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 }
 
 func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
-	l := openedAt(&Config{Counting: Nothing, ClientEnds: true, Interval: time.Second}, 1, time.Second)
+	l := openLedgerAt(&Config{Counting: Nothing, ClientEnds: true, Interval: time.Second}, 1, time.Second)
 	l.RecordSign(3*time.Second, HeartbeatSign)
 	l.RecordSign(8*time.Second, UnknownBlockSign)
 	l.RecordSign(9*time.Second, ForeignSign)
@@ -277,17 +277,17 @@ func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r.Missed()+r.Received != 0 || len(r.Findings) > 0 || r.State != Completed {
-		t.Errorf("Nothing must count no message: %+v", r)
+		t.Errorf("a ledger that counts Nothing must not count messages: %+v", r)
 	}
 }
 
 // A hole between two streams that was filled later does not explain a hole on one stream.
 func TestHoleBetweenStreamsHidesNoOtherHole(t *testing.T) {
 	const s = time.Second
-	l := opened(&Config{Counting: Numbered, Published: true, ClientEnds: true})
-	delivered(l, 3*s, 1, 2)
+	l := openLedger(&Config{Counting: Numbered, Published: true, ClientEnds: true})
+	deliverAll(l, 3*s, 1, 2)
 	reconnect(l, 4*s, 5*s, 5*s)
-	delivered(l, 6*s, 6, 3, 4, 5, 7, 9, 10)
+	deliverAll(l, 6*s, 6, 3, 4, 5, 7, 9, 10)
 	if r := l.Sums(); r.Lost != 1 {
 		t.Errorf("lost %d instead of 1", r.Lost)
 	}
@@ -299,18 +299,18 @@ func TestHoleBetweenStreamsHidesNoOtherHole(t *testing.T) {
 // An impossible number belongs to no message, and does not distort a sum.
 func TestImpossibleNumberIsCorrupted(t *testing.T) {
 	for _, number := range []uint64{0, 11, 9e18} {
-		l := opened(&Config{Counting: Numbered, Published: true, MaxNumber: 10})
+		l := openLedger(&Config{Counting: Numbered, Published: true, MaxNumber: 10})
 		d := Delivery{At: 9, Number: number}
 		l.Delivered(&d)
-		delivered(l, 10, 1, 2)
+		deliverAll(l, 10, 1, 2)
 		l.Delivered(&Delivery{At: 20, Number: number})
-		delivered(l, 30, 3, 4)
+		deliverAll(l, 30, 3, 4)
 		if r := l.Record(); r.Counts != (Counts{Received: 4, Corrupted: 2}) || r.First != 1 || r.Last != 4 || r.Holes != nil || d.CorruptionReason == "" {
 			t.Errorf("%d: %+v", number, r)
 		}
 	}
-	l := opened(&Config{Counting: Numbered})
-	delivered(l, 10, 5e12, 5e12+1, 9e18, 5e12+2)
+	l := openLedger(&Config{Counting: Numbered})
+	deliverAll(l, 10, 5e12, 5e12+1, 9e18, 5e12+2)
 	if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Last != 5e12+2 {
 		t.Errorf("%+v", r)
 	}
@@ -319,14 +319,14 @@ func TestImpossibleNumberIsCorrupted(t *testing.T) {
 // A corrupted message may have been an additional one. The message whose number it used is then not a duplicate.
 func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 	for _, repeats := range []bool{false, true} {
-		l := opened(&Config{Counting: Numbered, Published: true, Repeats: repeats})
-		delivered(l, 10, 1)
+		l := openLedger(&Config{Counting: Numbered, Published: true, Repeats: repeats})
+		deliverAll(l, 10, 1)
 		l.Delivered(&Delivery{At: 20, CorruptionReason: "no JSON"})
-		delivered(l, 30, 2, 3)
+		deliverAll(l, 30, 2, 3)
 		if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Unplaced != 1 || r.Findings[0].From != 0 {
 			t.Errorf("%+v", r)
 		}
-		delivered(l, 40, 2)
+		deliverAll(l, 40, 2)
 		if r := l.Record(); r.Duplicated+r.Repeated != 1 {
 			t.Errorf("%+v", r)
 		}
@@ -338,7 +338,7 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 	for seed := range uint64(20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		cfg := Config{Counting: Numbered, Published: true, ClientEnds: true, MaxNumber: 40, AnyOrder: seed%2 == 0, Repeats: seed%3 == 0}
-		l := opened(&cfg)
+		l := openLedger(&cfg)
 		if seed%5 == 0 {
 			l.messages.numbers.limit = 2
 		}
@@ -375,8 +375,8 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 // decides whether it was expected.
 func TestHoleIsNotALossYetWithAnyOrder(t *testing.T) {
 	for _, published := range []bool{true, false} {
-		l := opened(&Config{Counting: Numbered, Published: published, ClientEnds: true, AnyOrder: true})
-		delivered(l, 3*time.Second, 1, 2, 4)
+		l := openLedger(&Config{Counting: Numbered, Published: published, ClientEnds: true, AnyOrder: true})
+		deliverAll(l, 3*time.Second, 1, 2, 4)
 		l.CloseRequested(4 * time.Second)
 		l.Closed(4*time.Second, ReasonClient, false, false)
 		if r := l.Sums(); (r.Lost == 0) != published || r.Faultless() != published {

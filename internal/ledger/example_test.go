@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A stream on which one noop is expected each second, and the third is lost. A ledger has no clock: each
-// call has its time, since the start of the program.
+// A stream on which one noop is expected each second, and the third is lost. A ledger has no clock: each call passes
+// the time since the start of the program.
 func Example() {
 	const sec = time.Second
 	l := ledger.New("device-1", &ledger.Config{Interval: sec, LatenessLimit: sec})
@@ -31,8 +31,8 @@ func Example() {
 	// lost: noop 3, noticed at 5s
 }
 
-// Without numbers, noops are counted by interval: one is expected in each. A late noop arrives before
-// the next due time and does not count as lost.
+// Without numbers, noops are counted by interval: one is expected in each. A late noop that arrives before the next is
+// due does not count as lost.
 func ExampleLedger_Noop_byTheClock() {
 	const sec = time.Second
 	l := ledger.New("device-1", &ledger.Config{Interval: sec, LatenessLimit: sec / 4})

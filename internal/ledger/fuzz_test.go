@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// playCode reads a sequence of calls from bytes, three each: the call, its time in sixteenths of an interval, and a
-// number. The third result is the time for which streams were open before the end was requested.
+// playCode makes a sequence of calls from bytes, three per call: the call, its time in sixteenths of an interval, and a
+// number. expected is the time for which streams were open before the end was requested.
 func playCode(code []byte) (r Record, events []wireEvent, streams int, expected time.Duration) {
 	const tick = interval / 16
 	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})
@@ -56,7 +56,7 @@ func playCode(code []byte) (r Record, events []wireEvent, streams int, expected 
 
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 8, 16, 0, 8, 16, 0})
-	f.Add([]byte{1, 0, 0, 7, 16, 0, 7, 31, 0, 7, 16, 0, 7, 9, 0})                                           // un-numbered, one early, one twice
+	f.Add([]byte{1, 0, 0, 7, 16, 0, 7, 31, 0, 7, 16, 0, 7, 9, 0})                                           // no numbers; one early, one twice
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 0, 1, 0, 1, 16, 0, 8, 0, 0, 8, 9, 0, 5, 0, 1, 8, 16, 0})                // a resume
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 8, 16, 0, 0, 1, 0, 1, 16, 0, 5, 0, 1, 8, 0, 0, 8, 9, 0})                // a restart
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 4, 39, 255, 4, 63, 255, 2, 1, 0, 6, 16, 0, 3, 1, 0})                    // wild numbers

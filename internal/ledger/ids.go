@@ -54,8 +54,8 @@ func (l *Ledger) checkFirst(n *Noop) {
 	}
 }
 
-// numbersDecide reports whether the record has the count by number. At least half of the runner's classified
-// connections must also have a sequence, because random ids look like one on a few.
+// numbersDecide reports whether the record uses the count by number. At least half of the runner's classified
+// connections must also have a sequence, because on a few connections random ids look like a sequence.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
 	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()

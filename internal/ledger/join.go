@@ -146,7 +146,7 @@ func (c *deliveries) claim(next uint64) {
 		known, start = len(f.pending), next-uint64(overlap)
 	}
 	c.forgetPending(len(f.pending) - known)
-	same := c.neighboursBefore(start)
+	same := c.neighborsBefore(start)
 	for i, w := range f.pending {
 		number := start + uint64(i)
 		if w.print == f.pending[0].print && same > 0 {
@@ -184,9 +184,9 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighboursBefore counts the entries directly before a number that have the same content as its entry and are newer
+// neighborsBefore counts the entries directly before a number that have the same content as its entry and are newer
 // than the stream.
-func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
+func (c *deliveries) neighborsBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {
 		return 0

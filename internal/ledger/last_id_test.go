@@ -26,7 +26,7 @@ type idModel struct {
 	spans    []Span
 	resets   uint64
 	noIDs    uint64
-	lost     uint64 // lost messages between two messages of one stream, or of streams that resumed one another
+	lost     uint64 // lost messages between two messages of one stream, or of a stream and the next, which resumed it
 	findings []Finding
 }
 
@@ -38,7 +38,7 @@ func modelOf(steps []byte) (m idModel) {
 	}
 	var received []message
 	var number uint64
-	id, event, behind, at := "none", "", uint64(0), Instant(0)
+	id, event, resetAfter, at := "none", "", uint64(0), Instant(0)
 	highest := func() uint64 {
 		if len(received) == 0 {
 			return 0
@@ -47,7 +47,7 @@ func modelOf(steps []byte) (m idModel) {
 	}
 	reset := func(by string, when Instant) {
 		if id == "received" {
-			id, event, behind, at = "reset", by, highest(), when
+			id, event, resetAfter, at = "reset", by, highest(), when
 		}
 	}
 	m.spans = []Span{{}}
@@ -68,7 +68,7 @@ func modelOf(steps []byte) (m idModel) {
 			m.spans[len(m.spans)-1].Resumed = id == "received" || id == "reset" && messages
 			if id == "reset" && messages {
 				m.resets++
-				m.findings = append(m.findings, Finding{Kind: KindIDReset, From: behind, At: at, Note: event})
+				m.findings = append(m.findings, Finding{Kind: KindIDReset, From: resetAfter, At: at, Note: event})
 			}
 			if id == "none" && messages {
 				m.noIDs++
@@ -85,12 +85,12 @@ func modelOf(steps []byte) (m idModel) {
 		}
 	}
 	for i := 1; i < len(received); i++ {
-		before, behind, resumed := received[i-1], received[i], true
-		for span := before.span + 1; span <= behind.span; span++ {
+		before, after, resumed := received[i-1], received[i], true
+		for span := before.span + 1; span <= after.span; span++ {
 			resumed = resumed && m.spans[span].Resumed
 		}
 		if resumed {
-			m.lost += behind.number - before.number - 1
+			m.lost += after.number - before.number - 1
 		}
 	}
 	return m
@@ -100,7 +100,7 @@ func stepAt(i int) Instant { return Instant(i+1) * 10 }
 
 // playIDs runs the steps through a ledger, as a client does.
 func playIDs(steps []byte) *Ledger {
-	l := opened(&Config{Counting: Numbered, Published: true, ClientEnds: true, Resumes: true, Interval: time.Second})
+	l := openLedger(&Config{Counting: Numbered, Published: true, ClientEnds: true, Resumes: true, Interval: time.Second})
 	var number uint64
 	for i, step := range steps {
 		at := stepAt(i)

@@ -10,18 +10,18 @@ import (
 
 const tenth = time.Second / 10
 
-// everySecond returns a ledger of a client that has received 5 messages, at 1.5, 2.5 … 5.5 s.
-func everySecond(cfg *Config, numbered bool) *Ledger {
+// ledgerWithFiveNoops returns a ledger of a client that has received 5 messages, at 1.5, 2.5 … 5.5 s.
+func ledgerWithFiveNoops(cfg *Config, numbered bool) *Ledger {
 	cfg.Counting, cfg.Interval, cfg.LatenessLimit = Noops, time.Second, time.Second
-	l := openedAt(cfg, tenth, 5*tenth)
+	l := openLedgerAt(cfg, tenth, 5*tenth)
 	for n := uint64(1); n <= 5; n++ {
 		l.Noop(Noop{At: Instant(n)*time.Second + 5*tenth, Number: numberIf(numbered, n), Intact: true})
 	}
 	return l
 }
 
-// recordByBoth runs a test by number and by the clock.
-func recordByBoth(t *testing.T, name string, test func(t *testing.T, numbered bool)) {
+// runByNumberAndClock runs a test by number and by the clock.
+func runByNumberAndClock(t *testing.T, name string, test func(t *testing.T, numbered bool)) {
 	t.Helper()
 	for _, numbered := range []bool{true, false} {
 		t.Run(name+map[bool]string{true: ", by number", false: ", by the clock"}[numbered], func(t *testing.T) {
@@ -36,22 +36,22 @@ func recordByBoth(t *testing.T, name string, test func(t *testing.T, numbered bo
 func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name             string
-		ended, requested Instant
-		dialed           Instant // 0: not before the request
-		missed, hidden   uint64
+		name                 string
+		ended, requested     Instant
+		dialed               Instant // 0: not before the request
+		missed, undetectable uint64
 	}{
 		{"disconnected for a moment", 60 * tenth, 62 * tenth, 0, 0, 0},
-		{"disconnected while one fell due", 60 * tenth, 72 * tenth, 0, 0, 1},
-		{"disconnected while many fell due", 60 * tenth, 124 * tenth, 0, 0, 6},
+		{"disconnected while one became due", 60 * tenth, 72 * tenth, 0, 0, 1},
+		{"disconnected while many became due", 60 * tenth, 124 * tenth, 0, 0, 6},
 		{"just reconnecting", 60 * tenth, 72 * tenth, 71 * tenth, 0, 1},
 		{"reconnecting, without an answer", 60 * tenth, 124 * tenth, 70 * tenth, 0, 6},
 		{"silent, then disconnected", 92 * tenth, 102 * tenth, 0, 3, 1},
 		{"one was due at the end of the stream", 65 * tenth, 72 * tenth, 0, 0, 1},
 	} {
 		for _, lifetime := range []time.Duration{0, 2 * time.Second} {
-			recordByBoth(t, c.name+", lifetime "+lifetime.String(), func(t *testing.T, numbered bool) {
-				l := everySecond(&Config{MaxOutage: 30 * time.Second, Lifetime: lifetime, ClientEnds: true}, numbered)
+			runByNumberAndClock(t, c.name+", lifetime "+lifetime.String(), func(t *testing.T, numbered bool) {
+				l := ledgerWithFiveNoops(&Config{MaxOutage: 30 * time.Second, Lifetime: lifetime, ClientEnds: true}, numbered)
 				l.Closed(c.ended, "server", true, true)
 				if c.dialed > 0 {
 					l.Connecting(c.dialed)
@@ -64,11 +64,11 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 				require.Equal(t, Completed, r.State)
 				require.Equal(t, "server", r.Reason)
 				require.Equal(t, c.missed, r.Missed(), "%+v", r)
-				hidden := c.hidden
+				undetectable := c.undetectable
 				if !numbered {
-					hidden++ // a message may have been lost before the first one, which arrived an interval after the headers
+					undetectable++ // a message may have been lost before the first one, which arrived an interval after the headers
 				}
-				require.Equal(t, hidden, r.Undetectable, "%+v", r)
+				require.Equal(t, undetectable, r.Undetectable, "%+v", r)
 				require.Equal(t, Outage{From: c.ended, To: c.requested, Planned: lifetime > 0}, *r.LastOutage)
 			})
 		}
@@ -87,17 +87,17 @@ func TestClientIsDroppedAfterMaxOutage(t *testing.T) {
 		end      Instant
 		want     State
 	}{
-		{"within it", 0, nil, 0, 90 * tenth, Completed},
-		{"after it", 0, nil, 0, 91 * tenth, Waiting},
-		{"refused within it", 0, []Instant{70 * tenth, 80 * tenth}, 0, 90 * tenth, Completed},
+		{"for MAX_OUTAGE", 0, nil, 0, 90 * tenth, Completed},
+		{"longer", 0, nil, 0, 91 * tenth, Waiting},
+		{"refused for MAX_OUTAGE", 0, []Instant{70 * tenth, 80 * tenth}, 0, 90 * tenth, Completed},
 		{"refused for longer", 0, []Instant{70 * tenth, 80 * tenth}, 0, 91 * tenth, Waiting},
 		{"without an answer for longer", 0, nil, 70 * tenth, 91 * tenth, Waiting},
-		{"ended as planned, refused within it", 2 * time.Second, []Instant{70 * tenth}, 0, 90 * tenth, Completed},
+		{"ended as planned, refused for MAX_OUTAGE", 2 * time.Second, []Instant{70 * tenth}, 0, 90 * tenth, Completed},
 		{"ended as planned, refused for longer", 2 * time.Second, []Instant{70 * tenth}, 0, 91 * tenth, Waiting},
 		{"ended as planned, not refused: another check has the limit", 2 * time.Second, nil, 0, 91 * tenth, Completed},
 	} {
-		recordByBoth(t, c.name, func(t *testing.T, numbered bool) {
-			l := everySecond(&Config{MaxOutage: limit, Lifetime: c.lifetime}, numbered)
+		runByNumberAndClock(t, c.name, func(t *testing.T, numbered bool) {
+			l := ledgerWithFiveNoops(&Config{MaxOutage: limit, Lifetime: c.lifetime}, numbered)
 			l.Closed(60*tenth, "server", true, true)
 			for _, at := range c.attempts {
 				l.Connecting(at)
@@ -118,11 +118,12 @@ func TestClientIsDroppedAfterMaxOutage(t *testing.T) {
 	}
 }
 
-// The client closes a stream that opened after the request for its end, because the service did not have it yet.
+// The client closes a stream that opened after the request to end it, because the service received the request before
+// the stream existed.
 func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	t.Parallel()
-	recordByBoth(t, "opened", func(t *testing.T, numbered bool) {
-		l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)
+	runByNumberAndClock(t, "opened", func(t *testing.T, numbered bool) {
+		l := ledgerWithFiveNoops(&Config{MaxOutage: 30 * time.Second}, numbered)
 		l.Closed(60*tenth, "server", true, true)
 		l.Connecting(61 * tenth)
 		l.CloseRequested(62 * tenth)
@@ -133,45 +134,46 @@ func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	})
 }
 
-// A stream without a message, whose first message is not due yet, expects none. Messages that became due before its
-// headers are detectable only if a message arrives after them; by the clock they are missed.
+// No message is expected on a stream before its first message is due. Losses of messages that became due before its
+// headers are detectable only if a message arrives after the headers; by the clock these messages are missed.
 func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name              string
-		ended, back, end  Instant
-		missed, hidden    uint64
-		byClock, inClocks uint64 // missed and hidden
+		name                               string
+		ended, reopened, end               Instant
+		missed, undetectable               uint64 // by number
+		missedByClock, undetectableByClock uint64
 	}{
 		{"nothing was due", 57 * tenth, 60 * tenth, 64 * tenth, 0, 0, 0, 0},
 		{"one was due, if the schedule continues", 57 * tenth, 60 * tenth, 74 * tenth, 0, 0, 0, 0},
-		{"one fell due in the outage", 60 * tenth, 67 * tenth, 74 * tenth, 0, 1, 1, 0},
+		{"one became due in the outage", 60 * tenth, 67 * tenth, 74 * tenth, 0, 1, 1, 0},
 		{"the stream is old enough for one", 57 * tenth, 60 * tenth, 81 * tenth, 1, 2, 1, 2},
 		{"silent before it was lost", 92 * tenth, 93 * tenth, 99 * tenth, 3, 0, 3, 0},
 	} {
-		recordByBoth(t, c.name, func(t *testing.T, numbered bool) {
-			l := everySecond(&Config{MaxOutage: 30 * time.Second}, numbered)
-			reconnect(l, c.ended, c.back, c.back)
+		runByNumberAndClock(t, c.name, func(t *testing.T, numbered bool) {
+			l := ledgerWithFiveNoops(&Config{MaxOutage: 30 * time.Second}, numbered)
+			reconnect(l, c.ended, c.reopened, c.reopened)
 			l.CloseRequested(c.end)
 			l.Closed(c.end+1, "server", true, false)
 			r := l.Record()
-			missed, hidden := c.missed, c.hidden
+			missed, undetectable := c.missed, c.undetectable
 			if !numbered {
-				missed, hidden = c.byClock, c.inClocks+1 // the first message, as above
+				missed, undetectable = c.missedByClock, c.undetectableByClock+1 // the first message, as above
 			}
 			require.Equal(t, Completed, r.State)
 			require.Equal(t, missed, r.Missed(), "%+v", r)
-			require.Equal(t, hidden, r.Undetectable, "%+v", r)
+			require.Equal(t, undetectable, r.Undetectable, "%+v", r)
 		})
 	}
 }
 
-// A stream that is lost before its first message is due expects none, regardless of when the next stream delivers it.
+// No message is expected on a stream that is lost before its first message is due, regardless of when the next stream
+// delivers that message.
 func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
-		recordByBoth(t, fmt.Sprint("replayed ", replayed), func(t *testing.T, numbered bool) {
-			l := openedAt(&Config{Interval: time.Second, LatenessLimit: time.Second, MaxOutage: 30 * time.Second}, tenth, tenth)
+		runByNumberAndClock(t, fmt.Sprint("replayed ", replayed), func(t *testing.T, numbered bool) {
+			l := openLedgerAt(&Config{Interval: time.Second, LatenessLimit: time.Second, MaxOutage: 30 * time.Second}, tenth, tenth)
 			reconnect(l, 9*tenth, 12*tenth, 12*tenth)
 			number, at := uint64(1), 21*tenth // the schedule continues, from 1.1 s on
 			if replayed {
@@ -196,19 +198,19 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name           string
-		replays        uint64
-		end            Instant
-		missed, hidden uint64
+		name                 string
+		replays              uint64
+		end                  Instant
+		missed, undetectable uint64
 	}{
 		{"all are replayed", 2, 80 * tenth, 0, 0},
-		{"one is not: the next one would show it", 1, 80 * tenth, 0, 1},
-		{"all are replayed, and another may have been due", 2, 89 * tenth, 0, 1},
-		{"all are replayed, and another was due", 2, 98 * tenth, 1, 2},
+		{"one is not replayed, which the next one would show", 1, 80 * tenth, 0, 1},
+		{"all are replayed, and another one may have been due", 2, 89 * tenth, 0, 1},
+		{"all are replayed, and another one was due", 2, 98 * tenth, 1, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			l := everySecond(&Config{MaxOutage: 30 * time.Second}, true)
+			l := ledgerWithFiveNoops(&Config{MaxOutage: 30 * time.Second}, true)
 			reconnect(l, 60*tenth, 77*tenth, 77*tenth)
 			for n := range c.replays {
 				l.Noop(Noop{At: 77*tenth + 1, Number: 6 + n, Intact: true})
@@ -218,7 +220,7 @@ func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
 			r := l.Record()
 			require.Equal(t, Completed, r.State)
 			require.Equal(t, c.missed, r.Missed(), "%+v", r)
-			require.Equal(t, c.hidden, r.Undetectable, "%+v", r)
+			require.Equal(t, c.undetectable, r.Undetectable, "%+v", r)
 		})
 	}
 }

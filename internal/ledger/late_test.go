@@ -19,11 +19,11 @@ func TestLatenessIsNeverALoss(t *testing.T) {
 		"two in a row are late by more than half an interval": func(p *tape) Record {
 			return p.regular(1, 3, true).noop(interval+late, 4).noop(interval-sec, 5).noop(interval-late, 6).regular(7, 12, true).end(sec)
 		},
-		"a long row of them": func(p *tape) Record {
+		"many in a row are late": func(p *tape) Record {
 			p.regular(1, 3, true).noop(interval+late, 4)
 			return p.regular(5, 30, true).noop(interval-late, 31).regular(32, 40, true).end(sec)
 		},
-		"a long row of them, up to the end": func(p *tape) Record {
+		"many in a row are late, up to the end": func(p *tape) Record {
 			p.regular(1, 3, true).noop(interval+late, 4)
 			return p.regular(5, 30, true).end(interval / 10)
 		},

@@ -67,7 +67,8 @@ type Counting int
 const (
 	// Noops arrive once per interval. They are counted by number and by interval.
 	Noops Counting = iota
-	// Numbered messages arrive at any time. They are counted by their own numbers, or by those of their topic's Log.
+	// Numbered messages arrive at any time. They are counted by their own numbers, or by their numbers in the Log of
+	// their topic.
 	Numbered
 	// Nothing means that messages are not counted. Only silences of streams are measured.
 	Nothing
@@ -78,8 +79,8 @@ type State string
 
 // The states of a connection. Completed is the only end without a fault.
 const (
-	Planned    State = "planned"    // no attempt was made so far
-	Connecting State = "connecting" // no stream was opened so far
+	Planned    State = "planned"    // no attempt has been made yet
+	Connecting State = "connecting" // no stream has been opened yet
 	Open       State = "open"       // a stream is open
 	Waiting    State = "waiting"    // a stream was lost, and the client is reconnecting
 	Completed  State = "completed"  // the stream ended as planned

@@ -110,19 +110,19 @@ const fewEvents = 3
 // disagreement describes how a record contradicts the reference; "": it does not. Only a complete stream may be
 // reported as complete. With faults, an explanation with one more event is permitted, because the ledger does not
 // look back.
-func (o *view) disagreement(r Record, tight bool) (difference string, undecided bool) {
+func (o *explanations) disagreement(r Record, tight bool) (difference string, undecided bool) {
 	simplest, next, events, maxLost := o.counts()
-	is := count{int(r.Missed()), int(r.Duplicated)}
-	complete, numbered := is == count{}, r.Numbered
+	got := count{int(r.Missed()), int(r.Duplicated)}
+	complete, numbered := got == count{}, r.Numbered
 	switch {
 	case len(simplest) == 0:
 	case events == 0 && !complete:
 		difference = "a false alarm"
-	case complete && !simplest[is] && r.Undetectable == 0:
+	case complete && !simplest[got] && r.Undetectable == 0:
 		difference = "a false pass"
-	case !complete && !simplest[is] && !next[is] && !covered(simplest, is, r.Undetectable) && events <= fewEvents:
+	case !complete && !simplest[got] && !next[got] && !covered(simplest, got, r.Undetectable) && events <= fewEvents:
 		difference = "another count"
-	case tight && (events == 0 || !numbered) && is.lost+int(r.Undetectable) < maxLost:
+	case tight && (events == 0 || !numbered) && got.lost+int(r.Undetectable) < maxLost:
 		difference = "more undetectable losses than it reports"
 	}
 	return difference, len(simplest) > 1
@@ -130,9 +130,9 @@ func (o *view) disagreement(r Record, tight bool) (difference string, undecided 
 
 // covered reports whether an explanation has at most as many lost noops as the ledger counted or reported as
 // undetectable.
-func covered(simplest map[count]bool, is count, hidden uint64) bool {
+func covered(simplest map[count]bool, got count, undetectable uint64) bool {
 	for c := range simplest {
-		if c.repeated == is.repeated && is.lost <= c.lost && c.lost <= is.lost+int(hidden) {
+		if c.repeated == got.repeated && got.lost <= c.lost && c.lost <= got.lost+int(undetectable) {
 			return true
 		}
 	}
@@ -201,11 +201,11 @@ func TestLedgerAgreesWithReference(t *testing.T) {
 	for _, n := range wrong {
 		differ += n
 	}
-	require.LessOrEqual(t, differ, count/100_000, "%v; docs/accounting.md names what differs in one of 250,000 streams", wrong)
+	require.LessOrEqual(t, differ, count/100_000, "%v; docs/accounting.md describes the streams that are known to differ, one in 250,000", wrong)
 }
 
 // text describes the explanations.
-func (o *view) text() string {
+func (o *explanations) text() string {
 	simplest, next, events, maxLost := o.counts()
 	return fmt.Sprintf("%v with %d events, or %v with one more; at most %d lost", simplest, events, next, maxLost)
 }

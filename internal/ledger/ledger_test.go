@@ -22,7 +22,7 @@ type tape struct {
 
 func newTape(t *testing.T) *tape {
 	t.Helper()
-	return &tape{Ledger: openedAt(&Config{Interval: interval, LatenessLimit: sec}, sec, sec), t: t, at: sec}
+	return &tape{Ledger: openLedgerAt(&Config{Interval: interval, LatenessLimit: sec}, sec, sec), t: t, at: sec}
 }
 
 func (p *tape) wait(d time.Duration) *tape { p.at += d; return p }
@@ -107,22 +107,22 @@ func TestFaults(t *testing.T) {
 		{"numbered, never a noop", func(p *tape) Record {
 			return p.end(4*interval + 5*sec)
 		}, want{missed: 4, findings: []string{"tail 1"}}},
-		{"un-numbered, the third is lost", func(p *tape) Record {
+		{"unnumbered, the third is lost", func(p *tape) Record {
 			return p.regular(1, 2, false).noop(2*interval, 0).regular(4, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 3"}}},
-		{"un-numbered, the last is lost", func(p *tape) Record {
+		{"unnumbered, the last is lost", func(p *tape) Record {
 			return p.regular(1, 8, false).end(interval + 3*sec)
 		}, want{missed: 1, findings: []string{"tail 9"}}},
-		{"un-numbered, one twice", func(p *tape) Record {
+		{"unnumbered, one twice", func(p *tape) Record {
 			return p.regular(1, 5, false).noop(sec, 0).noop(interval-sec, 0).regular(7, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"un-numbered, the first twice", func(p *tape) Record {
+		{"unnumbered, the first twice", func(p *tape) Record {
 			return p.regular(1, 1, false).noop(0, 0).regular(2, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 1"}}},
-		{"un-numbered, one lost and later one twice do not cancel out", func(p *tape) Record {
+		{"unnumbered, one lost and later one twice do not cancel out", func(p *tape) Record {
 			return p.regular(1, 2, false).noop(2*interval, 0).regular(4, 6, false).noop(0, 0).regular(7, 9, false).end(sec)
 		}, want{missed: 1, duplicated: 1, findings: []string{"unsent 3", "duplicated 6"}}},
-		{"un-numbered, delayed for 2.7 intervals and then in one burst", func(p *tape) Record {
+		{"unnumbered, delayed for 2.7 intervals and then in one burst", func(p *tape) Record {
 			return p.regular(1, 3, false).noop(interval*27/10, 0).noop(0, 0).noop(interval*3/10, 0).regular(7, 9, false).end(sec)
 		}, want{late: 2, findings: []string{"late 4", "late 5"}}},
 		{"numbered, delayed for 20.3 intervals and then in one burst", func(p *tape) Record {
@@ -185,7 +185,7 @@ func TestEnds(t *testing.T) {
 		p.Closed(p.at+6*sec, ReasonClient, false, false)
 		require.Equal(t, Unfinished, p.Record().State)
 	})
-	t.Run("lost while it was being resumed", func(t *testing.T) {
+	t.Run("lost, and refused when the client reconnected", func(t *testing.T) {
 		p := newTape(t)
 		p.regular(1, 3, true)
 		p.Closed(p.at+sec, "reset", true, true)
@@ -220,7 +220,7 @@ func TestReconnect(t *testing.T) {
 		require.EqualValues(t, 3, r.Missed(), "%+v", r)
 		require.Equal(t, 2, r.Numberings)
 	})
-	t.Run("un-numbered: noops of the outage are expected", func(t *testing.T) {
+	t.Run("unnumbered: noops of the outage are expected", func(t *testing.T) {
 		r := newTape(t).regular(1, 3, false).resume(3*interval+5*sec).noop(2*sec, 0).regular(2, 9, false).end(sec)
 		require.EqualValues(t, 3, r.Missed(), "%+v", r)
 	})
@@ -236,7 +236,8 @@ func TestMessageUsesANumberButNoSlot(t *testing.T) {
 	require.EqualValues(t, 1, r.Messages)
 }
 
-// A lost message is not a lost noop, although both share the numbers, and does not change the measured interval.
+// A lost message is not a lost noop, although messages and noops share their numbers. It does not change the measured
+// interval.
 func TestLostMessageDoesNotChangeTheInterval(t *testing.T) {
 	p := newTape(t)
 	for n := uint64(1); n < 40; n += 2 {
@@ -259,4 +260,20 @@ func TestLedgerSizeIsConstant(t *testing.T) {
 	require.LessOrEqual(t, len(r.Findings), maxFindings)
 	require.Len(t, p.byNumber.numbers.holes, maxRanges)
 	require.EqualValues(t, 49_999, r.Missed())
+}
+
+func TestExplainAddsTheCause(t *testing.T) {
+	t.Parallel()
+	refused := New("d", &Config{Interval: time.Second, LatenessLimit: time.Second})
+	refused.Connecting(1)
+	refused.Closed(2, "status 503", false, false)
+	refused.Explain("the backend is full")
+	refused.Explain("twice")
+	r := refused.Record()
+	require.Equal(t, "status 503", r.Reason, "reasons are counted")
+	require.Equal(t, "status 503: the backend is full", r.Findings[0].Note)
+
+	good := New("d", &Config{Interval: time.Second, LatenessLimit: time.Second})
+	good.Explain("of nothing")
+	require.Empty(t, good.Record().Findings)
 }

@@ -110,7 +110,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	if !reconnects {
 		l.endOutage(at)
 	}
-	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // else the client cancelled an attempt
+	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // else the client canceled an attempt
 		l.end.reason = reason
 	}
 	if reconnects && !requested {
@@ -138,7 +138,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	}
 }
 
-// streamClosed records the end of the open stream; its arguments are those of Closed.
+// streamClosed records the end of the open stream, with the arguments of Closed.
 func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool) {
 	requested, end := l.stream.closeRequestedAt != 0, l.stream.expectedUntil(at)
 	l.stream.open = false

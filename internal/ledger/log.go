@@ -17,7 +17,8 @@ const (
 	skew = 100 * time.Millisecond
 	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with its content is new.
 	maxSkipAge = 30 * time.Second
-	// lookahead and lookback are how many messages after and before the last one are searched for repeated content.
+	// lookahead and lookback are the numbers of messages after and before the last one that are searched for repeated
+	// content.
 	lookahead = 1024
 	lookback  = 4
 )
@@ -44,8 +45,8 @@ type Entry struct {
 	repeatedLater bool    // a later entry has its fingerprint; set at the first entry with it
 }
 
-// An Extra is a message that streams received again after message After, while other streams had received a different
-// one there. If most streams received it, it is a message that others missed; otherwise it is a copy.
+// An Extra is a message that some streams received again after message After, where other streams received a different
+// message. If most streams received it, it is a message that the others missed; otherwise it is a copy.
 type Extra struct {
 	After uint64
 	Print uint64
@@ -58,7 +59,8 @@ type Extra struct {
 // NewLog returns an empty log.
 func NewLog() *Log { return &Log{index: map[uint64]uint32{}} }
 
-// Entries returns the messages so far, those that streams received again, and the number beyond MaxEntries.
+// Entries returns the messages so far, the messages that streams received again, and the number of messages beyond
+// MaxEntries.
 func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

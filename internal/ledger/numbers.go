@@ -100,7 +100,7 @@ func (n *numbers) restart() (lost []hole) {
 	return lost
 }
 
-// lostCount returns the number of missing numbers, including those that can no longer arrive.
+// lostCount returns the number of missing numbers, including numbers that can no longer arrive.
 func (n *numbers) lostCount() uint64 { return n.forgotten + n.missing() }
 
 // missing returns the number of missing numbers below the highest that may still arrive.

@@ -133,7 +133,7 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 }
 
 // refuse sets the state of a client without a stream. A refusal by the service takes precedence as the reason if the
-// client cancelled its last attempt.
+// client canceled its last attempt.
 func (l *Ledger) refuse(at Instant, reason string) {
 	byClient := reason == ReasonClient || reason == ReasonInterrupted
 	switch {

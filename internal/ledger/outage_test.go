@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refused adds n failed attempts of 100 ms each, one second apart.
-func (p *tape) refused(n int, reason string, again bool) *tape {
+// fail adds n failed attempts of 100 ms each, one second apart.
+func (p *tape) fail(n int, reason string, reconnects bool) *tape {
 	for i := range n {
 		p.Connecting(p.at)
-		p.wait(sec/10).Closed(p.at, reason, false, again || i < n-1)
+		p.wait(sec/10).Closed(p.at, reason, false, reconnects || i < n-1)
 		p.wait(9 * sec / 10)
 	}
 	return p
 }
 
-func unopened() *tape {
+func newUnopenedTape() *tape {
 	return &tape{Ledger: New("a-1", &Config{Interval: interval, LatenessLimit: sec}), at: sec}
 }
 
@@ -31,11 +31,11 @@ func (p *tape) open() *tape {
 
 func TestConnectTimeStartsAtTheFirstDial(t *testing.T) {
 	t.Parallel()
-	p := unopened().refused(12, "status 503", true)
-	p.refused(5, "connect_timeout", true).open()
+	p := newUnopenedTape().fail(12, "status 503", true)
+	p.fail(5, "connect_timeout", true).open()
 	r := p.regular(1, 4, true).end(sec)
 	require.Equal(t, Completed, r.State)
-	require.Equal(t, 17*sec+sec/10, r.Connect, "the dials before it count too")
+	require.Equal(t, 17*sec+sec/10, r.Connect, "the failed dials must count")
 	require.Equal(t, 18, r.Attempts)
 	require.Equal(t, []Refusal{
 		{"status 503", 12, sec + sec/10, 12*sec + sec/10}, {"connect_timeout", 5, 13*sec + sec/10, 17*sec + sec/10},
@@ -48,8 +48,8 @@ func TestConnectTimeStartsAtTheFirstDial(t *testing.T) {
 	require.Zero(t, r.Survived)
 }
 
-// A connection of a run with reconnects that was always refused. At the end, it is between two attempts, in
-// an attempt, or in the only attempt.
+// All attempts of a client that reconnects are refused. At the end, the client is between two attempts, in an attempt,
+// or in its only attempt.
 func TestRefusedConnection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,21 +58,21 @@ func TestRefusedConnection(t *testing.T) {
 		attempts int
 	}{
 		"between two attempts": {func(p *tape) {
-			p.refused(3, "status 503", true)
+			p.fail(3, "status 503", true)
 			p.CloseRequested(p.at)
 		}, "status 503", 3},
-		"the last attempt fails after the request for the end": {func(p *tape) {
-			p.refused(3, "status 503", true).Connecting(p.at)
+		"the last attempt fails after the request to end": {func(p *tape) {
+			p.fail(3, "status 503", true).Connecting(p.at)
 			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.wait(sec).at, "status 502", false, false)
 		}, "status 502", 4},
 		"the client cancels the last attempt": {func(p *tape) {
-			p.refused(3, "status 503", true).Connecting(p.at)
+			p.fail(3, "status 503", true).Connecting(p.at)
 			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.at, ReasonClient, false, false)
 		}, "status 503", 3},
 		"the run is interrupted": {func(p *tape) {
-			p.refused(3, "status 503", true).Connecting(p.at)
+			p.fail(3, "status 503", true).Connecting(p.at)
 			p.Closed(p.at, ReasonInterrupted, false, false)
 		}, "status 503", 3},
 		"no answer to the only attempt": {func(p *tape) {
@@ -80,16 +80,16 @@ func TestRefusedConnection(t *testing.T) {
 			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.at, ReasonClient, false, false)
 		}, ReasonNoAnswer, 0},
-		"the only attempt fails": {func(p *tape) { p.refused(1, "status 503", false) }, "status 503", 1},
-		"it tries again after the end": {func(p *tape) {
-			p.refused(3, "status 503", true)
+		"the only attempt fails": {func(p *tape) { p.fail(1, "status 503", false) }, "status 503", 1},
+		"the client tries again after the request to end": {func(p *tape) {
+			p.fail(3, "status 503", true)
 			p.CloseRequested(p.at)
-			p.refused(2, "status 503", false)
+			p.fail(2, "status 503", false)
 		}, "status 503", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := unopened()
+			p := newUnopenedTape()
 			c.end(p)
 			r := p.Record()
 			require.Equal(t, Refused, r.State)
@@ -109,18 +109,18 @@ func TestRefusedConnection(t *testing.T) {
 func TestAllOutagesCount(t *testing.T) {
 	t.Parallel()
 	const outages = 40
-	p := unopened().open()
+	p := newUnopenedTape().open()
 	for n := range outages {
 		p.wait(sec).Closed(p.at, "reset", false, true)
-		p.wait(time.Duration(n+1)*sec).refused(1, "status 503", true).open()
+		p.wait(time.Duration(n+1)*sec).fail(1, "status 503", true).open()
 	}
 	r := p.end(sec)
 	require.Len(t, r.Outages, maxOutages)
 	require.Equal(t, outages, r.Survived)
 	require.Equal(t, (outages+1)*sec+sec/10, r.MaxOutage)
-	last := r.Longest
-	require.Equal(t, (outages+1)*sec+sec/10, last.To-last.From, "the longest outage must be recorded even if it is not listed")
-	require.Equal(t, 1, last.Refusals[0].Count, "an outage must count only its own failed attempts")
+	longest := r.Longest
+	require.Equal(t, (outages+1)*sec+sec/10, longest.To-longest.From, "the longest outage must be recorded even if it is not listed")
+	require.Equal(t, 1, longest.Refusals[0].Count, "an outage must count only its own failed attempts")
 	require.Equal(t, outages, r.RefusedAttempts(), "the record must count the failed attempts of all outages")
 	sum := sec / 10 // the first connect
 	for n := range outages {
@@ -132,10 +132,10 @@ func TestAllOutagesCount(t *testing.T) {
 
 func TestOutageWithoutANextStream(t *testing.T) {
 	t.Parallel()
-	p := unopened().open()
+	p := newUnopenedTape().open()
 	p.regular(1, 3, true).Closed(p.at, "reset", false, true)
 	from := p.at
-	p.refused(4, "status 503", true)
+	p.fail(4, "status 503", true)
 	p.CloseRequested(p.wait(sec).at)
 	r := p.Record()
 	require.Equal(t, Waiting, r.State)
@@ -145,9 +145,9 @@ func TestOutageWithoutANextStream(t *testing.T) {
 	require.Zero(t, r.Survived)
 }
 
-func TestOpenEndsWithTheRequestForTheEnd(t *testing.T) {
+func TestOpenTimeEndsWithTheRequestToEnd(t *testing.T) {
 	t.Parallel()
-	p := unopened().open()
+	p := newUnopenedTape().open()
 	p.regular(1, 3, true).CloseRequested(p.at)
 	p.Closed(p.wait(10*sec).at, "server", true, false)
 	r := p.Record()
@@ -157,11 +157,11 @@ func TestOpenEndsWithTheRequestForTheEnd(t *testing.T) {
 
 func TestReasonsAreLimited(t *testing.T) {
 	t.Parallel()
-	p := unopened()
+	p := newUnopenedTape()
 	for n := range 100 {
-		p.refused(1, fmt.Sprintf("status %d", 500+n), true)
+		p.fail(1, fmt.Sprintf("status %d", 500+n), true)
 	}
-	p.refused(1, "status 500: too busy", true).refused(1, "status 500 (too busy)", true)
+	p.fail(1, "status 500: too busy", true).fail(1, "status 500 (too busy)", true)
 	p.CloseRequested(p.at)
 	r := p.Record()
 	require.Len(t, r.Refusals, maxReasons+1)
@@ -170,15 +170,14 @@ func TestReasonsAreLimited(t *testing.T) {
 	require.Equal(t, 102, r.RefusedAttempts())
 }
 
-// The times with and without a stream always add up to the time from the first dial to the request for the
-// end.
+// The times with and without a stream always add up to the time from the first dial to the request to end.
 func TestOpenAndDisconnectedTimesAddUp(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for n := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, n))
-		p := unopened()
+		p := newUnopenedTape()
 		first, failed, lost, open := Instant(0), 0, 0, false
 		for range r.IntN(60) {
 			p.wait(time.Duration(r.IntN(5000)) * time.Millisecond)
@@ -196,7 +195,7 @@ func TestOpenAndDisconnectedTimesAddUp(t *testing.T) {
 					lost++
 				}
 			default:
-				p.refused(1, "status 503", true)
+				p.fail(1, "status 503", true)
 				failed++
 			}
 		}

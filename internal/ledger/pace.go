@@ -9,8 +9,8 @@ import (
 // medianGaps is the minimum number of gaps whose median is precise enough to count intervals.
 const medianGaps = 7
 
-// pace measures the actual interval of a stream: the time from the first to the last noop, divided by the intervals in
-// it. The numbers of the noops, or the median of the first gaps, give the number of intervals.
+// pace measures the actual interval of a stream: the time from the first to the last noop, divided by the number of
+// intervals between them. The numbers of the noops, or the median of the first gaps, show the number of intervals.
 type pace struct {
 	first, last Instant
 	gauge       *gauge // nil: the noops have numbers, or every gap is about as planned

@@ -24,7 +24,7 @@ func TestIntervalMeasurement(t *testing.T) {
 				}
 				r := playAt(15*sec, actual*41, noops...)
 				require.InDelta(t, actual*15, r.Interval.Seconds(), .01*actual*15, "numbered %v, loses %v: %+v", numbered, loses, r)
-				if off := actual < .98 || actual > 1.02; off {
+				if differs := actual < .98 || actual > 1.02; differs {
 					require.Greater(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "numbered %v, loses %v: %+v", numbered, loses, r)
 				} else {
 					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100)
@@ -71,7 +71,7 @@ func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 				noops = append(noops, noopAt(15*sec, float64(actual*(n+1)), numberIf(numbered, uint64(n+1))))
 			}
 			r := playAt(15*sec, float64(actual*20)+.4, noops...)
-			require.Positive(t, r.Missed(), "the slots in between expect noops, numbered %v: %+v", numbered, r)
+			require.Positive(t, r.Missed(), "the slots in between must count as missed, numbered %v: %+v", numbered, r)
 			if numbered {
 				require.Equal(t, time.Duration(actual)*15*sec, r.Interval)
 			} else {
@@ -81,8 +81,8 @@ func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 	}
 }
 
-// A gap is uneven if noops are further from their schedule than assumed. This is the case if they jitter by 30 % to
-// both sides, but not if they are late by up to 30 % or lost.
+// A gap is uneven if noops are further from their schedule than assumed. This is the case if they jitter by 30 % in
+// both directions, but not if they are late by up to 30 % or lost.
 func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -91,13 +91,13 @@ func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 		lossless    bool
 		least, most float64 // share of the gaps
 	}{
-		{"30 % to both sides", .6, true, .15, .35},
+		{"30 % in both directions", .6, true, .15, .35},
 		{"30 % late", .3, true, 0, 0},
 		{"30 % late, and every fourth is lost", .3, false, 0, 0},
 	} {
 		for _, numbered := range []bool{true, false} {
 			r := rand.New(rand.NewPCG(1, 2))
-			l := opened(&Config{Interval: interval, LatenessLimit: sec})
+			l := openLedger(&Config{Interval: interval, LatenessLimit: sec})
 			for n := 1; n <= 400; n++ {
 				at := time.Duration((float64(n) + c.jitter*r.Float64()) * float64(interval))
 				if c.lossless || n%4 > 0 {

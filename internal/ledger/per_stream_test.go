@@ -25,13 +25,13 @@ func TestNumbersOfEachStream(t *testing.T) {
 		{"numbers of a topic", false, false, []uint64{1, 5}, Counts{Received: 4, Duplicated: 1}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := opened(&Config{Counting: Numbered, PerStream: c.perStream})
-			delivered(l, 10, 1, 2, 4)
+			l := openLedger(&Config{Counting: Numbered, PerStream: c.perStream})
+			deliverAll(l, 10, 1, 2, 4)
 			if c.resumed {
 				l.IDReceived()
 			}
 			reconnect(l, 20, 30, 40)
-			delivered(l, 50, c.second...)
+			deliverAll(l, 50, c.second...)
 			c.want.Lost = c.lost
 			sums, r := l.Sums(), l.Record()
 			if sums.Counts != c.want || r.Counts != c.want {

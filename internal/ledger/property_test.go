@@ -82,7 +82,7 @@ func TestNumbersAgreeWithTheModel(t *testing.T) {
 	})
 }
 
-// If faults are apart, all counts are exact: by number with little jitter, by interval with less.
+// If faults are far apart, all counts are exact: by number with little jitter, by interval with less.
 func TestSeparateFaultsAreCountedExactly(t *testing.T) {
 	t.Parallel()
 	for _, o := range []options{
@@ -150,7 +150,7 @@ func TestSteadyEqualsSums(t *testing.T) {
 		checkScenarios(t, scenarioCount/5, func(r *rand.Rand) options {
 			return options{numbered: numbered, faults: .1 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
 		}, func(_ *testing.T, s *scenario, _ Record) (fault string) {
-			s.playTo(func(l *Ledger) {
+			s.playAndInspect(func(l *Ledger) {
 				total, ok := l.Steady()
 				if !ok {
 					others.Add(1)

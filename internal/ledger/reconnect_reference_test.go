@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A refClient has the noops that one client received on several streams. Its methods search slowly and simply through
-// the schedules that explain these noops. Times are in thousandths of an interval since the first headers. It shares no
-// code with the ledger.
+// A refClient has the noops that one client received on several streams. Its methods are slow and simple: they try all
+// schedules that explain these noops. They share no code with the ledger. Times are in thousandths of an interval since
+// the first headers.
 type refClient struct {
 	numbered  bool
 	streams   []refStream
@@ -76,7 +76,7 @@ func (l *refClient) emptySlots(s *refStream, replays, until int) (b bound) {
 }
 
 // A refSum has the minimum number of lost noops, and the number of further undetectable losses.
-type refSum struct{ lost, hidden int }
+type refSum struct{ lost, undetectable int }
 
 // explain adds up the losses. Between two noops on their slots, the numbers show the lost ones, except slots without a
 // number. By the clock, each slot between them is a loss.
@@ -149,10 +149,10 @@ func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
 	for due := slotted + refInterval; due <= until-refTolerance; due += refInterval {
 		outage := !l.open(due)
 		if outage && l.numbered || due > s.closed {
-			sum.hidden++
+			sum.undetectable++
 		}
 	}
-	sum.hidden -= min(shown, sum.hidden)
+	sum.undetectable -= min(shown, sum.undetectable)
 }
 
 // clockStart returns the time from which the clock counts noops that were due before the headers of a stream. It is the
@@ -170,7 +170,7 @@ func (l *refClient) clockStart(k, slotted int) int {
 	return since
 }
 
-// open reports whether the client had a stream at that time.
+// open reports whether the client had a stream at a time.
 func (l *refClient) open(at int) bool {
 	for _, s := range l.streams {
 		if s.opened <= at && at <= s.closed {
@@ -184,7 +184,7 @@ func (l *refClient) open(at int) bool {
 // or less.
 func (l *refClient) disagreement(r Record) string {
 	want := l.explain()
-	missed, hidden := int(r.Missed()), int(r.Undetectable)
+	missed, undetectable := int(r.Missed()), int(r.Undetectable)
 	closed := l.streams[len(l.streams)-1].closed
 	state := Completed
 	if l.end-closed > l.maxOutage {
@@ -199,18 +199,19 @@ func (l *refClient) disagreement(r Record) string {
 		return "a fault that did not happen"
 	case want.lost == 0 && missed > 0:
 		return fmt.Sprintf("a false alarm: want %+v", want)
-	case want.lost > 0 && missed+hidden == 0:
+	case want.lost > 0 && missed+undetectable == 0:
 		return fmt.Sprintf("a false pass: want %+v", want)
-	case missed > want.lost+1 || missed+hidden+1 < want.lost:
+	case missed > want.lost+1 || missed+undetectable+1 < want.lost:
 		return fmt.Sprintf("another count: want %+v", want)
-	case missed+hidden < want.lost+want.hidden && (hidden == 0 || missed+hidden < want.lost+want.hidden-1): // replays hide the phase
+	// Replays may hide the phase, and thus one loss.
+	case missed+undetectable < want.lost+want.undetectable && (undetectable == 0 || missed+undetectable < want.lost+want.undetectable-1):
 		return fmt.Sprintf("more undetectable losses than it reports: want %+v", want)
 	}
 	return ""
 }
 
-// agreesNearby reports whether the ledger agrees with the reference for slightly different bounds.
-func (l *refClient) agreesNearby(r Record) bool {
+// agreesWithOtherBounds reports whether the ledger agrees with the reference for slightly different bounds.
+func (l *refClient) agreesWithOtherBounds(r Record) bool {
 	for _, edit := range []func(*refClient){
 		func(o *refClient) { o.latest += 60 }, func(o *refClient) { o.latest -= 60 }, func(o *refClient) { o.latest += 300 },
 		func(o *refClient) { o.late += 50 }, func(o *refClient) { o.late = max(o.late, 320) }, // while few noops have arrived
@@ -227,8 +228,8 @@ func (l *refClient) agreesNearby(r Record) bool {
 }
 
 // shortClient returns a random client with up to three streams. Its service continues one schedule or starts a new one
-// per stream, and replays noops that become due between two streams or drops them. faults is whether some noops are
-// lost.
+// per stream. It replays noops that become due between two streams, or drops them. faults reports whether some noops
+// are lost.
 func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 	l = &refClient{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
 	restarts, replays := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0
@@ -310,7 +311,7 @@ func TestLedgerAgreesWithReferenceOnReconnects(t *testing.T) {
 		l, faults := shortClient(rand.New(rand.NewPCG(seed, i)))
 		r := l.play()
 		d := l.disagreement(r)
-		if d != "" && l.agreesNearby(r) {
+		if d != "" && l.agreesWithOtherBounds(r) {
 			d = ""
 			edge++
 		}

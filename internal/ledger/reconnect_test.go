@@ -30,8 +30,8 @@ func (f *randomClient) noop(at Instant, number uint64) {
 	f.batches[last] = append(f.batches[last], wireEvent{at: at, number: number})
 }
 
-// live passes slots on an open stream. Some noops are lost.
-func (f *randomClient) live(slots int, loss float64) {
+// playSlots plays slots on an open stream. Some noops are lost.
+func (f *randomClient) playSlots(slots int, loss float64) {
 	for range slots {
 		f.number++
 		if f.r.Float64() < loss {
@@ -46,34 +46,34 @@ func (f *randomClient) live(slots int, loss float64) {
 
 // cut ends the stream after the last slot and opens another one. It returns the number of slots of the outage, and the
 // time of the reconnect.
-func (f *randomClient) cut() (missed int, back Instant) {
+func (f *randomClient) cut() (missed int, reconnectedAt Instant) {
 	cutAt := f.at - interval + Instant(f.r.Float64()*.3*float64(interval))
-	back = cutAt + Instant(f.r.Float64()*6*float64(interval))
-	reconnect(f.l, cutAt, back, back)
-	for f.at <= back {
+	reconnectedAt = cutAt + Instant(f.r.Float64()*6*float64(interval))
+	reconnect(f.l, cutAt, reconnectedAt, reconnectedAt)
+	for f.at <= reconnectedAt {
 		f.at += interval
 		missed++
 	}
-	return missed, back
+	return missed, reconnectedAt
 }
 
 func playRandomClient(seed, n uint64) (f *randomClient, rec Record) {
 	f = &randomClient{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
-	f.l = openedAt(&Config{Interval: interval, LatenessLimit: sec}, 0, sec)
+	f.l = openLedgerAt(&Config{Interval: interval, LatenessLimit: sec}, 0, sec)
 	f.at = sec + Instant((.2+.8*f.r.Float64())*float64(interval))
 	loss := 0.0
 	if f.r.IntN(2) == 0 {
 		loss = .2 * f.r.Float64()
 	}
-	f.live(3+f.r.IntN(10), 0)
+	f.playSlots(3+f.r.IntN(10), 0)
 	for range 1 + f.r.IntN(3) {
-		missed, back := f.cut()
+		missed, reconnectedAt := f.cut()
 		if f.r.IntN(4) == 0 { // the server restarts
 			f.restarts++
 			fmt.Fprintf(&f.text, "restart after %d slots, ", missed)
 			f.number, f.batches = 0, append(f.batches, nil)
 			f.lost += missed
-			f.live(2, 0) // its first noops arrive, otherwise the phase is unknown
+			f.playSlots(2, 0) // its first noops arrive, otherwise the phase is unknown
 		} else {
 			fmt.Fprintf(&f.text, "resume after %d slots, ", missed)
 			for range missed {
@@ -83,12 +83,12 @@ func playRandomClient(seed, n uint64) (f *randomClient, rec Record) {
 					fmt.Fprintf(&f.text, "no replay of %d, ", f.number)
 					continue
 				}
-				f.noop(back+Instant(f.r.IntN(1000))*time.Microsecond, f.number)
+				f.noop(reconnectedAt+Instant(f.r.IntN(1000))*time.Microsecond, f.number)
 			}
 		}
-		f.live(2+f.r.IntN(10), loss)
+		f.playSlots(2+f.r.IntN(10), loss)
 	}
-	f.live(1, 0)
+	f.playSlots(1, 0)
 	end := f.at - interval + Instant((.2+.65*f.r.Float64())*float64(interval))
 	fmt.Fprintf(&f.text, "end %.2f after the last", float64(end-f.at+interval)/float64(interval))
 	f.l.CloseRequested(end)
@@ -123,7 +123,7 @@ func TestRandomClientsWithReconnects(t *testing.T) {
 			fault = fmt.Sprintf("%d noops are missed, but %d were lost", r.Missed(), f.lost)
 		}
 		if fault != "" {
-			require.Failf(t, fault, "playLifetime(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
+			require.Failf(t, fault, "playRandomClient(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
 		}
 	}
 }
@@ -160,12 +160,12 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 			drop(p, 3*interval+2*sec, sec)
 			p.noop(0, 5).noop(interval, 6)
 		}, 2},
-		{"all are replayed, and those of the outage", func(p *tape) {
+		{"all are replayed, and so are the noops of the outage", func(p *tape) {
 			p.regular(1, 4, true)
 			drop(p, 3*interval+2*sec, 2*interval)
 			p.noop(0, 5).noop(0, 6).noop(0, 7).noop(0, 8).noop(0, 9).noop(interval-2*sec, 10)
 		}, 0},
-		{"the server sent them, and they were lost", func(p *tape) {
+		{"the server sent the noops, and they were lost", func(p *tape) {
 			p.regular(1, 4, true)
 			drop(p, 3*interval+2*sec, sec)
 			p.noop(interval-3*sec, 8)
@@ -179,7 +179,7 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 			p.Opened(p.at)
 			p.noop(sec, 5).noop(2*interval, 6)
 		}, 1},
-		{"no more than the latest due", func(p *tape) {
+		{"the only due noop may have been in transit", func(p *tape) {
 			p.regular(1, 4, true)
 			drop(p, interval+sec/2, sec)
 			p.noop(interval, 5)
@@ -205,10 +205,10 @@ func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 		"silent at the end, numbered": func(p *tape) {
 			p.regular(1, 5, true).wait(3 * interval)
 		},
-		"silent at the end, un-numbered": func(p *tape) {
+		"silent at the end, unnumbered": func(p *tape) {
 			p.regular(1, 5, false).wait(3 * interval)
 		},
-		"the last arrived twice, un-numbered": func(p *tape) {
+		"the last arrived twice, unnumbered": func(p *tape) {
 			p.regular(1, 9, false).noop(interval*55/100, 0)
 		},
 		"the last arrived twice, corrupted": func(p *tape) {
@@ -223,17 +223,17 @@ func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 			t.Parallel()
 			p := newTape(t)
 			play(p)
-			once := p.end(sec)
-			require.Empty(t, invariantViolation(once))
-			require.False(t, once.Faultless())
+			first := p.end(sec)
+			require.Empty(t, invariantViolation(first))
+			require.False(t, first.Faultless())
 			for range 3 {
 				p.wait(sec).Connecting(p.at)
 				p.Opened(p.at)
-				again := p.end(sec)
-				require.Empty(t, invariantViolation(again))
-				require.Equal(t, once.Expected(), again.Expected(), "%+v", again)
-				require.Equal(t, once.Missed(), again.Missed(), "%+v", again)
-				require.Equal(t, once.Duplicated, again.Duplicated, "%+v", again)
+				next := p.end(sec)
+				require.Empty(t, invariantViolation(next))
+				require.Equal(t, first.Expected(), next.Expected(), "%+v", next)
+				require.Equal(t, first.Missed(), next.Missed(), "%+v", next)
+				require.Equal(t, first.Duplicated, next.Duplicated, "%+v", next)
 			}
 		})
 	}

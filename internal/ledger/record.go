@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Record is the stored result of one connection. Instants are nanoseconds since the start of the runner.
 type Record struct {
@@ -80,6 +83,12 @@ func (r Record) RefusedAttempts() (n int) {
 		n += f.Count
 	}
 	return n
+}
+
+// HasReceived reports whether the Numbered message with a number arrived.
+func (r *Record) HasReceived(number uint64) bool {
+	return r.First > 0 && r.First <= number && number <= r.Last &&
+		!slices.ContainsFunc(r.Holes, func(hole Range) bool { return hole[0] <= number && number <= hole[1] })
 }
 
 // A Kind is the kind of a finding.

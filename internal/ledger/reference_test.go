@@ -44,12 +44,13 @@ func (w *ways) add(o *ways, lost, copies, delays int) {
 	}
 }
 
-// A view has all explanations. In open, all noops that may have been in transit at the end count as lost.
-type view struct{ all, open ways }
+// explanations has all explanations of a stream. In open, all noops that may have been in transit at the end count as
+// lost.
+type explanations struct{ all, open ways }
 
-// explain tries all schedules: the first noop is due at any time up to latest, and later ones an
-// interval apart that is up to 1 % off.
-func (s *reference) explain() (o view) {
+// explain tries all schedules: the first noop is due at any time up to latest, and later noops follow at an interval
+// that differs from the planned one by up to 1 %.
+func (s *reference) explain() (o explanations) {
 	for interval := refInterval - refDrift; interval <= refInterval+refDrift; interval += 2 {
 		for _, phase := range s.phases(interval) {
 			s.explainSchedule(phase, interval, &o)
@@ -82,7 +83,7 @@ func (s *reference) phases(interval int) (out []int) {
 }
 
 // explainSchedule finds all ways to assign the arrivals to the slots of one schedule.
-func (s *reference) explainSchedule(phase, interval int, o *view) {
+func (s *reference) explainSchedule(phase, interval int, o *explanations) {
 	due := func(slot int) int { return phase + (slot-1)*interval } // from 1
 	slots := 0
 	for due(slots+1) <= s.end {
@@ -161,10 +162,10 @@ func (s *reference) isPossiblyDelayed(at, due int) bool {
 // A count is the number of lost and repeated noops in an explanation.
 type count struct{ lost, repeated int }
 
-// counts returns the counts of all explanations with the fewest events (lost noops, repeated noops, delays),
-// those with one more event, and the maximum loss without more repeated noops and delays than in the
+// counts returns the counts of all explanations with the fewest events (lost noops, repeated noops, delays), the counts
+// of all explanations with one more event, and the maximum loss without more repeated noops and delays than in the
 // simplest explanation.
-func (o *view) counts() (simplest, next map[count]bool, events, maxLost int) {
+func (o *explanations) counts() (simplest, next map[count]bool, events, maxLost int) {
 	simplest, next = map[count]bool{}, map[count]bool{}
 	copies, delays := refMaxEvents, refMaxEvents
 	for events = 0; events < 3*refMaxNoops && len(simplest) == 0; events++ {

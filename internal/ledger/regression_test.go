@@ -26,25 +26,25 @@ func TestFuzzRegressions(t *testing.T) {
 		play func(p *tape) Record
 		want want
 	}{
-		{"false pass: un-numbered, the first is lost and the second is slightly early", func(p *tape) Record {
+		{"false pass: unnumbered, the first is lost and the second is slightly early", func(p *tape) Record {
 			return p.noop(2*interval-time.Millisecond, 0).regular(2, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 1"}}},
-		{"false pass: un-numbered, the first of a separate schedule is lost", func(p *tape) Record {
+		{"false pass: unnumbered, the first of a separate schedule is lost", func(p *tape) Record {
 			return p.noop(interval*17/10, 0).regular(2, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 1"}}},
-		{"un-numbered, the first is as late, but the second is in time", func(p *tape) Record {
+		{"unnumbered, the first is just as late, but the second is on time", func(p *tape) Record {
 			return p.noop(interval*17/10, 0).noop(interval*3/10, 0).regular(3, 9, false).end(sec)
 		}, want{}},
-		{"false pass: un-numbered, the first arrives twice", func(p *tape) Record {
+		{"false pass: unnumbered, the first arrives twice", func(p *tape) Record {
 			return p.noop(interval, 0).noop(interval*3/10, 0).noop(interval*7/10, 0).regular(3, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 1"}}},
-		{"false pass: un-numbered, one twice, 0.55 of an interval later", func(p *tape) Record {
+		{"false pass: unnumbered, one twice, 0.55 of an interval later", func(p *tape) Record {
 			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*45/100, 0).regular(7, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"false pass: un-numbered, the last twice, 0.55 of an interval later", func(p *tape) Record {
+		{"false pass: unnumbered, the last twice, 0.55 of an interval later", func(p *tape) Record {
 			return p.regular(1, 9, false).noop(interval*55/100, 0).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 9"}}},
-		{"un-numbered, a corrupt one twice, 0.55 of an interval later", func(p *tape) Record {
+		{"unnumbered, a corrupt one twice, 0.55 of an interval later", func(p *tape) Record {
 			p.regular(1, 5, false).wait(interval)
 			p.Noop(Noop{At: p.at, Data: "x"})
 			p.wait(interval * 55 / 100)
@@ -67,19 +67,19 @@ func TestFuzzRegressions(t *testing.T) {
 		{"numbered, delayed, disconnected in the burst, the rest of it replayed", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(0, 5).noop(0, 6).noop(interval-sec, 7).regular(8, 12, true).end(sec)
 		}, want{}},
-		{"false pass: un-numbered, one twice, 0.55 of an interval later, and the next somewhat late", func(p *tape) Record {
+		{"false pass: unnumbered, one twice, 0.55 of an interval later, and the next somewhat late", func(p *tape) Record {
 			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*50/100, 0).noop(interval*95/100, 0).regular(8, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
 		{"false pass: numbered, the first are delayed, later slots stay empty", func(p *tape) Record {
 			return p.noop(interval*14/10, 1).noop(interval*4/10, 2).regular(3, 5, true).noop(2*interval, 6).regular(7, 9, true).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 6"}}},
-		{"false pass: un-numbered, one falls due within LATE_MS of a reconnect", func(p *tape) Record {
+		{"false pass: unnumbered, one becomes due within LATE_MS of a reconnect", func(p *tape) Record {
 			return p.regular(1, 3, false).resume(interval+sec/2).noop(interval-sec, 0).regular(5, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 3"}}},
 		{"no finding: the losses of an outage", func(p *tape) Record {
 			return p.regular(1, 3, true).resume(3*interval+5*sec).noop(2*sec, 1).regular(2, 9, true).end(sec)
 		}, want{missed: 3, findings: []string{"restarted 3", "unsent 3"}}},
-		{"false alarm: resumed in the midst of a slot, ended late in another", func(p *tape) Record {
+		{"false alarm: resumed in the middle of a slot, ended late in another", func(p *tape) Record {
 			return p.regular(1, 3, true).resume(interval*7/10).noop(0, 4).noop(interval*3/10, 5).regular(6, 9, true).end(interval * 9 / 10)
 		}, want{}},
 		{"false alarm: resumed, the first live one lost, ended late in a slot", func(p *tape) Record {
@@ -129,7 +129,7 @@ func TestFuzzRegressions(t *testing.T) {
 		{"one is lost within a burst", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(4*interval+sec, 4).noop(0, 5).noop(0, 7).noop(interval-sec, 8).regular(9, 12, true).end(sec)
 		}, want{missed: 1, findings: []string{"lost 6"}}},
-		{"un-numbered, one is lost within a burst", func(p *tape) Record {
+		{"unnumbered, one is lost within a burst", func(p *tape) Record {
 			return p.regular(1, 3, false).noop(4*interval+sec, 0).noop(0, 0).noop(0, 0).noop(interval-sec, 0).regular(9, 12, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 6"}}},
 		{"all in one burst at the end", func(p *tape) Record {
@@ -169,7 +169,7 @@ func TestDuplicateMayHideTheLossBeforeItWithoutNumbers(t *testing.T) {
 // The data of a noop with an impossible number may be intact, so its finding has the reason.
 func TestFindingOfAnImpossibleNumberHasTheReason(t *testing.T) {
 	for number, want := range map[uint64]string{
-		1 << 40: "it has the number 1099511627776, and the highest before was 20",
+		1 << 40: "its number is 1099511627776, but the highest number before it was 20",
 		0:       "it has no number",
 	} {
 		r := newTape(t).regular(1, 20, true).noop(interval, number).regular(22, 60, true).end(0)

@@ -267,7 +267,7 @@ type Coverage int
 // The coverages.
 const (
 	CoversAll        Coverage = iota // all losses
-	CoversAllButTail                 // all losses except those of the last chunks
+	CoversAllButTail                 // all losses except losses of the last chunks
 	CoversNone                       // no loss
 )
 

@@ -16,8 +16,8 @@ type wireEvent struct {
 	message bool
 }
 
-// A scenario is the behaviour of a server on one stream, and what the client receives. The truth is known, because
-// the scenario is generated.
+// A scenario has the events that a client receives on one stream, and the faults of the server. The faults are known,
+// because the scenario is generated.
 type scenario struct {
 	numbered bool
 	interval time.Duration
@@ -26,7 +26,7 @@ type scenario struct {
 	end      Instant     // the close is requested
 
 	lost       int // noops expected before the end and never delivered: dropped or never sent
-	skipped    int // of these: slots for which the server made no number
+	skipped    int // part of lost: slots without a number
 	duplicates int
 	corrupted  int
 	swaps      int
@@ -150,11 +150,11 @@ func newScenario(r *rand.Rand, c options) *scenario {
 }
 
 // play runs the scenario through a ledger.
-func (s *scenario) play() Record { return s.playTo(func(*Ledger) {}) }
+func (s *scenario) play() Record { return s.playAndInspect(func(*Ledger) {}) }
 
-// playTo is play with a call of inspect after each noop.
-func (s *scenario) playTo(inspect func(*Ledger)) Record {
-	l := openedAt(&Config{Interval: s.interval, LatenessLimit: sec}, 0, s.opened)
+// playAndInspect is play with a call of inspect after each noop.
+func (s *scenario) playAndInspect(inspect func(*Ledger)) Record {
+	l := openLedgerAt(&Config{Interval: s.interval, LatenessLimit: sec}, 0, s.opened)
 	for _, e := range s.events {
 		if e.message {
 			l.NumberedEvent(e.at, e.number)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// playAt plays arrivals, in intervals after the headers, into a ledger, and ends at end.
+// playAt plays noops into a ledger, and ends the stream at end, in intervals after the headers.
 func playAt(every time.Duration, end float64, noops ...Noop) Record {
-	l := openedAt(&Config{Interval: every, LatenessLimit: sec}, 0, sec)
+	l := openLedgerAt(&Config{Interval: every, LatenessLimit: sec}, 0, sec)
 	at := func(t float64) Instant { return sec + Instant(t*float64(every)) }
 	for _, n := range noops {
 		l.Noop(n)
@@ -99,10 +99,10 @@ func TestIDsWithoutASequence(t *testing.T) {
 		name string
 		id   func(i int) Noop // from 0
 	}{
-		{"a counter over 20 devices, of the first", func(i int) Noop { return decimal(1 + 20*i) }},
-		{"of the second", func(i int) Noop { return decimal(2 + 20*i) }},
-		{"a counter that others join later", func(i int) Noop { return decimal(1 + i + 19*max(i-3, 0)) }},
-		{"a counter over many devices, of one that joins late", func(i int) Noop { return decimal(58213 + 1200*i) }},
+		{"a counter over 20 devices, first device", func(i int) Noop { return decimal(1 + 20*i) }},
+		{"a counter over 20 devices, second device", func(i int) Noop { return decimal(2 + 20*i) }},
+		{"a counter that 19 devices join later", func(i int) Noop { return decimal(1 + i + 19*max(i-3, 0)) }},
+		{"a counter over many devices, device that joins late", func(i int) Noop { return decimal(58213 + 1200*i) }},
 		{"a counter over 1200 devices", func(i int) Noop { return decimal(1 + 1200*i) }},
 		{"steps of 2", func(i int) Noop { return decimal(2 * (i + 1)) }},
 		{"steps of 2 from 1", func(i int) Noop { return decimal(2*i + 1) }},
@@ -111,8 +111,8 @@ func TestIDsWithoutASequence(t *testing.T) {
 		{"always 1", func(int) Noop { return decimal(1) }},
 		{"always 2", func(int) Noop { return decimal(2) }},
 		{"random and small", func(i int) Noop { return decimal(small[i]) }},
-		{"random and small, another part", func(i int) Noop { return decimal(small[29-i]) }},
-		{"backwards", func(i int) Noop { return decimal(31 - i) }},
+		{"random and small, in reverse order", func(i int) Noop { return decimal(small[29-i]) }},
+		{"descending", func(i int) Noop { return decimal(31 - i) }},
 		{"every fifth noop has an id", func(i int) Noop { return map[bool]Noop{true: decimal(1 + i/5)}[i%5 == 0] }},
 		{"words", func(int) Noop { return Noop{OtherID: true} }},
 	} {
@@ -138,14 +138,14 @@ func TestIDsWithoutASequence(t *testing.T) {
 func TestFaultsDoNotEndASequence(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name     string
-		numbers  []uint64 // one per interval; 0: no noop
-		received uint64
-		missed   uint64
-		doubled  uint64
+		name       string
+		numbers    []uint64 // one per interval; 0: no noop
+		received   uint64
+		missed     uint64
+		duplicated uint64
 	}{
 		{"every second one is lost", []uint64{1, 0, 3, 0, 5, 0, 7, 0, 9}, 5, 4, 0},
-		{"all but the first two and the last", []uint64{1, 2, 0, 0, 0, 0, 0, 0, 9}, 3, 6, 0},
+		{"all but the first two and the last are lost", []uint64{1, 2, 0, 0, 0, 0, 0, 0, 9}, 3, 6, 0},
 		{"the server repeats itself from the seventh on", []uint64{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}, 7, 9, 9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 			}
 			r := playAt(15*sec, float64(len(c.numbers))+.3, noops...)
 			require.True(t, r.Numbered, "%+v", r)
-			require.Equal(t, [3]uint64{c.received, c.missed, c.doubled}, [3]uint64{r.Received, r.Missed(), r.Duplicated}, "%+v", r)
+			require.Equal(t, [3]uint64{c.received, c.missed, c.duplicated}, [3]uint64{r.Received, r.Missed(), r.Duplicated}, "%+v", r)
 		})
 	}
 	t.Run("each arrives twice", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 func TestNoopsOfABurstAreLate(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
-		l := openedAt(&Config{Interval: 5 * sec, LatenessLimit: sec}, 0, sec)
+		l := openLedgerAt(&Config{Interval: 5 * sec, LatenessLimit: sec}, 0, sec)
 		var lateness []time.Duration
 		count := func(at Instant, n uint64) {
 			a := l.Noop(Noop{At: at, Number: numberIf(numbered, n), Intact: true})
@@ -205,14 +205,14 @@ func roundDurations(all []time.Duration) (out []time.Duration) {
 	return out
 }
 
-// A request for the end while no noop is due leaves no loss undecided.
+// A request to end at a time when no noop is due leaves no loss undecided.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
-		const within = sec + interval/50
+		const tolerance = sec + interval/50
 		p := newTape(t).noop(7*sec, numberIf(numbered, 1)).regular(2, 5, numbered)
 		for _, c := range []struct{ after, want time.Duration }{
-			{sec, 0}, {13 * sec, 0}, {interval, within}, {interval + sec/2, within - sec/2}, {interval + within, 0}, {2 * interval, within},
+			{sec, 0}, {13 * sec, 0}, {interval, tolerance}, {interval + sec/2, tolerance - sec/2}, {interval + tolerance, 0}, {2 * interval, tolerance},
 		} {
 			require.Equal(t, c.want, p.UndecidedTime(p.at+c.after), "%v after the last noop", c.after)
 		}
@@ -226,29 +226,29 @@ func TestUndecided(t *testing.T) {
 func TestMajorityOfStreamsDecidesIDs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name               string
-		sequences, foreign int
-		want               bool
+		name              string
+		sequences, random int
+		want              bool
 	}{{"one of many", 1, 20, false}, {"most", 20, 1, true}, {"next to streams without ids", 1, 0, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := &Config{Interval: 15 * sec, LatenessLimit: sec}
 			stream := func(id func(n uint64) uint64) *Ledger {
-				l := openedAt(cfg, 0, sec)
+				l := openLedgerAt(cfg, 0, sec)
 				for n := uint64(1); n <= 6; n++ {
 					l.Noop(Noop{At: sec + Instant(n)*15*sec, Number: id(n), Intact: true})
 				}
 				return l
 			}
-			var looksLikeOne *Ledger
+			var sequential *Ledger
 			for range c.sequences {
-				looksLikeOne = stream(func(n uint64) uint64 { return n })
+				sequential = stream(func(n uint64) uint64 { return n })
 			}
-			for range c.foreign {
+			for range c.random {
 				stream(func(n uint64) uint64 { return 7919 * n % 10 })
 			}
 			stream(func(uint64) uint64 { return 0 })
-			require.Equal(t, c.want, looksLikeOne.Record().Numbered)
+			require.Equal(t, c.want, sequential.Record().Numbered)
 		})
 	}
 }
@@ -256,19 +256,19 @@ func TestMajorityOfStreamsDecidesIDs(t *testing.T) {
 // A loss and a copy can hide each other, and jitter can look like either.
 func TestSimilarFaults(t *testing.T) {
 	t.Parallel()
-	regular := func(count int, number func(slot int) uint64, off func(slot int) float64) (noops []Noop) {
+	regular := func(count int, number func(slot int) uint64, delay func(slot int) float64) (noops []Noop) {
 		for slot := 1; slot <= count; slot++ {
-			noops = append(noops, noopAt(15*sec, float64(slot)+off(slot), number(slot)))
+			noops = append(noops, noopAt(15*sec, float64(slot)+delay(slot), number(slot)))
 		}
 		return noops
 	}
 	none := func(int) uint64 { return 0 }
 	onTime := func(int) float64 { return 0 }
 	for _, c := range []struct {
-		name            string
-		noops           []Noop
-		end             float64
-		missed, doubled uint64
+		name               string
+		noops              []Noop
+		end                float64
+		missed, duplicated uint64
 	}{
 		{"each third is lost, and the previous one arrives again in its slot", regular(12, func(s int) uint64 { return []uint64{0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11, 11}[s] }, onTime), 12.4, 4, 4},
 		{"1, 1, 3, 3, 5, 5", regular(10, func(s int) uint64 { return []uint64{0, 1, 1, 3, 3, 5, 5, 7, 7, 9, 9}[s] }, onTime), 10.4, 5, 5},
@@ -279,13 +279,13 @@ func TestSimilarFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := playAt(15*sec, c.end, c.noops...)
-			require.Equal(t, [2]uint64{c.missed, c.doubled}, [2]uint64{r.Missed(), r.Duplicated}, "%+v", r)
+			require.Equal(t, [2]uint64{c.missed, c.duplicated}, [2]uint64{r.Missed(), r.Duplicated}, "%+v", r)
 			require.InDelta(t, 15, r.Interval.Seconds(), .4, "%+v", r)
 		})
 	}
-	t.Run("a copy 0.1 later does not change the interval, nor does one noop after the request for the end", func(t *testing.T) {
+	t.Run("a copy 0.1 later does not change the interval, nor does one noop after the request to end", func(t *testing.T) {
 		t.Parallel()
-		l := openedAt(&Config{Interval: 15 * sec, LatenessLimit: sec}, 0, sec)
+		l := openLedgerAt(&Config{Interval: 15 * sec, LatenessLimit: sec}, 0, sec)
 		for n := range 10 {
 			l.Noop(noopAt(15*sec, float64(n+1), 0))
 			l.Noop(noopAt(15*sec, float64(n+1)+.1, 0))

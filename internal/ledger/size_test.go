@@ -10,7 +10,7 @@ import (
 func TestLedgersStayBelow650Bytes(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) != 8 {
-		t.Skip("the sizes are those of 64 bits")
+		t.Skip("the limits apply to 64-bit systems")
 	}
 	for name, c := range map[string]struct{ size, limit uintptr }{
 		"counting noops":   {unsafe.Sizeof(Ledger{}) + unsafe.Sizeof(numberCounter{}), 650},
@@ -22,7 +22,7 @@ func TestLedgersStayBelow650Bytes(t *testing.T) {
 
 // A stream without a fault has two objects, independent of its length. Other parts are allocated on first use.
 func TestFaultlessStreamAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
-	l := opened(&Config{Interval: testInterval, LatenessLimit: testInterval})
+	l := openLedger(&Config{Interval: testInterval, LatenessLimit: testInterval})
 	for n := range uint64(100) {
 		l.Noop(Noop{At: Instant(n+1) * testInterval, Number: n + 1, Intact: true})
 	}

@@ -80,14 +80,14 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 //
 // Numbers may be ahead of the slots by lead, the count of missing lower numbers, as between two swapped noops. If they
 // are further ahead, the schedule is earlier than assumed, and the anchor moves. Thus noops that a server sends too
-// early do not count for a later silence.
+// early do not make up for a later silence.
 func (s *slots) fill(at Instant, n, covered, lead int64, burst, settle bool) (unsent uint64) {
 	switch {
 	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
 	case !s.phaseKnown && n < covered && !burst:
-		// The phase is unknown, because the earlier arrivals were replayed or late. This one shows it better, and does
-		// not count for a later slot.
+		// The phase is unknown, because the earlier arrivals were replayed or late. This arrival shows it better, and
+		// does not count for a later slot.
 		s.anchor, lead = at, 0
 	}
 	s.phaseKnown = s.phaseKnown || s.consecutive && covered == 1
@@ -138,7 +138,7 @@ func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 // unknownJitterArrivals is the minimum number of arrivals that show their jitter.
 const unknownJitterArrivals = 4
 
-// notDue returns the number of empty slots up to the anchor that are due after end, or less than tolerance before it.
+// notDue returns the number of empty slots up to the anchor that are due after end, or less than tolerance before end.
 func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uint64 {
 	latest := s.anchor // the latest slot that may be empty
 	if s.isOnSlot(last, interval) {

@@ -73,7 +73,7 @@ func (c *correction) setReceived(received []ledger.Range) {
 	}
 }
 
-// dropUnknown drops the messages with unknown numbers, except those of faulty chains. Without faulty chains it also
+// dropUnknown drops the messages with unknown numbers, except messages of faulty chains. Without faulty chains it also
 // resets the counts of faults, because not every fault is listed as a finding.
 func (c *correction) dropUnknown(faulty []period) {
 	r := &c.record
@@ -100,7 +100,7 @@ func (c *correction) assume(chain chain, received []ledger.Range) (assumed []led
 	}
 	for i := first; i < end; i++ {
 		if n := c.series.numbers[i]; n > last || !c.series.unique[i] || countBetween(received, n, n) > 0 {
-			assumed = addNumber(assumed, n)
+			assumed = ledger.AppendNumber(assumed, n)
 		}
 	}
 	return assumed
@@ -191,13 +191,21 @@ func countBetween(ranges []ledger.Range, low, high uint64) (count uint64) {
 	return count
 }
 
-// subtract returns ascending ranges without the numbers of others.
+// subtract returns ranges without the numbers of others.
 func subtract(ranges, others []ledger.Range) []ledger.Range {
 	for _, o := range others {
 		var rest []ledger.Range
 		for _, r := range ranges {
-			rest = append(rest, clip([]ledger.Range{r}, 1, o[0]-1)...)
-			rest = append(rest, clip([]ledger.Range{r}, o[1]+1, r[1])...)
+			if r[1] < o[0] || o[1] < r[0] {
+				rest = append(rest, r)
+				continue
+			}
+			if r[0] < o[0] {
+				rest = append(rest, ledger.Range{r[0], o[0] - 1})
+			}
+			if o[1] < r[1] {
+				rest = append(rest, ledger.Range{o[1] + 1, r[1]})
+			}
 		}
 		ranges = rest
 	}

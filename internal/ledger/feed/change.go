@@ -6,8 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// changes returns the changed messages: those that only one stream received, in place of a message that other streams
-// received. The keys are the ids of the changed messages, the values those of their originals.
+// changes returns the ids of the changed messages, with the ids of their originals. A changed message is a message that
+// only one stream received, in place of a message that other streams received.
 func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) map[uint32]uint32 {
 	singles := make([][]uint64, len(f.logs)) // per log: its numbers of messages that only one stream received
 	found := false
@@ -24,7 +24,7 @@ func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) 
 	c := changes{Feed: f, order: order, copies: copies, place: f.places(order), numbers: make([]map[uint32]uint64, len(f.logs)), originals: map[uint32]uint32{}}
 	for log, r := range records {
 		for _, n := range singles[log] {
-			if hasReceived(r, n) {
+			if r.HasReceived(n) {
 				c.compare(log, r, n)
 			}
 		}
@@ -71,7 +71,7 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 			c.numbers[log][id] = uint64(i) + 1
 		}
 	}
-	if n, known := c.numbers[log][id]; known && hasReceived(r, n) {
+	if n, known := c.numbers[log][id]; known && r.HasReceived(n) {
 		return false
 	}
 	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Repeats, func(a ledger.Repeat) bool { return c.extras[log][a.Extra] == id })

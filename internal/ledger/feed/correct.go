@@ -15,7 +15,8 @@ type Correction struct {
 	Uncertain bool
 }
 
-// Correct returns the record of a connection with numbers of the feed and corrected faults. log is its log's index.
+// Correct returns the record of a connection with numbers of the feed and corrected faults. log is the index of its
+// log.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	certainFrom, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)
@@ -75,7 +76,7 @@ func (c *correction) countRepeats() {
 // copies counts received entries that are copies or changed messages as such, instead of as received.
 func (c *correction) copies() {
 	for _, n := range c.unnumbered[c.log] {
-		if !hasReceived(c.source, n) {
+		if !c.source.HasReceived(n) {
 			continue
 		}
 		c.record.Received--
@@ -149,7 +150,7 @@ func (c *correction) countDisorder() {
 	}
 }
 
-// numbersOf returns feed numbers in the order of arrival. Those of messages with the same content ascend.
+// numbersOf returns feed numbers in the order of arrival. The numbers of messages with the same content ascend.
 func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	numbers := make([]uint64, len(sequence))
 	same := map[uint64][]int{} // places by content
@@ -249,7 +250,7 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 		return 0, 0
 	}
 	visit := func(n uint64) (done bool) {
-		if !hasReceived(c.source, n) {
+		if !c.source.HasReceived(n) {
 			return false
 		}
 		number := c.numberOf(n)
@@ -260,8 +261,8 @@ func (c *correction) ends(first, last uint64) (low, high uint64) {
 			low = number
 		}
 		high = max(high, number)
-		_, in := c.disorderOf[c.ids[c.log][n-1]]
-		return !in
+		_, isDisordered := c.disorderOf[c.ids[c.log][n-1]]
+		return !isDisordered
 	}
 	for n := first; n <= last && !visit(n); n++ {
 	}
@@ -291,14 +292,14 @@ func (c *correction) holes() (holes []ledger.Range) {
 	}
 	for _, w := range c.disorders { // entries before the first and after the last received one
 		for _, n := range w.locals[c.log] {
-			if !hasReceived(c.source, n) && (n < c.source.First || n > c.source.Last) {
+			if !c.source.HasReceived(n) && (n < c.source.First || n > c.source.Last) {
 				add(c.numberOf(n))
 			}
 		}
 	}
 	slices.Sort(missing)
 	for _, n := range slices.Compact(missing) {
-		holes = addNumber(holes, n)
+		holes = ledger.AppendNumber(holes, n)
 	}
 	return holes
 }

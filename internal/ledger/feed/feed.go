@@ -189,7 +189,7 @@ func (f *Feed) number(order []uint32, records Records) {
 	f.changed = f.changes(order, copies, records)
 	for _, id := range order {
 		n := &f.nodes[id]
-		if _, is := f.changed[id]; is || copies[id] {
+		if _, isChanged := f.changed[id]; isChanged || copies[id] {
 			continue
 		}
 		f.repeated = f.repeated || n.repeated
@@ -224,7 +224,8 @@ type doubt struct {
 // edgeTime is the time at both ends of a stream in which the stream may or may not receive a message.
 var edgeTime = time.Second
 
-// copies returns the messages that are copies. Other possible copies become doubtful: no client need receive them.
+// copies returns the messages that are copies. Other possible copies become doubtful: no client is expected to receive
+// them.
 func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	copies := map[uint32]bool{}
 	for _, ids := range f.extras {
@@ -264,11 +265,11 @@ func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 	last := -1
 	for n := r.Last; n > 0 && n >= r.First; n-- {
 		id := f.ids[log][n-1]
-		if !hasReceived(r, n) {
+		if !r.HasReceived(n) {
 			continue
 		}
 		last = max(last, int(place[id]))
-		if _, in := f.disorderOf[id]; !in {
+		if _, isDisordered := f.disorderOf[id]; !isDisordered {
 			break
 		}
 	}
@@ -320,19 +321,11 @@ func (f *Feed) compare() {
 		}
 		for n := 1; n < len(has); n++ {
 			if !has[n] {
-				f.missing[log] = addNumber(f.missing[log], uint64(n))
+				f.missing[log] = ledger.AppendNumber(f.missing[log], uint64(n))
 			}
 		}
 		f.sameNumbers[log] = same
 	}
-}
-
-func addNumber(ranges []ledger.Range, n uint64) []ledger.Range {
-	if last := len(ranges) - 1; last >= 0 && ranges[last][1]+1 == n {
-		ranges[last][1] = n
-		return ranges
-	}
-	return append(ranges, ledger.Range{n, n})
 }
 
 // HasSingleRecipients reports whether most messages reached only one client, and several clients received mostly such
@@ -353,7 +346,7 @@ func (f *Feed) HasSingleRecipients(records Records) bool {
 	for log, r := range records {
 		count := 0
 		for n := max(r.First, 1); n <= r.Last; n++ {
-			if number := f.nodes[f.ids[log][n-1]].number; single[number] && hasReceived(r, n) {
+			if number := f.nodes[f.ids[log][n-1]].number; single[number] && r.HasReceived(n) {
 				count++
 			}
 		}

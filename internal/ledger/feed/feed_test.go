@@ -112,7 +112,7 @@ func TestRepeatedContentWithoutFaults(t *testing.T) {
 	}
 }
 
-// One message is lost or duplicated on one stream. If its neighbours have the same content, the fault may be attributed
+// One message is lost or duplicated on one stream. If its neighbors have the same content, the fault may be attributed
 // to one of them.
 func TestRepeatedContentWithOneFault(t *testing.T) {
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	require.LessOrEqual(t, undecided, runs*3/100)
 }
 
-func TestStreamWithOtherContent(t *testing.T) {
+func TestStreamWithDifferentContent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		b := newBroadcast(seed, 0, 0, 1)

@@ -21,11 +21,11 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	}
 	l := linker{Feed: f, log: int32(log), entries: entries, ids: make([]uint32, len(entries)), index: index} // #nosec G115 -- few runners
 	if log > 0 && len(f.nodes) > 1 {
-		l.unique()
+		l.matchUnique()
 		l.setShift()
 		l.dropOutliers()
-		l.neighbours()
-		l.gaps()
+		l.matchNeighbors()
+		l.matchGaps()
 		l.preferFirst()
 	}
 	l.insertOthers()
@@ -81,8 +81,9 @@ func (l *linker) fits(i int, id uint32) bool {
 	return id != 0 && l.nodes[id].print == l.entries[i].Print && l.nodes[id].log != l.log
 }
 
-// unique finds messages whose content is unique in the log and in the list. If there are none, it searches by context.
-func (l *linker) unique() {
+// matchUnique finds messages whose content is unique in the log and in the list. If it finds none, it searches by
+// context.
+func (l *linker) matchUnique() {
 	times := make(map[uint64]uint8, len(l.entries))
 	for i := range l.entries {
 		times[l.entries[i].Print] = min(times[l.entries[i].Print]+1, 2)
@@ -96,12 +97,13 @@ func (l *linker) unique() {
 		}
 	}
 	if !found {
-		l.byContext()
+		l.matchContexts()
 	}
 }
 
-// byContext finds messages that are unique together with those before them. It uses the length that finds the most.
-func (l *linker) byContext() {
+// matchContexts finds messages that are unique together with the messages before them. It uses the length of context
+// that finds the most messages.
+func (l *linker) matchContexts() {
 	order := l.order()
 	prints := make([]uint64, len(order))
 	for i, id := range order {
@@ -170,7 +172,8 @@ func (l *linker) dropOutliers() {
 	}
 }
 
-func (l *linker) neighbours() {
+// matchNeighbors finds messages next to messages that have been found.
+func (l *linker) matchNeighbors() {
 	for i := 1; i < len(l.ids); i++ {
 		if before := l.ids[i-1]; l.ids[i] == 0 && before != 0 && l.fits(i, l.nodes[before].next) {
 			l.assign(i, l.nodes[before].next)
@@ -183,8 +186,9 @@ func (l *linker) neighbours() {
 	}
 }
 
-// gaps finds messages for the entries between those that have one. It finds as many as possible in the same order.
-func (l *linker) gaps() {
+// matchGaps finds messages for the entries between entries with a message. It finds as many as possible in the same
+// order.
+func (l *linker) matchGaps() {
 	for from := 0; from < len(l.ids); from++ {
 		if l.ids[from] != 0 {
 			continue
@@ -202,7 +206,7 @@ func (l *linker) gaps() {
 const maxCells = 1 << 20
 
 // matchGap finds the messages of entries[from:to], which have none so far. Before the first entry with a message, it
-// prefers the last of neighbours with the same content, because the log may begin among them.
+// prefers the last of several neighbors with the same content, because the log may begin among them.
 func (l *linker) matchGap(from, to int) {
 	list := l.candidates(from, to)
 	count := to - from
@@ -261,7 +265,8 @@ func (l *linker) candidates(from, to int) (list []uint32) {
 	return list
 }
 
-// preferFirst moves each match to the first of neighbours with the same content, because a copy follows its original.
+// preferFirst moves each match to the first of several neighbors with the same content, because a copy follows its
+// original.
 func (l *linker) preferFirst() {
 	for i := range l.ids {
 		for at := i; at > 0 && l.ids[at] != 0 && l.ids[at-1] == 0 && l.entries[at].Print == l.entries[at-1].Print; at-- {
@@ -276,7 +281,7 @@ func (l *linker) preferFirst() {
 	}
 }
 
-// moveToFirst assigns an entry to the first of neighbours with its content that arrived at about the same time.
+// moveToFirst assigns an entry to the first of several neighbors with its content that arrived at about the same time.
 func (l *linker) moveToFirst(i int) {
 	for id := l.ids[i]; id != 0 && l.fits(i, l.nodes[id].previous) && l.distance(i, l.nodes[id].previous) <= max(l.distance(i, id), maxSpread); id = l.ids[i] {
 		l.nodes[id].log = -1

@@ -224,7 +224,7 @@ func (s *script) compare(r *ledger.Record, known []int, complete bool) error {
 }
 
 // decidable reports whether a majority of the streams shows which messages were sent. If a stream received two messages
-// in another order, or one of them again later, the streams that received both once and in order decide.
+// in a different order, or one of them again later, the streams that received both once and in order decide.
 func decidable(streams []script) bool {
 	faulty, correct := 0, 0
 	for i := range streams {
@@ -236,12 +236,12 @@ func decidable(streams []script) bool {
 			correct++
 		}
 	}
-	return (faulty == 0 || 2*correct > len(streams)) && !repeated(streams) && !changed(streams)
+	return (faulty == 0 || 2*correct > len(streams)) && !hasRepeat(streams) && !hasChange(streams)
 }
 
-// changed reports whether a stream may have received a message in place of another one: no other stream received the
-// message, and two streams received the one that it lacks.
-func changed(streams []script) bool {
+// hasChange reports whether a stream may have received a changed message: no other stream received that message, and
+// two streams received a message that this stream lacks.
+func hasChange(streams []script) bool {
 	count := map[int]int{}
 	for i := range streams {
 		for _, n := range streams[i].received() {
@@ -259,8 +259,8 @@ func changed(streams []script) bool {
 	return false
 }
 
-// repeated reports whether a message may have been sent twice: two streams, or most of them, received it twice.
-func repeated(streams []script) bool {
+// hasRepeat reports whether a message may have been sent twice: two streams, or most of them, received it twice.
+func hasRepeat(streams []script) bool {
 	counts := map[int]int{}
 	for i := range streams {
 		for at, s := range streams[i].steps {
@@ -310,8 +310,8 @@ func interleavings(streams []script) iter.Seq[[]int] {
 	}
 }
 
-// shuffled returns a random order of the steps of the streams.
-func shuffled(streams []script, random *rand.Rand) (order []int) {
+// shuffle returns a random order of the steps of the streams.
+func shuffle(streams []script, random *rand.Rand) (order []int) {
 	for i := range streams {
 		for range streams[i].steps {
 			order = append(order, i)
@@ -350,13 +350,13 @@ func TestTwoStreamsAgreeWithModel(t *testing.T) {
 	t.Log(count, "cases")
 }
 
-// Two streams lag at the start by more messages than one may be out of order.
+// Two streams lag at the start by more messages than a message may be out of order.
 func TestLaggingStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
-	named := func(name string) script {
+	find := func(name string) script {
 		return scripts[slices.IndexFunc(scripts, func(s script) bool { return s.name == name })]
 	}
-	streams, runners := []script{named("all"), named("joined before 3"), named("duplicated 1"), named("duplicated 2")}, []int{0, 1, 1, 1}
+	streams, runners := []script{find("all"), find("joined before 3"), find("duplicated 1"), find("duplicated 2")}, []int{0, 1, 1, 1}
 	require.NoError(t, check(streams, runners, []int{1, 0, 3, 2, 2, 0, 1, 3, 0, 3, 2, 3, 2, 3, 0, 2}))
 }
 
@@ -379,7 +379,7 @@ func TestStreamsAgreeWithModel(t *testing.T) {
 			continue
 		}
 		for range 10 {
-			order := shuffled(streams, random)
+			order := shuffle(streams, random)
 			require.NoError(t, check(streams, runners, order), describe(streams, runners, order))
 			count++
 		}

@@ -8,9 +8,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// agreeOnOrder changes order to that of most streams. It reports whether streams received messages in different orders.
+// agreeOnOrder changes order to the order of most streams. It reports whether streams received messages in different
+// orders.
 func (f *Feed) agreeOnOrder(order []uint32, records Records) bool {
-	parts := f.disordered(f.places(order), records)
+	parts := f.disorderedParts(f.places(order), records)
 	if len(parts) == 0 {
 		return false
 	}
@@ -117,8 +118,9 @@ func vote(order []uint32, groups []*group) []uint32 {
 	return out
 }
 
-// disordered returns the parts of the list that streams received in different orders, as their first and last places.
-func (f *Feed) disordered(place []uint32, records Records) (parts [][2]int) {
+// disorderedParts returns the parts of the list that streams received in different orders, as their first and last
+// places.
+func (f *Feed) disorderedParts(place []uint32, records Records) (parts [][2]int) {
 	add := func(places ...uint32) {
 		parts = append(parts, [2]int{int(slices.Min(places)), int(slices.Max(places))})
 	}
@@ -170,7 +172,7 @@ func (f *Feed) setDisorders(order []uint32, parts [][2]int) {
 	}
 	for log, ids := range f.ids {
 		for i, id := range ids {
-			if w, in := f.disorderOf[id]; in {
+			if w, isDisordered := f.disorderOf[id]; isDisordered {
 				f.disorders[w].locals[log] = append(f.disorders[w].locals[log], uint64(i)+1)
 			}
 		}
@@ -191,7 +193,7 @@ func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 		return slices.ContainsFunc(overtaken, func(o ledger.Overtake) bool { return o.Number == n })
 	}
 	for _, n := range locals {
-		if !hasReceived(r, n) || late(n) {
+		if !r.HasReceived(n) || late(n) {
 			continue
 		}
 		out = append(out, n)
@@ -202,11 +204,6 @@ func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 		}
 	}
 	return out
-}
-
-func hasReceived(r *ledger.Record, n uint64) bool {
-	return r.First > 0 && n >= r.First && n <= r.Last &&
-		!slices.ContainsFunc(r.Holes, func(h ledger.Range) bool { return n >= h[0] && n <= h[1] })
 }
 
 func (f *Feed) idsOf(log int, sequence []uint64) []uint32 {
@@ -225,7 +222,7 @@ func (f *Feed) key(log int, sequence []uint64) string {
 	return string(text)
 }
 
-// longestAscending reports which values belong to the longest sequence among them that never descends.
+// longestAscending reports which values belong to the longest subsequence that never descends.
 func longestAscending[T cmp.Ordered](values []T) []bool {
 	var ends []int                     // by length: index of the last value of a sequence
 	before := make([]int, len(values)) // per value: index of the value before it in its sequence

@@ -41,7 +41,7 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 			continue
 		}
 		for n := x.After + 1; n < other && other <= x.After+lookback; n++ {
-			if hasReceived(&out, n) && !received[n] && !slices.ContainsFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }) {
+			if out.HasReceived(n) && !received[n] && !slices.ContainsFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }) {
 				d.Overtakes = append(d.Overtakes, ledger.Overtake{Number: n, By: other, At: a.At})
 			}
 		}
@@ -52,14 +52,14 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	return &out
 }
 
-// trimStarts returns the record, corrected if a stream received only some of several neighbours with the same content
+// trimStarts returns the record, corrected if a stream received only some of several neighbors with the same content
 // at its start. The stream received the last ones, because the others were sent before the stream started.
 func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	out, changed := *r, false
 	for i := range r.Spans {
 		first := r.Spans[i].First
 		last := first
-		for last > 0 && last < r.Last && l.follows(first, last+1) && !hasReceived(&out, last+1) {
+		for last > 0 && last < r.Last && l.follows(first, last+1) && !out.HasReceived(last+1) {
 			last++
 		}
 		if last == first {
@@ -95,7 +95,7 @@ func (l *Log) follows(first, next uint64) bool {
 // number; 0: none.
 func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 	for n := after + 1; n <= min(after+count, r.Last); n++ {
-		if l.Entries[n-1].Print == print && !hasReceived(r, n) {
+		if l.Entries[n-1].Print == print && !r.HasReceived(n) {
 			return n
 		}
 	}
@@ -119,20 +119,8 @@ func countAsReceived(r *ledger.Record, a ledger.Repeat, repeats bool) {
 	}
 }
 
-func removeNumber(ranges []ledger.Range, n uint64) (out []ledger.Range) {
-	for _, h := range ranges {
-		if n < h[0] || n > h[1] {
-			out = append(out, h)
-			continue
-		}
-		if h[0] < n {
-			out = append(out, ledger.Range{h[0], n - 1})
-		}
-		if n < h[1] {
-			out = append(out, ledger.Range{n + 1, h[1]})
-		}
-	}
-	return out
+func removeNumber(ranges []ledger.Range, n uint64) []ledger.Range {
+	return subtract(ranges, []ledger.Range{{n, n}})
 }
 
 func repairAll(logs []*Log, repeats bool, records Records) Records {

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series has the messages among which chains are placed. It excludes messages that only one stream received, directly
-// after its start.
+// A series has the messages among which chains are placed. It excludes a message that only one stream received,
+// directly after the start of the stream.
 type series struct {
 	numbers []uint64          // feed numbers of the messages
 	sums    []ledger.Checksum // sums[n] is the checksum of the first n messages
@@ -59,7 +59,7 @@ func (f *Feed) lateFirstMessages(records Records) map[uint32]bool {
 	}
 	for log, r := range records {
 		for _, n := range singles[log] {
-			if at := f.logs[log].Entries[n-1].At; hasReceived(r, n) && wasOpen(r, at, 0) && !hasJustOpened(r, at, f.JoinTime) {
+			if at := f.logs[log].Entries[n-1].At; r.HasReceived(n) && wasOpen(r, at, 0) && !hasJustOpened(r, at, f.JoinTime) {
 				late[f.ids[log][n-1]] = true
 			}
 		}
@@ -86,8 +86,8 @@ func (s *series) between(from, to ledger.Instant) (first, end int) {
 	return first, end
 }
 
-// numbered returns the index of the first message with a number in a range, and the index after the last one.
-func (s *series) numbered(low, high uint64) (first, end int) {
+// betweenNumbers returns the index of the first message with a number in a range, and the index after the last one.
+func (s *series) betweenNumbers(low, high uint64) (first, end int) {
 	first, _ = slices.BinarySearch(s.numbers, low)
 	end, _ = slices.BinarySearch(s.numbers, high+1)
 	return first, end
@@ -113,7 +113,7 @@ func (f *Feed) cover(records Records) {
 			if c.first == 0 {
 				continue
 			}
-			first, end := s.numbered(c.first, c.last)
+			first, end := s.betweenNumbers(c.first, c.last)
 			placings[first]++
 			placings[end]--
 			for i := first; i < end; i++ {

@@ -12,7 +12,7 @@ import (
 const maxDelay = 5 * time.Second
 
 // setShift sets the difference of the clocks to the median difference between the arrivals of the messages that are
-// found. If none is found, it is the difference by the wall clocks.
+// found, or to the difference of the wall clocks if none is found.
 func (l *linker) setShift() {
 	l.shift = time.Duration(l.logs[l.log].StartedUS-l.logs[0].StartedUS) * time.Microsecond
 	var all []ledger.Instant
@@ -29,7 +29,7 @@ func (l *linker) setShift() {
 }
 
 // maxSpread is the maximum time between the first arrivals of one message at several runners. It applies if no other
-// message distinguishes neighbours with the same content.
+// message distinguishes neighbors with the same content.
 const maxSpread = 100 * time.Millisecond
 
 func (l *linker) distance(i int, id uint32) time.Duration {
@@ -44,7 +44,7 @@ type offset struct {
 }
 
 // offset returns the duration to add to an instant of one log (from) to get the instant of another log (to). It is the
-// median difference of the messages that both logs have, or without common messages the difference by the wall clocks.
+// median difference of the messages that both logs have, or without common messages the difference of the wall clocks.
 func (f *Feed) offset(from, to int) ledger.Instant {
 	if from == to {
 		return 0

@@ -80,7 +80,7 @@ func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 	return w
 }
 
-// faults returns the number of lost messages, and that of other faults. A message is lost if it arrived at other
+// faults returns the number of lost messages, and the number of other faults. A message is lost if it arrived at other
 // streams while the stream was open and its position was certain.
 func faults(w *simulation) (lost, others uint64) {
 	records, f := w.end()
@@ -91,7 +91,7 @@ func faults(w *simulation) (lost, others uint64) {
 		others += c.Duplicated + c.Reordered + c.Corrupted
 		for n := range f.Messages {
 			at := f.ArrivedAt(n, log)
-			if f.Messages[n].Live && !hasReceived(c, uint64(n)+1) && at >= certain[0] && wasOpen(c, at, time.Second) { // #nosec G115 -- positive
+			if f.Messages[n].Live && !c.HasReceived(uint64(n)+1) && at >= certain[0] && wasOpen(c, at, time.Second) { // #nosec G115 -- positive
 				lost++
 			}
 		}
@@ -163,8 +163,8 @@ func TestTimedFeedOfSingleClients(t *testing.T) {
 	require.Less(t, len(r.Deviations.UnknownAt), 25, "only the messages of about two seconds may have unknown numbers")
 }
 
-// A message that arrives with other content on one stream is found although content repeats, unless the position of the
-// stream is uncertain.
+// A message that arrives with different content on one stream is found although content repeats, unless the position of
+// the stream is uncertain.
 func TestTimedFeedWithOneChange(t *testing.T) {
 	t.Parallel()
 	const runs, stream, message, interval = 30, 1, 60, 100 * time.Millisecond
