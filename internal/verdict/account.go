@@ -20,9 +20,9 @@ const streamMargin = time.Second
 // arrivalSpread is the time by which a message may arrive before its assumed publish time (see messagesFor).
 const arrivalSpread = 100 * time.Millisecond
 
-// comparePublished compares the messages that the ith connection received with those published to its topic. It returns
-// the record of the connection, with its losses. A message is expected if the service confirmed it and one of these
-// holds:
+// comparePublished compares the messages that the ith connection received with the messages published to its topic. It
+// returns the record of the connection, with its losses. A message is expected if the service confirmed it and one of
+// these conditions is met:
 //   - a stream was open when it was published;
 //   - it was published between two streams, and the second one resumed the first;
 //   - messages before and after it arrived on one stream, or on streams that each resumed the previous one, and the
@@ -195,8 +195,8 @@ func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.delay*3/2).Microseconds()
 }
 
-// lostNumbers returns the numbers of the expected messages that did not arrive. It omits those that may be messages
-// with unknown numbers (see couldBe). It also sets the counts of the account (see expects).
+// lostNumbers returns the numbers of the expected messages that did not arrive. It omits a number that may belong to a
+// message with an unknown number (see couldBe). It also sets the counts of the account (see expects).
 func (a *account) lostNumbers() (out []ledger.Range) {
 	published := uint64(len(a.messages))
 	missing := []ledger.Range{{1, published}}
@@ -216,7 +216,7 @@ func (a *account) lostNumbers() (out []ledger.Range) {
 				unplaced = slices.Delete(unplaced, i, i+1)
 				continue
 			}
-			out = appendNumber(out, n)
+			out = ledger.AppendNumber(out, n)
 		}
 	}
 	return out

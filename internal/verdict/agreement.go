@@ -213,5 +213,5 @@ func (d *differences) sentences() (out []string) {
 
 // idInUse reports whether another client used the id of a connection before the connection opened.
 func idInUse(r *shard.Connection) bool {
-	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == idTaken && f.First < r.OpenedAt })
+	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == causeConflict && f.First < r.OpenedAt })
 }

@@ -42,7 +42,7 @@ const (
 	connectTimeout       // a connect that timed out, or for which the generator had no port, descriptor or IPv6 address
 	earlyEnd             // a connect as above, or a stream that became silent
 	failedCheck          // a client that failed a check of the script
-	missedMessage        // a message that a silent stream was expected to receive, or one of an outage
+	missedMessage        // a message that was expected on a silent stream, or during an outage
 	lateMessage          // a message that arrived late
 	longOutage           // an outage or a silence over its limit, or a connected time under its limit
 	overdueStream        // a stream that was open for longer than its lifetime

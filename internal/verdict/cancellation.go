@@ -40,36 +40,36 @@ func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 // A Cancellation shows whether the service cancelled requests at the numbered model after clients had disconnected.
 type Cancellation struct {
 	Checked   int64 `json:"checked"`   // abandoned responses whose requests are in the ledger of the model
-	Cancelled int64 `json:"cancelled"` // of these, those that were cancelled at the model before the run had ended
-	// After is the time from the disconnect of the client until the model noticed it, in milliseconds.
-	After ResponseQuantiles `json:"after_ms"`
+	Cancelled int64 `json:"cancelled"` // the part of these that was cancelled at the model before the run had ended
+	// Delay is the time from the disconnect of the client until the model noticed it, in milliseconds.
+	Delay ResponseQuantiles `json:"after_ms"`
 	// UnreceivedChunks counts the chunks that the model sent and no client received.
 	UnreceivedChunks int64 `json:"unreceived_chunks"`
 }
 
 // cancellation joins the abandoned responses with the ledger of the model; nil if the ledger has none of them.
 func cancellation(abandoned []shard.AbandonedResponse, l ModelLedger) *Cancellation {
-	c, after := Cancellation{}, shard.NewHistogram()
+	c, delays := Cancellation{}, shard.NewHistogram()
 	for _, response := range abandoned {
 		entries := l[response.ID]
 		if len(entries) == 0 {
 			continue
 		}
 		c.Checked++
-		sent, left := int64(0), int64(0) // if a gateway repeated the request: the sum, and the last cancellation
+		sent, disconnected := int64(0), int64(0) // if a gateway repeated the request: the sum, and the last cancellation
 		for _, e := range entries {
 			sent += e.Sent
-			left = max(left, e.DisconnectedUS)
+			disconnected = max(disconnected, e.DisconnectedUS)
 		}
 		c.UnreceivedChunks += max(sent-response.Chunks, 0)
-		if left > 0 {
+		if disconnected > 0 {
 			c.Cancelled++
-			after.Record(time.Duration(max(left-response.AtUS, 0)) * time.Microsecond)
+			delays.Record(time.Duration(max(disconnected-response.AtUS, 0)) * time.Microsecond)
 		}
 	}
 	if c.Checked == 0 {
 		return nil
 	}
-	c.After = responseQuantiles(after)
+	c.Delay = responseQuantiles(delays)
 	return &c
 }

@@ -18,14 +18,14 @@ func (s *Streams) compressionChecks() (out []Check) {
 			Pass: delay == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
 		}
 		if delay != "" {
-			check.Actual, check.Reasons = inBursts(&c), []string{delay}
+			check.Actual, check.Reasons = burstText(&c), []string{delay}
 		}
 		out = append(out, check)
 	}
 	return out
 }
 
-func inBursts(c *shard.Coding) string {
+func burstText(c *shard.Coding) string {
 	if c.Bursts == 0 {
 		return "no messages"
 	}
@@ -41,7 +41,7 @@ func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	case c.Messages == 0 && s.Messages.Expected > 0:
 		return fmt.Sprintf("no %s arrived on the streams in %s: the service or a proxy buffers compressed data; %s", noun, c.Name, remedy)
 	case c.Bursts > 0 && 2*c.BurstMessages >= c.Messages:
-		return fmt.Sprintf("%ss arrive %s: the service or a proxy buffers compressed data (%s); %s", noun, inBursts(c), c.Name, remedy)
+		return fmt.Sprintf("%ss arrive %s: the service or a proxy buffers compressed data (%s); %s", noun, burstText(c), c.Name, remedy)
 	}
 	return ""
 }
@@ -62,7 +62,7 @@ func (s *Streams) delayedHeaders() []string {
 		return nil
 	}
 	for reason := range s.RefusedAttempts {
-		if reason != timedOut && reason != ledger.ReasonNoAnswer {
+		if reason != causeTimeout && reason != ledger.ReasonNoAnswer {
 			return nil
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // withControlGroups adds a control group of 20 streams to both runners of a run. The groups were on time, except for
-// that of the first runner at the given moments.
+// the group of the first runner at the given moments.
 func withControlGroups(m *shard.Merged, moments ...shard.ControlMoment) {
 	m.Plan.MaxLate = 0
 	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
@@ -135,13 +135,13 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			require.Equal(t, c.saturated, v.Generator.Saturated)
 			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.wantText)
-			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgement must be the same")
+			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgment must be the same")
 		})
 	}
 }
 
-// If a runner stalled and was then ended, its last events, and those of its control group, are in the bucket before the
-// stall.
+// If a runner stalled and was then ended, its last events, and the last events of its control group, are in the bucket
+// before the stall.
 func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	t.Parallel()
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {
@@ -233,13 +233,13 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 		stall   time.Duration
 		want    Outcome
 	}{
-		"the group was late when it ended":            {true, at(ended, 3*time.Second), 0, Invalid},
-		"the group was late at another time":          {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
-		"the group was on time, and a runner stalled": {true, nil, 3 * time.Second, Fail},
-		"there was no group, and the runner stalled":  {false, nil, 3 * time.Second, Invalid},
-		"there was no group, and a short stall":       {false, nil, 600 * time.Millisecond, Invalid},
-		"there was no group, and a too short stall":   {false, nil, 400 * time.Millisecond, Fail},
-		"there was no group, and another one stalled": {false, nil, -3 * time.Second, Fail},
+		"the group was late when it ended":               {true, at(ended, 3*time.Second), 0, Invalid},
+		"the group was late at another time":             {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
+		"the group was on time, and a runner stalled":    {true, nil, 3 * time.Second, Fail},
+		"there was no group, and the runner stalled":     {false, nil, 3 * time.Second, Invalid},
+		"there was no group, and a short stall":          {false, nil, 600 * time.Millisecond, Invalid},
+		"there was no group, and a shorter stall":        {false, nil, 400 * time.Millisecond, Fail},
+		"there was no group, and another runner stalled": {false, nil, -3 * time.Second, Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,8 +16,8 @@ import (
 // topic. A message is checked if its loss would be reported, as missed or as undetectable.
 const minCheckedShare = .5
 
-// minMessagesPerStream is a number of messages per stream with which most of them are checked: all but those at its
-// ends.
+// minMessagesPerStream is the number of messages per stream at which most of them are checked. The messages at the ends
+// of a stream are not checked.
 const minMessagesPerStream = 6
 
 // A coverage sums up the shares of the confirmed messages that were checked on each client.
@@ -30,7 +30,7 @@ type coverage struct {
 	streams  int           // the number of the streams of these clients
 }
 
-func numbersConfirmed(messages []shard.Message) (numbers []uint64) {
+func confirmedNumbers(messages []shard.Message) (numbers []uint64) {
 	for i := range messages {
 		if messages[i].State == shard.Confirmed {
 			numbers = append(numbers, uint64(i)+1)

@@ -32,7 +32,7 @@ type lifeMessage struct {
 }
 
 // drawLife draws a client whose streams have about equal lengths. Each message arrives on the open stream, or on the
-// next one if that resumes; some are lost.
+// next stream if that stream resumes. Some messages are lost.
 func drawLife(r *rand.Rand) *clientLife {
 	l := &clientLife{anyOrder: r.IntN(4) == 0}
 	lifetime, interval, loss := 500+r.IntN(6000), 100+r.IntN(1500), r.Float64()*float64(r.IntN(2))
@@ -69,7 +69,8 @@ const (
 	undetectable
 )
 
-// classify returns the meaning of the loss of a message by docs/accounting.md, by a simple and slow algorithm.
+// classify returns the meaning of the loss of a message according to docs/accounting.md. Its algorithm is simple and
+// slow.
 func (l *clientLife) classify(number int) int {
 	const window = 1000
 	m, result := l.messages[number], unexpected
@@ -103,7 +104,7 @@ func (l *clientLife) classify(number int) int {
 }
 
 // account records the streams of the client in a ledger, and returns the account of the verdict.
-func (l *clientLife) account() (a account, confirmedNumbers []uint64) {
+func (l *clientLife) account() (a account, confirmed []uint64) {
 	at := func(ms int) ledger.Instant { return time.Duration(ms) * time.Millisecond }
 	cfg := ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, AnyOrder: l.anyOrder, Interval: time.Second}
 	client := ledger.New("s-0", &cfg)
@@ -136,12 +137,12 @@ func (l *clientLife) account() (a account, confirmedNumbers []uint64) {
 		}
 	}
 	s := &Streams{m: &shard.Merged{Runners: []shard.Runner{{StartedUS: started}}, Service: shard.Service{AnyOrder: l.anyOrder}}}
-	return s.accountOf(&shard.Connection{Record: client.Record()}, messages, nil), numbersConfirmed(messages)
+	return s.accountOf(&shard.Connection{Record: client.Record()}, messages, nil), confirmedNumbers(messages)
 }
 
 // A message counts as checked if and only if its loss would be detected. STREAMS is the number of simulated clients:
-// STREAMS=1000000 go test -run CheckedMessages ./internal/verdict
-func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
+// STREAMS=1000000 go test -run LossesOfCheckedMessages ./internal/verdict
+func TestLossesOfCheckedMessagesAreDetectable(t *testing.T) {
 	t.Parallel()
 	count := 5000
 	if n, err := strconv.Atoi(os.Getenv("STREAMS")); err == nil {

@@ -24,7 +24,7 @@ type Cuts struct {
 	Resumed int `json:"resumed"`
 	// WithoutLoss is the number of cuts after which every message of the outage arrived exactly once.
 	WithoutLoss int    `json:"without_loss"`
-	Lost        uint64 `json:"lost"` // messages, including those of gaps that the service announced
+	Lost        uint64 `json:"lost"` // messages, including messages in gaps that the service announced
 	Duplicated  uint64 `json:"duplicated"`
 	Repeated    uint64 `json:"repeated,omitempty"` // duplicates of a service that allows them
 	Announced   uint64 `json:"announced"`          // announcements of missing messages by the service
@@ -59,7 +59,7 @@ func (s *Streams) allCuts() (all Cuts) {
 }
 
 // attributeToCuts counts the lost messages of a connection by the cut at which they were lost. It returns the messages
-// that count as missed: all, except those of announced gaps if the plan allows these.
+// that count as missed: all, except messages in announced gaps if the plan allows such gaps.
 func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (missed []ledger.Range) {
 	if a.r.Cuts == nil {
 		return lost
@@ -76,7 +76,7 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 				s.cuts.allowed++
 				continue
 			}
-			missed = appendNumber(missed, n)
+			missed = ledger.AppendNumber(missed, n)
 		}
 	}
 	if s.cuts.lost == nil {
@@ -214,7 +214,7 @@ func (s *Streams) untestedReason(c *ledger.Cut) string {
 	case c.Lost && !c.ResumeRequested && s.m.Service.Resumes():
 		return "there was no id from which the client could resume"
 	case c.NextAt == 0:
-		return "nothing arrived after it"
+		return "no message arrived afterward"
 	}
 	return ""
 }
@@ -316,9 +316,8 @@ func (s *Streams) cutSummary() string {
 		return text + " reopened; the service does not resume (resume.by), so messages published meanwhile were not expected"
 	}
 	text += " resumed with " + cmp.Or(s.m.Service.Resume, "Last-Event-ID")
-	switch {
-	case s.cuts.allowed > 0:
-		return text + fmt.Sprintf("; %s missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
+	if s.cuts.allowed > 0 {
+		return text + fmt.Sprintf("; %s missing in announced gaps, which ALLOW_ANNOUNCED_GAPS=1 allows",
 			format.Plural(s.cuts.allowed, s.m.Service.Noun()+" is", s.m.Service.Noun()+"s are"))
 	}
 	text += ", and no message was lost or duplicated"
@@ -330,12 +329,3 @@ func (s *Streams) cutSummary() string {
 
 // wallTime returns an instant of the runner in microseconds since 1970.
 func (a *account) wallTime(i ledger.Instant) int64 { return a.startedUS + i.Microseconds() }
-
-// appendNumber adds a number to ranges. It extends the last range if the number directly follows it.
-func appendNumber(all []ledger.Range, n uint64) []ledger.Range {
-	if last := len(all) - 1; last >= 0 && all[last][1] == n-1 {
-		all[last][1] = n
-		return all
-	}
-	return append(all, ledger.Range{n, n})
-}

@@ -40,11 +40,11 @@ func cutStream(kind string, resumes, announced bool) func(int, *ledger.Ledger) {
 }
 
 // replaceMessage returns a function that delivers other messages in place of one message on stream 0.
-func replaceMessage(number uint64, instead ...uint64) func(int, uint64) []uint64 {
-	return replaceMessages(0, map[uint64][]uint64{number: instead})
+func replaceMessage(number uint64, replacements ...uint64) func(int, uint64) []uint64 {
+	return replaceMessages(0, map[uint64][]uint64{number: replacements})
 }
 
-// The sentence counts the streams that ended, also if the service does not resume them.
+// The sentence counts the streams that ended, even if the service does not resume them.
 func TestPausedStreamIsNotReopened(t *testing.T) {
 	t.Parallel()
 	s := &Streams{m: &shard.Merged{}}
@@ -74,13 +74,13 @@ func TestCutWithoutLossPasses(t *testing.T) {
 func TestFailedResumeDoesNotPass(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name          string
-		change        func(p *publishedRun)
-		want          Outcome
-		lost, doubled uint64
-		announced     uint64
-		withoutLoss   int
-		reason        string
+		name             string
+		change           func(p *publishedRun)
+		want             Outcome
+		lost, duplicated uint64
+		announced        uint64
+		withoutLoss      int
+		reason           string
 	}{
 		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = replaceMessage(11) }, Fail, 1, 0, 0, 0, "after message 10: 1 message was lost"},
 		{"the stream continues with a later message", func(p *publishedRun) {
@@ -105,7 +105,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		}, Fail, 1, 0, 1, 0, "and the service announced a gap by the header Last-Event-ID: earliest"},
 		{"a gap is announced, and that is allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(11), cutStream("rst", true, true)
-		}, Pass, 1, 0, 1, 0, "1 message is missing that the service announced"},
+		}, Pass, 1, 0, 1, 0, "1 message is missing in announced gaps"},
 		{"a gap that is not announced is not allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver = true, replaceMessage(11)
 		}, Fail, 1, 0, 0, 0, "1 message was lost"},
@@ -127,7 +127,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			v := requireOutcome(t, c.want, p.judge(t))
 			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
 			got := v.Cuts[slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })]
-			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Duplicated, got.Announced})
+			require.Equal(t, []uint64{c.lost, c.duplicated, c.announced}, []uint64{got.Lost, got.Duplicated, got.Announced})
 			require.Equal(t, c.withoutLoss, got.WithoutLoss)
 			if c.want == Pass {
 				require.Zero(t, v.Messages.Missed)
@@ -172,15 +172,15 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 		lost   uint64
 		reason string
 	}{
-		"the next one arrives":                         {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed with Last-Event-ID, and no message was lost"},
-		"the first one arrives":                        {ledger.Cut{LastNumber: 0, Next: 1}, false, Pass, 0, "no message was lost"},
-		"none had arrived before":                      {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
-		"the client pauses":                            {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected or paused, 0 ended and resumed with Last-Event-ID"},
-		"two are skipped":                              {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
-		"it counts from 1 again":                       {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
-		"it counts from 1 again and announces the gap": {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
-		"it announces a gap":                           {ledger.Cut{LastNumber: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
-		"the last one arrives again, and then others":  {ledger.Cut{LastNumber: 10, Next: 10, Duplicated: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
+		"the next one arrives":                                  {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed with Last-Event-ID, and no message was lost"},
+		"the first one arrives":                                 {ledger.Cut{LastNumber: 0, Next: 1}, false, Pass, 0, "no message was lost"},
+		"none had arrived before":                               {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
+		"the client pauses":                                     {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected or paused, 0 ended and resumed with Last-Event-ID"},
+		"two are skipped":                                       {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
+		"the service counts from 1 again":                       {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
+		"the service counts from 1 again and announces the gap": {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
+		"the service announces a gap":                           {ledger.Cut{LastNumber: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
+		"the last one arrives again, and then others":           {ledger.Cut{LastNumber: 10, Next: 10, Duplicated: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -340,7 +340,7 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 	}
 	from := sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 > l.from })
 	for i := from; i < len(messages) && float64(messages[i].SentUS)/1e6 < l.to; i++ {
-		if messages[i].State == shard.Confirmed && hasArrived(l.c, clamp.Uint64(i)+1) {
+		if messages[i].State == shard.Confirmed && l.c.HasReceived(clamp.Uint64(i)+1) {
 			n++
 		}
 	}
@@ -356,7 +356,7 @@ func (s *Streams) notResumed(losses []loss) (n uint64) {
 		from, to := l.from-streamMargin.Seconds(), l.to+streamMargin.Seconds()
 		i := max(next[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
 		for ; i < len(messages) && float64(messages[i].SentUS)/1e6 <= to; i++ {
-			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !hasArrived(l.c, number) && !isMissed(l.c, number) {
+			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !l.c.HasReceived(number) && !isMissed(l.c, number) {
 				n++
 			}
 		}
@@ -369,11 +369,4 @@ func isMissed(c *shard.Connection, number uint64) bool {
 	return slices.ContainsFunc(c.Findings, func(f ledger.Finding) bool {
 		return f.Kind == ledger.KindLost && f.From <= number && number <= f.To
 	})
-}
-
-func hasArrived(c *shard.Connection, number uint64) bool {
-	if number < c.First || number > c.Last || c.First == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(c.Holes, func(hole ledger.Range) bool { return hole[0] <= number && number <= hole[1] })
 }

@@ -20,7 +20,7 @@ func actionAt(name string, at, duration float64) ActionResult {
 	return ActionResult{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: startUnix + at, EndedUnix: startUnix + at + duration}
 }
 
-// crowd returns a run of n streams of the first runner that reconnect.
+// crowd returns a run with reconnects, in which the first runner has n streams.
 func crowd(n int) *shard.Merged {
 	m, _ := cleanRun()
 	m.Plan.Reconnect, m.Plan.Connections, m.Plan.MaxOutageS = true, n, -1
@@ -77,7 +77,7 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	require.Empty(t, e.Notes)
 }
 
-func TestCloseActionsShareTheLostStreams(t *testing.T) {
+func TestSuccessiveActionsShareTheLostStreams(t *testing.T) {
 	t.Parallel()
 	m := crowd(10)
 	lose(m, 0, 61, 75) // reconnects after the start of the next action
@@ -350,15 +350,15 @@ func TestAbandonedResponsesAreJoinedWithTheModelLedger(t *testing.T) {
 	l := ModelLedger{
 		"r-1": {{ID: "r-1", Sent: 7, DisconnectedUS: 1_020_000}},
 		"r-2": {{ID: "r-2", Sent: 40}},
-		"r-3": {{ID: "r-3", Sent: 1, DisconnectedUS: 1_000_500}, {ID: "r-3", Sent: 6, DisconnectedUS: 1_100_000}}, // the gateway repeated it
+		"r-3": {{ID: "r-3", Sent: 1, DisconnectedUS: 1_000_500}, {ID: "r-3", Sent: 6, DisconnectedUS: 1_100_000}}, // the gateway repeated the request
 	}
-	var left []shard.AbandonedResponse
+	var abandoned []shard.AbandonedResponse
 	for _, id := range []string{"r-1", "r-2", "r-3", "other"} {
-		left = append(left, shard.AbandonedResponse{ID: id, AtUS: 1_000_000, Chunks: 5})
+		abandoned = append(abandoned, shard.AbandonedResponse{ID: id, AtUS: 1_000_000, Chunks: 5})
 	}
-	c := cancellation(left, l)
+	c := cancellation(abandoned, l)
 	require.EqualValues(t, []int64{3, 2, 2 + 35 + 2}, []int64{c.Checked, c.Cancelled, c.UnreceivedChunks})
-	require.InDelta(t, 20, c.After.P50, 1)
-	require.InDelta(t, 100, c.After.Max, 1)
-	require.Nil(t, cancellation(left, nil))
+	require.InDelta(t, 20, c.Delay.P50, 1)
+	require.InDelta(t, 100, c.Delay.Max, 1)
+	require.Nil(t, cancellation(abandoned, nil))
 }

@@ -10,13 +10,13 @@ import (
 // EndRequests counts the requests that ended the streams, over all runners. Times run from the start of the request,
 // including the wait for a connection, to the last byte of the response.
 type EndRequests struct {
-	Request string `json:"request"` // its name, as in the metrics
+	Request string `json:"request"` // name of the request, as in the metrics
 	EndTimes
 	Failed       int64            `json:"failed"`
 	Failures     map[string]int64 `json:"failures,omitempty"` // by outcome: status-404, net-1220
 	FailedMS     *Quantiles       `json:"failed_ms,omitempty"`
-	FirstUnix    float64          `json:"first_unix_s"`      // start of the first
-	Seconds      float64          `json:"seconds"`           // to the end of the last
+	FirstUnix    float64          `json:"first_unix_s"`      // start of the first request
+	Seconds      float64          `json:"seconds"`           // from the start of the first request to the end of the last
 	PerSecond    float64          `json:"per_second"`        // requests with the expected response
 	MaxPerSecond int64            `json:"max_per_second"`    // requests that ended within one second, with any response
 	Servers      []EndServer      `json:"servers,omitempty"` // if there are several

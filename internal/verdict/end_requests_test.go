@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// endsOf returns n requests to two servers, one every millisecond, of the given duration.
-func endsOf(n int, duration time.Duration) *shard.EndRequests {
+// newEndRequests returns n requests to two servers, one every millisecond, of the given duration.
+func newEndRequests(n int, duration time.Duration) *shard.EndRequests {
 	var e shard.EndRequests
 	at := time.Unix(1_700_003_595, 0)
 	for i := range n {
@@ -29,7 +29,7 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
 	require.Nil(t, judgeSoak(m, server, Evidence{}).EndRequests, "no request ended a stream")
-	m.EndRequests = endsOf(2000, time.Millisecond)
+	m.EndRequests = newEndRequests(2000, time.Millisecond)
 	m.EndRequests.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
 	m.EndRequests.Add("", "net-1212", time.Unix(1_700_003_596, 0), 30*time.Millisecond)
 	v := judgeSoak(m, server, Evidence{})
@@ -70,7 +70,7 @@ func TestSlowEndsAreReported(t *testing.T) {
 		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "a runner stalled for 1.5 s meanwhile"},
 	} {
 		m, _ := cleanRun()
-		m.EndRequests = endsOf(100, c.duration)
+		m.EndRequests = newEndRequests(100, c.duration)
 		m.Lateness.Reset()
 		m.Lateness.Record(c.late)
 		m.Series = []shard.Bucket{{Unix: 1_700_003_595, ProcessUsage: shard.ProcessUsage{StallMS: c.stall.Milliseconds()}}, {Unix: 1_700_000_000, ProcessUsage: shard.ProcessUsage{StallMS: 5000}}}

@@ -14,14 +14,14 @@ import (
 
 // The reasons of connection errors that have their own sentences or rules.
 const (
-	idle     = "idle"            // the client closed the stream, because no byte had arrived within the idle timeout
-	timedOut = "connect_timeout" // the server did not answer an attempt to connect
-	idTaken  = "status 409"      // the id already has a stream
+	causeIdle     = "idle"            // the client closed the stream, because no byte had arrived within the idle timeout
+	causeTimeout  = "connect_timeout" // the server did not answer an attempt to connect
+	causeConflict = "status 409"      // the id already has a stream
 )
 
 // endings describes how streams ended, by reason; %s is "was" or "were".
 var endings = map[string]string{
-	idle:        "went silent",
+	causeIdle:   "went silent",
 	"server":    "%s closed by the server",
 	"truncated": "%s closed by the server in the middle of a response",
 }
@@ -48,7 +48,7 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 		after = "before the first " + noun
 	}
 	text := fmt.Sprintf("%s %s %s%s", r.ID, endText(reason, "was"), after, detail)
-	if reason == idle {
+	if reason == causeIdle {
 		text += fmt.Sprintf("; closed by soak after %s without data", format.Duration((f.At - max(r.LastAt, r.OpenedAt)).Round(time.Millisecond)))
 	}
 	return text + ", at " + clock + disconnectedFor(r.Record, f)

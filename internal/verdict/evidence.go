@@ -15,7 +15,7 @@ import (
 
 // Evidence is the input of a verdict: the records of the runners, the target and `soak run`.
 type Evidence struct {
-	Rounds  []*shard.Merged    // the merged shards of the run, followed by those of further rounds of a search
+	Rounds  []*shard.Merged    // the merged shards of the run, then the merged shards of further rounds of a search
 	Server  ServerLedger       // nil if the target has none
 	Model   ModelLedger        // the ledger of the numbered model behind the service; nil: not read
 	Samples []resources.Sample // CPU and memory of target and host
@@ -70,7 +70,7 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// A Metric is one number of a run that can be compared with that of another run.
+// A Metric is one number of a run that can be compared between runs.
 type Metric struct {
 	Name           string  `json:"name"`
 	Unit           string  `json:"unit,omitempty"` // "ms", "requests/s", "%", "": a count

@@ -60,7 +60,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The verdict.json of a suite without streams omits their counts, which would read as those of a soak without messages.
+// The verdict.json of a suite without streams omits the counts of streams, because zeros would look like a soak without
+// messages.
 func TestVerdictJSONOfASuite(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(Judge(&Evidence{Rounds: []*shard.Merged{suiteMerged()}}, Assessment{
@@ -75,11 +76,11 @@ func TestVerdictJSONOfASuite(t *testing.T) {
 	require.Equal(t, "pass", got["verdict"])
 	require.Equal(t, map[string]any{
 		"suite": "rampup", "profile": "smoke", "parameters": map[string]any{"STAGES": "20"}, "runners": 1., "backend_url": "http://h",
-	}, got["plan"], "runs that agree in this can be compared")
+	}, got["plan"], "the plan must have the settings by which runs are compared")
 	require.Equal(t, "T", got["tables"].([]any)[0].(map[string]any)["title"])
-	var back Verdict
-	require.NoError(t, json.Unmarshal(b, &back))
-	require.Equal(t, "rampup", back.Suite.Name)
+	var read Verdict
+	require.NoError(t, json.Unmarshal(b, &read))
+	require.Equal(t, "rampup", read.Suite.Name)
 }
 
 func TestRedirectOriginsAreNamed(t *testing.T) {

@@ -259,7 +259,7 @@ func (s *Streams) doubtsOfSubscribers() []string {
 			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(streamMargin)))
 	}
 	if s.pending > 0 {
-		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages arrived up to %s after those of other clients",
+		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages arrived up to %s later than at other clients",
 			format.Plural(s.pending, "client", "clients"), format.Duration(s.delay))}, reasons...)
 	}
 	return reasons
@@ -278,7 +278,7 @@ func (v *Verdict) comparisonSummary() string {
 	if v.Messages.NotExpected > 0 {
 		text += " while connected"
 	}
-	return text + "; a message that reached no client could not have been noticed"
+	return text + "; the loss of a message that reached no client cannot be detected"
 }
 
 // subject returns the name of the topic as the end of a phrase; "" if the topic has no name.

@@ -44,7 +44,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 		"resumed":                  {true, []uint64{8, 9, 10}, 0},
 		"resumed, one lost":        {true, []uint64{8, 10}, 1},
 		"history without resuming": {false, []uint64{6, 7, 8, 9, 10}, 0},
-		"nothing after it resumed": {true, nil, 3},
+		"resumed, all lost":        {true, nil, 3},
 	} {
 		s := newSharedRun()
 		s.disconnect(func(stream int) bool { return stream == 0 }, c.resumes, false, func(int) []uint64 { return c.replay })
@@ -57,30 +57,30 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 func TestResumesOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		replay        []uint64 // the messages on the new stream, of 8 to 10
-		lost, doubled uint64
+		replay           []uint64 // the messages on the new stream, of 8 to 10
+		lost, duplicated uint64
 	}{
-		"complete":                  {[]uint64{8, 9, 10}, 0, 0},
-		"the first lost":            {[]uint64{9, 10}, 1, 0},
-		"one lost":                  {[]uint64{8, 10}, 1, 0},
-		"the last lost":             {[]uint64{8, 9}, 1, 0},
-		"the last one again":        {[]uint64{7, 8, 9, 10}, 0, 1},
-		"one again, and one lost":   {[]uint64{7, 8, 10}, 1, 1},
-		"three again after another": {[]uint64{5, 6, 7, 8, 9, 10}, 0, 3},
+		"complete":                {[]uint64{8, 9, 10}, 0, 0},
+		"the first lost":          {[]uint64{9, 10}, 1, 0},
+		"one lost":                {[]uint64{8, 10}, 1, 0},
+		"the last lost":           {[]uint64{8, 9}, 1, 0},
+		"the last one again":      {[]uint64{7, 8, 9, 10}, 0, 1},
+		"one again, and one lost": {[]uint64{7, 8, 10}, 1, 1},
+		"the last three again":    {[]uint64{5, 6, 7, 8, 9, 10}, 0, 3},
 	} {
 		for clients := 1; clients <= 4; clients++ {
 			s := newSharedRun()
 			s.plan.CutsPerSecond, s.plan.CutShares = .1, "rst"
 			s.disconnect(func(stream int) bool { return stream < clients }, true, true, func(int) []uint64 { return c.replay })
 			v := s.judge(t)
-			lost, doubled := uint64(clients)*c.lost, uint64(clients)*c.doubled // #nosec G115 -- positive
-			if clients == 4 {                                                  // the message reached no client
+			lost, duplicated := uint64(clients)*c.lost, uint64(clients)*c.duplicated // #nosec G115 -- positive
+			if clients == 4 {                                                        // the message reached no client
 				lost = 0
 			}
-			require.Equal(t, [4]uint64{lost, doubled, 0, 0}, faultCounts(v),
+			require.Equal(t, [4]uint64{lost, duplicated, 0, 0}, faultCounts(v),
 				"%s, %d clients: %v", name, clients, v.Reasons)
 			i := slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })
-			require.Equal(t, [2]uint64{lost, doubled}, [2]uint64{v.Cuts[i].Lost, v.Cuts[i].Duplicated}, "%s, %d clients", name, clients)
+			require.Equal(t, [2]uint64{lost, duplicated}, [2]uint64{v.Cuts[i].Lost, v.Cuts[i].Duplicated}, "%s, %d clients", name, clients)
 		}
 	}
 }

@@ -69,15 +69,15 @@ func environment(t *testing.T, name string, number int) int {
 	return n
 }
 
-// feedResultsOf counts results by cell.
-type feedResultsOf struct {
+// A feedTally counts results by cell.
+type feedTally struct {
 	mu       sync.Mutex
 	counts   map[string]*[feedResults]int
 	mistakes []string // cells with a feedMistaken
 	wrong    []string // sentences of each feedWrong
 }
 
-func (r *feedResultsOf) add(f *simulatedFeed, seed uint64, v *Verdict) {
+func (r *feedTally) add(f *simulatedFeed, seed uint64, v *Verdict) {
 	result := f.assess(v)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *feedResultsOf) add(f *simulatedFeed, seed uint64, v *Verdict) {
 	}
 }
 
-func (r *feedResultsOf) log(t *testing.T) {
+func (r *feedTally) log(t *testing.T) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(r.counts)) {
 		n := r.counts[name]
@@ -109,16 +109,16 @@ func (r *feedResultsOf) log(t *testing.T) {
 }
 
 // simulateFeeds simulates feeds of all cells whose name contains a text.
-func simulateFeeds(text string, feeds, seed int) *feedResultsOf {
-	r := &feedResultsOf{counts: map[string]*[feedResults]int{}}
+func simulateFeeds(text string, feeds, seed int) *feedTally {
+	r := &feedTally{counts: map[string]*[feedResults]int{}}
 	var cells sync.WaitGroup
 	limit := make(chan struct{}, 4)
 	simulate := func(cell simulatedFeed) {
 		defer func() { <-limit }()
 		for n := range feeds {
-			f, of := cell, uint64(seed+n) // #nosec G115 -- positive
-			if strings.Contains(f.name(), text) && f.prepare(of) {
-				r.add(&f, of, f.judge())
+			f, feedSeed := cell, uint64(seed+n) // #nosec G115 -- positive
+			if strings.Contains(f.name(), text) && f.prepare(feedSeed) {
+				r.add(&f, feedSeed, f.judge())
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func simulateFeeds(text string, feeds, seed int) *feedResultsOf {
 	return r
 }
 
-// No clean feed has a finding, and no faulty one passes. FEEDS is the number of feeds of each cell, SEED is the first
+// No clean feed has a finding, and no faulty feed passes. FEEDS is the number of feeds of each cell, SEED is the first
 // seed, and CELL is a part of the names of the cells.
 func TestSimulatedFeeds(t *testing.T) {
 	t.Parallel()

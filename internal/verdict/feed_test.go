@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sharedRun is a run of 4 clients of two runners, whose clocks differ by 10 s. Messages without numbers come every
-// second.
+// A sharedRun is a run of 4 clients of two runners, whose clocks differ by 10 s. A message without a number arrives
+// every second.
 type sharedRun struct {
 	cfg           ledger.Config
 	plan          plan.Plan
@@ -124,13 +124,13 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 	return shard.Merge(p, shards)
 }
 
-// segment returns the execution segment of a runner that has the clients from one index to before another.
-func segment(from, to, of int) string {
+// segment returns the execution segment of a runner that has the clients from index from to before index to.
+func segment(from, to, clients int) string {
 	bound := func(n int) string {
-		if n == of {
+		if n == clients {
 			return "1"
 		}
-		return fmt.Sprintf("%d/%d", n, of)
+		return fmt.Sprintf("%d/%d", n, clients)
 	}
 	if from == 0 {
 		return "0:" + bound(to)
@@ -138,14 +138,14 @@ func segment(from, to, of int) string {
 	return bound(from) + ":" + bound(to)
 }
 
-// setContent sets the content of the messages for which of returns true, and keeps the content of all others.
-func (s *sharedRun) setContent(of func(stream, message int) bool, sums ...uint64) {
-	before := s.content
+// setContent sets the content of the messages for which matches returns true, and keeps the content of all others.
+func (s *sharedRun) setContent(matches func(stream, message int) bool, sums ...uint64) {
+	previous := s.content
 	s.content = func(stream, message int) []uint64 {
-		if of(stream, message) {
+		if matches(stream, message) {
 			return sums
 		}
-		return before(stream, message)
+		return previous(stream, message)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestClientsThatReceivedTheSameMessagesPass(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	v := s.judge(t)
-	require.Equal(t, "PASS: 4 clients received the same 19 messages; a message that reached no client could not have been noticed", v.Sentence, v.Reasons)
+	require.Equal(t, "PASS: 4 clients received the same 19 messages; the loss of a message that reached no client cannot be detected", v.Sentence, v.Reasons)
 	require.Equal(t, BySubscribers, v.Evidence.Kind)
 	require.True(t, *v.MessagesChecked)
 	require.Len(t, v.Messages.Topics, 1)
@@ -187,18 +187,18 @@ func TestEachFaultOfOneClientIsFound(t *testing.T) {
 		"changed":    {[2][]uint64{{700}, {8}}, [4]uint64{0, 0, 0, 1}},
 		"both lost":  {[2][]uint64{{}, {}}, [4]uint64{2, 0, 0, 0}},
 	} {
-		for stream := range 4 {
+		for faulty := range 4 {
 			s := newSharedRun()
-			s.setContent(func(of, message int) bool { return of == stream && message == 7 }, c.sums[0]...)
-			s.setContent(func(of, message int) bool { return of == stream && message == 8 }, c.sums[1]...)
+			s.setContent(func(stream, message int) bool { return stream == faulty && message == 7 }, c.sums[0]...)
+			s.setContent(func(stream, message int) bool { return stream == faulty && message == 8 }, c.sums[1]...)
 			v := s.judge(t)
-			require.Equal(t, c.want, faultCounts(v), "%s on stream %d: %v", name, stream, v.Reasons)
+			require.Equal(t, c.want, faultCounts(v), "%s on stream %d: %v", name, faulty, v.Reasons)
 			require.Equal(t, Fail, v.Verdict)
 			for _, f := range v.Findings {
 				if f.Kind == string(ledger.KindLate) { // later than on the stream on which it was early
 					continue
 				}
-				require.Equal(t, s.plan.DeviceID(stream), f.ID, "%s: %s", name, f.Text)
+				require.Equal(t, s.plan.DeviceID(faulty), f.ID, "%s: %s", name, f.Text)
 			}
 		}
 	}
@@ -264,7 +264,7 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 		"personal content": {func(s *sharedRun) {
 			s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } // #nosec G115 -- positive
 		}, Invalid, 0, "the clients received different messages, most of which reached one client: set message.same to the part that is the same for all"},
-		"one client each": {func(s *sharedRun) { s.topics = []string{"a", "b", "c", "d"} }, Invalid, 0, "1 client of topic a cannot be compared with others"},
+		"one client per topic": {func(s *sharedRun) { s.topics = []string{"a", "b", "c", "d"} }, Invalid, 0, "1 client of topic a cannot be compared with others"},
 	} {
 		s := newSharedRun()
 		c.change(s)
@@ -289,9 +289,9 @@ func TestSomeClientsAreComparedWithAll(t *testing.T) {
 		}
 	}
 	part.Plan.Connections = 1
-	of := StreamsOf(&part, nil, false)
-	require.Equal(t, [2]uint64{1, 1}, [2]uint64{of.Messages.Missed, of.Messages.Duplicated})
-	require.Contains(t, of.Findings[1].Text, "which 3 of 4 clients received")
+	streams := StreamsOf(&part, nil, false)
+	require.Equal(t, [2]uint64{1, 1}, [2]uint64{streams.Messages.Missed, streams.Messages.Duplicated})
+	require.Contains(t, streams.Findings[1].Text, "which 3 of 4 clients received")
 }
 
 // Each topic is aligned by the records of its own clients.

@@ -66,14 +66,14 @@ func (s *Streams) intervalCheck() Check {
 	if i.Deviating == 0 {
 		return c
 	}
-	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Deviating, "stream", "streams"))
+	c.Actual += fmt.Sprintf(", %s", format.Plural(i.Deviating, "stream differs", "streams differ"))
 	if 2*i.Deviating > s.intervalCount {
 		c.Severity, c.weight = SeverityInconclusive, wrongInterval
 		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, but the plan has %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Actual, i.Planned)}
 		return c
 	}
 	if s.isUneven() { // scheduleCheck reports it
-		return c.NotJudged("messages are too irregular to measure it")
+		return c.NotJudged("messages are too irregular to measure the interval")
 	}
 	for r := range s.Records() {
 		if r.Interval > 0 && hasOtherInterval(s.m.Plan.Interval(), r) {
@@ -108,7 +108,7 @@ func (s *Streams) scheduleCheck() Check {
 	case faults == 0:
 		return c.NotJudged(c.Actual + ", and no fault was found")
 	case 2*s.Interval.Deviating > s.intervalCount:
-		return c.NotJudged(c.Actual + ", because the service has another interval")
+		return c.NotJudged(c.Actual + ", because the service has a different interval")
 	default:
 		c.Severity, c.weight = SeverityInconclusive, wrongInterval
 		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 30 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}

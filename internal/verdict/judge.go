@@ -73,7 +73,8 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	return v
 }
 
-// processChecks returns the checks of the target's processes. They are first, as they may explain faults of streams.
+// processChecks returns the checks of the target's processes. Judge lists them first, because they may explain faults
+// of streams.
 func (e *Evidence) processChecks() (out []Check) {
 	if len(e.Failures) > 0 {
 		limit, failures, met := "no restart", e.Failures, false
@@ -140,7 +141,7 @@ func firstText(list []string, fallback string) string {
 type weight int
 
 const (
-	noWeight      weight = iota // the check is met, or a warning; as Check.weight: see effectiveWeight
+	noWeight      weight = iota // the check is met, or a warning; in Check.weight: not set (see effectiveWeight)
 	doubt                       // invalid: turns a pass into invalid; a fail stays a fail
 	byClock                     // fail: the fault depends on the planned interval alone
 	wrongInterval               // invalid: the service has a different interval, so faults by interval are meaningless

@@ -88,7 +88,7 @@ func TestCleanRunPasses(t *testing.T) {
 	}
 }
 
-// addFault adds faults of one kind to a record: its counters, and a finding about message 7 and those after it.
+// addFault adds faults of one kind to a record: its counts, and a finding about the messages from 7 on.
 func addFault(r *ledger.Record, kind ledger.Kind, count uint64) {
 	note := ""
 	switch kind {
@@ -175,7 +175,7 @@ func judgeCases(t *testing.T, cases []judgeCase) {
 			require.Equal(t, c.checks, failedChecks(v))
 			require.Equal(t, c.reasons, v.Reasons)
 			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
-			require.Equal(t, v, judgeSoak(r.Merged, r.server, r.evidence), "a second judgement must be the same")
+			require.Equal(t, v, judgeSoak(r.Merged, r.server, r.evidence), "a second judgment must be the same")
 		})
 	}
 }
@@ -277,11 +277,11 @@ func TestEachCheck(t *testing.T) {
 		}, Pass, nil, []string{"3 streams open to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
 		{"the server's entry starts after the first number", func(r *testRun) { r.server["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140} },
 			Pass, nil, allReceived},
-		{"un-numbered noops are compared with the server's count, not with its numbers", func(r *testRun) {
+		{"unnumbered noops are compared with the server's count, not with its numbers", func(r *testRun) {
 			r.record(1).Numbered, r.record(1).Last, r.record(1).Undetectable = false, 0, 2
 			r.setServer(1, noopsEach, 9)
 		}, Pass, nil, allReceived},
-		{"un-numbered, and the server's ledger lists more", func(r *testRun) {
+		{"unnumbered, and the server's ledger lists more", func(r *testRun) {
 			r.record(1).Numbered, r.record(1).Last = false, 0
 			r.setServer(1, noopsEach+1, 9)
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed 1 noop: 239 arrived, and the server's ledger lists 1 more as sent; without numbers it is unknown which"}},
@@ -320,7 +320,7 @@ func TestEachCheck(t *testing.T) {
 			r.evidence.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Pass, nil, allReceived},
 		{"the backend died before an action, after its effect, and at a time that is unknown", func(r *testRun) {
-			r.evidence.Failures = []TargetFailure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
+			r.evidence.Failures = []TargetFailure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "during"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
 			r.evidence.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Fail, []string{"target stayed up"}, []string{"before", "after", "at some time"}},
 		{"the target was unreachable at the end, and clients may reconnect", func(r *testRun) {

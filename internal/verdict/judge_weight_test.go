@@ -29,8 +29,10 @@ func TestInconclusiveCheckDoesNotHideFaults(t *testing.T) {
 		r := &m.Connections.Edit(0).Record
 		r.OpenTime, r.StreamTime, r.OutageTime = 10*time.Second, 10*time.Second, 3585*time.Second
 	}
-	hide := func(m *shard.Merged) { m.Connections.Edit(0).Undetectable, m.Plan.MaxHidden = 1, 0 }
-	for name, doubt := range map[string]func(*shard.Merged){"late": late, "outage": outage, "short": short, "hidden": hide, "interval": halfAsOften} {
+	undetectable := func(m *shard.Merged) { m.Connections.Edit(0).Undetectable, m.Plan.MaxHidden = 1, 0 }
+	for name, doubt := range map[string]func(*shard.Merged){
+		"late": late, "outage": outage, "short": short, "undetectable": undetectable, "interval": doubleInterval,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, _ := cleanRun()
@@ -54,8 +56,8 @@ func TestInconclusiveCheckDoesNotHideFaults(t *testing.T) {
 	}
 }
 
-// halfAsOften makes the service send a noop every 30 s, not every 15 s.
-func halfAsOften(m *shard.Merged) {
+// doubleInterval makes the service send a noop every 30 s, not every 15 s.
+func doubleInterval(m *shard.Merged) {
 	for i := range m.Connections.Len() {
 		m.Connections.Edit(i).Interval = 30 * time.Second
 	}
@@ -74,7 +76,7 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 		{"missed by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Numbered, r.Unsent = false, 9 }, Invalid},
 		{"missed at the end by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Tail = 9 }, Invalid},
 		{"duplicated by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {
-			r.Numbered, r.Received, r.Duplicated = false, noopsEach-100, 100 // a noop twice as often
+			r.Numbered, r.Received, r.Duplicated = false, noopsEach-100, 100 // the service sends a noop twice as often
 		}, Invalid},
 		{"too few", func(r *ledger.Record, e *ServerEntry, _ *Evidence) {
 			r.Received, r.Last, e.Last, e.Sent = 100, 100, 100, 100
@@ -101,7 +103,7 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m, server := cleanRun()
-			halfAsOften(m)
+			doubleInterval(m)
 			e, f := server["d-0"], Evidence{}
 			c.edit(&m.Connections.Edit(0).Record, &e, &f)
 			server["d-0"] = e
@@ -111,7 +113,7 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 				sentences = v.Warnings
 			}
 			require.Contains(t, strings.Join(sentences, "\n"), "set NOOP_INTERVAL=30")
-			require.Equal(t, v, judgeSoak(m, server, f), "a second judgement must be the same")
+			require.Equal(t, v, judgeSoak(m, server, f), "a second judgment must be the same")
 		})
 	}
 }

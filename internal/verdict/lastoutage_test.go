@@ -22,22 +22,22 @@ func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
 }
 
 // If a service ends streams at random times, a few clients are always reconnecting, even at the end of a run. If many
-// are, or if the service does not answer them, a pass would prove nothing.
+// clients are reconnecting, or if the service does not answer them, the run cannot pass.
 func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 	t.Parallel()
 	refused := []ledger.Refusal{{Reason: "status 503", Count: 1}}
 	byClock := func(r *ledger.Record) { r.Numbered = false }
 	for name, c := range map[string]struct {
 		clients   int
-		of        func(r *ledger.Record)
+		change    func(r *ledger.Record)
 		maxHidden int
 		want      Outcome
 		reason    string
 	}{
 		"10 %":                          {10, nil, -1, Pass, "no noop is known to be missing; up to 10 of 23900 could be undetectable losses"},
-		"more":                          {11, nil, -1, Invalid, "11 clients were reconnecting when the run ended, or had just reconnected, after outages of up to 1 s: messages of these outages cannot be checked; the limit is 10 % of 100 clients, not counting those whose stream the service had ended as planned"},
-		"more, by the clock":            {11, byClock, -1, Invalid, "11 clients were reconnecting"},
-		"more, allowed by MAX_HIDDEN":   {11, nil, 11, Pass, "no noop is known to be missing; up to 11 of 23900 could be undetectable losses"},
+		"11 %":                          {11, nil, -1, Invalid, "11 clients were reconnecting when the run ended, or had just reconnected, after outages of up to 1 s: messages of these outages cannot be checked; the limit is 10 % of 100 clients, not counting those whose stream the service had ended as planned"},
+		"11 %, by the clock":            {11, byClock, -1, Invalid, "11 clients were reconnecting"},
+		"11 %, allowed by MAX_HIDDEN":   {11, nil, 11, Pass, "no noop is known to be missing; up to 11 of 23900 could be undetectable losses"},
 		"few, but too many messages":    {2, nil, 1, Invalid, "up to 2 noops could be undetectable losses (MAX_HIDDEN allows 1): 2 clients were reconnecting"},
 		"all, as planned":               {100, func(r *ledger.Record) { r.LastOutage.Planned = true }, -1, Pass, "no noop is known to be missing"},
 		"all, as planned, then refused": {100, func(r *ledger.Record) { r.LastOutage.Planned, r.LastOutage.Refusals = true, refused }, -1, Invalid, "100 clients were reconnecting"},
@@ -55,7 +55,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 			t.Parallel()
 			m := crowd(100)
 			m.Plan.MaxHidden = c.maxHidden
-			disconnect(m, c.clients, c.of)
+			disconnect(m, c.clients, c.change)
 			v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}))
 			require.Contains(t, v.Reasons[0], c.reason)
 		})
@@ -106,22 +106,22 @@ func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		uneven uint64
-		of     func(r *ledger.Record)
+		change func(r *ledger.Record)
 		want   Outcome
 	}{
-		"much, and none missed":          {60, func(*ledger.Record) {}, Pass},
-		"much, and one missed":           {60, func(r *ledger.Record) { addFault(r, ledger.KindUnsent, 1) }, Invalid},
-		"much, and a number was skipped": {60, func(r *ledger.Record) { addFault(r, ledger.KindLost, 1) }, Fail},
-		"much, and one interval is off":  {60, func(r *ledger.Record) { r.Interval, r.IntervalError = 12*time.Second, time.Second }, Invalid},
-		"little, and one missed":         {20, func(r *ledger.Record) { addFault(r, ledger.KindUnsent, 1) }, Fail},
-		"at the limit, and one missed":   {23, func(r *ledger.Record) { r.UnevenGaps += 89; addFault(r, ledger.KindUnsent, 1) }, Fail},
+		"much jitter, none missed":          {60, func(*ledger.Record) {}, Pass},
+		"much jitter, one missed":           {60, func(r *ledger.Record) { addFault(r, ledger.KindUnsent, 1) }, Invalid},
+		"much jitter, one number lost":      {60, func(r *ledger.Record) { addFault(r, ledger.KindLost, 1) }, Fail},
+		"much jitter, one interval differs": {60, func(r *ledger.Record) { r.Interval, r.IntervalError = 12*time.Second, time.Second }, Invalid},
+		"little jitter, one missed":         {20, func(r *ledger.Record) { addFault(r, ledger.KindUnsent, 1) }, Fail},
+		"jitter at the limit, one missed":   {23, func(r *ledger.Record) { r.UnevenGaps += 89; addFault(r, ledger.KindUnsent, 1) }, Fail},
 	} {
 		m := crowd(100)
 		for i := range 100 {
 			r := &m.Connections.Edit(i).Record
 			r.UnevenGaps, r.Interval, r.IntervalError = c.uneven, 15*time.Second, time.Millisecond
 		}
-		c.of(&m.Connections.Edit(0).Record)
+		c.change(&m.Connections.Edit(0).Record)
 		v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}), name)
 		gaps := check(t, v, "irregular gaps between noops")
 		require.Equal(t, c.uneven == 60 && c.want == Pass, gaps.Unjudged, "%s: %+v", name, gaps)

@@ -54,7 +54,7 @@ type counterIncrease struct {
 }
 
 // increasesByRunner returns the increases of the counters of each runner. It ignores dropped packets of a machine with
-// both runner and target, because packets between these pass no network.
+// both runner and target, because packets between these do not cross a network.
 func increasesByRunner(all []MachineReport, runners int) [][]counterIncrease {
 	out := make([][]counterIncrease, runners)
 	for n := range all {
@@ -123,7 +123,7 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 }
 
 // countLocalRefusals counts the clients that could not connect, or reconnect in time, for lack of a local port or
-// descriptor. It also counts the messages of such outages that they missed.
+// descriptor. It also counts the messages that they missed in such outages.
 func (m *machineSignals) countLocalRefusals(s *Streams) {
 	for r := range s.Records() {
 		missed := s.missedInLocalOutages(r)
@@ -168,7 +168,7 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 	}
 	for _, f := range r.Findings {
 		switch {
-		case f.Kind == ledger.KindRefused && r.State == ledger.Refused && f.Note == timedOut:
+		case f.Kind == ledger.KindRefused && r.State == ledger.Refused && f.Note == causeTimeout:
 			average := r.Connect / time.Duration(max(r.RefusedAttempts(), 1)) // duration of an attempt
 			if w := silence(f.At-average, f.At); w != nil {
 				m.add(SignalPackets, connectTimeout, 1)
@@ -176,7 +176,7 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 				m.add(SignalPackets, failedCheck, 1)
 				m.affected[w.machine].refused++
 			}
-		case f.Kind == ledger.KindDropped && f.Note == idle:
+		case f.Kind == ledger.KindDropped && f.Note == causeIdle:
 			if w := silence(r.LastAt, f.At); w != nil {
 				m.add(SignalPackets, earlyEnd, 1)
 				m.add(SignalPackets, failedCheck, 1)

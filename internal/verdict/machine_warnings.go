@@ -134,7 +134,7 @@ func (m *MachineReport) oomWarning() []string {
 	if c == nil || c.Increase == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); see journalctl -k there",
+	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); run journalctl -k on this machine for details",
 		m, format.Count(int(c.Increase), "process"), formatStretch(c.increases[0]))}
 }
 
@@ -143,7 +143,7 @@ func (m *MachineReport) clockWarning() []string {
 	if c == nil || c.Increase == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the wall clock of %s was set by %s, first %s: a step of NTP, or a virtual machine that was paused; counts and latencies of its runners use another clock",
+	return []string{fmt.Sprintf("the wall clock of %s jumped by %s, first %s: a step of NTP, or a virtual machine that was paused; counts and latencies of its runners use another clock",
 		m, format.Duration(time.Duration(c.Increase*float64(time.Second))), formatStretch(c.increases[0]))}
 }
 

@@ -108,15 +108,16 @@ func (e *Evidence) SharesHost(services ...string) bool {
 	return e.OneHost || plan.OnLoopback(services...)
 }
 
-// isSame reports whether a record of Prometheus describes this machine: they have the same boot id. If one is unknown,
-// they have the same name, and boot times at most 2 s apart. The kernel reports that time with an error of 1 s.
+// isSame reports whether a record of Prometheus describes this machine: both have the same boot id. If a boot id is
+// unknown, both must have the same name, and boot times at most 2 s apart. The kernel reports the boot time with an
+// error of 1 s.
 func (m *MachineReport) isSame(r *machine.Record) bool {
 	return slices.ContainsFunc(m.fromRunners, func(s runnerRecord) bool {
 		if r.Boot != "" && s.Boot != "" {
 			return r.Boot == s.Boot
 		}
-		off := r.BootedUnix - s.BootedUnix
-		return r.Node != "" && r.Node == m.Name && s.BootedUnix > 0 && -2 <= off && off <= 2
+		difference := r.BootedUnix - s.BootedUnix
+		return r.Node != "" && r.Node == m.Name && s.BootedUnix > 0 && -2 <= difference && difference <= 2
 	})
 }
 
@@ -185,7 +186,7 @@ func (m *MachineReport) sum() {
 func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string
-	isOfMachine := false // whether a runner reads the counter of the machine, not that of a container's network
+	isOfMachine := false // whether a runner reads the counter of the machine itself, not of a container's network
 	for _, s := range m.fromRunners {
 		if s.Series(c.Name) == nil {
 			continue

@@ -34,17 +34,17 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 		require.Len(t, v.Machines, 2)
 		one := v.Machines[0]
 		require.InDelta(t, 2, one.Counter(machine.Overflows).Increase, 0, "the sum over the namespaces of the pod and the host")
-		require.Zero(t, one.Counter(machine.Steal).Increase, "the runner read this counter, so that of Prometheus is not added")
+		require.Zero(t, one.Counter(machine.Steal).Increase, "the runner read this counter, so the value of Prometheus must not be added")
 	}
 }
 
-// Packets dropped by AWS on an unrelated machine of the Prometheus explain no fault. A laptop has its own network
-// cards, and the pods of another host have its boot id.
+// Packets dropped by AWS on an unrelated machine of the Prometheus server explain no fault. A laptop has its own
+// network cards, and the pods of another host have its boot id.
 func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cards bool
-		boot  string // as Prometheus has it
+		boot  string // boot id in Prometheus
 	}{"a laptop": {true, ""}, "a pod elsewhere": {false, "b-9"}} {
 		m, server := cleanRun()
 		m.Plan.MaxLate = 0

@@ -98,7 +98,7 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 			m.Plan.MaxLate = 0
 			makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 		}, Invalid, "1 message arrived late"},
-		"lateness is limited, and not all was then": {func(m *shard.Merged, _ ServerLedger) {
+		"lateness is limited, and a message was late elsewhere": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
 			makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 			makeLate(&m.Connections.Edit(1).Record, dropsAt+4)
@@ -173,8 +173,8 @@ func TestQuietMachineChangesNothing(t *testing.T) {
 	require.Nil(t, v.Machines)
 }
 
-// Runners on one machine see the same counters, which are counted once. Network namespaces have their own counters,
-// except those of the whole machine.
+// Runners on one machine see the same counters, which are counted once. Each network namespace has its own counters,
+// except counters of the whole machine.
 func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	for namespace, want := range map[string]float64{"net:[b]": 14, "net:[other]": 28} {
@@ -196,7 +196,7 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Steal explains lateness, as a stall does, if there is enough of it.
+// Steal explains messages that were late at the same time. Only a large share of steal causes a warning by itself.
 func TestStealExplainsLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -206,11 +206,11 @@ func TestStealExplainsLateness(t *testing.T) {
 		want     Outcome
 		warnings string
 	}{
-		"a little":                         {36, dropsAt + 4, -1, Pass, "used its CPU (steal)"},
-		"a little, and nothing late":       {36, 0, -1, Pass, ""},
-		"late then, which is limited":      {36, dropsAt + 4, 0, Invalid, "used its CPU (steal)"},
-		"late at another time":             {36, dropsAt + 60, 0, Fail, ""},
-		"much of it, and nothing was late": {720, 0, 0, Pass, "used 720.0 s of the CPU time of runner 1 (h1), 10 % of it"},
+		"a message was late":                  {36, dropsAt + 4, -1, Pass, "used its CPU (steal)"},
+		"no message was late":                 {36, 0, -1, Pass, ""},
+		"late, with a limit":                  {36, dropsAt + 4, 0, Invalid, "used its CPU (steal)"},
+		"late at another time, with a limit":  {36, dropsAt + 60, 0, Fail, ""},
+		"much steal, and no message was late": {720, 0, 0, Pass, "used 720.0 s of the CPU time of runner 1 (h1), 10 % of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,7 +268,7 @@ func TestMachineWarnings(t *testing.T) {
 			r.Series(machine.ConntrackEntries).MaxShare, r.Series(machine.ConntrackEntries).MaxShareUS = .9, 1_700_001_000_000_000
 		}, "was 90 % full at 22:30:00 UTC (nf_conntrack_count)"},
 		"a kill":     {func(r *machine.Record) { addIncrease(r, machine.OOMKills, 1) }, "killed 1 process (out of memory)"},
-		"a step":     {func(r *machine.Record) { addIncrease(r, machine.ClockStep, 10) }, "was set by 10 s, first between"},
+		"a step":     {func(r *machine.Record) { addIncrease(r, machine.ClockStep, 10) }, "jumped by 10 s, first between"},
 		"link-local": {func(r *machine.Record) { addIncrease(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,17 +57,17 @@ type Publication struct {
 	ClosedIdle uint64 `json:"closed_idle,omitempty"`
 }
 
-// A Topic counts the messages published to one topic, and those that its streams received.
+// A Topic counts the messages published to one topic, and the messages that its streams received.
 type Topic struct {
 	Name      string `json:"name"`
 	Streams   int    `json:"streams"`
 	Published uint64 `json:"published"`
 	ledger.Totals
 
-	// The following fields are of topics whose clients are compared with each other. Messages counts those that all
-	// clients were expected to receive; MinReceived and MaxReceived are the lowest and the highest number that one
-	// client received. Diverged lists the first clients that did not receive the same messages as most clients, and
-	// DivergedUnix is the time of the first difference.
+	// The following fields apply to topics whose clients are compared with each other. Messages counts the messages
+	// that all clients were expected to receive. MinReceived and MaxReceived are the lowest and the highest number of
+	// messages that one client received. Diverged lists the first clients that did not receive the same messages as
+	// most clients, and DivergedUnix is the time of the first difference.
 	Messages     uint64   `json:"messages,omitempty"`
 	MinReceived  uint64   `json:"min_received,omitempty"`
 	MaxReceived  uint64   `json:"max_received,omitempty"`
@@ -88,7 +88,7 @@ func (s *Streams) listTopics() {
 			if s.topics[name] != nil {
 				continue
 			}
-			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmed: numbersConfirmed(p.Topic(i))}
+			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmed: confirmedNumbers(p.Topic(i))}
 			s.topics[name] = t
 			if len(s.Messages.Topics) < maxTopics {
 				s.Messages.Topics = append(s.Messages.Topics, t)
@@ -181,7 +181,7 @@ func (s *Streams) publishChecks() (out []Check) {
 	}
 	onTimeCheck := Check{
 		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*maxLagShare, format.Duration(maxLag)),
-		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
+		Actual: fmt.Sprintf("%d behind, by at most %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
 		Why:     "the load differs from the plan",
 		Reasons: []string{p.lagText()},
 	}
@@ -209,9 +209,9 @@ func (s *Streams) unpublishedLocally() (n uint64) {
 
 // unsentByGenerator returns the number of messages that were not sent before the end because the load generator
 // stalled, the longest such stall, and the signal that shows it. A stall after the last sent message was due must
-// explain the unsent ones, and a stall at any time the lag of the others, with a tolerance of LATE_MS. Otherwise the
-// service was slow to answer.
-func (s *Streams) unsentByGenerator() (n uint64, stall time.Duration, by Signal) {
+// explain the unsent messages, and a stall at any time must explain the lag of the sent ones, both with a tolerance of
+// LATE_MS. Otherwise the service was slow to answer.
+func (s *Streams) unsentByGenerator() (n uint64, stall time.Duration, explainedBy Signal) {
 	limit := s.m.Plan.LateLimit()
 	for i := range s.m.Runners {
 		r := &s.m.Runners[i]
@@ -230,10 +230,10 @@ func (s *Streams) unsentByGenerator() (n uint64, stall time.Duration, by Signal)
 		explainsLag := (delay + limit).Microseconds() >= p.Sums().MaxLagUS
 		explainsUnsent := delayAtEnd > limit/2 && (delayAtEnd+limit).Seconds() >= float64(unsent)/p.Rate
 		if explainsLag && explainsUnsent {
-			n, stall, by = n+unsent, max(stall, delayAtEnd), signal
+			n, stall, explainedBy = n+unsent, max(stall, delayAtEnd), signal
 		}
 	}
-	return n, stall, by
+	return n, stall, explainedBy
 }
 
 // The limits for the lag of a publisher. After a short stall it sends the delayed messages, and all of these are

@@ -157,7 +157,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 func (s *Streams) PassSentences() (out []string) {
 	noun, n := s.m.Service.Noun(), s.Messages
 	if s.Evidence.Kind == BySubscribers {
-		out = append(out, "a message that reached no client could not have been noticed")
+		out = append(out, "the loss of a message that reached no client cannot be detected")
 	} else if s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
 	} else if undetectable := s.Evidence.Undetectable; undetectable > 0 {
@@ -202,8 +202,8 @@ func (s *Streams) interruptions() (text string) {
 }
 
 // An overrun has sentences about the connections that were over a maximum or under a minimum, in descending order of
-// the excess. Its explanations count those that the load generator explains, by a delay or by a lack of ports
-// or descriptors.
+// the excess. Its explanations count the connections whose excess the load generator explains, by a delay or by a lack
+// of ports or descriptors.
 type overrun struct {
 	sentences []string
 	allowed   int // number of such connections that the check allows

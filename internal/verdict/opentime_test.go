@@ -169,7 +169,7 @@ func TestRefusalNamesItsAttempts(t *testing.T) {
 	require.Equal(t, 1, v.Connections.Refused, "the run was stopped between two attempts")
 	require.Zero(t, v.Connections.Unfinished)
 	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4 s")
-	require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgement must be the same")
+	require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgment must be the same")
 	r.State, r.Findings = ledger.Connecting, nil
 	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})
 	r.Reason = "connect_timeout"

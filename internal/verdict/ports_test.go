@@ -11,7 +11,7 @@ import (
 )
 
 // The service did not refuse a client for whose connection the load generator had no port or descriptor left.
-func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
+func TestRefusalsByTheGeneratorAreInvalid(t *testing.T) {
 	t.Parallel()
 	refusals := func(reasons ...string) (out []ledger.Refusal) {
 		for _, reason := range reasons {
@@ -72,7 +72,7 @@ func TestRefusalsByTheGeneratorItselfAreInvalid(t *testing.T) {
 			c.Longest = ledger.Outage{From: time.Minute, To: 70 * time.Second, Refusals: refusals("status 503")}
 		}, Fail, ""},
 		"requests to end a stream": {func(r *testRun) {
-			r.EndRequests = endsOf(1, time.Millisecond)
+			r.EndRequests = newEndRequests(1, time.Millisecond)
 			r.EndRequests.Add("", shard.CodeNoPort, time.Unix(1_700_003_596, 0), time.Millisecond)
 			r.EndRequests.Add("", shard.CodeNoPort, time.Unix(1_700_003_596, 0), time.Millisecond)
 		}, Invalid, "2 requests to end a stream failed, because the load generator had no local port left; widen net.ipv4.ip_local_port_range, or add machines for runners"},

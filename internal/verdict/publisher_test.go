@@ -62,8 +62,8 @@ func TestLatePublisherDoesNotPass(t *testing.T) {
 	}
 }
 
-// A machine may stall for a second a few times in an hour. The publisher sends the delayed messages afterwards, and all
-// are checked.
+// A machine may stall for a second a few times in an hour. The publisher sends the delayed messages after the stall,
+// and all are checked.
 func TestShortPublisherStallIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -249,11 +249,11 @@ func (p *publishedRun) changeEach(change func(s *shard.Shard)) {
 	}
 }
 
-// replaceMessages returns a function that delivers other messages in place of some on one stream.
+// replaceMessages returns a function that delivers other messages in place of some messages of one stream.
 func replaceMessages(stream int, changes map[uint64][]uint64) func(int, uint64) []uint64 {
 	return func(s int, number uint64) []uint64 {
-		if instead, ok := changes[number]; ok && s == stream {
-			return instead
+		if replacements, ok := changes[number]; ok && s == stream {
+			return replacements
 		}
 		return []uint64{number}
 	}
@@ -279,8 +279,8 @@ func reopen(l *ledger.Ledger, requested, opened time.Duration, resumes bool) {
 	l.Opened(opened)
 }
 
-// breakStream makes the server drop stream 0 at one time, and the client resume at another. All messages except the one
-// with the number lost are delivered.
+// breakStream makes the server drop stream 0 at one time, and the client resume it at another time. All messages except
+// the one with the number lost are delivered.
 func (p *publishedRun) breakStream(at, reconnect time.Duration, lost uint64) {
 	p.drop(at, func(l *ledger.Ledger) { reopen(l, reconnect-time.Second, reconnect, true) })
 	p.lose(func(stream int, number uint64) bool { return stream == 0 && number == lost })
@@ -314,7 +314,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 	}
 	shards[0].Published = p.log.Published(true)
 	for stream := range 4 {
-		of := shards[stream%2]
+		s := shards[stream%2]
 		skew := p.at[stream%2].Sub(p.at[0])
 		l := ledger.New(p.plan.DeviceID(stream), &p.cfg)
 		l.Connecting(1)
@@ -344,10 +344,10 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 		}
 		l.CloseRequested(25 * time.Second)
 		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
-		of.Connections = append(of.Connections, l.Record())
-		if of.Latency == nil && fastest < time.Hour {
-			of.Latency = &shard.Latency{MinUS: fastest.Microseconds(), Histogram: shard.NewHistogram()}
-			of.Latency.Histogram.Record(2 * time.Millisecond)
+		s.Connections = append(s.Connections, l.Record())
+		if s.Latency == nil && fastest < time.Hour {
+			s.Latency = &shard.Latency{MinUS: fastest.Microseconds(), Histogram: shard.NewHistogram()}
+			s.Latency.Histogram.Record(2 * time.Millisecond)
 		}
 	}
 	p.change(shards)

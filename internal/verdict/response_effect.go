@@ -44,7 +44,7 @@ func responseEffects(actions []Action, r *shard.Responses) {
 	for a, next := range startedActions(actions) {
 		a.Responses = effectOnResponses(a, next, all)
 		if unlisted > 0 {
-			a.Responses.Notes = []string{format.Count(unlisted, "response") + " not in the log of a runner, which was full: the counts are lower bounds"}
+			a.Responses.Notes = []string{format.Plural(unlisted, "response is", "responses are") + " not in the log of a runner, which was full: the counts are lower bounds"}
 		}
 	}
 }
@@ -99,7 +99,7 @@ func longer(current *float64, seconds float64) *float64 {
 	return current
 }
 
-// isFaulty reports whether a state is that of a response that should have completed, but did not.
+// isFaulty reports whether a response in a state should have completed, but did not.
 func isFaulty(state ledger.ResponseState) bool {
 	return state != ledger.ResponseComplete && state != ledger.ResponseAbandoned
 }

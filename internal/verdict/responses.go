@@ -112,7 +112,7 @@ func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
 	}
 }
 
-// ResponseSentence describes a response that did not complete, or whose chunks differ from those that were sent.
+// ResponseSentence describes a response that did not complete, or whose chunks differ from the chunks that were sent.
 func ResponseSentence(f *shard.ResponseFinding) string {
 	text := fmt.Sprintf("request %s at %s: ", f.ID, format.TimeOfDay(time.UnixMicro(f.AtUS)))
 	text += ResponseStates[f.State]

@@ -35,7 +35,7 @@ func TestSchemaFileMatchesTheTypes(t *testing.T) {
 	}
 	want, err := os.ReadFile(schemaFile)
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(text), "go test ./internal/verdict -run Schema -update writes it")
+	require.Equal(t, string(want), string(text), "write the file with go test ./internal/verdict -run Schema -update")
 }
 
 // A schemaWriter derives a JSON Schema from Go types.
@@ -102,21 +102,21 @@ func comment(field *ast.Field) string {
 }
 
 // schema returns the schema of a type. Structs become definitions.
-func (w *schemaWriter) schema(of reflect.Type) map[string]any {
-	switch of.Kind() { //nolint:exhaustive // verdict.json has no others
+func (w *schemaWriter) schema(goType reflect.Type) map[string]any {
+	switch goType.Kind() { //nolint:exhaustive // verdict.json has no others
 	case reflect.Pointer:
-		return w.schema(of.Elem())
+		return w.schema(goType.Elem())
 	case reflect.Struct:
-		name := typeName(of)
+		name := typeName(goType)
 		if _, known := w.definitions[name]; !known {
 			w.definitions[name] = true // a type may contain itself
-			w.definitions[name] = w.object(of)
+			w.definitions[name] = w.object(goType)
 		}
 		return map[string]any{"$ref": "#/$defs/" + name}
 	case reflect.Slice, reflect.Array:
-		return map[string]any{"type": []string{"array", "null"}, "items": w.schema(of.Elem())}
+		return map[string]any{"type": []string{"array", "null"}, "items": w.schema(goType.Elem())}
 	case reflect.Map:
-		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": w.schema(of.Elem())}
+		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": w.schema(goType.Elem())}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.String:
@@ -129,17 +129,17 @@ func (w *schemaWriter) schema(of reflect.Type) map[string]any {
 	return map[string]any{"type": "integer"}
 }
 
-func typeName(of reflect.Type) string { return path.Base(of.PkgPath()) + "." + of.Name() }
+func typeName(goType reflect.Type) string { return path.Base(goType.PkgPath()) + "." + goType.Name() }
 
 // object returns the schema of a struct with the fields of embedded structs.
-func (w *schemaWriter) object(of reflect.Type) map[string]any {
+func (w *schemaWriter) object(goType reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
-	for _, field := range reflect.VisibleFields(of) {
+	for _, field := range reflect.VisibleFields(goType) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !field.IsExported() || name == "-" || name == "" {
 			continue
 		}
-		owner := of
+		owner := goType
 		for _, i := range field.Index[:len(field.Index)-1] {
 			owner = owner.Field(i).Type
 		}

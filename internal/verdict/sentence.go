@@ -248,8 +248,8 @@ func serverText(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// corruption describes a corrupted message. Note is its content if messages are counted by interval and its number is
-// possible; otherwise it is the fault.
+// corruption describes a corrupted message. Note is the content of the message if messages are counted by interval and
+// its number is possible; otherwise Note is the fault.
 func (w Formatter) corruption(f ledger.Finding) string {
 	if data := w.Service.Data; data != "" && w.Service.ByInterval() && f.Source != ledger.SourceNumber {
 		return fmt.Sprintf("%q instead of %q", f.Note, data)
@@ -291,7 +291,7 @@ func refusalText(r ledger.Record, f ledger.Finding) (text string) {
 			text = refusals(" after "+format.Duration(f.At-first)+" of attempts, which were refused ", r.Refusals)
 		}
 	}
-	if strings.HasPrefix(f.Note, idTaken) {
+	if strings.HasPrefix(f.Note, causeConflict) {
 		text += ": the id already has a stream, so another client uses this PREFIX, or the service did not end an earlier stream"
 	}
 	return text

@@ -13,7 +13,7 @@ import (
 
 var noopFormatter = Formatter{&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))}}
 
-// Events with names other than that of noops are not reported as silence.
+// Events with a name other than the name of noops are not reported as silence.
 func TestOtherEventsAreNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
@@ -29,8 +29,8 @@ func TestOtherEventsAreNamed(t *testing.T) {
 func TestImpossibleNumberIsExplained(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
-	f := ledger.Finding{Kind: ledger.KindCorrupted, From: 4, Note: "it has the number 9, and the highest before was 3", Source: ledger.SourceNumber}
-	require.Equal(t, "d-1 received noop 4 corrupted at 15:04:05.000 UTC: it has the number 9, and the highest before was 3",
+	f := ledger.Finding{Kind: ledger.KindCorrupted, From: 4, Note: "its number is 9, but the highest number before it was 3", Source: ledger.SourceNumber}
+	require.Equal(t, "d-1 received noop 4 corrupted at 15:04:05.000 UTC: its number is 9, but the highest number before it was 3",
 		noopFormatter.Sentence(&shard.Connection{Record: ledger.Record{ID: "d-1"}}, f, at))
 }
 
@@ -115,7 +115,7 @@ func TestChecksOfAStoppedRun(t *testing.T) {
 	require.Equal(t, "stopped after 11 s of 59 min 55 s", check(t, v, "data complete").Actual)
 }
 
-// The limit of a check that is not judged is the one that a complete run has.
+// A check that is not judged has the same limit as in a complete run.
 func TestStreamsOfAStoppedRunAreNotJudged(t *testing.T) {
 	t.Parallel()
 	for missing, want := range map[int]string{0: "3", 2: "3 observed"} {

@@ -14,7 +14,7 @@ func TestReadServerLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backend-ledger.ndjson")
 	l, err := ReadServerLedger(path)
 	require.NoError(t, err)
-	require.Nil(t, l, "without a file there is no ledger, not an empty one")
+	require.Nil(t, l, "without a file the ledger must be nil, not empty")
 	require.NoError(t, os.WriteFile(path, []byte(`{"id":"d-1","first":1,"last":9,"sent":9,"slow":true}`+"\n\n"+`{"id":"d-2","unknown":true}`), 0o600))
 	l, err = ReadServerLedger(path)
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func latenessOf(ms float64) *shard.Packed {
 }
 
 // judgeHour judges a run of an hour with windows. value returns the figure of the named case at each bucket.
-func judgeHour(t *testing.T, name string, limit, windowS float64, value func(hour float64) float64, more func(b *shard.Bucket)) *Verdict {
+func judgeHour(t *testing.T, name string, limit, windowS float64, value func(hour float64) float64, edit func(b *shard.Bucket)) *Verdict {
 	t.Helper()
 	const start = 1_700_000_000
 	c := slopeCases[name]
@@ -59,8 +59,8 @@ func judgeHour(t *testing.T, name string, limit, windowS float64, value func(hou
 	for at := range int64(720) {
 		b, s := shard.Bucket{Unix: start + 5*at, Open: 3, Noops: 1}, resources.Sample{Unix: start + 5*at}
 		c.set(&b, &s, value(float64(at)/720))
-		if more != nil {
-			more(&b)
+		if edit != nil {
+			edit(&b)
 		}
 		m.Series, samples = append(m.Series, b), append(samples, s)
 	}
@@ -118,7 +118,7 @@ func TestSlopeIsNamed(t *testing.T) {
 	require.Equal(t, []string{"memory of the target changes by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB)"}, v.Trends())
 }
 
-// If the lateness of the control group grows too, the growth may be that of the generator.
+// If the lateness of the control group grows too, the generator may have caused the growth.
 func TestGeneratorThatSlowsDownLeavesLatenessUndecided(t *testing.T) {
 	t.Parallel()
 	rises := func(hour float64) float64 { return 300 + 90*hour }

@@ -27,7 +27,7 @@ type Streams struct {
 	server  ServerLedger
 	oneHost bool
 
-	corrections    map[int]*shard.Connection // by index: records that Records yields in place of those of the runners
+	corrections    map[int]*shard.Connection // by index: records that Records yields in place of the runners' records
 	counts         []ledger.Counts           // of each runner
 	sum            ledger.Counts             // of all runners
 	listed         map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
@@ -179,11 +179,11 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	if !s.m.Runners[r.Runner].IsComplete() {
 		entry = nil // the entry has messages that were sent before and after this runner's streams
 	}
-	r, differs := s.addTail(i, r, entry)
+	r, mismatch := s.addTail(i, r, entry)
 	s.recordProofs(r, entry)
-	s.differences.add(differs)
+	s.differences.add(mismatch)
 	if r.Missed()+r.Duplicated == 0 { // otherwise these faults explain the difference
-		s.unexplained.add(differs)
+		s.unexplained.add(mismatch)
 	}
 	if r.Missed() > 0 {
 		s.Messages.ClientsWithLoss++
@@ -216,10 +216,7 @@ func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) 
 // plan. Idle timeouts and END_TIMEOUT prove no fault, because they may depend on the planned interval.
 func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
-	switch end := endOf(r); {
-	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endError:
-		p.earlyEnd = true
-	}
+	p.earlyEnd = p.earlyEnd || r.State == ledger.Refused || r.State == ledger.Dropped && r.Reason != causeIdle || endOf(r) == endError
 	p.missed = p.missed || r.Numbered && r.Lost > 0 || e.exceeds(r)
 	p.duplicated = p.duplicated || r.Numbered && r.Duplicated > 0
 	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
@@ -265,7 +262,7 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 }
 
 // checkFloor compares the number of messages that the ledger of a connection expected with floor(open time / interval),
-// the minimum number by time alone. The tolerances are those of the ledger: 1.5 intervals before the first message,
+// the minimum number by time alone. It uses the tolerances of the ledger: 1.5 intervals before the first message,
 // LATE_MS but at most half an interval, and the interval of the service if it is longer.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {

@@ -11,14 +11,14 @@ import (
 // message is listed once. The interval shows how many messages were due; the server's ledger shows how many were sent.
 // It returns the record with that finding, and a mismatch of a different kind with the server's entry.
 func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {
-	sent, unnoticed, differs := s.compare(r, e)
+	sent, unnoticed, mismatch := s.compare(r, e)
 	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // any message of the stream may be lost
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unnoticed, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unnoticed})
 		r.Lost += unnoticed
-		return r, differs
+		return r, mismatch
 	}
 	if r.Tail+unnoticed == 0 {
-		return r, differs
+		return r, mismatch
 	}
 	r = s.mutableConnection(i, r)
 	r.Tail += unnoticed
@@ -37,7 +37,7 @@ func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Co
 		return f.Kind == ledger.KindTail
 	})
 	r.Findings = append(findings, tail)
-	return r, differs
+	return r, mismatch
 }
 
 // numbersKnown reports whether the number of the next message is known: the messages have numbers, or none arrived.

@@ -166,7 +166,7 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 }
 
-// A check lists at most ten reasons. A further one states the exact total.
+// A check lists at most ten reasons. An additional sentence states the exact total.
 func TestReasonsOfACheckAreLimited(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

@@ -136,7 +136,7 @@ func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 
 func TestUndetectableLosses(t *testing.T) {
 	t.Parallel()
-	t.Run("with a server's ledger there are none", func(t *testing.T) {
+	t.Run("with a server's ledger no loss is undetectable", func(t *testing.T) {
 		t.Parallel()
 		m, server := cleanRun()
 		for i := range m.Connections.Len() {
@@ -145,7 +145,7 @@ func TestUndetectableLosses(t *testing.T) {
 		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
 		require.Equal(t, Basis{Kind: ByServer, Why: []string{}}, v.Evidence)
 	})
-	t.Run("a pass by interval states their number", func(t *testing.T) {
+	t.Run("a pass by interval states the number of undetectable losses", func(t *testing.T) {
 		t.Parallel()
 		m, _ := cleanRun()
 		for i := range m.Connections.Len() {
@@ -166,7 +166,7 @@ func TestUndetectableLosses(t *testing.T) {
 		require.Equal(t, []string{"undetectable losses"}, failedChecks(v))
 		require.Contains(t, v.Reasons[0], "up to 6 noops could be undetectable losses (MAX_HIDDEN allows 5): 3 streams had no ids that count")
 	})
-	t.Run("without a server's ledger a noop that was due at the end is one", func(t *testing.T) {
+	t.Run("without a server's ledger the loss of a noop that was due at the end is undetectable", func(t *testing.T) {
 		t.Parallel()
 		m, _ := cleanRun()
 		m.Connections.Edit(1).Undetectable = 1

@@ -162,7 +162,7 @@ func (c Connections) EndText() string {
 	return text
 }
 
-// Partial reports whether the ledger agrees but lacks some received messages, such as those sent before a restart.
+// Partial reports whether the ledger agrees but lacks some received messages, such as messages sent before a restart.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent+s.Uncompared < received }
 
 // Comparison returns a sentence that compares the server's count with the number of messages that arrived.
@@ -249,7 +249,7 @@ type Runner struct {
 	K6Version   string `json:"k6_version"`
 	Connections int    `json:"connections"`
 	ledger.Totals
-	ServerSent uint64  `json:"server_sent"` // to this runner's connections, by the server's ledger
+	ServerSent uint64  `json:"server_sent"` // messages to this runner's connections, according to the server's ledger
 	RSSMax     uint64  `json:"rss_max_bytes"`
 	CPUSeconds float64 `json:"cpu_seconds"`
 }

@@ -18,12 +18,11 @@ type Window struct {
 	StartUnix float64 `json:"start_unix_s"`
 	Seconds   float64 `json:"seconds"`
 	Open      int     `json:"open"`   // streams at the end of the window
-	Opened    int     `json:"opened"` // streams, including those of reconnects
+	Opened    int     `json:"opened"` // streams that opened in the window, including reconnects
 	Closed    int     `json:"closed"` // streams that closed in the window, for any reason
 	Messages  int     `json:"messages"`
 	// Faults is the number of messages that were lost, duplicated, reordered, corrupted or of another topic, by the
-	// time of detection. It is the higher of two counts: that of listed findings, and that of the faults that the
-	// runners detected.
+	// time of detection. It is the higher of two counts: the listed findings, and the faults that the runners detected.
 	Faults   int     `json:"faults"`
 	Late     int     `json:"late"`
 	Lateness float64 `json:"lateness_p99_ms"`

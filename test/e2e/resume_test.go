@@ -155,7 +155,7 @@ func TestWrongResumeFails(t *testing.T) {
 		"it keeps nothing, says so by an event, and that is allowed": {
 			hub: &fakeservice.Hub{GapEvent: "event: reset\ndata: x\n\n"}, extra: `resume: { by: 'header', gap: { event: 'reset' } },`,
 			flags: []string{"--allow-announced-gaps"},
-			want:  verdict.Pass, reason: "messages are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
+			want:  verdict.Pass, reason: "messages are missing in announced gaps, which ALLOW_ANNOUNCED_GAPS=1 allows",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.EqualValues(t, all.Ended, all.Announced)
 				require.Positive(t, all.Lost)
