@@ -142,6 +142,6 @@ func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
 	require.NotNil(t, c, r.out.String())
 	require.Positive(t, c.Checked)
 	require.Equal(t, [2]int64{v.Responses.Abandoned, v.Responses.Abandoned}, [2]int64{c.Checked, c.Cancelled})
-	require.Positive(t, c.After.Max)
+	require.Positive(t, c.Delay.Max)
 	require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), "model_requests_open: the service continued to answer an abandoned request for")
 }
