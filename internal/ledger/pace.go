@@ -35,8 +35,8 @@ type measurement struct {
 
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// restart starts the measurement at the second noop, n intervals after the first one, if the first was late. It reports
-// whether it did.
+// restart starts the measurement at the second noop, n intervals after the first one, if the first noop was late. It
+// reports whether the measurement restarted.
 func (p *pace) restart(at Instant, n int64, planned time.Duration) bool {
 	if p.firstLate || p.last != p.first || at-p.last >= share(planned, 1-jitter)*time.Duration(n) {
 		return false
