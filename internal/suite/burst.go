@@ -62,7 +62,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(concurrentRequests)...),
 		Checks: []verdict.Check{
-			checkResponses(sum, all), checkRecovery(all), lowestSustained("the lowest load is sustained", trials), checkGeneratorAtLoads("at every load", " requests at once", trials),
+			checkResponses(sum, all), limits.checkRecovery(all), lowestSustained("the lowest load is sustained", trials), checkGeneratorAtLoads("at every load", " requests at once", trials),
 		},
 		Tables:  []verdict.Table{t},
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
@@ -76,19 +76,35 @@ func assessBurst(r *Run) verdict.Assessment {
 	return a
 }
 
-func checkRecovery(all []StageResult) verdict.Check {
+// checkRecovery returns the check that each health check got a good response, and that the requests in sequence after
+// the bursts were good. Requests in sequence that were not made in time do not count, because their number has no limit.
+func (l Limits) checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
-	unknown := 0 // health checks that failed because of the load generator
+	good, unknown := 0, 0 // unknown: stages that failed because of the load generator
 	stages := filterKinds(all, kindHealth)
 	for _, st := range stages {
-		if st.failedByGenerator() {
+		switch {
+		case st.OK.Count() > 0:
+			good++
+		case st.failedByGenerator():
 			unknown++
 			reasons = append(reasons, fmt.Sprintf("after %s the health check failed because of the load generator, so it is unknown whether the service recovered", st.Target))
-		} else if st.OK.Count() == 0 {
+		default:
 			reasons = append(reasons, fmt.Sprintf("after %s the health check failed", st.Target))
 		}
 	}
-	actual := fmt.Sprintf("%d of %d", len(stages)-len(reasons), len(stages))
+	l.AnsweredShare = 0
+	for _, st := range filterKinds(all, kindSequence) {
+		trial := l.Judge(st.level(float64(st.Concurrency), float64(st.Total()), l))
+		if trial.Status == Good {
+			continue
+		}
+		reasons = append(reasons, fmt.Sprintf("after the bursts, the requests in sequence were not good: %s", trial.Reason))
+		if trial.Status == ByGenerator {
+			unknown++
+		}
+	}
+	actual := fmt.Sprintf("%d of %d", good, len(stages))
 	c := check(CheckHealth, "healthy after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
 	return attributeIf(unknown > 0 && unknown == len(reasons), c)
 }

@@ -52,6 +52,21 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	}
 }
 
+// A health check may be good although the service responds to other requests with errors.
+func TestErrorsAfterTheBursts(t *testing.T) {
+	t.Parallel()
+	sequence := func(failed int) *verdict.Verdict {
+		r := newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1)
+		stages := &r.Rounds[0].Suite.Stages
+		*stages = append(*stages, shard.Stage{Name: "sequence", Title: "1000 in sequence", Kind: kindSequence, Start: 26, Seconds: 30, Concurrency: 1, Requests: 1000})
+		return judge(r.addAnswers("sequence", 1000-failed, 1).addAnswers("sequence", failed, 1, shard.TagCode, "status-500"))
+	}
+	require.Equal(t, verdict.Pass, sequence(10).Verdict)
+	v := sequence(11)
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Equal(t, []string{"after the bursts, the requests in sequence were not good: 1.10 % failed, mostly by status 500"}, v.Reasons)
+}
+
 // If the generator has no port left for the health check, it is unknown whether the service recovered.
 func TestHealthCheckWithoutAPort(t *testing.T) {
 	t.Parallel()
