@@ -149,6 +149,18 @@ func TestJudgeAndReport(t *testing.T) {
 	require.Equal(t, v, second, "reports do not change the verdict")
 }
 
+// A shard that cannot be read is not a missing one, so the sentence of the verdict names its error.
+func TestUnreadableShardIsNamedFirst(t *testing.T) {
+	t.Parallel()
+	d := newPass(t)
+	path := d.Path("shards/runner-2.json.gz")
+	require.NoError(t, os.Truncate(path, 100))
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Contains(t, v.Sentence, "INVALID: read shard "+path+": not a complete shard")
+	require.Contains(t, v.Reasons, "runner 2 of 2 left no shard")
+}
+
 func TestMissingFilesAreInvalid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
