@@ -12,6 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -68,6 +69,17 @@ func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	_, err := Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{})
 	require.ErrorContains(t, err, "the verdict is pass, but not all of its reports were written: ")
 	require.ErrorContains(t, err, "`soak report "+string(d))
+}
+
+func TestPipesOfRunnersAreRemovedIfTheVerdictFails(t *testing.T) {
+	t.Parallel()
+	d := &local{session: &session{dir: results.Dir(t.TempDir())}}
+	d.Plan.Runners = 1
+	pipe := runners.PipePath(string(d.dir), 1)
+	require.NoError(t, os.WriteFile(pipe, nil, 0o600))
+	_, err := d.judge(t.Context(), t.Context())
+	require.ErrorContains(t, err, "it is not a folder of a run")
+	require.NoFileExists(t, pipe)
 }
 
 // A list that cannot be written does not change the verdict of a run.
