@@ -78,7 +78,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
 	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
-	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // it was well before its slot
+	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // it belonged to an earlier slot
 	regular := (gap - interval).Abs() < share(interval, earlyShare)
 	if c.slots.longGap && regular {
 		c.Undetectable++ // the previous noop was on time, so one before it may have been lost

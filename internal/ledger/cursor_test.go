@@ -25,19 +25,19 @@ func TestLagBehindOtherClients(t *testing.T) {
 			clients[i].DeliveredUnnumbered(Fingerprint{At: now, Sum: message})
 		}
 	}
-	behind := func(i int) [2]uint64 {
+	lag := func(i int) [2]uint64 {
 		skipped, due := clients[i].Lag(now + 2*time.Second)
 		return [2]uint64{skipped, due}
 	}
 	send(1, 0, 1, 2)
 	send(2, 0, 1)
-	require.Equal(t, [2]uint64{0, 1}, behind(2), "a message after the last one may still arrive")
+	require.Equal(t, [2]uint64{0, 1}, lag(2), "a message after the last one may still arrive")
 	send(3, 0, 1, 2)
-	require.Equal(t, [2]uint64{1, 0}, behind(2))
+	require.Equal(t, [2]uint64{1, 0}, lag(2))
 	send(4, 2)
-	require.Equal(t, [2]uint64{}, behind(0), "only one client received it: it may be a changed message")
+	require.Equal(t, [2]uint64{}, lag(0), "only one client received it: it may be a changed message")
 	skipped, due := clients[2].Lag(now)
 	require.Equal(t, [2]uint64{1, 0}, [2]uint64{skipped, due})
 	clients[2].DeliveredUnnumbered(Fingerprint{At: now, Sum: 2})
-	require.Equal(t, [2]uint64{}, behind(2), "the skipped message has arrived")
+	require.Equal(t, [2]uint64{}, lag(2), "the skipped message has arrived")
 }

@@ -81,9 +81,9 @@ type refSum struct{ lost, undetectable int }
 // explain adds up the losses. Between two noops on their slots, the numbers show the lost ones, except slots without a
 // number. By the clock, each slot between them is a loss.
 func (l *refClient) explain() (sum refSum) {
-	var number, kept int     // number of the last noop on its slot; number of replayed noops after it
-	var empty, after int     // empty slots of open streams after that noop: before the last replayed noop, and after it
-	highest, slotted := 0, 0 // highest number; arrival of the last noop on its slot, 0: none
+	var number, replayed int    // number of the last noop on its slot; number of replayed noops after it
+	var empty, emptyAfter int   // empty slots of open streams after that noop: before the last replayed noop, and after it
+	highest, lastSlotAt := 0, 0 // highest number; arrival of the last noop on its slot, 0: none
 	last := len(l.streams) - 1
 	for k := range l.streams {
 		s := &l.streams[k]
@@ -92,53 +92,53 @@ func (l *refClient) explain() (sum refSum) {
 			replays = s.replays(refMinReplay)
 		}
 		for _, a := range s.arrivals[:replays] {
-			kept++
+			replayed++
 			highest = max(highest, a.number)
 		}
 		if len(s.arrivals) > 0 {
-			empty, after = empty+after, 0
+			empty, emptyAfter = empty+emptyAfter, 0
 		}
 		regular := s.arrivals[replays:]
 		slots := l.emptySlots(s, replays, s.closed-l.late).min
 		switch {
 		case len(regular) == 0:
-			after += slots
+			emptyAfter += slots
 		case l.numbered:
 			first, final := regular[0], regular[len(regular)-1]
 			before := max(int(float64(first.at-s.opened)/refInterval-float64(l.latest-refInterval)/refInterval), 0)
 			used := first.number - number - 1
-			sum.lost += used - kept + max(empty+before-used, 0)
+			sum.lost += used - replayed + max(empty+before-used, 0)
 			sum.lost += final.number - first.number - (len(regular) - 1)
-			number, highest, kept, slotted = final.number, final.number, 0, final.at
+			number, highest, replayed, lastSlotAt = final.number, final.number, 0, final.at
 			empty = max(slots-before-(final.number-first.number-(len(regular)-1)), 0)
 		default:
 			sum.lost += slots
 			if k > 0 {
-				sum.lost += max((s.opened-l.clockStart(k, slotted))/refInterval, 0)
+				sum.lost += max((s.opened-l.clockStart(k, lastSlotAt))/refInterval, 0)
 			}
-			slotted = regular[len(regular)-1].at
+			lastSlotAt = regular[len(regular)-1].at
 			if k < last { // the slots that the end of the stream leaves empty are counted until the next headers
-				for at := slotted + refInterval; at <= s.closed-l.late; at += refInterval {
+				for at := lastSlotAt + refInterval; at <= s.closed-l.late; at += refInterval {
 					sum.lost--
 				}
 			}
 		}
 	}
 	if l.numbered {
-		sum.lost += highest - number - kept + max(empty-(highest-number), 0) + after
+		sum.lost += highest - number - replayed + max(empty-(highest-number), 0) + emptyAfter
 	}
-	l.atEnd(&sum, max(highest-number, 0), slotted)
+	l.atEnd(&sum, max(highest-number, 0), lastSlotAt)
 	return sum
 }
 
-// atEnd adds the losses after the last noop that arrived on its slot. shown is the number of noops after it that the
+// atEnd adds the losses after the last noop that arrived on its slot. detected is the number of noops after it that the
 // numbers show.
-func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
+func (l *refClient) atEnd(sum *refSum, detected, lastSlotAt int) {
 	s := &l.streams[len(l.streams)-1]
 	if !l.numbered && len(s.arrivals) == 0 && len(l.streams) > 1 {
-		sum.lost += max((min(s.opened, s.closed-l.late)-l.clockStart(len(l.streams)-1, slotted))/refInterval, 0) + l.emptySlots(s, 0, s.closed-l.late).min
+		sum.lost += max((min(s.opened, s.closed-l.late)-l.clockStart(len(l.streams)-1, lastSlotAt))/refInterval, 0) + l.emptySlots(s, 0, s.closed-l.late).min
 	}
-	if slotted == 0 {
+	if lastSlotAt == 0 {
 		return
 	}
 	settled := len(s.arrivals) > s.replays(refMaxReplay) || len(l.streams) == 1
@@ -146,20 +146,20 @@ func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
 	if settled || s.closed < l.end {
 		until = l.end
 	}
-	for due := slotted + refInterval; due <= until-refTolerance; due += refInterval {
+	for due := lastSlotAt + refInterval; due <= until-refTolerance; due += refInterval {
 		outage := !l.open(due)
 		if outage && l.numbered || due > s.closed {
 			sum.undetectable++
 		}
 	}
-	sum.undetectable -= min(shown, sum.undetectable)
+	sum.undetectable -= min(detected, sum.undetectable)
 }
 
 // clockStart returns the time from which the clock counts noops that were due before the headers of a stream. It is the
 // time of the last noop, or of the headers.
-func (l *refClient) clockStart(k, slotted int) int {
-	if slotted > 0 {
-		return slotted
+func (l *refClient) clockStart(k, lastSlotAt int) int {
+	if lastSlotAt > 0 {
+		return lastSlotAt
 	}
 	since := l.streams[0].opened
 	for _, s := range l.streams[:k] {

@@ -14,7 +14,7 @@ type Record struct {
 
 	Attempts   int           `json:"attempts"`
 	Streams    int           `json:"streams"`
-	Connect    time.Duration `json:"connect_ns"` // first dial to first headers; of a refused connection: to its end
+	Connect    time.Duration `json:"connect_ns"` // from the first dial to the first headers, or to the end if refused
 	OpenedAt   Instant       `json:"opened_ns"`
 	ClosedAt   Instant       `json:"closed_ns"`
 	StreamTime time.Duration `json:"stream_ns"` // headers to end, summed over streams
@@ -24,7 +24,7 @@ type Record struct {
 
 	Counts
 
-	// Interval is the average time between two noops; 0: too few arrived. IntervalError is its possible error.
+	// Interval is the average time between two noops; 0: too few noops arrived. IntervalError is its possible error.
 	Interval      time.Duration `json:"interval_ns,omitempty"`
 	IntervalError time.Duration `json:"interval_error_ns,omitempty"`
 
@@ -48,7 +48,7 @@ type Record struct {
 
 	Unanswered time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt in progress at the request to end
 	MaxSilence time.Duration `json:"max_silence_ns,omitempty"` // longest time without a sign of life on a stream
-	SilentFrom Instant       `json:"silent_from_ns,omitempty"` // start of that time
+	SilentFrom Instant       `json:"silent_from_ns,omitempty"` // start of MaxSilence
 
 	Findings []Finding `json:"findings,omitempty"`
 	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound
@@ -56,8 +56,8 @@ type Record struct {
 	Refusals  []Refusal     `json:"refused,omitempty"`          // failed attempts to connect, by reason
 	Longest   Outage        `json:"longest_outage,omitzero"`    // may be the first connect, or the outage at the end
 	Survived  int           `json:"outages_survived,omitempty"` // outages that ended with a new stream
-	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // the longest of these
-	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
+	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // longest outage that ended with a new stream
+	Outages   []Outage      `json:"outages,omitempty"`          // first outages that ended with a new stream
 	// LastOutage is the last outage if no later message shows its losses; otherwise nil. The end was then requested
 	// before the client had reconnected, or before the first message was due on the new stream.
 	LastOutage *Outage `json:"last_outage,omitempty"`

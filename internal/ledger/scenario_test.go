@@ -103,13 +103,13 @@ func newScenario(r *rand.Rand, c options) *scenario {
 		case kind == 2: // twice, now or somewhat later
 			n := num()
 			deliver(wireEvent{at: at, number: n})
-			later := Instant(0)
+			copyDelay := Instant(0)
 			if r.IntN(2) == 0 {
-				later = Instant(.45 * r.Float64() * float64(interval))
+				copyDelay = Instant(.45 * r.Float64() * float64(interval))
 			}
-			deliver(wireEvent{at: at + later, number: n})
+			deliver(wireEvent{at: at + copyDelay, number: n})
 			s.duplicates++
-			s.describe("%d:twice+%.2f", slot, float64(later)/float64(interval))
+			s.describe("%d:twice+%.2f", slot, float64(copyDelay)/float64(interval))
 		case kind == 3:
 			deliver(wireEvent{at: at, number: num(), corrupt: true})
 			s.corrupted++

@@ -42,7 +42,7 @@ func readRequest(body []byte) (request, error) {
 	}, err
 }
 
-// lastUserText returns the text of the last message whose role is "user". An input that is a string is that text.
+// lastUserText returns the text of the last message whose role is "user", or the input itself if it is a string.
 func lastUserText(input gjson.Result) string {
 	if input.Type == gjson.String {
 		return input.String()

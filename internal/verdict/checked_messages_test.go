@@ -137,13 +137,13 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	} {
 		v := requireOutcome(t, c.want, judgeSoak(c.m, c.ledger, Evidence{}), name)
 		var decided []string
-		for _, one := range v.Checks {
-			if one.State() != NotJudged {
-				decided = append(decided, one.Name)
+		for _, result := range v.Checks {
+			if result.State() != NotJudged {
+				decided = append(decided, result.Name)
 				continue
 			}
-			require.False(t, one.Pass, one.Name)
-			require.True(t, strings.HasPrefix(one.Actual, "not judged: "), one.Name+": "+one.Actual)
+			require.False(t, result.Pass, result.Name)
+			require.True(t, strings.HasPrefix(result.Actual, "not judged: "), result.Name+": "+result.Actual)
 		}
 		require.ElementsMatch(t, c.decided, decided, name)
 	}

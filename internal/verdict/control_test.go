@@ -15,12 +15,12 @@ import (
 // the group of the first runner at the given moments.
 func withControlGroups(m *shard.Merged, moments ...shard.ControlMoment) {
 	m.Plan.MaxLate = 0
-	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
+	group := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
 	for i := range m.Runners {
-		m.Runners[i].ControlGroup = &shard.RunnerControl{Control: one}
+		m.Runners[i].ControlGroup = &shard.RunnerControl{Control: group}
 	}
 	m.Runners[0].ControlGroup.Moments = moments
-	sum := one
+	sum := group
 	for _, moment := range moments {
 		sum.LongestUS = max(sum.LongestUS, moment.Longest.Microseconds())
 		if moment.Longest > time.Second {
@@ -245,14 +245,14 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 			t.Parallel()
 			p := newPublishedRun()
 			p.change = func(shards []*shard.Shard) {
-				for i, one := range shards {
-					one.Service.LifetimeS = 10
+				for i, s := range shards {
+					s.Service.LifetimeS = 10
 					if c.group {
-						one.Runner.ControlGroup = &shard.RunnerControl{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 600, Received: 600}}}
+						s.Runner.ControlGroup = &shard.RunnerControl{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 600, Received: 600}}}
 					}
 					if i == 0 {
-						one.Connections[0].Overdue = 1
-						one.Connections[0].Findings = append(one.Connections[0].Findings, ledger.Finding{Kind: ledger.KindOverdue, At: ended, Lateness: 12 * time.Second})
+						s.Connections[0].Overdue = 1
+						s.Connections[0].Findings = append(s.Connections[0].Findings, ledger.Finding{Kind: ledger.KindOverdue, At: ended, Lateness: 12 * time.Second})
 					}
 				}
 				shards[0].Runner.StallMaxUS = max(c.stall, 0).Microseconds()

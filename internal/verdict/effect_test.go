@@ -305,8 +305,8 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	logs := []*shard.Responses{shard.NewResponses(), shard.NewResponses()}
 	add := func(runner int, state ledger.ResponseState, from, to float64) {
 		at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-		one := ledger.Response{Due: at(from), Ended: at(to), State: state}
-		logs[runner].Add(&one, "id", "", time.UnixMilli(0).Add(at(to)), shard.ResponseLimits{})
+		response := ledger.Response{Due: at(from), Ended: at(to), State: state}
+		logs[runner].Add(&response, "id", "", time.UnixMilli(0).Add(at(to)), shard.ResponseLimits{})
 	}
 	for at := 50.; at < 99; at++ {
 		add(int(at)%2, ledger.ResponseComplete, at, at+1)
@@ -320,8 +320,8 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	add(0, ledger.ResponseAbandoned, 151, 152)
 	add(1, ledger.ResponseTruncated, 230, 231) // belongs to the next action
 	merged := shard.NewResponses()
-	for _, one := range logs {
-		require.NoError(t, merged.Merge(one))
+	for _, log := range logs {
+		require.NoError(t, merged.Merge(log))
 	}
 	actions := []Action{
 		{ActionResult: ActionResult{StartedUnix: 220, EndedUnix: 220}}, {ActionResult: ActionResult{StartedUnix: 100, EndedUnix: 102}}, {},

@@ -40,9 +40,9 @@ func (f *simulatedFeed) assess(v *Verdict) feedResult {
 		}
 		return feedExact
 	}
-	for _, one := range v.Findings {
-		isFaulty := slices.ContainsFunc(f.faulty, func(client int) bool { return one.ID == fmt.Sprint("gold-", client) })
-		if !isFaulty && one.Kind != string(ledger.KindLate) {
+	for _, finding := range v.Findings {
+		isFaulty := slices.ContainsFunc(f.faulty, func(client int) bool { return finding.ID == fmt.Sprint("gold-", client) })
+		if !isFaulty && finding.Kind != string(ledger.KindLate) {
 			return feedMistaken
 		}
 	}
@@ -92,8 +92,8 @@ func (r *feedTally) add(f *simulatedFeed, seed uint64, v *Verdict) {
 		r.mistakes = append(r.mistakes, fmt.Sprintf("%s, seed %d", f.name(), seed))
 	case feedWrong:
 		text := fmt.Sprintf("%s, seed %d: %s", f.name(), seed, v.Sentence)
-		for _, one := range v.Findings {
-			text += "\n\t" + one.Text
+		for _, finding := range v.Findings {
+			text += "\n\t" + finding.Text
 		}
 		r.wrong = append(r.wrong, text)
 	default:

@@ -113,8 +113,8 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 	}
 	receive(ledgers)
 	for client, l := range ledgers {
-		one := shards[runners[client]]
-		one.Connections = append(one.Connections, l.Record())
+		runnerShard := shards[runners[client]]
+		runnerShard.Connections = append(runnerShard.Connections, l.Record())
 	}
 	for i := range shards {
 		for _, l := range logs[i] {
@@ -301,7 +301,7 @@ func TestManyTopicsAreCompared(t *testing.T) {
 	s := newSharedRun()
 	p := s.plan
 	p.Connections, p.Runners = clients, 1
-	one := &shard.Shard{
+	runnerShard := &shard.Shard{
 		Service: shard.Service{Name: "mine", SHA256: "x", CountBasis: shard.CountByComparison},
 		Runner: shard.Runner{
 			TestID: "t", Index: 1, Segment: "0:1", Host: "host", Process: "1", State: shard.Finished,
@@ -315,7 +315,7 @@ func TestManyTopicsAreCompared(t *testing.T) {
 		p.TopicNames = append(p.TopicNames, fmt.Sprint("topic-", k))
 		logs = append(logs, ledger.NewLog())
 	}
-	one.Plan = p
+	runnerShard.Plan = p
 	for n := range clients {
 		l := ledger.New(p.DeviceID(n), &s.cfg)
 		l.UseLog(logs[p.Topic(n)])
@@ -328,12 +328,12 @@ func TestManyTopicsAreCompared(t *testing.T) {
 		}
 		l.CloseRequested(25 * time.Second)
 		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
-		one.Connections = append(one.Connections, l.Record())
+		runnerShard.Connections = append(runnerShard.Connections, l.Record())
 	}
 	for _, l := range logs {
-		one.AddFeed(l)
+		runnerShard.AddFeed(l)
 	}
-	v := judgeSoak(shard.Merge(p, []*shard.Shard{one}), nil, Evidence{})
+	v := judgeSoak(shard.Merge(p, []*shard.Shard{runnerShard}), nil, Evidence{})
 	require.Equal(t, uint64(1), v.Messages.Missed, v.Reasons)
 	require.Contains(t, v.Reasons[0], "gold-207 missed message 13 of topic topic-7")
 }

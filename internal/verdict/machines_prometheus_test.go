@@ -32,9 +32,9 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 			continue
 		}
 		require.Len(t, v.Machines, 2)
-		one := v.Machines[0]
-		require.InDelta(t, 2, one.Counter(machine.Overflows).Increase, 0, "the sum over the namespaces of the pod and the host")
-		require.Zero(t, one.Counter(machine.Steal).Increase, "the runner read this counter, so the value of Prometheus must not be added")
+		report := v.Machines[0]
+		require.InDelta(t, 2, report.Counter(machine.Overflows).Increase, 0, "the sum over the namespaces of the pod and the host")
+		require.Zero(t, report.Counter(machine.Steal).Increase, "the runner read this counter, so the value of Prometheus must not be added")
 	}
 }
 

@@ -187,12 +187,12 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 		m.Runners[1].Machine.Namespace = namespace
 		v := judgeSoak(m, server, Evidence{})
 		require.Len(t, v.Machines, 1)
-		one := v.Machines[0]
-		require.Equal(t, []int{1, 2}, one.Runners)
-		require.Equal(t, "runners 1 and 2 (h)", one.String())
-		require.InDelta(t, want, one.Counter(conntrack).Increase, 0)
-		require.InDelta(t, 1, one.Counter(machine.OOMKills).Increase, 0)
-		require.InDelta(t, 36./7200, *one.StealShare, 1e-9)
+		host := v.Machines[0]
+		require.Equal(t, []int{1, 2}, host.Runners)
+		require.Equal(t, "runners 1 and 2 (h)", host.String())
+		require.InDelta(t, want, host.Counter(conntrack).Increase, 0)
+		require.InDelta(t, 1, host.Counter(machine.OOMKills).Increase, 0)
+		require.InDelta(t, 36./7200, *host.StealShare, 1e-9)
 	}
 }
 

@@ -164,7 +164,7 @@ func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, followers []u
 	if after != 0 {
 		next = int(place[after]) + 1
 	}
-	for _, ids := range [][]uint32{order[next:min(next+nearby, len(order))], order[max(next-lookback, 0):next], followers} {
+	for _, ids := range [][]uint32{order[next:min(next+searchRange, len(order))], order[max(next-lookback, 0):next], followers} {
 		for _, id := range ids {
 			if f.nodes[id].print == x.Print && !has[id] {
 				return id

@@ -166,7 +166,7 @@ func (l *linker) dropOutliers() {
 		switch id := l.ids[i]; {
 		case inOrder[k]:
 			last = k
-		case max(distance, -distance) > nearby || !l.near(i, id):
+		case max(distance, -distance) > searchRange || !l.near(i, id):
 			l.ids[i], l.nodes[id].log = 0, -1
 		}
 	}
@@ -305,9 +305,9 @@ func (l *linker) insertOthers() {
 	}
 }
 
-// nearby is the number of messages before and after a place that are searched for a message that arrived in a different
-// order.
-const nearby = 64
+// searchRange is the number of messages before and after a place that are searched for a message that arrived in a
+// different order.
+const searchRange = 64
 
 // findNearby returns the message near at that has the content of entry i and is closest to it in time; 0: none.
 func (l *linker) findNearby(i int, at uint32) uint32 {
@@ -321,7 +321,7 @@ func (l *linker) findNearby(i int, at uint32) uint32 {
 		}
 	}
 	before, after := at, l.nodes[at].next
-	for range nearby {
+	for range searchRange {
 		consider(before)
 		consider(after)
 		if before != 0 { // 0 is the head, where the list ends

@@ -35,7 +35,7 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	received := map[uint64]bool{} // numbers of Repeats
 	for _, a := range r.Deviations.Repeats {
 		x := l.Extras[a.Extra]
-		other := missingCopy(l, &out, x.Print, x.After, nearby)
+		other := missingCopy(l, &out, x.Print, x.After, searchRange)
 		if other == 0 {
 			d.Repeats = append(d.Repeats, a)
 			continue
