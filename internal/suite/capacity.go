@@ -13,7 +13,7 @@ const streamsUnit = "connections"
 
 var capacity = Suite{
 	Name:    "capacity",
-	Short:   "add streams in steps until a message is missed or late, or a connect fails",
+	Short:   "add streams in steps until a message is missed or late, or a connection fails",
 	Script:  []string{"load-tests", "sse", "capacity.js"},
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
@@ -26,7 +26,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 	streams := verdict.StreamsOf(m, r.Server, r.OneHost)
 	steps := r.steps(streams)
 	t := newTable("Steps", "good: no connect failed, no stream was dropped, and no noop expected in the step was missed or late; "+
-		"wrong: duplicated, reordered or corrupted; lateness and connect in ms",
+		"wrong: duplicated, reordered or corrupted; lateness and connect in ms; –: the step is too short to measure lateness",
 		"streams|connect p50|connect p99|late p50|late p99|late max|refused|dropped|missed|late|wrong|status")
 	cpu := r.cpuTable("step", "runner", "")
 	cpu.Columns[0] = "streams"
@@ -42,7 +42,8 @@ func assessCapacity(r *Run) verdict.Assessment {
 	b, stages := findBreakingPoint(trials), stagesOf(m)
 	first := lowestSustained("the first step is sustained", trials)
 	if len(trials) > 0 && trials[0].Reason != "" {
-		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
+		first.Reasons = append(first.Reasons,
+			streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)...)
 	}
 	climbCheck := check(CheckClimb, "all steps were tried", "up to a breaking point or the ceiling",
 		fmt.Sprintf("%d of %d steps", len(steps), len(stages)), b.Failed > 0 || len(steps) == len(stages))

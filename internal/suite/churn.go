@@ -79,7 +79,7 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	add("under 1 interval", interval)
 	add("1 to 3", 3*interval)
 	add("3 to 10", 10*interval)
-	add("10 and more", 1<<62)
+	add("10 or more", 1<<62)
 	return t
 }
 

@@ -44,11 +44,11 @@ func assessSlow(r *Run) verdict.Assessment {
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.Faults(), open.Agreement(),
 			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r, len(open.Codings) > 0)}, s.checkDelivered(), s.checkPolicy(r), s.checkGrowth(r)),
 		Facts: append([]verdict.Fact{
-			{Name: "slow streams", Value: sentence("%v of %v, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},
+			{Name: "slow streams", Value: sentence("%v of %v, whose clients read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},
 			{Name: "outcome", Value: s.outcome()},
 			{Name: "memory", Value: s.memory.String()},
 		}, readerFacts(open, m)...),
-		Passed: []string{fmt.Sprintf("%s that read %s: %s; the other streams received all messages", format.Plural(s.started, "stream", "streams"), s.rate, s.outcome())},
+		Passed: []string{fmt.Sprintf("%s that read %s: %s; the other clients received all messages", format.Plural(s.started, "client", "clients"), s.rate, s.outcome())},
 		Tables: []verdict.Table{t, s.memory.table()},
 	}
 	if !s.broadcasts {
@@ -70,11 +70,8 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	}
 	facts := streamFacts(open, m)
 	for i := range facts {
-		switch facts[i].Name {
-		case "lateness":
-			facts[i].Value = fmt.Sprintf("at most %s on the streams that were read", ms(float64(longest)/float64(time.Millisecond)))
-		case "server":
-			facts[i].Value += "; its count includes the large messages"
+		if facts[i].Name == "lateness" {
+			facts[i].Value = fmt.Sprintf("at most %s on the other streams", ms(float64(longest)/float64(time.Millisecond)))
 		}
 	}
 	return facts
@@ -84,10 +81,10 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 type slowStreams struct {
 	planned, started, filled int            // streams
 	confirmed, unconfirmed   int            // messages while streams were slow
-	due, arrived, repeated   int            // deliveries of confirmed broadcasts on the streams that were read
+	due, arrived, repeated   int            // deliveries of confirmed broadcasts on the other streams
 	broadcasts               bool           // the messages are broadcasts of our backend, not of a publisher or a feed
 	feed                     bool           // the service publishes the messages, not the run
-	rate                     string         // data that a slow stream reads: "nothing", or KB per second
+	rate                     string         // data that a slow client reads: "nothing", or KB per second
 	duration                 time.Duration  // of the slow phase
 	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the open ones had not read
 	detectedLater, complete  int            // slow streams: end detected after the slow phase; open, with all messages
@@ -221,9 +218,9 @@ func (s *slowStreams) checkDelivered() []verdict.Check {
 	}
 	return []verdict.Check{
 		check(CheckDelivered, "large messages on the other streams", text(s.due), s.arrived, s.arrived >= s.due,
-			sentence("%v of %v large messages did not arrive on streams that were read", s.due-s.arrived, s.due)),
+			sentence("%v of %v large messages did not arrive on the other streams", s.due-s.arrived, s.due)),
 		check(CheckDeliveredOnce, "large messages duplicated or out of order", "0", s.repeated, s.repeated == 0,
-			format.Plural(s.repeated, "large message arrived", "large messages arrived")+" twice, or after a later one, on streams that were read"),
+			format.Plural(s.repeated, "large message arrived", "large messages arrived")+" twice, or after a later one, on the other streams"),
 	}
 }
 
@@ -296,7 +293,7 @@ func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration
 			after = true
 		}
 		out.peak, out.after = max(out.peak, v-out.before), v-out.before
-		out.readings = append(out.readings, reading{at, v})
+		out.readings = addReading(out.readings, reading{at, v})
 	}
 	out.isCounter = r.counterGauge()
 	out.sampled = before && after && known > unknown && !out.isCounter

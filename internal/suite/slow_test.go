@@ -71,9 +71,9 @@ func TestSlow(t *testing.T) {
 	r.Rounds[0].Connections.Edit(0).MaxLateness, r.Rounds[0].Connections.Edit(1).MaxLateness = 30*time.Second, 20*time.Millisecond
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "at most 20.0 ms on the streams that were read", fact(v, "lateness"))
+	require.Equal(t, "at most 20.0 ms on the other streams", fact(v, "lateness"))
 	const outcome = "4 disconnected, the first after 12.0 s, the last after 15.0 s; 6 still open, with all messages at the end"
-	require.Equal(t, []string{"10 streams that read nothing: " + outcome + "; the other streams received all messages"}, v.Reasons)
+	require.Equal(t, []string{"10 clients that read nothing: " + outcome + "; the other clients received all messages"}, v.Reasons)
 	require.Equal(t, outcome, fact(v, "outcome"))
 	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB at the end", fact(v, "memory"))
 	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
@@ -81,6 +81,18 @@ func TestSlow(t *testing.T) {
 	rows := table(v, "Memory of the service").Rows
 	require.Equal(t, []string{"before", "20.0"}, rows[0])
 	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])
+}
+
+// The final sample of a run may be from the same second as the one before it.
+func TestSlowListsEachSecondOfTheMemoryOnce(t *testing.T) {
+	t.Parallel()
+	r := newSlowRun()
+	final := r.Samples[len(r.Samples)-1]
+	final.BackendRSS = 31 << 20
+	r.Samples = append(r.Samples, final)
+	rows := table(judge(r), "Memory of the service").Rows
+	require.Equal(t, []string{"50.0", "31.0"}, rows[len(rows)-1])
+	require.NotEqual(t, "50.0", rows[len(rows)-2][0])
 }
 
 // A client that does not read does not detect that the service closed the stream, but the gauge of our backend does.
@@ -128,8 +140,8 @@ func TestSlowFindsFaults(t *testing.T) {
 			r.addCounter("slow_rejected", "slow", 120)
 		}, verdict.Invalid, "the service accepted none of the messages"},
 		{"the service refuses messages while clients are slow", func(r *Run) { r.addCounter("slow_rejected", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
-		{"other clients miss large messages", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on streams that were read"},
-		{"other clients receive large messages twice", func(r *Run) { r.addCounter("slow_repeated", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on streams that were read"},
+		{"other clients miss large messages", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on the other streams"},
+		{"other clients receive large messages twice", func(r *Run) { r.addCounter("slow_repeated", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on the other streams"},
 		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 		{"a stream that is read is disconnected", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"no buffer was filled, and a stream that is read is disconnected", func(r *Run) {
@@ -144,7 +156,7 @@ func TestSlowFindsFaults(t *testing.T) {
 				r.Samples[i].Counter = true
 			}
 		}, verdict.Invalid, "allocated_bytes_total is a counter, which never falls; set GAUGE to a gauge of the service's memory"},
-		{"memory grows by the limit", func(r *Run) { r.set("MAX_GROWTH", "50") }, verdict.Pass, "10 streams that read nothing"},
+		{"memory grows by the limit", func(r *Run) { r.set("MAX_GROWTH", "50") }, verdict.Pass, "10 clients that read nothing"},
 		{"memory is unknown before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown while clients are slow", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown for most of the time while clients are slow", func(r *Run) {
@@ -152,12 +164,12 @@ func TestSlowFindsFaults(t *testing.T) {
 				r.Samples[i].BackendRSS = 0
 			}
 		}, verdict.Invalid, "the service's memory is unknown"},
-		{"memory is unknown for two seconds", func(r *Run) { r.Samples[25].BackendRSS, r.Samples[26].BackendRSS = 0, 0 }, verdict.Pass, "10 streams that read nothing"},
+		{"memory is unknown for two seconds", func(r *Run) { r.Samples[25].BackendRSS, r.Samples[26].BackendRSS = 0, 0 }, verdict.Pass, "10 clients that read nothing"},
 		{"memory is unknown afterwards", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown, and has no limit", func(r *Run) {
 			r.Samples = nil
 			r.set("MAX_GROWTH", "-1")
-		}, verdict.Pass, "10 streams that read nothing"},
+		}, verdict.Pass, "10 clients that read nothing"},
 		{"memory is of a gauge", func(r *Run) {
 			r.set("GAUGE", "rss")
 			for i := range r.Samples {

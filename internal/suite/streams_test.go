@@ -75,7 +75,7 @@ func TestChurnPasses(t *testing.T) {
 	require.EqualValues(t, 260, v.Server.Sent)
 	require.Equal(t, [][]string{
 		{"under 1 interval", "20", "0", "0", "0", "0"}, {"1 to 3", "30", "60", "0", "0", "0"},
-		{"3 to 10", "0", "0", "0", "0", "0"}, {"10 and more", "5", "200", "0", "0", "0"},
+		{"3 to 10", "0", "0", "0", "0", "0"}, {"10 or more", "5", "200", "0", "0", "0"},
 	}, table(v, "Connections by lifetime").Rows)
 	require.Equal(t, []string{"other descriptors", "14", "14"}, table(v, "The backend, early and late").Rows[1])
 }
@@ -208,6 +208,15 @@ func (r *Run) removeSteps(n int) {
 	m := r.Rounds[0]
 	m.Connections = connectionsBetween(m, 0, m.Suite.Stages[n-1].Concurrency)
 	m.Metrics = m.Metrics[:n]
+}
+
+// The summary describes the load, because the finding of one client does not.
+func TestCapacitySummaryDescribesTheLowestLoad(t *testing.T) {
+	t.Parallel()
+	r := newCapacityRun(100, 200, 300)
+	r.silence(3, 5*time.Second)
+	r.removeSteps(1)
+	require.Contains(t, judge(r).Summary(), "FAIL: the lowest load was not sustained: 25 noops missed")
 }
 
 func TestCapacity(t *testing.T) {

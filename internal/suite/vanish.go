@@ -97,7 +97,7 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 				lowest, highest = min(lowest, v), max(highest, v)
 			}
 		case after <= g.limit:
-			g.readings = append(g.readings, reading{after, v})
+			g.readings = addReading(g.readings, reading{after, v})
 		}
 	}
 	g.drift = max(highest-lowest, 0)
@@ -120,7 +120,7 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 // is false if there is none, if the gauge is unusable, or if its last reading is below lowerBound. A low reading before
 // a higher one does not count: it may come from a part of the service, or from a restart.
 func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
-	if !g.isGauge() || g.vanished == 0 || g.last().value < g.lowerBound() {
+	if !g.isConclusive() {
 		return 0, false
 	}
 	target := g.before - (math.Ceil(share*float64(g.vanished))-.5)*g.unit
@@ -133,6 +133,11 @@ func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 		}
 	}
 	return elapsed, ok
+}
+
+// isConclusive reports whether the gauge shows when the service noticed the vanished clients.
+func (g *streamGauge) isConclusive() bool {
+	return g.isGauge() && g.vanished > 0 && g.last().value >= g.lowerBound()
 }
 
 func (g *streamGauge) last() reading {
@@ -159,11 +164,17 @@ func (g *streamGauge) fallText(share float64) string {
 }
 
 func (g *streamGauge) noticedText() string {
-	text := fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", g.fallText(.5), g.fallText(.99), g.fallText(1))
-	if _, ok := g.fallTime(1); !ok {
-		text += sentence(" (–: not within %v)", g.limit)
+	if !g.isConclusive() {
+		return "not known"
 	}
-	return text
+	text := fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", g.fallText(.5), g.fallText(.99), g.fallText(1))
+	if _, ok := g.fallTime(1); ok {
+		return text
+	}
+	if _, ok := g.fallTime(.5); ok {
+		return text + sentence(" (–: not within %v)", g.limit)
+	}
+	return sentence("fewer than half of them within %v", g.limit)
 }
 
 // minUnit is the minimum increase per stream of a gauge of open streams.
@@ -247,6 +258,15 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on the machine of the service", g.limit, g.vanished, counted, g.name)}
 	}
 	return c
+}
+
+// addReading appends a reading. It replaces the last one if both have the same time, because the final sample of a run
+// may be from the same second as the one before it.
+func addReading(all []reading, r reading) []reading {
+	if n := len(all); n > 0 && all[n-1].elapsed == r.elapsed {
+		all = all[:n-1]
+	}
+	return append(all, r)
 }
 
 const maxReadings = 30

@@ -62,6 +62,16 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, 80, v.Connections.Planned, "only the streams that stay open are judged")
 }
 
+// The fact has no figures if the service noticed fewer than half of the clients, or if the gauge is unusable.
+func TestVanishWithoutTimes(t *testing.T) {
+	t.Parallel()
+	r := newVanishRun()
+	r.set("NOTICE_SECONDS", "15")
+	require.Equal(t, "fewer than half of them within 15 s", fact(judge(r), "noticed"))
+	r.set("GAUGE", "clients")
+	require.Equal(t, "not known", fact(judge(r), "noticed"))
+}
+
 // With many changes, the table contains some of them, and the last reading.
 func TestManyChangesOfTheGauge(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ func TestSlow(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--no-nginx", "--cut-slow", "1")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20, which read nothing for 8 s", factOf(v, "slow streams"))
+	require.Equal(t, "4 of 20, whose clients read nothing for 8 s", factOf(v, "slow streams"))
 	require.Contains(t, factOf(v, "outcome"), "4 disconnected")
 	require.Equal(t, 16, v.Connections.Completed)
 	require.Equal(t, v.Messages.Received+16*160, v.Server.Sent, "the server must count the large messages, too")
@@ -71,7 +71,7 @@ func TestSlowOfADescribedService(t *testing.T) {
 	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),
 		"--topics", "1", "--publish-rate", "20", "--gauge", "process_resident_memory_bytes", "--cut-slow", "1", "--max-open-late", "-1")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20, which read nothing for 10 s", factOf(v, "slow streams"))
+	require.Equal(t, "4 of 20, whose clients read nothing for 10 s", factOf(v, "slow streams"))
 	require.Contains(t, factOf(v, "outcome"), "4 disconnected")
 	require.Equal(t, 16, v.Connections.Completed)
 	require.Zero(t, v.Messages.Missed)
@@ -83,7 +83,7 @@ func TestSlowNeedsFullBuffers(t *testing.T) {
 	t.Parallel()
 	for message, service := range map[string][]string{
 		"publish.body of the description of mine has no {padding}": {describeHub(t, ""), "--topics", "1", "--publish-rate", "10"},
-		"The description of sse must have publish":                 {"sse"},
+		"the description of sse must have publish":                 {"sse"},
 	} {
 		r := begin(t, nil, append([]string{"slow", "--profile", "smoke", "--backend-url", "http://127.0.0.1:1", "--service"}, service...)...)
 		require.Equal(t, 64, r.end(), r.out.String())
@@ -155,7 +155,7 @@ func TestSlowCountsDuplicates(t *testing.T) {
 	_, url := startFake(t, spec, fakeservice.Strike{})
 	v := runSlow(t, "--backend-url", url, "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "1 large message arrived twice, or after a later one, on streams that were read")
+	require.Contains(t, reasons(v), "1 large message arrived twice, or after a later one, on the other streams")
 }
 
 func TestSlowWithoutBroadcasts(t *testing.T) {
@@ -166,5 +166,5 @@ func TestSlowWithoutBroadcasts(t *testing.T) {
 
 	r := begin(t, nil, "slow", "--profile", "smoke", "--message-rate", "1")
 	require.Equal(t, 64, r.end(), r.out.String())
-	require.Contains(t, r.out.String(), "A slow client would fall behind by less than 4096 KB (FILL_KB)")
+	require.Contains(t, r.out.String(), "a slow client would fall behind by less than 4096 KB (FILL_KB)")
 }
