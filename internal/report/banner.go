@@ -48,23 +48,42 @@ const maxFindings = 5
 
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
+// A finding is a reason with its position in the banner.
+type finding struct {
+	order, unix float64
+	text        string
+}
+
+// details returns the reasons that have a time. A reason that follows them in its check, such as the number of findings
+// that are not listed, has the position of the last one.
+func details(v *verdict.Verdict) map[string]finding {
+	out := map[string]finding{}
+	for _, g := range v.Groups {
+		out[g.Text] = finding{2, g.FirstUnix, g.Text}
+	}
+	for _, f := range v.Failures {
+		out[f.Text] = finding{1, f.Unix, f.Text}
+	}
+	for i := range v.Checks {
+		last, follows := finding{}, false
+		for _, r := range v.Checks[i].Sentences() {
+			switch f, ok := out[r]; {
+			case ok:
+				last, follows = f, true
+			case follows:
+				out[r] = finding{last.order, last.unix, r}
+			}
+		}
+	}
+	return out
+}
+
 // findings returns at most maxFindings reasons: causes of an invalid run, failures of the target, findings in order of
 // time, other reasons. It omits reasons that the sentence of the banner contains. It omits symptoms, unless all reasons
 // are symptoms. If there are too many reasons, the last text counts the omitted ones.
 func findings(v *verdict.Verdict) []string {
-	type finding struct {
-		order, unix float64
-		text        string
-	}
-	details := map[string]finding{}
-	for _, g := range v.Groups {
-		details[g.Text] = finding{2, g.FirstUnix, g.Text}
-	}
-	for _, f := range v.Failures {
-		details[f.Text] = finding{1, f.Unix, f.Text}
-	}
 	var sorted []finding
-	symptoms := symptoms(v)
+	details, symptoms := details(v), symptoms(v)
 	for i, r := range v.Reasons {
 		f, ok := details[r]
 		switch {

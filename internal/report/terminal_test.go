@@ -29,6 +29,16 @@ func TestTerminalCountsOmittedWarnings(t *testing.T) {
 	}
 }
 
+// The number of findings that are not listed follows the listed ones, even if the run is invalid.
+func TestFindingsEndWithTheNumberOfOmittedOnes(t *testing.T) {
+	t.Parallel()
+	const cause, late, more = "the load generator may be the cause", "soak-1 received noop 2 late", "10 more findings"
+	v := &verdict.Verdict{Verdict: verdict.Invalid, Reasons: []string{cause, late, more},
+		Checks: []verdict.Check{{Severity: verdict.SeverityInconclusive, Reasons: []string{cause, late, more}}}}
+	v.Groups = []verdict.FindingGroup{{Text: late, FirstUnix: 1}}
+	require.Equal(t, []string{late, more}, findings(v), "the sentence of the banner contains the cause")
+}
+
 func TestTerminalCountsPassedChecks(t *testing.T) {
 	t.Parallel()
 	met, unmet := verdict.Check{ID: "a", Pass: true}, verdict.Check{ID: "b"}
