@@ -138,7 +138,7 @@ func (p *Plan) checkCuts() error {
 		return fmt.Errorf("SECONDS must leave time for cuts after the first message of each stream and before its last, got %v at %v cuts per second; lengthen the run, or shorten PAUSE",
 			to-from, p.CutsPerSecond)
 	case p.CutsPerSecond*p.cutOutage() > float64(p.Connections):
-		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g for %d streams, because a cut costs a stream about %.3g s, got %v; lower it, or raise CONNECTIONS",
+		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g for %d streams, because a disconnect takes about %.3g s, got %v; lower it, or raise CONNECTIONS",
 			float64(p.Connections)/p.cutOutage(), p.Connections, p.cutOutage(), p.CutsPerSecond)
 	}
 	return nil

@@ -33,7 +33,7 @@ const { name, values, parameters, runners } = profile('handshake', {
 
 const backend = url('BACKEND_URL');
 if (!backend.startsWith('https://')) {
-  throw new Error(`BACKEND_URL must begin with https://, got "${backend}".`);
+  throw new Error(`BACKEND_URL must begin with https://, got "${backend}"`);
 }
 
 const certs = __ENV.CERTS || '../../certs';
@@ -48,7 +48,7 @@ const untrustedClients = [
 
 const keepsOpen = values.HOLD_SECONDS > 0;
 if (keepsOpen && values.CONNECTIONS.length > 1) {
-  throw new Error(`CONNECTIONS must be one number, of concurrent connections, with HOLD_SECONDS, got ${values.CONNECTIONS}.`);
+  throw new Error(`CONNECTIONS must be one number, of concurrent connections, with HOLD_SECONDS, got ${values.CONNECTIONS}`);
 }
 
 /** Maximum number of concurrent connections. Connections that stay open are distributed over the workers. */

@@ -41,7 +41,7 @@ export const DELETE_TIMEOUT = 10000;
 export function streamConfig(service, suite) {
   const name = setting('SERVICE');
   if (name !== NOOP) {
-    throw new Error(`SERVICE must be ${NOOP} for this script, got "${name}"; load-tests/sse/connectionTest.js soaks other services.`);
+    throw new Error(`SERVICE must be ${NOOP} for this script, got "${name}"; load-tests/sse/connectionTest.js soaks other services`);
   }
   const config = soakConfig(service, { ...suite, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 });
   return { ...config, idleTimeout: Math.max(config.idleTimeout, MIN_IDLE_TIMEOUT) };
@@ -71,17 +71,17 @@ export function checkOptions(config, scenarios) {
     const users = scenario.vus ?? 1;
     const iterations = scenario.executor === 'per-vu-iterations' ? users * (scenario.iterations ?? 1) : scenario.iterations;
     if (!/^(per-vu|shared)-iterations$/.test(scenario.executor)) {
-      throw new Error(`The scenario ${name} must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor ${scenario.executor}.`);
+      throw new Error(`the scenario ${name} must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor ${scenario.executor}`);
     }
     if (iterations > users) {
-      throw new Error(`The scenario ${name} must have one iteration per virtual user, got ${iterations} for ${users}; write --vus ${iterations}.`);
+      throw new Error(`the scenario ${name} must have one iteration per virtual user, got ${iterations} for ${users}; write --vus ${iterations}`);
     }
     if (config.connections > 0 && iterations * config.connectionsPerVU < config.connections) {
-      throw new Error(`CONNECTIONS must be at most ${iterations * config.connectionsPerVU} by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got ${config.connections}; remove CONNECTIONS, or the option.`);
+      throw new Error(`CONNECTIONS must be at most ${iterations * config.connectionsPerVU} by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got ${config.connections}; remove CONNECTIONS, or the option`);
     }
     const allowed = secondsOf(scenario.maxDuration ?? '10m') + secondsOf(scenario.gracefulStop ?? '30s');
     if (allowed < required) {
-      throw new Error(`The scenario ${name} must last ${required} s, for SECONDS=${config.seconds} and the end of the streams (END_TIMEOUT=${config.endTimeout}), got ${allowed} s; write --duration ${Math.ceil(config.seconds + Math.max(required - config.seconds - 30, 0))}s.`);
+      throw new Error(`the scenario ${name} must last ${required} s, for SECONDS=${config.seconds} and the end of the streams (END_TIMEOUT=${config.endTimeout}), got ${allowed} s; write --duration ${Math.ceil(config.seconds + Math.max(required - config.seconds - 30, 0))}s`);
     }
   }
 }
@@ -108,6 +108,6 @@ function secondsOf(duration) {
  */
 export function oneRunner(suite, runners) {
   if (runners !== 1) {
-    throw new Error(`RUNNERS must be 1 for ${suite}, which needs the data of all connections, got ${runners}.`);
+    throw new Error(`RUNNERS must be 1 for ${suite}, which needs the data of all connections, got ${runners}`);
   }
 }

@@ -17,7 +17,7 @@ import { SERVICES } from './plan.js';
 export function loadService(name = soak.setting('SERVICE')) {
   const description = load(name).default;
   if (typeof description !== 'object' || description === null) {
-    throw new Error(`SERVICE must be a module with a description as its default export, such as export default { name: …, connect: …, message: … }, got "${name}".`);
+    throw new Error(`SERVICE must be a module with a description as its default export, such as export default { name: …, connect: …, message: … }, got "${name}"`);
   }
   const { token } = description;
   const customToken = typeof token === 'function' && !String(token).includes('SUBSCRIBE_TOKEN');
@@ -45,7 +45,7 @@ function load(name) {
   const isPath = name.endsWith('.js');
   const onDrive = /^[A-Za-z]:[\\/]/.test(name); // a path on Windows
   if (isPath && !onDrive && !name.startsWith('/')) {
-    throw new Error(`SERVICE must be the absolute path of a module, got "${name}".`);
+    throw new Error(`SERVICE must be the absolute path of a module, got "${name}"`);
   }
   const file = onDrive ? `file:///${name.replaceAll('\\', '/')}` : name;
   const path = isPath ? file : `../services/${name}.js`;
@@ -57,7 +57,7 @@ function load(name) {
       throw new Error(`the module ${path} of SERVICE cannot be loaded: ${text}`, { cause: e });
     }
     const known = `${SERVICES.slice(0, -1).join(', ')} and ${SERVICES[SERVICES.length - 1]}`;
-    throw new Error(`SERVICE must be the path of ${isPath ? 'an existing file' : `a .js file, or one of ${known}`}, got "${name}".`, { cause: e });
+    throw new Error(`SERVICE must be the path of ${isPath ? 'an existing file' : `a .js file, or one of ${known}`}, got "${name}"`, { cause: e });
   }
 }
 

@@ -54,7 +54,7 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
 export function everyOf(setting, percent, connections) {
   const every = Math.round(100 / percent);
   if (connections < 2 * every) {
-    throw new Error(`CONNECTIONS must be at least ${2 * every} with ${setting}=${percent}, got ${connections}.`);
+    throw new Error(`CONNECTIONS must be at least ${2 * every} with ${setting}=${percent}, got ${connections}`);
   }
   return every;
 }

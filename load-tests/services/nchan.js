@@ -10,7 +10,7 @@
 /** @type {import('../types/service').ServiceDescription} */
 export default {
   name: 'nchan',
-  // README, "EventSource": nchan recognises EventSource subscribers by this Accept.
+  // README, "EventSource": nchan recognizes EventSource subscribers by this Accept.
   connect: { url: '{base}/sub/{topic}', headers: { Accept: 'text/event-stream' } },
   // ping_ev_handler: `event: ping`, without data unless nchan_eventsource_ping_data is set.
   heartbeat: { event: 'ping', every: 30 },

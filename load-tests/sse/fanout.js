@@ -24,7 +24,7 @@ const { name, values, parameters, runners } = profile('fanout', {
 oneRunner('fanout', runners);
 const levels = values.LEVELS;
 if (levels.some((n, i) => i > 0 && n <= levels[i - 1])) {
-  throw new Error(`LEVELS must increase, because each level adds connections to the previous one, got ${levels}.`);
+  throw new Error(`LEVELS must increase, because each level adds connections to the previous one, got ${levels}`);
 }
 
 /** Milliseconds before the first broadcast. Each stream receives two noops in that time, which show whether they have numbers. */

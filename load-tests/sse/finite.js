@@ -42,10 +42,10 @@ const { values } = chosen;
 const { service, description, customToken } = loadService(values.SERVICE);
 
 if (service.endBy !== 'event') {
-  throw new Error(`SERVICE must have streams that end by themselves (end.by: 'event'), got "${values.SERVICE}"; soak it with \`soak run\`.`);
+  throw new Error(`SERVICE must have streams that end by themselves (end.by: 'event'), got "${values.SERVICE}"; soak it with \`soak run\``);
 }
 if (values.CONCURRENCY === 0 && values.RATE === 0) {
-  throw new Error('RATE or CONCURRENCY must be over 0, got 0 for both.');
+  throw new Error('RATE or CONCURRENCY must be over 0, got 0 for both');
 }
 
 /** Whether the model is closed. */
@@ -80,14 +80,14 @@ export const options = {
 function promptsOf(file, text) {
   const lines = text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
   if (lines.length === 0) {
-    throw new Error(`PROMPTS must have one JSON value per line, such as "Tell me a story.", got no line in "${file}".`);
+    throw new Error(`PROMPTS must have one JSON value per line, such as "Tell me a story.", got no line in "${file}"`);
   }
   return lines.map((line, i) => {
     try {
       const value = JSON.parse(line);
       return typeof value === 'string' ? value : line;
     } catch (e) {
-      throw new Error(`PROMPTS must have one JSON value per line, with a text in quotes; line ${i + 1} of "${file}" is not JSON.`, { cause: e });
+      throw new Error(`PROMPTS must have one JSON value per line, with a text in quotes; line ${i + 1} of "${file}" is not JSON`, { cause: e });
     }
   });
 }

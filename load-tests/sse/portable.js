@@ -25,10 +25,10 @@ const config = {
   headers: BACKEND_TOKEN ? { Authorization: `Bearer ${BACKEND_TOKEN}` } : {},
 };
 if (!/^https?:\/\/[^/]/.test(config.backendUrl)) {
-  throw new Error('BACKEND_URL must name the service to test, such as --env BACKEND_URL=http://127.0.0.1:8080.');
+  throw new Error('BACKEND_URL must name the service to test, such as --env BACKEND_URL=http://127.0.0.1:8080');
 }
 if (!(config.seconds > DISCONNECT_LEAD && config.noopInterval > 0)) {
-  throw new Error(`SECONDS must be over ${DISCONNECT_LEAD} and NOOP_INTERVAL positive, got ${config.seconds} and ${config.noopInterval}.`);
+  throw new Error(`SECONDS must be over ${DISCONNECT_LEAD} and NOOP_INTERVAL positive, got ${config.seconds} and ${config.noopInterval}`);
 }
 const connections = number('CONNECTIONS', 1200);
 /** Seconds until the DELETE of each stream must have ended it. */

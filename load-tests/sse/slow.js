@@ -36,21 +36,21 @@ const settled = settledAfter(config) + 2;
 const SLOW = config.seconds - DISCONNECT_LEAD - settled - values.AFTER_SECONDS;
 const MIN_SECONDS = 2;
 if (SLOW < MIN_SECONDS || values.AFTER_SECONDS < MIN_SECONDS) {
-  throw new Error(`AFTER_SECONDS must be at least ${MIN_SECONDS}, and SECONDS at least ${settled + MIN_SECONDS + DISCONNECT_LEAD} more, because ${config.connections} streams need ${settled} seconds to open and memory is read once a second, got ${values.AFTER_SECONDS} and ${config.seconds}.`);
+  throw new Error(`AFTER_SECONDS must be at least ${MIN_SECONDS}, and SECONDS at least ${settled + MIN_SECONDS + DISCONNECT_LEAD} more, because ${config.connections} streams need ${settled} seconds to open and memory is read once a second, got ${values.AFTER_SECONDS} and ${config.seconds}`);
 }
 if (publishes && !feeds && !service.published) {
-  throw new Error(`The description of ${service.name} must have publish, because messages fill the buffers of clients that do not read; add publish.`);
+  throw new Error(`the description of ${service.name} must have publish, because messages fill the buffers of clients that do not read; add publish`);
 }
 if (publishes && !feeds && kb > 0 && !service.padded) {
-  throw new Error(`MESSAGE_KB is ${kb}, but publish.body of the description of ${service.name} has no {padding}; add it where the service accepts any text, such as "pad":"{padding}".`);
+  throw new Error(`MESSAGE_KB is ${kb}, but publish.body of the description of ${service.name} has no {padding}; add it where the service accepts any text, such as "pad":"{padding}"`);
 }
 if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB)) {
-  throw new Error(`A slow client would fall behind by less than ${values.FILL_KB} KB (FILL_KB) in ${SLOW} seconds: the service sends ${rate} messages of ${kb} KB (MESSAGE_KB) per second, and the client reads ${values.SLOW_KB} KB (SLOW_KB) per second; raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
+  throw new Error(`a slow client would fall behind by less than ${values.FILL_KB} KB (FILL_KB) in ${SLOW} seconds: the service sends ${rate} messages of ${kb} KB (MESSAGE_KB) per second, and the client reads ${values.SLOW_KB} KB (SLOW_KB) per second; raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS`);
 }
 /** Seconds after which the service may end any stream. */
 const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);
 if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
-  throw new Error(`SECONDS must be at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, because ${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL) for another reason than slowness, got ${config.seconds}; lower it, or raise the lifetime.`);
+  throw new Error(`SECONDS must be at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, because ${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL) for another reason than slowness, got ${config.seconds}; lower it, or raise the lifetime`);
 }
 
 const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };

@@ -24,7 +24,7 @@ const settled = settledAfter(config);
 const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
 const MIN_SECONDS = 3;
 if (STORM < MIN_SECONDS) {
-  throw new Error(`SECONDS must be at least ${settled + 2 * MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open, and each of two storms ${MIN_SECONDS}, got ${config.seconds}.`);
+  throw new Error(`SECONDS must be at least ${settled + 2 * MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open, and each of two storms ${MIN_SECONDS}, got ${config.seconds}`);
 }
 const dropped = config.connections - Math.ceil(config.connections / every);
 

@@ -24,13 +24,13 @@ const MIN_SECONDS = 2;
 /** Seconds for the last reading of the gauge. The other streams stay open until then. */
 const READING = 1;
 if (NOTICE < MIN_SECONDS) {
-  throw new Error(`SECONDS must be at least ${settled + MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}.`);
+  throw new Error(`SECONDS must be at least ${settled + MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}`);
 }
 if (service.name !== NOOP && !values.GAUGE) {
-  throw new Error(`${service.name} needs a gauge of its open streams, which shows when it notices a loss; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL.`);
+  throw new Error(`${service.name} needs a gauge of its open streams, which shows when it notices a loss; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL`);
 }
 if (/^pid:/.test(values.GAUGE)) {
-  throw new Error(`GAUGE must count the open streams, got ${values.GAUGE}, which is memory; set it to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL.`);
+  throw new Error(`GAUGE must count the open streams, got ${values.GAUGE}, which is memory; set it to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL`);
 }
 const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settled, seconds: NOTICE, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 suite({

@@ -132,7 +132,7 @@ export interface Request {
   url: string;
   headers?: Record<string, string>;
   /**
-   * JSON (recognised by its Content-Type, or by its first character, and then the Content-Type is added), a form (recognised
+   * JSON (recognized by its Content-Type, or by its first character, and then the Content-Type is added), a form (recognized
    * by its Content-Type), or any text.
    */
   body?: string;

@@ -49,7 +49,7 @@ func TestTokenPerAttempt(t *testing.T) {
 		"a service keeps it":    {token: expiringToken, want: verdict.Pass},
 		"the first one always": {
 			token: singleToken, ends: true, want: verdict.Fail,
-			reason: `was disconnected \(status 401: the service refused the token at a reconnect: token\(\) returned the same token, [34]\.[0-9] s old; {token} is over\) after`,
+			reason: `was disconnected \(status 401: the service refused the token on reconnect: token\(\) returned the same token, [34]\.[0-9] s old; {token} is over\) after`,
 		},
 		"none at a reconnect": {
 			token: "token: (() => { let n = 0; return (ttl) => { if (n++ > 15) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-secret`; }; })(),",
@@ -122,7 +122,7 @@ func TestMercureAcceptsTheNextJWT(t *testing.T) {
 				require.EqualValues(t, serviceStreams*perTopic, v.Messages.Received)
 				return
 			}
-			require.Regexp(t, `disconnected \(status 401: the service refused the token at a reconnect: token\(\) returned the same token, [0-9.]+ s old`, reasons(v))
+			require.Regexp(t, `disconnected \(status 401: the service refused the token on reconnect: token\(\) returned the same token, [0-9.]+ s old`, reasons(v))
 		})
 	}
 }

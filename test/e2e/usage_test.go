@@ -39,7 +39,7 @@ func TestUsageErrors(t *testing.T) {
 		"runners":     {[]string{"run", "rampup", "--runners", "0"}, "RUNNERS must be at least 1, got 0"},
 		"command":     {[]string{"walk"}, "unknown command"},
 		"no folder":   {[]string{"merge"}, "name one folder"},
-		"one runner":  {[]string{"run", "capacity", "--runners", "2"}, "RUNNERS must be 1 for capacity, which needs the data of all connections, got 2."},
+		"one runner":  {[]string{"run", "capacity", "--runners", "2"}, "RUNNERS must be 1 for capacity, which needs the data of all connections, got 2"},
 		"levels":      {[]string{"run", "fanout", "--levels", "50,20"}, "LEVELS must increase, because each level adds connections to the previous one, got 50,20"},
 		"broadcasts":  {[]string{"run", "fanout", "--broadcasts", "0"}, "BROADCASTS must be at least 1, got 0"},
 		"no share":    {[]string{"run", "slow", "--slow-percent", "0"}, "SLOW_PERCENT must be from 1 to 50 percent, got 0"},
@@ -52,7 +52,7 @@ func TestUsageErrors(t *testing.T) {
 		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL must be the URL of a service, such as http://127.0.0.1:8080, got \"http://a,http://b\""},
 		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL must begin with http:// or https:// and name a host, got \"h\""},
 		"service":     {serviceFlags("nchann"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
-		"no file":     {serviceFlags("nosuch/mine.js"), "nosuch/mine.js\"."},
+		"no file":     {serviceFlags("nosuch/mine.js"), "nosuch/mine.js\""},
 		"mistakes":    {serviceFlags("testdata/mistaken.js"), "connect.url: unknown placeholder {tpoic}: did you mean {topic}?"},
 		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval cannot be combined with --topics"},
 	}
