@@ -54,7 +54,7 @@ func (c *credentials) describeToken(now time.Time) string {
 	if c.isNew {
 		kind = "a new token"
 	}
-	return fmt.Sprintf("the service refused the token at a reconnect: token() returned %s, %.1f s old", kind, now.Sub(c.issuedAt).Seconds())
+	return fmt.Sprintf("the service refused the token on reconnect: token() returned %s, %.1f s old", kind, now.Sub(c.issuedAt).Seconds())
 }
 
 // describeEnd returns the end of a stream for a finding, without secrets. If the service refused the token at a

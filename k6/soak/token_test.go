@@ -62,9 +62,9 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		want  string
 	}{
 		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: a-secret-1 is over")},
-			"status 401: the service refused the token at a reconnect: token() returned the same token, 12.0 s old; {token} is over"},
+			"status 401: the service refused the token on reconnect: token() returned the same token, 12.0 s old; {token} is over"},
 		{true, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: a-secret-2 for a-secret-1")},
-			"status 403: the service refused the token at a reconnect: token() returned a new token, 12.0 s old; {token} for {token}"},
+			"status 403: the service refused the token on reconnect: token() returned a new token, 12.0 s old; {token} for {token}"},
 		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
 	} {
 		rt, r := newServiceVU(t, renewedJS)
@@ -101,7 +101,7 @@ func TestOtherRefusalsAreUnchanged(t *testing.T) {
 	then := refusal
 	then.Reason = sseclient.ReasonThen
 	require.Equal(t, refusal.Err.Error(), (&credentials{token: "a-secret"}).describeEnd(time.Now(), then, 1).Err.Error())
-	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).describeEnd(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
+	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).describeEnd(time.Now(), then, 2).Err.Error(), "the service refused the token on reconnect: "))
 }
 
 // A service may end a stream before its token expires. Such an end is not postponed to the end of the lifetime.
