@@ -35,7 +35,7 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	add("ttft", "50ms", "seconds or 50ms", "time before the first chunk", duration(&c.TTFT, 0, model.MaxWait))
 	add("fault", "", "NAME@K:SHARE", "fault of a share of the requests (see below); repeatable", c.addFaults)
 	add("seed", "1", "number", "seed that, with the id of a request, decides whether the request has a fault", parseUint(&c.Seed))
-	add("retry-after", "1", "seconds", "Retry-After of the status 429", duration(&c.RetryAfter, 0, model.MaxWait))
+	add("retry-after", "1", "seconds", "Retry-After header of responses with status 429", duration(&c.RetryAfter, 0, model.MaxWait))
 	add("ledger-keep", "1000000", "requests", "maximum number of requests in the ledger; the oldest are removed first", parseInt(&c.Keep, 1, 1<<26))
 	add("drain-timeout", "10", "seconds or 500ms", "time after SIGTERM for open responses to end",
 		duration(&c.DrainWait, 0, time.Hour))

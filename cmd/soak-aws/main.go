@@ -59,7 +59,7 @@ func (d *deployment) commands() *cobra.Command {
 	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "create and destroy without confirmation [AUTO_APPROVE=1]")
 	flags.StringVar(&d.name, "name", "", "name of an additional deployment with its own state (default: the name in the settings)")
-	flags.StringVar(&d.program, "soak", "bin/soak", "path of the program soak")
+	flags.StringVar(&d.program, "soak", "bin/soak", "path of the soak program")
 	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"),
 		"file with prices, in place of internal/host/sizing/prices.json [PRICES]")
 	flags.Float64Var(&d.maxUSD, "max-usd", 0, "maximum cost in US dollars until the hosts terminate themselves (0: no limit)")
@@ -87,12 +87,12 @@ func (d *deployment) commands() *cobra.Command {
 
 	var requested streams
 	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, requested) })
-	c.Flags().IntVar(&requested.Connections, "connections", 0, "streams that the stack must support (0: unchanged, or 1200)")
-	c.Flags().Float64Var(&requested.Interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged, or 15)")
+	c.Flags().IntVar(&requested.Connections, "connections", 0, "streams that the stack must support (0: unchanged; 1200 for a new stack)")
+	c.Flags().Float64Var(&requested.Interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged; 15 for a new stack)")
 
 	var port int
 	c = plain("open", "Open a tunnel to Grafana and Prometheus until Ctrl-C", func(ctx context.Context) error { return d.open(ctx, port) })
-	c.Flags().IntVar(&port, "port", openPort, "local port; links of Grafana need the default")
+	c.Flags().IntVar(&port, "port", openPort, "local port; Grafana's links work only with the default")
 
 	var minutes int
 	c = plain("extend", "Postpone the termination of all hosts", func(ctx context.Context) error { return d.extend(ctx, minutes) })

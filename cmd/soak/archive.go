@@ -30,8 +30,8 @@ func archiveCommand() *cobra.Command {
 		Long: "archive packs the folder of a run, and the Prometheus data of the same period, into one tar.gz with checksums.\n" +
 			"`soak open` shows the archived run (docs/report.md#archive-a-run). FILE is a file, a folder, or s3://BUCKET/PREFIX\n" +
 			"(default: TESTID" + archive.Suffix + " next to the folder of the run).\n\n" +
-			"archive gets the data by remote read from the Prometheus server at --prometheus or PROMETHEUS_URL, an address that may contain\n" +
-			"a user and a password. If no address is set or the server does not answer, the archive has no Prometheus data, and\n" +
+			"archive gets the data by remote read from the Prometheus server at --prometheus or PROMETHEUS_URL. The address may contain a\n" +
+			"user name and a password. If no address is set or the server does not answer, the archive has no Prometheus data, and\n" +
 			"states the reason. Secrets are redacted.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
@@ -49,9 +49,9 @@ func archiveCommand() *cobra.Command {
 			return makeArchive(ctx, from, strings.Join(args[1:], ""), cmd.OutOrStdout())
 		},
 	}
-	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, in which to find TESTID"}})
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, which contains TESTID"}})
 	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus server that has the data of the run (default: PROMETHEUS_URL)")
-	cmd.Flags().StringVar(&skipReason, "without-prometheus", "", "leave out the Prometheus data; the value is the reason that the archive states")
+	cmd.Flags().StringVar(&skipReason, "without-prometheus", "", "omit the Prometheus data, for this reason, which the archive states")
 	return cmd
 }
 

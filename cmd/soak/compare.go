@@ -16,7 +16,7 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "compare OLD… [--] NEW…",
 		Short: "Compare runs of one plan; exit code 1 on a regression",
 		Long: "compare compares new runs with old runs of the same plan: median, spread and significance of each metric.\n" +
-			"Without --, the last folder is the new run. The comparison needs at least two old runs and one new run; with 4 or more on\n" +
+			"Without --, the last folder is the new run. The comparison needs at least two old runs and one new run; with four or more on\n" +
 			"each side, it uses a rank-sum test.\n\n" +
 			"    soak compare results/before-* -- results/after-*\n\n" +
 			"The output also lists changes that the comparison cannot detect, such as an equal delay of every message.\n\n" +

@@ -32,7 +32,7 @@ func controlCommand() *cobra.Command {
 			return control.Serve(ctx, listener)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on (default: the socket at descriptor 3)")
+	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on (default: the socket at file descriptor 3)")
 	return cmd
 }
 

@@ -37,7 +37,7 @@ message unchanged:
       --publish-url 'https://HOST/rooms/news/messages' \
       --publish-body '{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}'
 
-For responses that end by themselves, such as answers of a language model, init prepares ` + "`soak run finite`" + `:
+For responses that end by themselves, such as answers from a language model, init prepares ` + "`soak run finite`" + `:
 
     soak init 'https://HOST/ask' --method POST --body '{"question":"{prompt}"}'
 
@@ -91,7 +91,7 @@ func initCommand() *cobra.Command {
 	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; should exceed the message interval")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
 	f.StringArrayVar(&topics, "topic", nil, topicHelp+"; repeatable: further topics of the run")
-	f.BoolVar(&mode.force, "force", false, "overwrite files that exist")
+	f.BoolVar(&mode.force, "force", false, "overwrite existing files")
 	f.BoolVar(&mode.update, "update", false, "replace files that have not been edited since init wrote them; keep the others")
 	serviceFlags(f, &c)
 	return cmd

@@ -36,8 +36,8 @@ func execute(args []string) int {
 	outcome := verdict.Pass
 	root := &cobra.Command{
 		Use:           "soak",
-		Short:         "Hold SSE connections for hours and account for every message",
-		Long:          "soak keeps many Server-Sent Events streams open for hours and checks that every message arrives.\n\n" + exitCodes,
+		Short:         "Check that a service delivers every message of its event streams",
+		Long:          "soak checks that a service delivers every message of its Server-Sent Events (SSE) streams.\n\n" + exitCodes,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -85,7 +85,7 @@ func planCommand() *cobra.Command {
 	interval = 15
 	f.Var(plan.Setting{Name: "NOOP_INTERVAL", Value: &interval}, "noop-interval", "seconds between two noops of one stream")
 	f.IntVar(&load.Topics, "topics", 0, "number of topics to publish to, in place of noops (with --publish-rate)")
-	f.Float64Var(&load.Rate, "publish-rate", 0, "messages per second to publish over all topics (with --topics)")
+	f.Float64Var(&load.Rate, "publish-rate", 0, "messages to publish per second, across all topics (with --topics)")
 	f.BoolVar(&load.TLS, "tls", false, "TLS between runners and service")
 	f.BoolVar(&load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
 	secondsFlag(f, &seconds, 3600, "length of the run, such as 3600 or 72h, for the price and the size of the shards")

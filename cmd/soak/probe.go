@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
-const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module as in
-load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
+const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module like those
+in load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
 
 URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}, and {prompt} for responses
 that end by themselves); the request that publishes has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the

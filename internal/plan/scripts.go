@@ -82,8 +82,8 @@ var scriptSettings = map[string][]Setting{
 			Help: "number of rounds; each applies all levels to both targets in turn"},
 		{Name: "ROUND_SECONDS", Value: decimalType, Min: math.SmallestNonzeroFloat64, Rule: "over 0, or over 2 to find the limiting resource",
 			Help: "seconds per level, target and round (below 2: bottleneck not known)"},
-		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up of each target in seconds, which is not counted"),
-		countOf(2, "CLUSTER_SIZE", "number of backends of the cluster at --cluster-url, or to start here (default: 3)"),
+		atLeast(0, "WARMUP_SECONDS", "duration of each target's warm-up, which is not counted, in seconds"),
+		countOf(2, "CLUSTER_SIZE", "number of backends in the cluster at --cluster-url, or to start here (default: 3)"),
 	}, limitSettings...),
 	"fanout": slices.Concat([]Setting{
 		{Name: "LEVELS", Value: numbersType, Help: "numbers of streams in ascending order, separated by commas"},
@@ -111,7 +111,7 @@ var scriptSettings = map[string][]Setting{
 		atLeast(0, "MAX_GAP_MS", "maximum time between two chunks in milliseconds (0: no limit)"),
 		atLeast(0, "MAX_TOTAL_S", "maximum time to the end of a response in seconds (0: no limit)"),
 		percent("MIN_GOODPUT", "minimum percentage of responses that are complete and within the set limits"),
-		percent("MAX_REFUSED", "maximum percentage of refused requests, such as with status 429"),
+		percent("MAX_REFUSED", "maximum percentage of refused requests, such as responses with status 429"),
 		percent("ABANDON", "percentage of requests whose client disconnects after ABANDON_AFTER chunks"),
 		countOf(1, "ABANDON_AFTER", "number of chunks after which an abandoning client disconnects"),
 		{Name: "ABANDON_BY", Value: textType, Texts: []string{"fin", "reset", "vanish"}, Rule: "fin, reset or vanish",
@@ -138,7 +138,7 @@ var scriptSettings = map[string][]Setting{
 	"rampup": append([]Setting{
 		{Name: "STAGES", Value: numbersType, Help: "requests per second of each stage, separated by commas"},
 		atLeast(0, "STAGE_SECONDS", "duration of a stage in seconds"),
-		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"),
+		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up, which is not counted, in seconds"),
 		atLeast(0, "CEILING", "highest rate; stages above it are skipped (0: no limit)"),
 		atLeast(0, "SEARCH", "1: search between the last good and the first bad stage, to within 10 %"),
 		atLeast(0, "MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"),
@@ -146,8 +146,8 @@ var scriptSettings = map[string][]Setting{
 	}, limitSettings...),
 	slow: {
 		shareOf("SLOW_PERCENT", "percentage of slow streams, 1 to 50 (default: 10, smoke: 20)"),
-		atLeast(0, "SLOW_KB", "KB per second that a slow stream reads (0: nothing; default: 0)"),
-		atLeast(0, "AFTER_SECONDS", "seconds at the end for slow streams to read everything (default: 20, smoke: 3)"),
+		atLeast(0, "SLOW_KB", "KB per second that a slow client reads (0: nothing; default: 0)"),
+		atLeast(0, "AFTER_SECONDS", "seconds at the end in which slow clients read everything (default: 20, smoke: 3)"),
 		atLeast(0, "MESSAGE_RATE", "broadcasts per second by the bundled backend; others use PUBLISH_RATE, TOPICS (default: 4, smoke: 10)"),
 		atLeast(0, "FILL_KB", "minimum backlog of an open slow stream in KB; below it the run is invalid (default: 4096)"),
 		{Name: "CUT_SLOW", Value: wholeType, Min: -1, Max: 1, Rule: "1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either)",
@@ -169,7 +169,7 @@ var scriptSettings = map[string][]Setting{
 		atLeast(0, "VOLUME_CONCURRENCY", "concurrent requests while the volumes grow"),
 		{Name: "LEVELS", Value: numbersType, Help: "numbers of concurrent requests, separated by commas"},
 		atLeast(0, "LEVEL_SECONDS", "duration of each level in seconds (below 2: bottleneck not known)"),
-		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"),
+		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up, which is not counted, in seconds"),
 		atLeast(0, "SLOWEST", "lowest expected requests per second; sets the timeout of each volume"),
 	}, limitSettings...),
 	"upload": {

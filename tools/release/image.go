@@ -58,7 +58,7 @@ func (r *release) image(built map[platform][]file) error {
 
 func (r *release) labels() map[string]string {
 	all := map[string]string{
-		"title": name, "description": "Holds Server-Sent-Event streams for hours and accounts for every message",
+		"title": name, "description": "Checks that a service delivers every message of its Server-Sent Events streams",
 		"version": r.version, "revision": r.commit, "created": r.time.Format(time.RFC3339), "licenses": licence,
 		"url": home, "source": home, "documentation": home + "/blob/main/docs/getting-started.md",
 	}
