@@ -25,8 +25,8 @@ func assessCapacity(r *Run) verdict.Assessment {
 	m := r.startedSteps()
 	streams := verdict.StreamsOf(m, r.Server, r.OneHost)
 	steps := r.steps(streams)
-	t := newTable("Steps", "good: no connect failed, no stream was dropped, and no noop expected in the step was missed or late; "+
-		"wrong: duplicated, reordered or corrupted; lateness and connect in ms; –: the step is too short to measure lateness",
+	t := newTable("Steps", "good: no connect failed, no stream was dropped, and no noop expected in the step was missed or late. "+
+		"Wrong: duplicated, reordered or corrupted. Lateness and connect in ms; –: the step is too short to measure lateness",
 		"streams|connect p50|connect p99|late p50|late p99|late max|refused|dropped|missed|late|wrong|status")
 	cpu := r.cpuTable("step", "runner", "")
 	cpu.Columns[0] = "streams"
