@@ -28,8 +28,8 @@ type refStream struct {
 }
 
 const (
-	refMinReplay = 3   // noops this soon after the headers of a later stream are replayed
-	refMaxReplay = 250 // noops this soon after the headers may be replayed
+	refMinReplay = 3   // noops up to this long after the headers of a later stream are replayed
+	refMaxReplay = 250 // noops up to this long after the headers may be replayed
 	refNoise     = 20  // maximum delay of a noop after its slot
 )
 
@@ -170,7 +170,7 @@ func (l *refClient) clockStart(k, lastSlotAt int) int {
 	return since
 }
 
-// open reports whether the client had a stream at a time.
+// open reports whether the client had a stream at the given time.
 func (l *refClient) open(at int) bool {
 	for _, s := range l.streams {
 		if s.opened <= at && at <= s.closed {

@@ -30,8 +30,8 @@ type Record struct {
 
 	Others []EventCount `json:"others,omitempty"` // named events that are not noops
 
-	Last        uint64        `json:"last,omitempty"`       // highest number since the server last began at 1
-	Numberings  int           `json:"numberings,omitempty"` // number of times that the server began at 1; 0: once
+	Last        uint64        `json:"last,omitempty"`       // highest number since the server last started at 1
+	Numberings  int           `json:"numberings,omitempty"` // number of times that the server started at 1; 0: once
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
@@ -48,7 +48,7 @@ type Record struct {
 
 	Unanswered time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt in progress at the request to end
 	MaxSilence time.Duration `json:"max_silence_ns,omitempty"` // longest time without a sign of life on a stream
-	SilentFrom Instant       `json:"silent_from_ns,omitempty"` // start of MaxSilence
+	SilentFrom Instant       `json:"silent_from_ns,omitempty"` // start of the longest silence
 
 	Findings []Finding `json:"findings,omitempty"`
 	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound

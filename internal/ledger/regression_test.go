@@ -14,8 +14,8 @@ func (p *tape) resume(outage time.Duration) *tape {
 	return p.wait(outage)
 }
 
-// The cases are bugs that the property tests and the fuzzer found. A name states the wrong result before the fix, if
-// any.
+// The cases are bugs that the property tests and the fuzzer found. If the result was wrong before the fix, the name
+// states how.
 func TestFuzzRegressions(t *testing.T) {
 	type want struct {
 		missed, duplicated, reordered, corrupted uint64
