@@ -241,10 +241,16 @@ func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	if at > from {
 		c.Undetectable += uint32(wholeIntervals(at-c.slots.anchor, interval) - wholeIntervals(from-c.slots.anchor, interval)) // #nosec G115 -- intervals of one run
 	}
-	notDue := c.slots.notDue(end, c.lastAt, interval, c.stream.cfg.tolerance())
+	tolerance := c.stream.cfg.tolerance()
+	notDue := c.slots.notDue(end, c.lastAt, interval, tolerance)
+	mayBeAnchor := c.stream.count == 1 && c.slots.isOneBurst() && c.slots.anchor > end-tolerance
 	unsent = c.slots.settle()
 	if !c.stream.openedAfterRequest() {
 		unsent -= min(unsent, notDue)
+	}
+	if unsent > 0 && mayBeAnchor { // the noop of the anchor's slot may still be in transit
+		unsent--
+		c.Undetectable++
 	}
 	if tail > 0 {
 		c.fault().Tail += tail

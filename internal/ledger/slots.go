@@ -147,6 +147,10 @@ func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uin
 	return wholeIntervals(latest-(end-tolerance)+interval-1, interval)
 }
 
+// isOneBurst reports whether all noops of the stream arrived with the first one, and too few for the slots. The slot of
+// the anchor may then be the empty one.
+func (s *slots) isOneBurst() bool { return s.arrivals == 0 && s.balance > 0 }
+
 // expected returns the number of slots that passed between the anchor and the instant that is tolerance before end.
 func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 {
 	return wholeIntervals(end-s.anchor-tolerance, interval)
