@@ -107,7 +107,7 @@ func (s site) checkPrice(context.Context) (string, error) {
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
-	hosts, err := s.aws.hosts(ctx, tagged("Run", name))
+	hosts, err := s.aws.hosts(ctx, tagFilter("Run", name))
 	if err != nil {
 		return "", err
 	}

@@ -92,7 +92,7 @@ func TestCheckRefusesDeployment(t *testing.T) {
 	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC may be created for an existing subnet")
 }
 
-// If AWS does not respond, or its response does not decide, a check prints a note and does not fail.
+// If AWS does not respond, or its response is inconclusive, a check prints a note and does not fail.
 func TestUndecidedChecksAreNotes(t *testing.T) {
 	f := startAWS(t)
 	f.dryRun, f.denied = "VPCIdNotSpecified", true
@@ -121,7 +121,7 @@ func TestDeploymentOfAnotherUser(t *testing.T) {
 	require.ErrorAs(t, err, new(refusal))
 	require.ErrorContains(t, err, "the parameters of sse-soak exist in us-east-1, but the local state is empty")
 
-	// A deployment in the local state is not of another user, and its hosts are not added to the needed vCPUs.
+	// A deployment in the local state belongs to this user, and its hosts do not count as vCPUs in use.
 	f.hosts = []string{"i-1"}
 	s := plan(`{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)
 	_, err = s.checkOwner(t.Context())

@@ -81,7 +81,7 @@ func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err e
 	return all, err
 }
 
-func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + value }
+func tagFilter(key, value string) string { return "Name=tag:" + key + ",Values=" + value }
 
 // unreachableLimit is the time for which poll continues without AWS, because a laptop may lose its network or sleep.
 const unreachableLimit = 5 * time.Minute

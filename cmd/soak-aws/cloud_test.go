@@ -12,8 +12,8 @@ import (
 
 const tick = time.Millisecond
 
-// siteWith returns a deployment in eu-central-1. statuses maps the parameter of each host's status to the host's id.
-func siteWith(t *testing.T, statuses map[string]string) site {
+// newSite returns a deployment in eu-central-1. statuses maps the parameter of each host's status to the host's id.
+func newSite(t *testing.T, statuses map[string]string) site {
 	t.Helper()
 	c, err := connect(context.Background(), "eu-central-1")
 	require.NoError(t, err)
@@ -35,21 +35,21 @@ func TestAwaitHosts(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, siteWith(t, statuses).awaitHosts(context.Background(), tick))
+	require.NoError(t, newSite(t, statuses).awaitHosts(context.Background(), tick))
 	assert.GreaterOrEqual(t, f.parameterRequests, 3)
 }
 
 func TestFailedHost(t *testing.T) {
 	f := startAWS(t)
 	f.parameters["/sse-soak/a"], f.parameters["/sse-soak/b"] = "failed i-0 at setup.sh line 1: true", "failed i-2 at setup.sh line 21: docker load"
-	err := siteWith(t, map[string]string{"/sse-soak/a": "i-1", "/sse-soak/b": "i-2"}).awaitHosts(context.Background(), tick)
+	err := newSite(t, map[string]string{"/sse-soak/a": "i-1", "/sse-soak/b": "i-2"}).awaitHosts(context.Background(), tick)
 	require.ErrorContains(t, err, "setup of the host i-2 (/sse-soak/b) failed at setup.sh line 21: docker load")
 	require.ErrorContains(t, err, "aws ssm start-session --region eu-central-1 --target i-2")
 }
 
 func TestAwaitHostsStops(t *testing.T) {
 	f := startAWS(t)
-	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
+	s := newSite(t, map[string]string{"/sse-soak/a": "i-1"})
 	ctx, stop := context.WithCancel(context.Background())
 	f.beforeParameters = func(int, map[string]string) { stop() }
 	require.ErrorIs(t, s.awaitHosts(ctx, time.Hour), context.Canceled)
@@ -58,7 +58,7 @@ func TestAwaitHostsStops(t *testing.T) {
 // A lost network connection does not end the wait; an error of AWS does.
 func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	f := startAWS(t)
-	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})
+	s := newSite(t, map[string]string{"/sse-soak/a": "i-1"})
 	f.parameters["/sse-soak/a"], f.lostResponses = "ready i-1", 2
 	output := captureStdout(t, func() { require.NoError(t, s.awaitHosts(context.Background(), tick)) })
 	assert.Contains(t, output, "; retrying for ")
@@ -72,7 +72,7 @@ func TestAwaitHostsWithoutNetwork(t *testing.T) {
 // their services.
 func TestVerifyDestroyed(t *testing.T) {
 	f := startAWS(t)
-	s := siteWith(t, nil)
+	s := newSite(t, nil)
 	f.tagResponses = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
 	output := captureStdout(t, func() { require.NoError(t, s.verifyDestroyed(t.Context(), "", time.Minute, tick)) })
 	assert.Contains(t, output, "still listed by its tag, which AWS removes within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")

@@ -52,7 +52,7 @@ func (r *recordingServer) lastCreated(resource string) string {
 	return r.bodies["POST "+resource]
 }
 
-// startStack starts a server in place of the stack, which responds to each request that it is ready.
+// startStack starts a server in place of the stack. It responds to each request that it is ready.
 func startStack(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")

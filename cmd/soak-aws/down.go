@@ -169,13 +169,13 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 // findTagged returns the resources with a tag. costs has the hosts, disks and buckets that exist, and listed has all
 // others, which are free or which AWS still lists after their deletion.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
-	hosts, err = c.hosts(ctx, tagged(key, value))
+	hosts, err = c.hosts(ctx, tagFilter(key, value))
 	for _, h := range hosts {
 		costs = append(costs, h.ID)
 	}
 	var disks, arns []string
 	err = cmp.Or(err,
-		c.call(ctx, &disks, "ec2", "describe-volumes", "--filters", tagged(key, value), "--query", "Volumes[].VolumeId"),
+		c.call(ctx, &disks, "ec2", "describe-volumes", "--filters", tagFilter(key, value), "--query", "Volumes[].VolumeId"),
 		c.call(ctx, &arns, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
 			"--query", "ResourceTagMappingList[].ResourceARN"))
 	costs = append(costs, disks...)

@@ -48,7 +48,7 @@ func (m appliedDeployment) down(t *testing.T, k downOptions) (output string, err
 	return output, err
 }
 
-// The archives of a run are copied to the bucket before its hosts are destroyed, and the bucket is kept.
+// The archive of a run is copied to the bucket before its hosts are destroyed, and the bucket is kept.
 func TestDownKeepsArchives(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)

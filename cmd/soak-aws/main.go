@@ -1,5 +1,6 @@
-// Command soak-aws creates the stack and the runners of infra/terraform on AWS, runs soak, and destroys all resources.
-// It finds credentials as every AWS tool does: in the environment, a profile, single sign-on or a role.
+// Command soak-aws creates the stack and the runners of infra/terraform on AWS, runs soak, and destroys all resources
+// except the archives. It finds credentials as every AWS tool does: in the environment, a profile, single sign-on or a
+// role.
 package main
 
 import (
@@ -70,12 +71,12 @@ func (d *deployment) commands() *cobra.Command {
 		root.AddCommand(c)
 		return c
 	}
-	plain := func(use, short string, run func(context.Context) error) *cobra.Command {
+	addPlain := func(use, short string, run func(context.Context) error) *cobra.Command {
 		return add(use, short, cobra.NoArgs, func(ctx context.Context, _ []string) error { return run(ctx) })
 	}
 
-	plain("check", "Check settings, programs and permissions before anything costs money", d.inspect)
-	plain("arch", "Print the architecture of the runners' hosts; their image must match it", func(ctx context.Context) error {
+	addPlain("check", "Check settings, programs and permissions before anything costs money", d.inspect)
+	addPlain("arch", "Print the architecture of the runners' hosts; their image must match it", func(ctx context.Context) error {
 		s, err := d.readSettings(ctx)
 		if err == nil {
 			fmt.Println(s.RunnerArchitecture)
@@ -86,20 +87,20 @@ func (d *deployment) commands() *cobra.Command {
 	add("attach [flags] TESTID -- [FLAG of `soak attach`]...", "Follow an interrupted soak to its verdict", cobra.MinimumNArgs(1), d.attach)
 
 	var requested streams
-	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, requested) })
+	c := addPlain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, requested) })
 	c.Flags().IntVar(&requested.Connections, "connections", 0, "streams that the stack must support (0: unchanged; 1200 for a new stack)")
 	c.Flags().Float64Var(&requested.Interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged; 15 for a new stack)")
 
 	var port int
-	c = plain("open", "Open a tunnel to Grafana and Prometheus until Ctrl-C", func(ctx context.Context) error { return d.open(ctx, port) })
+	c = addPlain("open", "Open a tunnel to Grafana and Prometheus until Ctrl-C", func(ctx context.Context) error { return d.open(ctx, port) })
 	c.Flags().IntVar(&port, "port", openPort, "local port; Grafana's links work only with the default")
 
 	var minutes int
-	c = plain("extend", "Postpone the termination of all hosts", func(ctx context.Context) error { return d.extend(ctx, minutes) })
+	c = addPlain("extend", "Postpone the termination of all hosts", func(ctx context.Context) error { return d.extend(ctx, minutes) })
 	c.Flags().IntVar(&minutes, "minutes", 60, "minutes by which the end is postponed")
 
 	options := downOptions{lag: 3 * time.Minute}
-	c = plain("down", "Archive the runs, destroy all but the archives, and check that no other resource with the tag remains",
+	c = addPlain("down", "Archive the runs, destroy all but the archives, and check that no other resource with the tag remains",
 		func(ctx context.Context) error { return d.down(ctx, options) })
 	c.Flags().StringVar(&options.results, "results", "results", "folder of results")
 	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs; keep the archives in the bucket")
@@ -107,7 +108,7 @@ func (d *deployment) commands() *cobra.Command {
 
 	var region string
 	var endHosts bool
-	c = plain("sweep", "Find resources by their tag, even if the state is lost",
+	c = addPlain("sweep", "Find resources by their tag, even if the state is lost",
 		func(ctx context.Context) error { return d.sweep(ctx, region, endHosts) })
 	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: the region in the settings)")
 	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts of --name, after a confirmation")

@@ -194,7 +194,7 @@ func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
 // end returns the time at which the first host terminates itself, and an error if a soak of that length ends later.
 func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
-	hosts, err := s.aws.hosts(ctx, tagged("Run", s.settings.Name))
+	hosts, err := s.aws.hosts(ctx, tagFilter("Run", s.settings.Name))
 	if err != nil {
 		return end, err
 	}

@@ -129,7 +129,7 @@ func forward(port, to string) int {
 	}
 }
 
-// withSessions adds an AWS command line to the PATH whose tunnels lead to a stack. It returns the log with one line per
+// withSessions adds to the PATH an AWS command line whose tunnels lead to a stack. It returns the log with one line per
 // session, and a function that disconnects the open session.
 func withSessions(t *testing.T, stack string) (log string, disconnect func()) {
 	t.Helper()
@@ -182,7 +182,7 @@ func TestOpen(t *testing.T) {
 	require.Error(t, err, "the port must be closed")
 }
 
-// The tunnel ends if the terminal is closed, and also, with the plugin, if soak-aws is killed.
+// The tunnel ends if the terminal is closed. If soak-aws is killed, both the tunnel and the plugin end.
 func TestTunnelEndsWithItsProcess(t *testing.T) {
 	for signal, plugin := range map[syscall.Signal]string{syscall.SIGHUP: "", syscall.SIGKILL: "1"} {
 		t.Run(signal.String(), func(t *testing.T) {

@@ -169,7 +169,7 @@ func TestInterruptedOpen(t *testing.T) {
 	require.Empty(t, files, "files after `soak open`: %v", files)
 }
 
-// A watchedOutput calls a function when a text was written to it.
+// A watchedOutput calls a function when a text has been written to it.
 type watchedOutput struct {
 	bytes.Buffer
 	text    string

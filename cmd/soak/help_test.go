@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// The output of --help is documentation, so each change of it must be intended.
+// The output of --help is documentation, so each change to it must be intended.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "run --help-all", "merge --help", "history --help"} {

@@ -149,8 +149,8 @@ func workflowOf(release, id string) string {
 	return strings.NewReplacer("@COMMIT", "@"+id, "VERSION", cmp.Or(release, "not a release")).Replace(workflow)
 }
 
-// forSuite returns the workflow of a soak, or a workflow of the suite finite if the probe found finite streams.
-func forSuite(workflow string, result probe.Result) string {
+// workflowForSuite returns the workflow of a soak, or a workflow of the suite finite if the probe found finite streams.
+func workflowForSuite(workflow string, result probe.Result) string {
 	if !result.Finite {
 		return workflow
 	}
@@ -228,7 +228,7 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 	kept := keptFiles{mode.update && isEdited(description, "//"), mode.update && isEdited(plan.SettingsFile, "#")}
 	fmt.Fprintln(w)
 	for _, file := range []struct{ path, text, comment string }{
-		{description, result.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, forSuite(workflowOf(linked, id), result), "#"},
+		{description, result.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, workflowForSuite(workflowOf(release, id), result), "#"},
 	} {
 		path := file.path
 		if mode.update && isEdited(path, file.comment) {

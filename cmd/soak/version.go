@@ -18,8 +18,9 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// linked and revision are the version and the commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
-var linked, revision string
+// release and revision are the version and the commit of a release. The linker sets them with
+// -ldflags "-X main.release=v1.2.3".
+var release, revision string
 
 // version returns the version of the release, else the commit, else the version of the module.
 func version() string {
@@ -30,7 +31,7 @@ func version() string {
 	return versionOf(info.Main)
 }
 
-func versionOf(m debug.Module) string { return cmp.Or(linked, commit(), m.Version, "unknown") }
+func versionOf(m debug.Module) string { return cmp.Or(release, commit(), m.Version, "unknown") }
 
 // commit returns the first 12 digits of the commit, with +dirty if files were modified, or "" if it is unknown.
 func commit() string {

@@ -41,8 +41,8 @@ func (d Document) Variables() map[string]string {
 	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
 }
 
-// PodVariables returns Variables without characters that a shell interprets, because the k6-operator writes the values
-// into a shell command.
+// PodVariables returns Variables in an encoding without characters that a shell interprets, because the k6-operator
+// writes the values into a shell command.
 func (d Document) PodVariables() map[string]string {
 	all := d.Variables()
 	all[DocumentVariable] = base64.RawURLEncoding.EncodeToString([]byte(all[DocumentVariable]))

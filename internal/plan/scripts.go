@@ -29,7 +29,7 @@ func countOf(minimum float64, name, help string) Setting {
 	return Setting{Name: name, Value: wholeType, Min: minimum, Rule: "at least " + number(minimum), Help: help}
 }
 
-// shareOf returns the row of a percentage of streams on which a suite acts.
+// shareOf returns the row of a setting that is the percentage of streams on which a suite acts.
 func shareOf(name, help string) Setting {
 	return Setting{Name: name, Value: decimalType, Min: 1, Max: 50, Rule: "from 1 to 50 percent", Help: help}
 }
@@ -55,8 +55,8 @@ const MaxOpenLate = "MAX_OPEN_LATE"
 var bystanderSetting = Setting{Name: MaxOpenLate, Value: wholeType, NoLimit: true, Rule: "at least 0, or -1 (no limit)",
 	Help: "maximum number of late noops on undisturbed streams (-1: no limit; default: 0)"}
 
-// scriptSettings is the table of the settings that only the script of a suite reads, by suite. The profiles of the script
-// have their defaults.
+// scriptSettings is the table of the settings that only the script of a suite reads, by suite. The profiles of the
+// script have the defaults.
 var scriptSettings = map[string][]Setting{
 	"burst": append([]Setting{
 		{Name: "BURSTS", Value: numbersType, Help: "sizes of the bursts, separated by commas"},

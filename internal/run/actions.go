@@ -59,7 +59,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		result.Problem = "it did not start, because the run ended first"
 		return result
 	}
-	notStarted := func(err error) verdict.ActionResult {
+	startFailure := func(err error) verdict.ActionResult {
 		result.Problem = "it could not be started: " + err.Error()
 		printMessage(fmt.Sprintf("action %s: %s", a.Name, result.Problem))
 		return result
@@ -70,7 +70,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	}
 	log, err := openActionLog(path, s.secrets)
 	if err != nil {
-		return notStarted(err)
+		return startFailure(err)
 	}
 	defer func() {
 		if err := log.close(); err != nil {
@@ -81,7 +81,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	if s.page != nil {
 		s.page.view.Mark(a.Name)
 	}
-	// Without the command: it may contain an unknown secret, and the page may have more readers than this terminal.
+	// The note omits the command, which may contain an unknown secret: the page may have more readers than this terminal.
 	s.watch.Note("action " + a.Name + " starts")
 	now := func() float64 { return format.Unix(start.Add(time.Since(start))) } // unaffected by steps of the wall clock
 	startedUnix := now()
@@ -90,7 +90,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		Output: log.raw, OrphanSignal: syscall.SIGKILL,
 	})
 	if err != nil {
-		return notStarted(err)
+		return startFailure(err)
 	}
 	result.StartedUnix = startedUnix
 	if release, err := p.Guard(); err != nil {

@@ -40,8 +40,8 @@ type meter struct {
 	lastError string
 }
 
-// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service with a
-// protocol other than that of our backend, it samples only the host, the DNS lookups and the gauge.
+// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service whose
+// protocol differs from our backend's, it samples only the host, the DNS lookups and the gauge.
 func newMeter(s *session) *meter {
 	m := &meter{
 		lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second),

@@ -27,7 +27,7 @@ func (d *local) pin() {
 		return
 	}
 	var threads bool
-	d.targetCPUs, d.runnerCPUs, threads = process.Allowed().Halves(process.CoreOf)
+	d.targetCPUs, d.runnerCPUs, threads = process.AllowedCPUs().Halves(process.CoreOf)
 	if d.targetCPUs == nil {
 		d.record.Cores = sharingReason()
 		if auto {

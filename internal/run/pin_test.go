@@ -33,7 +33,7 @@ func TestTargetAndRunnersGetSeparateCores(t *testing.T) {
 		require.Empty(t, d.record.Cores)
 	}
 	for _, d := range []*local{newPinnedDriver(t, suite.Default(), plan.PinAuto, true), newPinnedDriver(t, clusterSuite, "", true)} {
-		if len(process.Allowed()) < 2 {
+		if len(process.AllowedCPUs()) < 2 {
 			require.Equal(t, sharingReason(), d.record.Cores)
 			require.Empty(t, d.record.ServiceCores)
 			continue

@@ -195,7 +195,7 @@ func TestDriversRunADescribedService(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, []string{"mine", p.Marker}, []string{s.Plan.Service, s.Plan.Marker}, "the settings reach the runner")
 			}
-			if name != "parts" { // each prints it to its own terminal
+			if name != "parts" { // each part prints to its own terminal
 				assert.Contains(t, output.String(), "for 20 s, a message every 2 s, 2 runners\n")
 				assert.Contains(t, output.String(), "\ntarget mine at http://127.0.0.1:")
 			}

@@ -57,7 +57,7 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	// Programs are built one at a time, because linking k6 uses 1.3 GB. Each keeps its build ID, a hash of its content,
 	// from which the linker derives the UUID that macOS requires.
 	for _, program := range programs {
-		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version + " -X main.revision=" + r.commit
+		flags := "-s -w -X main.version=" + r.version + " -X main.release=" + r.version + " -X main.revision=" + r.commit
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", folder, program)
 		build.Dir, build.Env, build.Stderr = r.root, p.environment(), os.Stderr
 		if err := build.Run(); err != nil {

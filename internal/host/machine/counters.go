@@ -21,7 +21,7 @@ const (
 type Counter struct {
 	Name   string // in the kernel or in AWS's driver, if they have the counter
 	Effect Effect
-	// Namespaced reports whether each network namespace, for example of a container, has its own counter.
+	// Namespaced reports whether each network namespace, such as a container's, has its own counter.
 	Namespaced bool
 	Metric     string // of node_exporter; "": none. Several series are added up
 	Limit      string // name of the limit of a gauge; "": a counter

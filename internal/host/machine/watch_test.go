@@ -271,7 +271,8 @@ func TestUnknownSuspensionIsNotAClockStep(t *testing.T) {
 	}
 }
 
-// A step is detected at the first sample with a known suspension, and without any if the system has none.
+// A clock step is detected at the next sample whose suspension is known. If the system never reports a suspension, the
+// next sample detects the step.
 func TestClockStepNextToUnknownSuspension(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]func(n int) bool{

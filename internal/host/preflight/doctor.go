@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -91,7 +92,7 @@ type Program struct {
 
 // optionalPrograms lists the third-party programs. A run can start without them.
 var optionalPrograms = []Program{
-	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, Consequence: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
+	{Name: "nginx", Find: func() (string, error) { return process.Find("nginx") }, Version: []string{"-v"}, Consequence: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
 	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, Consequence: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},
 	{Name: "prometheus", Version: []string{"--version"}, Consequence: "`soak open` cannot show Prometheus data", Remedy: "apt-get install prometheus"},
 	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, Consequence: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME, for a cluster that answers"},

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allowed returns the CPUs that this process may run on, or nil if they are unknown. A cpuset may restrict them.
-func Allowed() (out CPUList) {
+// AllowedCPUs returns the CPUs that this process may run on, or nil if they are unknown. A cpuset may restrict them.
+func AllowedCPUs() (out CPUList) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
 		return nil

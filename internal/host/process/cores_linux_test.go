@@ -13,7 +13,7 @@ import (
 
 func TestProcessRunsOnItsCores(t *testing.T) {
 	t.Parallel()
-	all := Allowed()
+	all := AllowedCPUs()
 	require.NotEmpty(t, all)
 	for _, cpus := range []CPUList{nil, all[len(all)-1:]} {
 		log := filepath.Join(t.TempDir(), "log")
@@ -29,7 +29,7 @@ func TestProcessRunsOnItsCores(t *testing.T) {
 		} else {
 			require.Equal(t, cpus.String(), list)
 		}
-		require.Equal(t, all, Allowed(), "Start must not change the CPUs of this process")
+		require.Equal(t, all, AllowedCPUs(), "Start must not change the CPUs of this process")
 	}
 }
 
@@ -55,7 +55,7 @@ func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 		require.Equal(t, []CPUList{c.first, c.second}, []CPUList{first, second})
 		require.Equal(t, c.threads, threads, c.all)
 	}
-	require.NotEmpty(t, CoreOf(Allowed()[0]))
+	require.NotEmpty(t, CoreOf(AllowedCPUs()[0]))
 	require.Equal(t, "0,2,3", CPUList{0, 2, 3}.String())
 }
 

@@ -4,8 +4,8 @@ package process
 
 import "os/exec"
 
-// Allowed returns nil, because the CPUs are unknown on this system.
-func Allowed() CPUList { return nil }
+// AllowedCPUs returns nil, because the CPUs are unknown on this system.
+func AllowedCPUs() CPUList { return nil }
 
 // CoreOf returns "", because cores are unknown on this system.
 func CoreOf(int) string { return "" }

@@ -25,8 +25,8 @@ type Listener struct {
 // maxResultAge is the maximum age of a search result, because a service may replace its workers.
 const maxResultAge = 30 * time.Second
 
-// listening is the state TCP_LISTEN in /proc/net/tcp.
-const listening = 0x0A
+// tcpListen is the state TCP_LISTEN in /proc/net/tcp.
+const tcpListen = 0x0A
 
 // forwarders are programs that listen for services elsewhere. The kernel truncates names to 15 characters.
 var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
@@ -111,7 +111,7 @@ func (l *Listener) sockets() map[string]bool {
 	//lint:ignore SA1019 as above
 	v6, _ := fs.NetTCP6() // an error on a machine without IPv6
 	for _, line := range slices.Concat(v4, v6) {
-		if line.St != listening || line.LocalPort != l.port {
+		if line.St != tcpListen || line.LocalPort != l.port {
 			continue
 		}
 		name := fmt.Sprintf("socket:[%d]", line.Inode)

@@ -52,7 +52,7 @@ func TestHelperListener(t *testing.T) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// The processes of a service are those that listen at its address, and their children.
+// The processes of a service are the processes that listen at its address, and their children.
 func TestListeningProcessIsFound(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -15,7 +15,7 @@ import (
 // fromNginx adds the resources of a process of nginx. Pages that processes share count once per process, so the sum
 // exceeds the memory that nginx uses.
 func (s *Sample) fromNginx(p *process.Process) {
-	runs, seconds := scheduled(int(p.Pid))
+	runs, seconds := schedulerStats(int(p.Pid))
 	s.NginxRuns += runs
 	s.RunSeconds += seconds
 	s.NginxFull = max(s.NginxFull, openShare(int(p.Pid)))

@@ -29,7 +29,7 @@ type Service struct {
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
-		runs, seconds := scheduled(pid)
+		runs, seconds := schedulerStats(pid)
 		s.BackendRuns += runs
 		s.RunSeconds += seconds
 		groups[groupOf(pid)] = true
@@ -46,8 +46,9 @@ func (s *Sample) FromService(backends []int, nginx int) {
 	}
 }
 
-// scheduled returns the number of times that the threads of a process were scheduled, and their CPU time in seconds.
-func scheduled(pid int) (runs uint64, seconds float64) {
+// schedulerStats returns the number of times that the threads of a process were scheduled, and their CPU time in
+// seconds.
+func schedulerStats(pid int) (runs uint64, seconds float64) {
 	threads, _ := procfs.AllThreads(pid)
 	for _, thread := range threads {
 		if stat, err := thread.Schedstat(); err == nil {

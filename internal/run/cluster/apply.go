@@ -111,7 +111,7 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j J
 	case err != nil:
 		return fmt.Errorf("create the TestRun: %w", err)
 	}
-	meta := metav1.ObjectMeta{OwnerReferences: ownedBy(created)}
+	meta := metav1.ObjectMeta{OwnerReferences: ownerReferences(created)}
 	if len(j.Secrets) > 0 {
 		meta.Name = tokenSecret(id)
 		secret := &corev1.Secret{ObjectMeta: meta, StringData: j.Secrets}
@@ -128,7 +128,7 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j J
 	return nil
 }
 
-func ownedBy(run *unstructured.Unstructured) []metav1.OwnerReference {
+func ownerReferences(run *unstructured.Unstructured) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: run.GetAPIVersion(), Kind: run.GetKind(), Name: run.GetName(), UID: run.GetUID()}}
 }
 

@@ -35,7 +35,7 @@ func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructur
 		return fmt.Errorf("find the TestRun %s: %w", run.GetName(), err)
 	}
 	labels := map[string]string{"app.kubernetes.io/name": controlLabel, "sse-soak/testid": id}
-	meta := metav1.ObjectMeta{Name: controlName(id), Namespace: run.GetNamespace(), Labels: labels, OwnerReferences: ownedBy(current)}
+	meta := metav1.ObjectMeta{Name: controlName(id), Namespace: run.GetNamespace(), Labels: labels, OwnerReferences: ownerReferences(current)}
 	_, err = c.AppsV1().Deployments(meta.Namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: controlPod(run)},

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestEKSFitsItsOverlay checks that the EKS cluster of docs/distributed.md has what the overlay aws requires.
+// TestEKSFitsItsOverlay checks that the EKS cluster of docs/distributed.md meets the requirements of the overlay aws.
 func TestEKSFitsItsOverlay(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../infra/eks/cluster.yaml")

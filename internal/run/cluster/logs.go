@@ -67,7 +67,7 @@ func (k *logKeeper) copy(pod, path string) error {
 		return err
 	}
 	defer stream.Close()
-	// Only now, because os.Create removes the log of an earlier pod at path.
+	// The file is created only now, because os.Create truncates the log of an earlier pod at path.
 	to, err := os.Create(path) // #nosec G304 -- in the run's folder
 	if err != nil {
 		return err

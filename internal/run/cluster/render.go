@@ -65,7 +65,7 @@ func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Ba
 // A Job is one start of the runners.
 type Job struct {
 	Plan        plan.Plan
-	Shards      string            // URL to which the runners write, as they can reach it
+	Shards      string            // URL to which the runners write their shards
 	Secrets     map[string]string // variables that only the runners may read, such as tokens
 	Module      string            // source of the module at the path that the plan names; "": the image has it
 	RemoteWrite bool              // the runners write metrics to Prometheus, which the secret names

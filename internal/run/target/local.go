@@ -31,7 +31,7 @@ type LocalConfig struct {
 	LogDir           string
 	NoNginx          bool            // no nginx, even if it is installed
 	RequireHTTP2     bool            // the runners use HTTP/2, which requires nginx
-	Backends         int             // number of backends; more than one require nginx; 0: 1
+	Backends         int             // number of backends; more than one requires nginx; 0: 1
 	Token            string          // required by the backend; "": a random one
 	Suffix           string          // of the names of processes and logs, if there are several targets
 	CPUs             process.CPUList // CPUs of the target's processes; empty: all

@@ -47,8 +47,8 @@ func runnerTransport() http.RoundTripper {
 	})
 }
 
-// NewWithLedgerAt returns a remote target to which soak sends its own requests, such as for the ledger, at an address
-// other than that of the clients. address is HOST or HOST:PORT.
+// NewWithLedgerAt returns a remote target. soak sends its own requests, such as for the ledger, to address, which may
+// differ from the address in url. address is HOST or HOST:PORT.
 func NewWithLedgerAt(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
