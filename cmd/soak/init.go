@@ -103,7 +103,7 @@ func (m overwriteMode) check(description string) error {
 	}
 	for _, file := range []string{description, plan.SettingsFile, workflowFile} {
 		if _, err := os.Lstat(file); err == nil && !m.force && !m.update {
-			return fmt.Errorf("%s exists; pass --update to keep what was edited, or --force to overwrite it", file)
+			return fmt.Errorf("%s exists; pass --update to keep edited files, or --force to overwrite all", file)
 		}
 	}
 	return nil

@@ -123,7 +123,7 @@ var scriptSettings = map[string][]Setting{
 	},
 	"handshake": {
 		{Name: "CONNECTIONS", Value: numbersType, Help: "numbers of connections, separated by commas; each is a separate scale"},
-		{Name: "CERTS", Value: textType, Help: "folder of the certificates, as written by make certs (default certs)"},
+		{Name: "CERTS", Value: textType, Help: "folder of the certificates, as written by make certs (default: certs)"},
 		countOf(0, "WORKERS", "number of virtual users that connect"),
 		countOf(0, "MAX_CONCURRENT", "maximum concurrent connections (0: WORKERS, or all if HOLD_SECONDS is set)"),
 		atLeast(0, "RATE_LIMIT", "maximum connections per second (0: no limit)"),

@@ -305,7 +305,7 @@ func Difference(want, other Plan, scope Scope) string {
 	planned := want.Settings()
 	for i, s := range other.Settings() {
 		if s.Scope <= scope && !reflect.DeepEqual(s.value(), planned[i].value()) {
-			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), planned[i].value())
+			return fmt.Sprintf("%s is %v, not %v", s.Name, s.value(), planned[i].value())
 		}
 	}
 	return ""

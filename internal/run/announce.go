@@ -64,5 +64,5 @@ func (s *session) targetDescription() string {
 	case s.NoNginx || s.Suite.Target.Kind == suite.MutualTLS:
 		return " (" + line + " started here, without nginx)"
 	}
-	return " (" + line + " started here; nginx is not installed, so without it)"
+	return " (" + line + " started here, without nginx, which is not installed)"
 }

@@ -37,7 +37,7 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("continue runner %d: %w", s.runnerNumber, err)
 	}
 	if last == nil {
-		fmt.Fprintf(s.Stdout, "runner %d of %s has no shard yet; it starts\n", s.runnerNumber, s.Plan.TestID)
+		fmt.Fprintf(s.Stdout, "runner %d of %s has no shard yet; starting it from the beginning\n", s.runnerNumber, s.Plan.TestID)
 		s.Continue = false
 		return nil
 	}

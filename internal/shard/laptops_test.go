@@ -68,10 +68,10 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
 		"prefixes that do not overlap":     {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
 		"another length": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
-			"b- ran a different plan from a-: SECONDS is 60, planned was 3600",
+			"b- ran a different plan from a-: SECONDS is 60, not 3600",
 		}},
 		"another tolerance": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
-			"b- ran a different plan from a-: MAX_LATE is 0, planned was -1",
+			"b- ran a different plan from a-: MAX_LATE is 0, not -1",
 		}},
 		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
 			"the execution segments of b- do not cover the plan once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",

@@ -87,20 +87,20 @@ func TestMergeProblems(t *testing.T) {
 			"runner 2 ran a different script from runner 1; use one script",
 		}},
 		{"of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.NoopInterval = 1; return s }, []string{
-			"runner 1 ran another plan: NOOP_INTERVAL is 1, planned was 15",
+			"runner 1 ran another plan: NOOP_INTERVAL is 1, not 15",
 		}},
 		{"another limit of late noops", func(p *plan.Plan, s []*Shard) []*Shard {
 			p.MaxLate = 0
 			s[0].Plan.MaxLate, s[1].Plan.MaxLate = 0, 0
 			return s
 		}, []string{
-			"runner 3 ran another plan: MAX_LATE is -1, planned was 0",
+			"runner 3 ran another plan: MAX_LATE is -1, not 0",
 		}},
 		{"with more streams per virtual user", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.ConnectionsPerVU = 2; return s }, []string{
-			"runner 1 ran another plan: CONNECTIONS_PER_VU is 2, planned was 1",
+			"runner 1 ran another plan: CONNECTIONS_PER_VU is 2, not 1",
 		}},
 		{"of another target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://other"; return s }, []string{
-			"runner 1 ran another plan: BACKEND_URL is http://other, planned was http://h",
+			"runner 1 ran another plan: BACKEND_URL is http://other, not http://h",
 		}},
 		{"another spelling of the target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://h/"; return s }, nil},
 		{"segments overlap", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/4:2/3"; return s }, []string{

@@ -45,7 +45,7 @@ func TestUsageErrors(t *testing.T) {
 		"no share":    {[]string{"run", "slow", "--slow-percent", "0"}, "SLOW_PERCENT must be from 1 to 50 percent, got 0"},
 		"too few":     {[]string{"run", "vanish", "--connections", "9", "--vanish-percent", "20"}, "CONNECTIONS must be at least 10 with VANISH_PERCENT=20, got 9"},
 		"ever faster": {[]string{"run", "churn", "--noop-interval", "0"}, "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
-		"two runs":    {[]string{"compare", "a", "b"}, "`soak history a b` shows what changed between two"},
+		"two runs":    {[]string{"compare", "a", "b"}, "`soak history a b` shows what changed between these two"},
 		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections must be a whole number, got "abc"`},
 		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout must be a duration, such as 90s or 10m, got "soon"`},
 		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance must be at least 0, got -1"},
