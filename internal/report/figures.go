@@ -132,7 +132,11 @@ func (f *facts) latency(v *verdict.Verdict) {
 		f.add("latency", "not known: no message contained its publish time")
 	}
 	if q := v.Messages.LastSubscriberMS; q != nil {
-		f.add("last subscriber", "%s, from publishing until the last stream received a message", quantiles(*q))
+		text := "%s, from publishing until the last stream received a message"
+		if l := v.LatencyMS; l != nil && l.Above == verdict.AboveFastest {
+			text += "; a difference of up to 1 s between the clocks is part of it"
+		}
+		f.add("last subscriber", text, quantiles(*q))
 	}
 }
 
