@@ -74,9 +74,9 @@ var figures = []figure{
 	{"Handshake", "go-handshakes/s", "handshake", "bare Go loop, handshakes per second", "1/s", 0, "", "the same requests by net/http, one goroutine per worker"},
 	{"Handshake", "go/k6", "handshake", "bare Go loop against k6/x/handshake", "×", 1.25, "", ratio},
 
-	{"Requests", "k6-responses/s", "requests", "k6/x/requests, answers per second", "1/s", 0, "", "tools/bench/requests.js: 50 at a time, one operation of the backend"},
+	{"Requests", "k6-responses/s", "requests", "k6/x/requests, responses per second", "1/s", 0, "", "tools/bench/requests.js: 50 at a time, one operation of the backend"},
 	{"Requests", "k6-µs", "requests", "k6/x/requests, CPU per request", "µs", 25, "k6/http with a check in JavaScript 381", "all CPU of the k6 process, divided by the requests"},
-	{"Requests", "wrk/k6", "requests", "wrk -t1 against k6/x/requests", "×", 2.5, "", "responses per second of wrk -t1 -c50 on the same URL, divided by those of k6"},
+	{"Requests", "wrk/k6", "requests", "wrk -t1 against k6/x/requests", "×", 2.5, "", "responses per second of wrk -t1 -c50 on the same URL, divided by the rate of k6"},
 
 	{"Backend", "idle-KB", "backend", "RSS per idle connection", "KB", 3, "net/http with a ticker 27, go-sse 23, nchan 14, Mercure 61–76, Centrifugo 60, hijacked net.Conn 2.0, bare descriptor 0.6", "RSS of the backend minus its RSS without connections, divided by the connections; no noops"},
 	{"Backend", "empty-MB", "backend", "RSS empty", "MB", 0, "", "RSS of the backend without connections, 2 s after its start"},

@@ -65,7 +65,7 @@ func (r *run) observedSpans(d *fakeservice.NoopClient) (out []fakeservice.OpenSp
 	return out
 }
 
-// lossObserved returns 1 for a loss while a runner observed the client, else 0, and either near the ends of a span.
+// lossObserved returns 1 for a loss while a runner observed the client, else 0. Near the ends of a span it allows both.
 func (r *run) lossObserved(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
 	const slack = 300 * time.Millisecond
 	margin := 2*r.Service.Schedule.Interval + slack // allows for the noops before and after the loss

@@ -28,7 +28,7 @@ type frame struct {
 	seq       int       // number that the client finds in the block; 0: the block is corrupted
 	sent      time.Time // when the hub received the message
 	at        time.Time // when the block was written
-	span      int       // index of the stream among those of the client
+	span      int       // index of the stream among the client's streams
 	uncertain bool      // the client may not have read the block
 }
 

@@ -341,7 +341,7 @@ func (d *hubClient) expectedTimes(atLeast time.Duration) (out []fakeservice.Open
 	return out
 }
 
-// expectBreaks adds the expected results for cuts and actions to those for messages.
+// expectBreaks adds the expected results for cuts and actions.
 func (sc *scenario) expectBreaks(e *verdictExpectation) {
 	set := func(name string, s span) { e.Counts[name] = s }
 	switch sc.Family {

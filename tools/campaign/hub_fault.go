@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Effects of a fault on a message of a hub stream, in addition to those of fakeservice and hub_payload.go.
+// Effects of a fault on a message of a hub stream, in addition to the effects in fakeservice and hub_payload.go.
 const (
 	hubMuted      = "mute"  // the stream stops: no more messages or heartbeats
 	hubOtherTopic = "other" // sent to the streams of the next topic instead

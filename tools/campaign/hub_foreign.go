@@ -37,7 +37,7 @@ func (h *hub) writeForeign() {
 // of the run, it returns "" for the variants that are messages with a marker.
 func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	m := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
-	if h.Form == formID { // foreign ids must differ from those of the run
+	if h.Form == formID { // foreign ids must differ from the ids of the run
 		m.number += 100_000
 	}
 	switch variant {

@@ -14,7 +14,7 @@ type hubStream struct {
 	*fakeservice.Stream
 	*hub
 	client       *hubClient
-	span         int  // index of the stream among those of its client
+	span         int  // index of the stream among its client's streams
 	replaced     bool // the client has opened another stream
 	announcesGap bool // the stream announces missing messages
 	muted        bool // the stream writes no more blocks

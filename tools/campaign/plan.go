@@ -83,7 +83,7 @@ func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval(
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
 
-// number returns the number of the run's client with that id, or -1 for other ids, such as that of a trial.
+// number returns the number of the run's client with the given id, or -1 for other ids, such as the id of a trial.
 func (p *plan) number(id string) int {
 	suffix, ok := strings.CutPrefix(id, p.Prefix)
 	n, err := strconv.Atoi(suffix)

@@ -23,7 +23,7 @@ type feedService struct {
 	faultAt, reconnectedAt, firstCloseAt time.Time // times of the fault, the reconnect, and the first close by a client
 }
 
-// A priceTopic has the prices that were sent to one topic, and the open streams of that topic.
+// A priceTopic has the prices that were sent to one topic, and its open streams.
 type priceTopic struct {
 	price   int
 	sent    []int

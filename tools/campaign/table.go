@@ -19,7 +19,7 @@ import (
 // A row has the counts of one kind, or of all clean or all faulty scenarios.
 type row struct {
 	Group, Kind    string
-	Runs, Repeated int            // number of scenarios, and of those that ran more than once
+	Runs, Repeated int            // numbers of scenarios, and of scenarios that ran more than once
 	Classes        map[string]int // number of scenarios by class of the result
 }
 

@@ -10,7 +10,7 @@ import (
 
 // An Annotation is a band on every graph for the time in which the query Expr has values. Grafana inserts labels of the
 // series into title and text.
-type Annotation struct{ Name, Colour, Expr, title, text string }
+type Annotation struct{ Name, Color, Expr, title, text string }
 
 // Annotations returns bands for the phases of a run and for events that affect it.
 func (b Board) Annotations() []Annotation {
@@ -27,7 +27,7 @@ func (b Board) Annotations() []Annotation {
 		},
 		{
 			"Streams close", "purple", whileRising("sum by (testid)", "k6_sse_connection_closed_total"+run),
-			"Streams close", "run {{testid}}; before the end of the run they are lost",
+			"Streams close", "run {{testid}}; streams that close before its end are lost",
 		},
 		{
 			"Action started", "yellow", whileRising("max by (action, testid)", "k6_soak_action"+run),
@@ -54,7 +54,7 @@ func whileRising(aggregate, metric string) string {
 
 func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
 	return dashboard.NewAnnotationQueryBuilder().
-		Name(a.Name).Datasource(source()).Enable(true).IconColor(a.Colour).
+		Name(a.Name).Datasource(source()).Enable(true).IconColor(a.Color).
 		Target(prometheus.NewDataqueryBuilder().Expr(a.Expr).RefId("Anno").Interval("5s").Range().Datasource(source()))
 }
 

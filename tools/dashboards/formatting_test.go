@@ -87,7 +87,7 @@ type sample struct {
 	pairs  []pair
 }
 
-// sampleOf returns the pairs of the unit of a panel, and pairs for the values at which the panel changes its colour.
+// sampleOf returns the pairs of the unit of a panel, and pairs for the values at which the panel changes its color.
 func sampleOf(name string, config dashboard.FieldConfig) sample {
 	pairs := samplesOfUnit[*config.Unit]
 	if config.Thresholds == nil { // a heat map

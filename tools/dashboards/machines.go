@@ -18,7 +18,7 @@ func machines() Board {
 		Rows: []Row{
 			{Title: "Every machine", lines: []line{
 				{
-					table("Machines", "One row per machine, coloured from the value at which messages become late: cores in use, "+
+					table("Machines", "One row per machine, colored from the value at which messages become late: cores in use, "+
 						"time used by the hypervisor, memory in use, connection tracking table, packets dropped per "+
 						"second by the machine and by AWS, space used on the fullest disk, processes killed for "+
 						"lack of memory in the last hour.",
@@ -61,7 +61,7 @@ func machines() Board {
 			{Title: "Network and connections", Collapsed: true, lines: []line{
 				{
 					graph("Listen overflows and drops", countsPerSecond,
-						"Connections that met a full accept queue. Their clients need just over 1, 2, 3 or 7 s to "+
+						"Connections that found the accept queue full. Their clients need just over 1, 2, 3 or 7 s to "+
 							"connect. Raise net.core.somaxconn and the backlog of nginx.",
 						`rate(node_netstat_TcpExt_ListenOverflows`+hostSelector+`[$__rate_interval])`, "overflows {{instance}}",
 						`rate(node_netstat_TcpExt_ListenDrops`+hostSelector+`[$__rate_interval])`, "drops {{instance}}").badFrom(.01),

@@ -46,7 +46,7 @@ type Panel struct {
 	Decimals *float64
 }
 
-// A Limit is a value that Grafana draws as a line, and that separates good values from bad ones by colour.
+// A Limit is a value that Grafana draws as a line, and that separates good values from bad ones by color.
 type Limit struct {
 	At    float64
 	Below bool // values below At are bad; otherwise At and higher values are bad
@@ -158,14 +158,14 @@ func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard
 }
 
 func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
-	colour := common.BigValueColorModeNone
+	color := common.BigValueColorModeNone
 	if p.Limit != nil {
-		colour = common.BigValueColorModeBackground
+		color = common.BigValueColorModeBackground
 	}
 	b := stat.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
 		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.numberSteps()).
-		ColorMode(colour).GraphMode(common.BigValueGraphModeArea).Orientation(common.VizOrientationAuto).
+		ColorMode(color).GraphMode(common.BigValueGraphModeArea).Orientation(common.VizOrientationAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
 	if p.Details != "" {
 		b.DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(p.Details).Type(dashboard.DashboardLinkTypeLink).Url(address(p.Details))})
@@ -207,7 +207,7 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 }
 
 // heatmap returns a heat map with a row for each bucket. The bounds of buckets are in seconds. Grafana computes the
-// count of a bucket as the difference between its value and that of the next lower bucket.
+// count of a bucket as the difference between its value and the value of the next lower bucket.
 func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	return heatmap.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
@@ -238,25 +238,25 @@ func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	return out
 }
 
-// steps returns the colours below and above the limit of a graph. Without a limit, all values are green.
+// steps returns the colors below and above the limit of a graph. Without a limit, all values are green.
 func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
 	if l == nil {
 		return thresholds(dashboard.Threshold{Color: "green"})
 	}
-	base, from := l.colours()
+	base, from := l.colors()
 	return thresholds(dashboard.Threshold{Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-// numberSteps returns the colours below and above the limit of a number. Negative numbers have no colour.
+// numberSteps returns the colors below and above the limit of a number. Negative numbers have no color.
 func (l *Limit) numberSteps() cog.Builder[dashboard.ThresholdsConfig] {
 	if l == nil {
 		return l.steps()
 	}
-	base, from := l.colours()
+	base, from := l.colors()
 	return thresholds(dashboard.Threshold{Color: "transparent"}, dashboard.Threshold{Value: cog.ToPtr(0.), Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-func (l *Limit) colours() (base, from string) {
+func (l *Limit) colors() (base, from string) {
 	if l.Below {
 		return "red", "green"
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// Queries that several panels share. Those of client metrics add up the values that all runners wrote. Each runner
+// Queries that several panels share. Queries of client metrics add up the values that all runners wrote. Each runner
 // needs its own tag; otherwise the runners overwrite each other's counters (docs/stack.md).
 const (
 	openedQuery   = `sum(k6_sse_connection_opened_total{testid="$testid"})`
@@ -120,8 +120,8 @@ func soak() Board {
 					number("Sent, not received", count,
 						"Messages sent, as the backend counts them, minus events received by k6, since the "+
 							"start of the time range. During the run it varies by up to one message per stream, "+
-							"because both counters are read at different times. The rest 10 s after the end is "+
-							"loss. Below 0: the backend was restarted, or has another client. "+backendNote,
+							"because the two counters are read at different times. A difference that remains "+
+							"10 s after the end is loss. Below 0: the backend was restarted, or has another client. "+backendNote,
 						sentGrowth+` - `+receivedGrowth, "missing").badFrom(1).withDetails("Messages per second"),
 					number("Backend restarts", count,
 						"Changes of the start time of the backend process since the start of the time range. A "+
@@ -181,8 +181,8 @@ func soak() Board {
 						serverOpen, "open at the server"),
 					graph("Time to connect", units.Seconds,
 						"Time from dialing to the end of the response headers, from k6, of the slowest runner, "+
-							"over all streams so far. 1, 2 or 3 s are retransmitted SYNs of a full accept queue: "+
-							"see the listen overflows of the machine.",
+							"over all streams so far. Values of 1, 2 or 3 s mean that SYNs were retransmitted "+
+							"because an accept queue was full: see the listen overflows of the machine.",
 						`max(k6_sse_connecting_p50{testid="$testid"})`, "p50",
 						`max(k6_sse_connecting_p99{testid="$testid"})`, "p99",
 						`max(k6_sse_connecting_max{testid="$testid"})`, "max").badFrom(1),
@@ -199,7 +199,7 @@ func soak() Board {
 						`sum by (reason) (backend_streams_closed_total{instance=~"$instance"}`+` - (backend_streams_closed_total{instance=~"$instance"} @ start() or backend_streams_closed_total{instance=~"$instance"} * 0))`, "{{reason}}"),
 				},
 			}},
-			{Title: "Messages: noops, or those of a described service", lines: []line{
+			{Title: "Messages (noops, or messages of a described service)", lines: []line{
 				{
 					graph("Messages per second", eventsPerSecond,
 						"Average of one minute. Expected: streams open at the backend divided by its noop "+
@@ -209,8 +209,8 @@ func soak() Board {
 						`sum(instance:backend_noops:rate1m{instance=~"$instance"})`, "sent",
 						`sum(testid:soak_noops:rate1m{testid="$testid"})`, "received"),
 					graph("Missed and faulty messages", count,
-						"Totals of the ledgers. A line rises when the first fault is noticed; connections.csv "+
-							"has the streams. A message that arrives out of order moves from missed to out of "+
+						"Totals of the ledgers. A line rises when the first fault is detected; connections.csv "+
+							"lists the streams. A message that arrives out of order moves from missed to out of "+
 							"order.",
 						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed",
 						`sum(`+ledgerQuery("_duplicated")+`)`, "duplicated",

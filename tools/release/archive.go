@@ -93,7 +93,7 @@ func writeTarGz(w io.Writer, files []file, modified time.Time) error {
 	return errors.Join(writeTar(compressed, files, modified), compressed.Close())
 }
 
-// writeZip writes a reproducible archive like that of writeTar, in ZIP format.
+// writeZip writes a reproducible archive in ZIP format, with the same order and times as writeTar.
 func writeZip(w io.Writer, files []file, modified time.Time) error {
 	archive := zip.NewWriter(w)
 	archive.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })

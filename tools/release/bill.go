@@ -61,7 +61,7 @@ func (r *release) bill(file string, programs []file) error {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &cdx.Component{
 		BOMRef: "pkg:golang/" + module + "@" + r.version, Type: cdx.ComponentTypeApplication, Name: name, Version: r.version,
-		PackageURL: "pkg:golang/" + module + "@" + r.version, Licenses: &cdx.Licenses{{License: &cdx.License{ID: licence}}},
+		PackageURL: "pkg:golang/" + module + "@" + r.version, Licenses: &cdx.Licenses{{License: &cdx.License{ID: license}}},
 	}}
 	parts = append(parts, chart)
 	bom.Components = &parts

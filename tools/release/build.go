@@ -15,7 +15,7 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// platforms are the platforms of a release. The backend needs Unix, so the release has none for Windows.
+// platforms are the platforms of a release. The backend needs Unix, so the release has no backend for Windows.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
 
 func platformNames() string {

@@ -12,7 +12,7 @@ import (
 // sums is the name of the file for sha256sum --check.
 const sums = "SHA256SUMS"
 
-// checksums writes the checksums of all files except the blobs of an image, whose index contains theirs.
+// checksums writes the checksums of all files except the blobs of the image, whose checksums are in its index.
 func (r *release) checksums() error {
 	var out strings.Builder
 	err := filepath.WalkDir(r.out, func(path string, entry fs.DirEntry, err error) error {

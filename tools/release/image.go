@@ -21,7 +21,7 @@ import (
 const home = "https://" + module
 
 // image writes the image for Linux, if Linux was built, as an OCI layout: a folder that `crane push`, skopeo and podman
-// can read. The image contains static programs and their licences, but no shell.
+// can read. The image contains static programs and their licenses, but no shell.
 func (r *release) image(built map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0
@@ -42,13 +42,13 @@ func (r *release) image(built map[platform][]file) error {
 	if count == 0 {
 		return nil
 	}
-	labelled, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
+	labeled, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
 	if !ok {
-		return fmt.Errorf("label the image: %T is not an index", labelled)
+		return fmt.Errorf("label the image: %T is not an index", labeled)
 	}
 	// Tools require an outer index with a single, named entry.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
-		Add: labelled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.bareVersion()}},
+		Add: labeled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.bareVersion()}},
 	})
 	if _, err := layout.Write(filepath.Join(r.out, fmt.Sprintf("%s_%s_image", name, r.bareVersion())), named); err != nil {
 		return fmt.Errorf("write the image: %w", err)
@@ -59,7 +59,7 @@ func (r *release) image(built map[platform][]file) error {
 func (r *release) labels() map[string]string {
 	all := map[string]string{
 		"title": name, "description": "Checks that a service delivers every message of its Server-Sent Events streams",
-		"version": r.version, "revision": r.commit, "created": r.time.Format(time.RFC3339), "licenses": licence,
+		"version": r.version, "revision": r.commit, "created": r.time.Format(time.RFC3339), "licenses": license,
 		"url": home, "source": home, "documentation": home + "/blob/main/docs/getting-started.md",
 	}
 	out := map[string]string{}
@@ -74,7 +74,7 @@ func (r *release) labels() map[string]string {
 func (r *release) archImage(p platform, built []file) (v1.Image, error) {
 	files := slices.Clone(built)
 	for i := range files {
-		if files[i].mode == 0 { // a licence
+		if files[i].mode == 0 { // a license
 			files[i].name = "licenses/" + files[i].name
 		}
 	}

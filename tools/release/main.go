@@ -73,12 +73,12 @@ func (r *release) make(list string) (err error) {
 		if err != nil {
 			return err
 		}
-		licences, err := r.licences(p, programs)
+		licenses, err := r.licenses(p, programs)
 		if err != nil {
 			return err
 		}
-		built[p] = slices.Concat(programs, licences)
-		if err := r.archive(p, programs, slices.Concat(licences, common)); err != nil {
+		built[p] = slices.Concat(programs, licenses)
+		if err := r.archive(p, programs, slices.Concat(licenses, common)); err != nil {
 			return err
 		}
 	}

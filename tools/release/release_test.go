@@ -106,7 +106,7 @@ func TestImageHasBothArchitectures(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, m.Platform.Architecture, config.Architecture)
 			require.Equal(t, "c0ffee", config.Config.Labels["org.opencontainers.image.revision"])
-			require.Equal(t, licence, config.Config.Labels["org.opencontainers.image.licenses"])
+			require.Equal(t, license, config.Config.Labels["org.opencontainers.image.licenses"])
 			layers, err := image.Layers()
 			require.NoError(t, err)
 			require.Len(t, layers, 1)

@@ -84,7 +84,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	}
 	defer stop()
 	for range 3 { // the first responses are slow, because a gateway compiles, imports and connects
-		c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.lastRequest.Add(1)), "chunks=5", 5, behaviour{})
+		c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.lastRequest.Add(1)), "chunks=5", 5, behavior{})
 	}
 	for _, s := range scenarios() {
 		if s.restart && g.Name == direct {

@@ -63,7 +63,7 @@ type response struct {
 	stream  *sseclient.Stream
 	start   time.Time
 	done    bool // the terminal event arrived
-	behaviour
+	behavior
 }
 
 // A client requests responses from one gateway.
@@ -78,8 +78,8 @@ func newClient(ctx context.Context, url, token string, p protocol) *client {
 	return &client{url, token, p, (&sseclient.Client{UserAgent: "sse-soak"}).Group(ctx)}
 }
 
-// A behaviour is an action of a client other than reading.
-type behaviour struct {
+// A behavior is an action of a client other than reading.
+type behavior struct {
 	leaveAfter int           // number of chunks after which the client leaves; 0: never
 	pauseAfter int           // number of chunks after which the client stops reading; 0: never
 	pause      time.Duration // time without reading
@@ -89,12 +89,12 @@ type behaviour struct {
 var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
 
 // do requests a response of n chunks and reads it to the end.
-func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *response {
+func (c *client) do(ctx context.Context, id, order string, n int, b behavior) *response {
 	body, err := json.Marshal(c.body("soak id=" + id + " " + order))
 	if err != nil {
 		panic(err) // the body consists of maps, slices, strings and booleans
 	}
-	r := &response{ID: id, Expected: n, client: c, behaviour: b, start: time.Now()}
+	r := &response{ID: id, Expected: n, client: c, behavior: b, start: time.Now()}
 	r.request = sseclient.Request{
 		URL: c.url + c.path, Method: http.MethodPost, Body: string(body), Header: http.Header{"Content-Type": {"application/json"}},
 	}

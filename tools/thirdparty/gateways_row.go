@@ -60,7 +60,7 @@ func quantilesOf(times []time.Duration) (q quantiles) {
 	return quantiles{at(0.5), at(0.99), at(1)}
 }
 
-// assess compares the chunks that clients received with those that the upstream sent. If the upstream received a
+// assess compares the chunks that clients received with the chunks that the upstream sent. If the upstream received a
 // request several times, assess uses the record with the most chunks.
 func assess(s scenario, responses []*response, records []model.Record) scenarioRow {
 	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ends: map[string]int{}, Upstream: len(records)}
@@ -170,7 +170,7 @@ func (b *gatewaysBench) states() (rows [][]string) {
 	return rows
 }
 
-// times returns the rows of the table of times and memory. The times are those of the clean scenario.
+// times returns the rows of the table of times and memory. The times are from the clean scenario.
 func (b *gatewaysBench) times() (rows [][]string) {
 	var base scenarioRow
 	for _, g := range b.Gateways {

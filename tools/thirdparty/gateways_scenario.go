@@ -13,7 +13,7 @@ type scenario struct {
 	chunks   int
 	order    string // parameters of the numbered model other than id and chunks
 	requests int    // number of requests; 0: the default of the benchmark
-	behaviour
+	behavior
 	restart bool // restarts the gateway after half of the requests
 }
 
@@ -27,10 +27,10 @@ func scenarios() []scenario {
 		{name: "upstream truncates", chunks: 40, order: fmt.Sprintf("delay=10ms fault=truncate@%d", faultChunk)},
 		{name: "upstream resets", chunks: 40, order: fmt.Sprintf("delay=10ms fault=reset@%d", faultChunk)},
 		{name: "error inside", chunks: 40, order: fmt.Sprintf("delay=10ms fault=error@%d", faultChunk)},
-		{name: "client leaves", chunks: 400, order: "delay=10ms", behaviour: behaviour{leaveAfter: faultChunk}},
+		{name: "client leaves", chunks: 400, order: "delay=10ms", behavior: behavior{leaveAfter: faultChunk}},
 		{
 			name: "slow client", chunks: 400, order: "delay=5ms size=4000", requests: 10,
-			behaviour: behaviour{pauseAfter: faultChunk, pause: 5 * time.Second},
+			behavior: behavior{pauseAfter: faultChunk, pause: 5 * time.Second},
 		},
 		{name: "gateway restarted", chunks: 100, order: "delay=10ms", restart: true},
 	}
@@ -57,7 +57,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 			go func() { restarted <- restart() }()
 		}
 		wait.Go(func() {
-			out[i] = c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.lastRequest.Add(1)), order, s.chunks, s.behaviour)
+			out[i] = c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.lastRequest.Add(1)), order, s.chunks, s.behavior)
 		})
 	}
 	wait.Wait()
@@ -80,7 +80,7 @@ func (b *gatewaysBench) inFlight(ctx context.Context, c *client, g *gateway) (pe
 		wait.Go(func() {
 			once := sync.OnceFunc(open.Done)
 			defer once()
-			c.do(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behaviour{onFirst: once})
+			c.do(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behavior{onFirst: once})
 		})
 	}
 	open.Wait()

@@ -50,7 +50,7 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 		{"linger", "open", ledger.ResponseLingering, ledger.Totals{Received: 10}},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
-			got := c.do(t.Context(), fmt.Sprintf("test-%d", i), "chunks=10 fault="+test.fault, 10, behaviour{})
+			got := c.do(t.Context(), fmt.Sprintf("test-%d", i), "chunks=10 fault="+test.fault, 10, behavior{})
 			counts := got.Totals()
 			counts.Expected = 0
 			require.Equal(t, test.want, counts)
@@ -69,7 +69,7 @@ func TestRecordsOfOpenRequestsAreAnError(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.do(requests, "test-1", "chunks=1000 delay=1s", 1000, behaviour{})
+		c.do(requests, "test-1", "chunks=1000 delay=1s", 1000, behavior{})
 	}()
 	defer func() { stop(); <-ended }()
 	require.Eventually(t, func() bool { _, open, err := b.ledger(t.Context(), 1); return err == nil && open == 1 }, 10*time.Second, time.Millisecond)
@@ -81,7 +81,7 @@ func TestRecordsOfOpenRequestsAreAnError(t *testing.T) {
 
 func TestAPauseIsNotAFault(t *testing.T) {
 	c, _ := startModel(t)
-	got := c.do(t.Context(), "test-1", "chunks=50 delay=10ms", 50, behaviour{pauseAfter: 5, pause: 300 * time.Millisecond})
+	got := c.do(t.Context(), "test-1", "chunks=50 delay=10ms", 50, behavior{pauseAfter: 5, pause: 300 * time.Millisecond})
 	require.Equal(t, ledger.ResponseComplete, got.State)
 	require.Equal(t, uint64(50), got.Totals().Received)
 	require.GreaterOrEqual(t, time.Duration(slices.Max(got.Gaps))*time.Microsecond, 300*time.Millisecond)
@@ -89,7 +89,7 @@ func TestAPauseIsNotAFault(t *testing.T) {
 
 func TestAbandonedRequestsAreCancelledAtTheModel(t *testing.T) {
 	c, b := startModel(t)
-	s := scenario{name: "leave", chunks: 1000, order: "delay=10ms", behaviour: behaviour{leaveAfter: 5}}
+	s := scenario{name: "leave", chunks: 1000, order: "delay=10ms", behavior: behavior{leaveAfter: 5}}
 	responses, err := s.run(t.Context(), b, c, nil)
 	require.NoError(t, err)
 	records, err := b.records(t.Context(), 1)

@@ -80,7 +80,7 @@ func (o *options) parse(kind string, c comparison, args []string) (chosen []stri
 	names, extra := c.names()
 	flags.StringVar(&o.root, "root", ".", "the repository, with bin/ built")
 	flags.StringVar(&o.out, "out", filepath.Join("results", kind), "folder for the page, the figures and logs")
-	flags.StringVar(&o.only, "only", "", "names with commas, of "+fmt.Sprint(append(names, extra...))+" (empty: all)")
+	flags.StringVar(&o.only, "only", "", "comma-separated names, from "+fmt.Sprint(append(names, extra...))+" (empty: all)")
 	c.declare(flags)
 	_ = flags.Parse(args) // it exits on an error
 	o.soakArgs = flags.Args()

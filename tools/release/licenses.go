@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// Module path and licence of this project, and the module path of k6, which has the same licence.
+// Module path and license of this project, and the module path of k6, which has the same license.
 const (
 	module  = "github.com/sse-soak/sse-soak"
-	licence = "AGPL-3.0-only"
+	license = "AGPL-3.0-only"
 	k6      = "go.k6.io/k6/v2"
 )
 
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
+var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences returns the licence and the NOTICE of this repository, and the licence texts of all modules in the programs.
-// If the repository has no file LICENSE, licences uses the copy in k6, which has the same licence (see NOTICE).
-func (r *release) licences(p platform, programs []file) ([]file, error) {
+// licenses returns the license and the NOTICE of this repository, and the license texts of all modules in the programs.
+// If the repository has no file LICENSE, licenses uses the copy in k6, which has the same license (see NOTICE).
+func (r *release) licenses(p platform, programs []file) ([]file, error) {
 	folders, err := r.sources(p)
 	if err != nil {
 		return nil, err
@@ -44,12 +44,12 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 		}
 		fmt.Fprintf(&all, "%s\n%s %s\n", strings.Repeat("=", 80), m.Path, m.Version)
 		if len(texts) == 0 { // code that buf.build generated
-			fmt.Fprint(&all, "\nThe module has no licence file.\n")
+			fmt.Fprint(&all, "\nThe module has no license file.\n")
 		}
 		for _, path := range texts {
 			text, err := os.ReadFile(path)
 			if err != nil {
-				return nil, fmt.Errorf("read a licence: %w", err)
+				return nil, fmt.Errorf("read a license: %w", err)
 			}
 			fmt.Fprintf(&all, "\n%s\n", bytes.TrimSpace(text))
 		}
@@ -77,10 +77,10 @@ func (r *release) sources(p platform) (map[string]string, error) {
 func textsIn(folder string) (out []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, fmt.Errorf("find a licence: %w", err)
+		return nil, fmt.Errorf("find a license: %w", err)
 	}
 	for _, e := range entries {
-		if !e.IsDir() && licenceFile.MatchString(e.Name()) && !strings.HasSuffix(e.Name(), ".go") {
+		if !e.IsDir() && licenseFile.MatchString(e.Name()) && !strings.HasSuffix(e.Name(), ".go") {
 			out = append(out, filepath.Join(folder, e.Name()))
 		}
 	}
