@@ -42,7 +42,7 @@ func TestActionSentences(t *testing.T) {
 	golden(t, "actions.md", []byte(markdownOf(t, p)))
 }
 
-func TestChartOfCutsCountsThemBySteps(t *testing.T) {
+func TestCutsChartCountsPerStep(t *testing.T) {
 	t.Parallel()
 	r := simulatedRun(20, 600)
 	charts := func() (ids []string) {
@@ -51,7 +51,7 @@ func TestChartOfCutsCountsThemBySteps(t *testing.T) {
 		}
 		return ids
 	}
-	require.NotContains(t, charts(), "cuts", "a run without cuts has none")
+	require.NotContains(t, charts(), "cuts", "a run without cuts must not have the chart")
 	cut := func(at time.Duration, lastNumber, next, duplicated uint64) ledger.Cut {
 		return ledger.Cut{Kind: "fin", At: at, LastNumber: lastNumber, Lost: true, ReconnectedAt: at + time.Second, ResumeRequested: true, NextAt: at + 2*time.Second, Next: next, Duplicated: duplicated}
 	}

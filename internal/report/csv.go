@@ -149,7 +149,7 @@ func (w *rowWriter) row(values ...any) {
 	w.cells = w.cells[:0]
 	for _, v := range values {
 		var text string
-		switch v := v.(type) { // fmt alone would take most of the time of a million rows
+		switch v := v.(type) { // fmt would account for most of the time of a million rows
 		case string:
 			text = v
 		case int:
@@ -241,7 +241,7 @@ func number(n uint64) any {
 	return n
 }
 
-// A publishedCount is the number of messages sent in a bucket of the series, and of those that the service confirmed.
+// A publishedCount counts the messages of one bucket: all that were sent, and the ones that the service confirmed.
 type publishedCount struct{ sent, confirmed int }
 
 // publishedByBucket returns the numbers of published messages by the start of a bucket; nil if nothing was published.

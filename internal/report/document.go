@@ -98,7 +98,7 @@ var sections = map[string]func(*pageBuilder) Section{
 // Full returns the document of a run with its charts: report.html.
 func Full(r *Run) *Page { return newPageBuilder(r).page() }
 
-// page returns the page with the sections that the suite names. The charts of a run that passed are first.
+// page returns the page with the sections that the suite names. In a run that passed, the charts come first.
 func (s *pageBuilder) page() *Page {
 	p := &Page{
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),
@@ -126,7 +126,7 @@ func (s *pageBuilder) data() Section {
 		out.Downloads = append(out.Downloads, f.Name)
 	}
 	if len(out.Downloads) > 0 {
-		out.Notes = []string{"The page contains these files. The folder of the run also has them, and the shards and logs of the runners."}
+		out.Notes = []string{"This page contains these files. The folder of the run has them too, and the shards and logs of the runners."}
 	}
 	return out
 }

@@ -23,7 +23,7 @@ type group struct {
 // groups has one group for each text of an event, in the order in which add received the first event of each.
 type groups []*group
 
-// add counts n events with one cause. at and duration are those of one of them.
+// add counts n events with one cause. at and duration belong to one of these events.
 func (g *groups) add(event string, tone Tone, n int, at float64, duration time.Duration) {
 	i := slices.IndexFunc(*g, func(entry *group) bool { return entry.event == event })
 	if i < 0 {
@@ -41,7 +41,7 @@ func (g groups) sortByCount() groups {
 	return g
 }
 
-// addGroups adds a table of groups, unless there are none. Shares are of total; timeName names the durations.
+// addGroups adds a table of groups, unless there are none. Shares are relative to total; timeName names the durations.
 func (s *Section) addGroups(g groups, caption, column, timeName string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#count", "#share", "first seen (UTC)", "last seen (UTC)", "#"+timeName+", p50", "#p99", "#max")}
 	for _, entry := range g.sortByCount() {
@@ -144,7 +144,7 @@ var kindNames = map[ledger.Kind]string{
 	ledger.KindMisrouted: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 
-// attempts counts the failed attempts to connect by cause, including those of connections that succeeded later.
+// attempts counts the failed attempts to connect by cause, including attempts of connections that succeeded later.
 func (s *pageBuilder) attempts(out *Section) {
 	var byCause groups
 	streams := map[string]int{}

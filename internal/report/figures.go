@@ -269,7 +269,7 @@ func comparedTopics(list []*verdict.Topic) Table {
 	return t
 }
 
-// countCell returns a count of messages. It is coloured if it should be 0 and is not.
+// countCell returns a count of messages. It is colored if it should be 0 and is not.
 func countCell(t ledger.Total) Cell {
 	c := Cell{Text: format.Thousands(t.Count)}
 	if t.Fault {

@@ -59,8 +59,8 @@ func (s *pageBuilder) headroom() Section {
 	return out
 }
 
-// rise returns the mean memory of the hold minus that of the first sample. Without a lower sample at the start of the
-// run, it returns the mean itself.
+// rise returns the mean memory of the hold minus the memory of the first sample. Without a lower sample at the start of
+// the run, it returns the mean itself.
 func rise(values []float64, holdStart int, mean float64) float64 {
 	if first := numbersOf(values, 0, min(holdStart, 2)); len(first) > 0 && first[0] < mean {
 		return mean - first[0]

@@ -15,7 +15,7 @@ type Page struct {
 	Files     []File
 }
 
-// A Tone is the colour of text.
+// A Tone is the color of text.
 type Tone string
 
 // The tones. Neutral is the tone of a banner without a result.
@@ -75,14 +75,14 @@ type Column struct {
 // A Row may have fewer cells than the table has columns.
 type Row []Cell
 
-// A Cell is text and its colour. If it has a mark before the text, only the mark has the colour.
+// A Cell is text and its color. If it has a mark before the text, only the mark has the color.
 type Cell struct {
 	Text  string
 	Tone  Tone
 	Mark  string
 	At    float64 // Unix time of the event in the text, to which a click moves the charts; 0: none
 	Link  string  // target of a link; "": none
-	Note  string  // below the text, smaller and without its colour
+	Note  string  // below the text, smaller and without its color
 	Spark *Spark  // below the text; nil: none
 }
 
@@ -92,7 +92,7 @@ type File struct {
 	Content []byte
 }
 
-// Cells returns a row without colours.
+// Cells returns a row without colors.
 func Cells(texts ...string) Row {
 	row := make(Row, len(texts))
 	for i, t := range texts {

@@ -154,7 +154,7 @@ func outputs() map[string]func(io.Writer) error {
 func TestFilesOfARun(t *testing.T) {
 	t.Parallel()
 	for name, write := range outputs() {
-		golden(t, name, []byte(written(t, write)))
+		golden(t, name, []byte(output(t, write)))
 	}
 	m, _, _ := newRun()
 	require.NoError(t, SeriesCSV(io.Discard, m, nil), "without samples")
@@ -171,7 +171,7 @@ func TestSeriesDoesNotRepeatOldSamples(t *testing.T) {
 		{Unix: 1001, BackendRSS: 7, BackendCPU: 1}, {Unix: 1004, BackendRSS: 8, BackendCPU: 1.3},
 		{Unix: 1010, BackendRSS: 9, BackendCPU: 1.9}, {Unix: 1031, BackendRSS: 10, BackendCPU: 4},
 	}
-	rows, err := csv.NewReader(strings.NewReader(written(t, func(w io.Writer) error { return SeriesCSV(w, &m, samples) }))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(output(t, func(w io.Writer) error { return SeriesCSV(w, &m, samples) }))).ReadAll()
 	require.NoError(t, err)
 	rss, cpu := slices.Index(rows[0], "backend_rss_bytes"), slices.Index(rows[0], "backend_cpu_percent")
 	var got []string
@@ -181,8 +181,8 @@ func TestSeriesDoesNotRepeatOldSamples(t *testing.T) {
 	require.Equal(t, []string{"8 10.0", "8 10.0", "9 10.0", "9 10.0", "0 ", "0 ", "10 10.0", "10 10.0"}, got)
 }
 
-// written returns the text that a function writes.
-func written(t *testing.T, write func(io.Writer) error) string {
+// output returns the text that a function writes.
+func output(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
 	var b strings.Builder
 	require.NoError(t, write(&b))
@@ -192,25 +192,24 @@ func written(t *testing.T, write func(io.Writer) error) string {
 // textOf and markdownOf return a page as text and as Markdown.
 func textOf(t *testing.T, p *Page) string {
 	t.Helper()
-	return written(t, func(w io.Writer) error { return Text(w, p) })
+	return output(t, func(w io.Writer) error { return Text(w, p) })
 }
 
 func markdownOf(t *testing.T, p *Page) string {
 	t.Helper()
-	return written(t, func(w io.Writer) error { return Markdown(w, p) })
+	return output(t, func(w io.Writer) error { return Markdown(w, p) })
 }
 
 // The header of a column with marks is not broken if its cells are short.
 func TestHeaderFitsAboveMarks(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, written(t, func(w io.Writer) error {
+	require.Contains(t, output(t, func(w io.Writer) error {
 		out := NewText(w, false)
 		out.Table(&Table{Columns: []Column{{Name: "check"}, {Name: "limit"}}, Rows: []Row{{{Text: "MB/s", Mark: "✗"}, {Text: "any"}}}})
 		return out.Flush()
 	}), "    check  limit\nXX  MB/s   any\n")
 }
 
-// Missing information is reported as missing.
 func TestUnobservedClientsAreNotCompared(t *testing.T) {
 	t.Parallel()
 	_, v, _ := newRun()
@@ -273,7 +272,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		strings.Repeat("some words of a sentence ", 12),
-		"tabs\tand\nlines\r\nand \x1b[31mcolours\x1b[0m and " + strings.Repeat("ü", 60) + " and more of it",
+		"tabs\tand\nlines\r\nand \x1b[31mcolors\x1b[0m and " + strings.Repeat("ü", 60) + " and more of it",
 	} {
 		_, v, _ := newRun()
 		url := v.Plan.BackendURL
@@ -305,7 +304,7 @@ func TestFormulaCellsAreQuoted(t *testing.T) {
 		m.Connections.Edit(0).ID, m.Connections.Edit(0).Reason, m.Connections.Edit(0).State = evil, evil, ledger.State(evil)
 		m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
 		m.Connections.Edit(0).Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
-		rows, err := csv.NewReader(strings.NewReader(written(t, func(w io.Writer) error { return ConnectionsCSV(w, m, v) }))).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(output(t, func(w io.Writer) error { return ConnectionsCSV(w, m, v) }))).ReadAll()
 		require.NoError(t, err)
 		for _, cell := range rows[1] {
 			require.NotContains(t, "=+-@\t\r\n＝", string([]rune(cell + " ")[0]), cell)

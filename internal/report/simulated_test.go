@@ -36,7 +36,7 @@ var (
 const SimulatedStart = simulatedStart
 
 // simulatedRun returns a run of two runners with late messages and TCP retransmits at one time, a backend that leaks,
-// one lost noop, one refused connection and one outage. Equal arguments return equal runs.
+// one lost noop, one refused connection and one outage. Equal arguments yield equal runs.
 func simulatedRun(connections, seconds int) *Run {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.Seconds, p.BackendURL, p.Reconnect = "madeup", "d-", connections, seconds, "http://127.0.0.1:41234", true

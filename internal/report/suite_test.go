@@ -17,7 +17,7 @@ import (
 // SuiteRun is exported for the tests of pages.
 var SuiteRun = suiteRun
 
-// suiteRun returns a run of a suite with findings; its processes are those of a soak.
+// suiteRun returns a run of a suite with the processes of a simulated soak.
 func suiteRun() *Run {
 	r := simulatedRun(20, 600)
 	p := plan.Plan{TestID: "s", Suite: "rampup", Runners: 2, BackendURL: "http://h"}

@@ -11,7 +11,7 @@ import (
 // TerminalOptions are the options for showing a verdict.
 type TerminalOptions struct {
 	Verbose bool // show the complete report.txt
-	Colour  bool // use colours, because the output is a terminal
+	Color   bool // use colors, because the output is a terminal
 }
 
 // maxWarnings is the maximum number of lines of warnings on a terminal, without the line that counts the omitted ones.
@@ -19,14 +19,14 @@ const maxWarnings = 3
 
 // Terminal writes a verdict for a terminal, with the result at the beginning and at the end. With Verbose, it writes
 // report.txt; otherwise it omits the checks that are met. files are lines with the paths of further files.
-func Terminal(w io.Writer, v *verdict.Verdict, look TerminalOptions, files ...string) error {
-	if look.Colour {
+func Terminal(w io.Writer, v *verdict.Verdict, options TerminalOptions, files ...string) error {
+	if options.Color {
 		w = format.WithoutEscaper(w) // the texts are escaped one by one
 	}
-	out := NewText(w, look.Colour)
+	out := NewText(w, options.Color)
 	b := banner(v)
 	switch {
-	case look.Verbose:
+	case options.Verbose:
 		out.page(Brief(v))
 	default:
 		out.banner(&b)

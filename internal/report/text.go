@@ -34,17 +34,17 @@ func (t *TextWriter) page(p *Page) {
 // A TextWriter writes parts of a page as text. It keeps its first error for Flush.
 type TextWriter struct {
 	*bufio.Writer
-	colour bool
+	color bool
 }
 
-// NewText returns a TextWriter. If colour is set, it shows tones with ANSI escape sequences.
-func NewText(w io.Writer, colour bool) *TextWriter { return &TextWriter{bufio.NewWriter(w), colour} }
+// NewText returns a TextWriter. If color is set, it shows tones with ANSI escape sequences.
+func NewText(w io.Writer, color bool) *TextWriter { return &TextWriter{bufio.NewWriter(w), color} }
 
-var colours = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
+var colors = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
 
-func (t *TextWriter) withColour(tone Tone, text string) string {
-	if colour := colours[tone]; t.colour && colour != "" {
-		return colour + text + "\x1b[0m"
+func (t *TextWriter) withColor(tone Tone, text string) string {
+	if color := colors[tone]; t.color && color != "" {
+		return color + text + "\x1b[0m"
 	}
 	return text
 }
@@ -56,7 +56,7 @@ func (t *TextWriter) verdict(b *Banner) {
 	word := escapeControls(b.Word)
 	for i, line := range lines {
 		if remainder, ok := strings.CutPrefix(line, word); ok && i == 0 {
-			line = t.withColour(b.Tone, word) + remainder
+			line = t.withColor(b.Tone, word) + remainder
 		}
 		t.line(line)
 	}
@@ -279,7 +279,7 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 	line = fmt.Sprintf("%*s", width, line)
 	if n == 0 && i < len(row) && row[i].Mark != "" {
 		const mark = len("ok")
-		line = t.withColour(row[i].Tone, line[:mark]) + line[mark:]
+		line = t.withColor(row[i].Tone, line[:mark]) + line[mark:]
 	}
 	return line
 }

@@ -200,14 +200,14 @@ func (s *pageBuilder) openSeconds(i int) float64 {
 	if end := s.v.EndedUnix; end > from && last > 0 { // the last step of a run in progress is incomplete
 		to = min(to, end)
 	}
-	clamped := func(at float64) float64 { return min(max(at, from), to) }
+	clampTime := func(at float64) float64 { return min(max(at, from), to) }
 	switch {
 	case math.IsNaN(first) && p.start > from:
-		return last * (to - (clamped(p.start)+clamped(p.open))/2)
+		return last * (to - (clampTime(p.start)+clampTime(p.open))/2)
 	case math.IsNaN(first):
 		return last / 2 * (to - from)
 	case last == 0 && p.end > 0 && p.ending < to:
-		return first * ((clamped(p.ending)+clamped(p.end))/2 - from)
+		return first * ((clampTime(p.ending)+clampTime(p.end))/2 - from)
 	}
 	return (first + last) / 2 * (to - from)
 }

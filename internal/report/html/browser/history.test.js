@@ -9,12 +9,12 @@ import { NARROW, open, overflow, violationsOf, WIDE } from './open.js';
 /** @import { Page } from 'playwright-core' */
 
 /**
- * Returns the colour of a custom property of the page as the browser computes it.
+ * Returns the color of a custom property of the page as the browser computes it.
  *
  * @param {Page} page
  * @param {string} name
  */
-function colour(page, name) {
+function color(page, name) {
   return page.evaluate((property) => {
     const context = document.createElement('canvas').getContext('2d');
     if (!context) {
@@ -37,12 +37,12 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
           assert(box && box.width > 10 && box.height > 20, 'the bars are visible');
         }
         const bar = page.locator('#plan-1 .spark i').first();
-        assert.equal(await bar.evaluate((e) => getComputedStyle(e).color), await colour(page, 'line-1'));
+        assert.equal(await bar.evaluate((e) => getComputedStyle(e).color), await color(page, 'line-1'));
         const regression = page.locator('#plan-1 .spark i.bad').first();
-        assert.equal(await regression.evaluate((e) => getComputedStyle(e).color), await colour(page, 'bad'));
-        assert.equal(await page.locator('td.bad', { hasText: 'regression' }).first().evaluate((e) => getComputedStyle(e).color), await colour(page, 'bad'));
+        assert.equal(await regression.evaluate((e) => getComputedStyle(e).color), await color(page, 'bad'));
+        assert.equal(await page.locator('td.bad', { hasText: 'regression' }).first().evaluate((e) => getComputedStyle(e).color), await color(page, 'bad'));
         const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-        assert.equal(background, await colour(page, 'back'));
+        assert.equal(background, await color(page, 'back'));
         assert.equal(background === 'rgb(14, 17, 22)', colorScheme === 'dark');
         assert.deepEqual(await violationsOf(page), []);
       }));

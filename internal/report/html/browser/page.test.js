@@ -11,7 +11,7 @@ import { NARROW, open, overflow, PAGES, violationsOf, WIDE } from './open.js';
 /** @import { Page } from 'playwright-core' */
 
 /**
- * Returns the number of pixels in the colour of a line, by chart.
+ * Returns the number of pixels in the color of a line, by chart.
  *
  * @param {Page} page
  * @returns {Promise<Record<string, number>>}
@@ -20,7 +20,7 @@ function countLinePixels(page) {
   return page.evaluate(() => {
     const style = getComputedStyle(document.documentElement);
     const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-    const colours = ['line-1', 'line-2', 'line-3', 'line-4'].map((name) => {
+    const colors = ['line-1', 'line-2', 'line-3', 'line-4'].map((name) => {
       if (!context) {
         throw new Error('no canvas');
       }
@@ -35,7 +35,7 @@ function countLinePixels(page) {
       const pixels = canvas?.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray();
       let n = 0;
       for (let i = 0; i < pixels.length; i += 4) {
-        if (pixels[i + 3] > 60 && colours.some((c) => Math.abs(c[0] - pixels[i]) + Math.abs(c[1] - pixels[i + 1]) + Math.abs(c[2] - pixels[i + 2]) < 30)) {
+        if (pixels[i + 3] > 60 && colors.some((c) => Math.abs(c[0] - pixels[i]) + Math.abs(c[1] - pixels[i + 1]) + Math.abs(c[2] - pixels[i + 2]) < 30)) {
           n++;
         }
       }
@@ -83,7 +83,7 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
         assert.equal(figures, 15);
         assert.equal(await page.locator('html').getAttribute('data-drawn'), String(figures));
         for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
-          assert(pixels > 30, `${chart} has ${pixels} pixels of a line's colour`);
+          assert(pixels > 30, `${chart} has ${pixels} pixels of a line's color`);
         }
         assert.deepEqual(await overflow(page), { page: viewport.width, elements: [] });
       }));
@@ -98,7 +98,7 @@ for (const [name, colorScheme, viewport] of /** @type {const} */ ([['hour.html',
     }));
 }
 
-test('the page of a failed run starts with the incidents, that of a passed run with the timelines', async () => {
+test('the page of a failed run starts with the incidents, the page of a passed run with the timelines', async () => {
   const sections = (/** @type {Page} */ page) => page.locator('section').evaluateAll((all) => all.map((one) => one.id));
   await open('hour.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['story', 'checks']));
   await open('passed.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['timelines', 'checks']));
@@ -159,7 +159,7 @@ describe('the charts over time', () => {
       // The charts follow in the next frame. A second read of a canvas would cause a warning.
       await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
       for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
-        assert(pixels > 30, `${chart} has ${pixels} pixels of a colour of the dark theme`);
+        assert(pixels > 30, `${chart} has ${pixels} pixels of a color of the dark theme`);
       }
     }));
 });
@@ -189,7 +189,7 @@ test('a run of 72 hours is drawn', (t) =>
     t.diagnostic(`opened from disk and drawn in ${Math.round(drawn)} ms`);
     assert(drawn < 2000);
     for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
-      assert(pixels > 30, `${chart} has ${pixels} pixels of a line's colour`);
+      assert(pixels > 30, `${chart} has ${pixels} pixels of a line's color`);
     }
   }));
 

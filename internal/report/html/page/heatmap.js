@@ -3,7 +3,7 @@
 // and zoom.
 import uPlot from 'uplot';
 
-import { axis, axisSize, colour } from './theme.js';
+import { axis, axisSize, color } from './theme.js';
 import { bands, clock, describe, lines, overTime, range, timeAxis } from './timeline.js';
 
 /** @import { Chart, Heat, Time } from './page.types.js' */
@@ -51,7 +51,7 @@ export function drawHeatmap(chart, time, container) {
 function cells(u, heat, xs, width) {
   const { ctx } = u;
   const highest = Math.max(1, ...heat.counts.flat());
-  const rgb = colour('heat');
+  const rgb = color('heat');
   ctx.save();
   ctx.beginPath();
   ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);

@@ -42,7 +42,7 @@ for (const button of document.querySelectorAll('button[data-file]')) {
 }
 
 /**
- * Sets the width of a chart to that of its container.
+ * Sets the width of a chart to the width of its container.
  *
  * @param {import('uplot')} plot
  * @param {HTMLElement} container

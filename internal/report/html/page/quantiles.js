@@ -3,7 +3,7 @@
 // width.
 import uPlot from 'uplot';
 
-import { axis, axisSize, lineColour, withUnit } from './theme.js';
+import { axis, axisSize, lineColor, withUnit } from './theme.js';
 import { describe } from './timeline.js';
 
 /** @import { Chart, Time } from './page.types.js' */
@@ -32,7 +32,7 @@ export function drawQuantiles(chart, _time, container) {
       series: [
         { label: 'percentile', value: (_, v) => (v === null ? '–' : percentile(v)) },
         ...series.map((s, i) => ({
-          label: s.name, stroke: lineColour(i), width: 1.5, spanGaps: true, points: { show: s.at.length < 3 },
+          label: s.name, stroke: lineColor(i), width: 1.5, spanGaps: true, points: { show: s.at.length < 3 },
           value: (/** @type {import('uplot')} */ _, /** @type {number | null} */ v) => withUnit(v, chart.unit),
         })),
       ],

@@ -1,26 +1,26 @@
 // @ts-check
-// Colours and axes of the charts. Each redraw reads the colours from the style sheet of the page, so existing charts follow
+// Colors and axes of the charts. Each redraw reads the colors from the style sheet of the page, so existing charts follow
 // a change of the theme.
 
 /**
- * Returns the value of a colour.
+ * Returns the value of a color.
  *
  * @param {string} name name of a custom property, without the leading dashes
  */
-export function colour(name) {
+export function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** Number of line colours. */
+/** Number of line colors. */
 const LINES = 8;
 
 /**
- * Returns a function that returns the colour of a line.
+ * Returns a function that returns the color of a line.
  *
  * @param {number} series number of the line, from 0
  */
-export function lineColour(series) {
-  return () => colour(`line-${(series % LINES) + 1}`);
+export function lineColor(series) {
+  return () => color(`line-${(series % LINES) + 1}`);
 }
 
 /**
@@ -30,9 +30,9 @@ export function lineColour(series) {
  */
 export function axis() {
   return {
-    stroke: () => colour('soft'),
-    grid: { stroke: () => colour('grid'), width: 1 },
-    ticks: { stroke: () => colour('grid'), width: 1, size: 5 },
+    stroke: () => color('soft'),
+    grid: { stroke: () => color('grid'), width: 1 },
+    ticks: { stroke: () => color('grid'), width: 1, size: 5 },
     font: '11px system-ui, "DejaVu Sans", sans-serif',
   };
 }

@@ -2,7 +2,7 @@
 // Charts over the time of the run. They share a cursor and zoom together.
 import uPlot from 'uplot';
 
-import { axis, axisSize, colour, lineColour, withUnit } from './theme.js';
+import { axis, axisSize, color, lineColor, withUnit } from './theme.js';
 
 /** @import { Chart, Series, Time } from './page.types.js' */
 
@@ -128,7 +128,7 @@ export function timeAxis(container) {
  * @returns {import('uplot').Series}
  */
 function line(s, i, chart) {
-  const stroke = lineColour(i);
+  const stroke = lineColor(i);
   /** @type {import('uplot').Series} */
   const out = { label: s.name, stroke, width: 1.5, points: { show: (u, index) => countKnown(u.data[index]) < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
   switch (s.style) {
@@ -137,9 +137,9 @@ function line(s, i, chart) {
     case 'steps':
       return { ...out, dash: [6, 4], paths: uPlot.paths.stepped?.({ align: 1 }) };
     case 'area':
-      return { ...out, fill: () => `rgb(${colour('heat')} / 16%)` };
+      return { ...out, fill: () => `rgb(${color('heat')} / 16%)` };
     case 'bars':
-      return { ...out, width: 0, fill: () => `rgb(${colour('heat')} / 55%)`, paths: uPlot.paths.bars?.({ align: 1, size: [0.94, Infinity] }) };
+      return { ...out, width: 0, fill: () => `rgb(${color('heat')} / 55%)`, paths: uPlot.paths.bars?.({ align: 1, size: [0.94, Infinity] }) };
     default:
       return out;
   }
@@ -198,11 +198,11 @@ export function bands(u, time) {
     const from = u.valToPos(band.from, 'x', true);
     const phaseWidth = u.valToPos(band.to, 'x', true) - from;
     if (i % 2 === 0) {
-      ctx.fillStyle = colour('band');
+      ctx.fillStyle = color('band');
       ctx.fillRect(from, top, Math.max(phaseWidth, 2 * ratio), height);
     }
     if (phaseWidth > ctx.measureText(band.name).width + 8 * ratio) {
-      ctx.fillStyle = colour('soft');
+      ctx.fillStyle = color('soft');
       ctx.fillText(band.name, Math.max(from, left) + 4 * ratio, top - 2 * ratio);
     }
   });
@@ -230,8 +230,8 @@ export function lines(u, time) {
     if (x < left || x > left + width) {
       continue; // outside of the zoomed range
     }
-    ctx.strokeStyle = colour(action.name === '' ? 'bad' : 'doubt');
-    ctx.fillStyle = colour('doubt');
+    ctx.strokeStyle = color(action.name === '' ? 'bad' : 'doubt');
+    ctx.fillStyle = color('doubt');
     ctx.beginPath();
     ctx.moveTo(x, top);
     ctx.lineTo(x, top + height);
