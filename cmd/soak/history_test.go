@@ -84,7 +84,7 @@ func TestHistoryComparesTwoRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, output, "old          first, 1970-01-01 00:00:01 UTC: pass\n")
 	require.Contains(t, output, "changed      nothing")
-	require.Contains(t, output, "The runs are of one plan.")
+	require.Contains(t, output, "The runs have the same plan.")
 	_, err = history(t, "first missing --out "+out)
 	require.ErrorContains(t, err, "missing is not the folder of a run")
 }

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "update the golden files")
 
 // A verdict is a pure function of the files of a run: the files of four real runs (a soak that lost a noop on one
-// stream, one of nchan that lost a message and repeated another, a capacity, a ramp-up) still result in the same
+// stream, one of nchan that lost a message and repeated another, a capacity run, a ramp-up) still result in the same
 // verdict, reports and tables.
 func TestFilesReproduceTheVerdict(t *testing.T) {
 	t.Parallel()

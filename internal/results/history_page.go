@@ -294,7 +294,7 @@ func (p *PlanRuns) sum() string {
 func (h *History) otherFolders() report.Section {
 	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
 	if len(h.Unrelated) > 0 {
-		out.Lead = []string{"These have neither a verdict nor a plan: " + strings.Join(h.Unrelated, ", ") + "."}
+		out.Lead = []string{"These folders have neither a verdict nor a plan: " + strings.Join(h.Unrelated, ", ") + "."}
 	}
 	return out
 }

@@ -127,9 +127,9 @@ func TestListedStates(t *testing.T) {
 	require.Contains(t, rows[1]["figures"], "its verdict.json cannot be read (unexpected end of JSON input)")
 	require.Contains(t, rows[2]["figures"], "a runner left no shard 286,800 of 286,800 noops received")
 	require.Contains(t, rows[3]["figures"], "noops missed 1 286,799 of 286,800 noops received, lateness p99 20.2 ms")
-	require.Equal(t, "These have neither a verdict nor a plan: campaign.", doc.Find("#others p").Text())
+	require.Equal(t, "These folders have neither a verdict nor a plan: campaign.", doc.Find("#others p").Text())
 	require.Equal(t, "./run-001/report.html", doc.Find("#runs tbody tr").Last().Find("a").First().AttrOr("href", ""))
-	require.Zero(t, doc.Find("#runs tbody tr").First().Find("a").Length(), "there is no report of a run without a verdict")
+	require.Zero(t, doc.Find("#runs tbody tr").First().Find("a").Length(), "a run without a verdict must not link to a report")
 	require.Equal(t, "5 runs", doc.Find(".banner .word").Text())
 
 	var text strings.Builder
@@ -209,7 +209,7 @@ func TestFaultOfAFailedRunIsARegressionAgain(t *testing.T) {
 	require.Regexp(t, "last 10 earlier runs .* that passed without a regression.* or a fault that none of these runs had", doc.Find("#runs p").Text())
 }
 
-func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
+func TestSaturatedGeneratorIsNotARegression(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 4 {
@@ -218,11 +218,11 @@ func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
 	writeRun(t, out, 4, func(v *verdict.Verdict) { setLate(v); v.Generator.Saturated = true })
 	doc, rows := page(t, out)
 	require.Equal(t, "unsure, because the load generator may be the cause: lateness p99", rows[0]["against earlier runs"])
-	require.Zero(t, doc.Find(".spark circle.bad").Length())
+	require.Zero(t, doc.Find(".spark i.bad").Length())
 }
 
 // The generator may have delayed responses without being saturated.
-func TestDelayOfTheGeneratorIsNoRegression(t *testing.T) {
+func TestDelayOfTheGeneratorIsNotARegression(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	setDelayed := func(ms, undelayed float64) func(*verdict.Verdict) {

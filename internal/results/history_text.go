@@ -110,7 +110,7 @@ func (p Pair) Text(w io.Writer) error {
 	if err := compare.SamePlan(p.Old.Run, p.New.Run); err != nil {
 		out.Wrap("", "The runs have different plans, so the service is not the only cause of differences between their metrics.")
 	} else {
-		out.Wrap("", "The runs are of one plan. Differences between two runs may be due to chance: soak compare decides, with three or more runs.")
+		out.Wrap("", "The runs have the same plan. Differences between two runs may be due to chance: soak compare decides, with three or more runs.")
 	}
 	return out.Flush() //nolint:wrapcheck // of standard output
 }

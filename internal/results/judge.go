@@ -57,7 +57,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	if expect > 0 {
 		if problem := merged.Expect(expect); problem != "" {
 			if useEarlier {
-				problem += "; the number is that of an earlier merge, and --expect 0 removes it"
+				problem += "; the expected number comes from an earlier merge; pass --expect 0 to remove it"
 			}
 			problems = append(problems, problem)
 		}

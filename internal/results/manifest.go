@@ -53,7 +53,8 @@ func Evidence(part int) []string {
 // requiredFiles lists the evidence that each run must have: the plan, and the observations of `soak run`.
 func requiredFiles(part int) []string { return Evidence(part)[:2] }
 
-// NewManifest returns the manifest of a run or part before its start. ledger: it must have the ledger of its service.
+// NewManifest returns the manifest of a run or part before its start. ledger states whether it must have
+// the ledger of its service.
 func NewManifest(part int, runID string, ledger bool, run *RunRecord) Manifest {
 	needs := requiredFiles(part)
 	if ledger {

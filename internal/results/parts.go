@@ -105,7 +105,7 @@ func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 	}
 	for _, r := range runners {
 		if r.Replaced {
-			continue // the record with this index is that of the runner that replaced r
+			continue // the record with this index belongs to the runner that replaced r
 		}
 		var part RunRecord
 		if err := d.readRecord(RunName(r.Index), &part); err != nil {

@@ -221,7 +221,7 @@ func TestFolderOfShards(t *testing.T) {
 	}
 	v := judge(t, d, verdict.Pass, "")
 	require.Equal(t, "t", v.TestID)
-	require.Equal(t, 0, v.Plan.MaxLate, "the plan must be that of the runners")
+	require.Equal(t, 0, v.Plan.MaxLate, "the plan must come from the runners")
 }
 
 // macOS writes ._NAME next to NAME on foreign file systems, and NFS writes .nfs… for an open file.

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/secret"
-
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 

@@ -37,8 +37,9 @@ type maker struct {
 // ErrHasData reports that the existing archive of the run has Prometheus data, and the new one would have none.
 var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
 
-// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive has
-// the reason. In that case, Make keeps an existing archive with Prometheus data, and returns ErrHasData.
+// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive states
+// the reason. However, Make does not replace an archive that has Prometheus data with one that has none: it returns
+// ErrHasData.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	run, err := readVerdict(from.Folder)
 	if err != nil {
@@ -147,9 +148,9 @@ func (m *maker) addContents() error {
 	if err != nil {
 		return err
 	}
-	text = []byte(format.Escape(string(text))) // the escaped characters are inside of JSON strings
+	text = []byte(format.Escape(string(text))) // the escaped characters are inside JSON strings
 	if len(text) >= maxContents {
-		return fmt.Errorf("%s must have at most %s, got %s; remove files from the results that no run leaves", contentsFile,
+		return fmt.Errorf("%s must have at most %s, got %s; remove files that no run writes from the results", contentsFile,
 			format.Bytes(maxContents), format.Bytes(len(text)))
 	}
 	return m.copy(contentsFile, func(out io.Writer) error {

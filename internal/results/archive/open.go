@@ -24,7 +24,7 @@ import (
 // compressed to a seventh of their size.
 const (
 	maxBytes  = 16 << 30 // bytes of all files
-	maxRatio  = 100      // size of all files divided by that of the archive
+	maxRatio  = 100      // size of all files divided by the size of the archive
 	baseBytes = 16 << 20 // bytes of all files that are accepted at any ratio
 	maxFiles  = 200_000
 	maxSums   = 32 << 20 // bytes of the checksums

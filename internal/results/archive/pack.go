@@ -49,7 +49,7 @@ func pack(ctx context.Context, dir, testID, file string) error {
 		return fmt.Errorf("pack the archive: %w", err)
 	}
 	if size > maxBytes {
-		return fmt.Errorf("the results must have at most %s, got %s; remove files that no run leaves", format.Bytes(maxBytes), format.Bytes(size))
+		return fmt.Errorf("the results must have at most %s, got %s; remove files that no run writes", format.Bytes(maxBytes), format.Bytes(size))
 	}
 	level := gzip.DefaultCompression
 	if size > baseBytes { // Open would reject the ratio of a log that repeats one line a million times

@@ -25,7 +25,7 @@ const (
 	readRange    = 5 * time.Minute
 	minReadRange = 5 * time.Second // minimum range after halving
 
-	maxAnswer     = 256 << 20 // maximum bytes of a response, uncompressed
+	maxResponse   = 256 << 20 // maximum bytes of a response, uncompressed
 	remoteTimeout = time.Minute
 	retries       = 3 // of a read, if an earlier read succeeded
 	retryDelay    = time.Second
@@ -41,9 +41,9 @@ func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 // A Remote reads and writes the data of a Prometheus server by remote read and remote write. Both preserve timestamps,
 // exact values and stale markers. They need neither the admin API nor a shell on the host.
 type Remote struct {
-	base     *url.URL
-	client   *http.Client
-	answered bool // whether a read has succeeded
+	base    *url.URL
+	client  *http.Client
+	hasRead bool // a read has succeeded
 }
 
 // NewRemote returns the Remote at an address. Its error does not quote the address, which may contain a password.
@@ -60,7 +60,7 @@ func NewRemote(address string) (*Remote, error) {
 func (r *Remote) String() string { return secret.Address(r.base) }
 
 // errTooMuch reports that the response for a range would be too large.
-var errTooMuch = errors.New("more samples than one answer may have")
+var errTooMuch = errors.New("the response would have too many samples")
 
 // Read calls handle with all series between two times, both included, range by range in chronological order.
 func (r *Remote) Read(ctx context.Context, from, to time.Time, handle func([]*Series) error) error {
@@ -95,7 +95,7 @@ func (r *Remote) readOnce(ctx context.Context, from, to time.Time) ([]*Series, e
 	}}}
 	packed, err := r.post(ctx, "query", "/api/v1/read", request)
 	for range retries {
-		if err == nil || !r.answered || errors.Is(err, errTooMuch) || ctx.Err() != nil {
+		if err == nil || !r.hasRead || errors.Is(err, errTooMuch) || ctx.Err() != nil {
 			break
 		}
 		select { // a proxy or a tunnel may fail temporarily, and one missing range makes the export useless
@@ -107,23 +107,23 @@ func (r *Remote) readOnce(ctx context.Context, from, to time.Time) ([]*Series, e
 	if err != nil {
 		return nil, err
 	}
-	r.answered = true
-	if n, err := snappy.DecodedLen(packed); err == nil && n > maxAnswer {
+	r.hasRead = true
+	if n, err := snappy.DecodedLen(packed); err == nil && n > maxResponse {
 		return nil, errTooMuch
 	}
-	var answer prompb.ReadResponse
+	var response prompb.ReadResponse
 	unpacked, err := snappy.Decode(nil, packed)
 	if err == nil {
-		err = proto.Unmarshal(unpacked, &answer)
+		err = proto.Unmarshal(unpacked, &response)
 	}
-	if err == nil && len(answer.Results) != 1 {
-		err = fmt.Errorf("%d results of one query", len(answer.Results))
+	if err == nil && len(response.Results) != 1 {
+		err = fmt.Errorf("got %d results for one query", len(response.Results))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("unexpected response from %s: %w; check that this is the address of a Prometheus server", r, err)
 	}
 	// Prometheus 2.42 returns native histograms as series without samples.
-	return slices.DeleteFunc(answer.Results[0].Timeseries, func(s *Series) bool { return samplesOf(s) == 0 }), nil
+	return slices.DeleteFunc(response.Results[0].Timeseries, func(s *Series) bool { return samplesOf(s) == 0 }), nil
 }
 
 // Write stores series in Prometheus.
@@ -158,16 +158,16 @@ func (r *Remote) post(ctx context.Context, operation, path string, message proto
 		return nil, fmt.Errorf("%s Prometheus at %s: %w", operation, r, err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	response, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s Prometheus at %s: %w", operation, r, err)
-	case resp.StatusCode == http.StatusBadRequest && bytes.Contains(answer, []byte("exceeded sample limit")), len(answer) > maxAnswer:
+	case resp.StatusCode == http.StatusBadRequest && bytes.Contains(response, []byte("exceeded sample limit")), len(response) > maxResponse:
 		return nil, errTooMuch
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("%s has no %s; check the address of Prometheus, and its path if it has one (…/prometheus)", r, path)
 	case resp.StatusCode/100 != 2:
-		return nil, fmt.Errorf("%s Prometheus at %s: %s: %.*s", operation, r, resp.Status, errorExcerpt, bytes.TrimSpace(answer))
+		return nil, fmt.Errorf("%s Prometheus at %s: %s: %.*s", operation, r, resp.Status, errorExcerpt, bytes.TrimSpace(response))
 	}
-	return answer, nil
+	return response, nil
 }

@@ -137,7 +137,7 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 	}
 }
 
-// addService turns a run into one of a service that is published to. Its marker is new in each run.
+// addService changes the service of a run to a described service with a publisher. Each run has its own marker.
 func addService(v *verdict.Verdict) {
 	v.Plan.Service, v.Plan.Topics, v.Plan.PublishRate, v.Plan.NoopInterval, v.Plan.Marker = "/home/a/mine.js", 12, 12, 1, v.TestID+"-abcdef"
 	v.Service = shard.Service{Name: "mine", SHA256: "of the description", CountBasis: shard.CountByNumber}
@@ -259,7 +259,7 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 }
 
 // The same number of faults as in earlier runs is not a regression; a higher number is.
-func TestKnownFaultsAreNoRegression(t *testing.T) {
+func TestKnownFaultsAreNotRegressions(t *testing.T) {
 	t.Parallel()
 	missed := func(n uint64) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) { v.Messages.Missed, v.Verdict = n+uint64(v.StartedUnix)%3, verdict.Fail }

@@ -35,7 +35,7 @@ func Read(dir string) (Run, error) {
 	return r, err
 }
 
-// Folders compares the runs in some folders with older ones of the same plan.
+// Folders compares the runs in the folders recent with the runs of the same plan in the folders old.
 func Folders(old, recent []string, tolerance float64) (*Comparison, error) {
 	older, err := readFolders(old)
 	if err != nil {
@@ -70,7 +70,7 @@ func Open(dir string) (Run, error) {
 	}
 	err := safefile.JSON(path, safefile.Verdict, &content)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, fmt.Errorf("%s has no verdict.json: it is not the folder of a run with a verdict; make the verdict with `soak merge %s`", dir, dir)
+		return r, fmt.Errorf("%s has no verdict.json; run `soak merge %[1]s` to write it", dir)
 	}
 	if err != nil {
 		return r, err //nolint:wrapcheck // names the file
@@ -164,7 +164,7 @@ func EarlierRuns(candidates []Run, run Run) []Run {
 // SamePlan returns an error with the first difference if two runs cannot be compared.
 func SamePlan(a, b Run) error {
 	for _, d := range differences(a.plan, b.plan) {
-		return fmt.Errorf("%s and %s are not of one plan: %s is %s in the first and %s in the second", a.Dir, b.Dir, d.Name, d.First, d.Second)
+		return fmt.Errorf("%s and %s have different plans: %s is %s in the first and %s in the second", a.Dir, b.Dir, d.Name, d.First, d.Second)
 	}
 	return nil
 }
