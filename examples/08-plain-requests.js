@@ -34,6 +34,6 @@ export default async function () {
   });
   check(counts, {
     'every request was made': ({ dropped }) => dropped === 0,
-    'every answer was right': ({ made, failed }) => made > 0 && failed === 0,
+    'every response was correct': ({ made, failed }) => made > 0 && failed === 0,
   });
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// Bursts: many requests at once, each on its own open connection, and a health check after each burst. Then requests in
-// sequence. Finds how many simultaneous requests the service supports.
+// Bursts: many requests at once, each on its own open connection, and a health check after each burst. Requests in
+// sequence follow. The suite finds how many simultaneous requests the service supports.
 //
 //   bin/soak run burst                   with a verdict
 //   bin/k6 run load-tests/http/burst.js --env BACKEND_URL=http://HOST --env PROFILE=smoke

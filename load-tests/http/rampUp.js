@@ -1,7 +1,7 @@
 // @ts-check
 // Ramp-up: stages with a constant rate of requests, each higher than the previous one, until the service breaks. It
-// is an open model: requests start at their rate even if the service is slower, and the duration of each counts from
-// its intended start.
+// is an open model: requests start at their rate even if the service is slower, and the duration of each is
+// measured from its intended start.
 //
 //   bin/soak run rampup                  with a verdict and the breaking point
 //   bin/k6 run load-tests/http/rampUp.js --env BACKEND_URL=http://HOST --env PROFILE=smoke

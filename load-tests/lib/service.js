@@ -9,7 +9,7 @@ import { SERVICES } from './plan.js';
 
 /**
  * Loads a service, and returns the compiled service and its description as data, with true for functions.
- * `customToken` is whether token() returns another token than SUBSCRIBE_TOKEN.
+ * `customToken` states whether token() returns a token other than SUBSCRIBE_TOKEN.
  *
  * @param {string} [name] of the service; default: SERVICE
  * @returns {{service: import('k6/x/soak').Service, description: object, customToken: boolean}}

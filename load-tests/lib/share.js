@@ -64,7 +64,7 @@ export function everyOf(setting, percent, connections) {
  *
  * @param {{connections: number, noopInterval: number}} config
  */
-export function settledAfter({ connections, noopInterval }) {
+export function settleTime({ connections, noopInterval }) {
   return Math.ceil(connections / RAMP + 2 * noopInterval) + 1;
 }
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Finite: requests whose responses are event streams that end by themselves, such as those of language models. Each
+// Finite: requests whose responses are event streams that end by themselves, such as responses of language models. Each
 // response is checked up to its terminal event.
 //
 //   bin/soak run finite                                        with the numbered model of this repository

@@ -10,7 +10,7 @@
 import { hold, profile, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, NOOP, oneRunner } from '../lib/config.js';
-import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
+import { everyOf, rampOf, settleTime, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096, MAX_OPEN_LATE: 0, MAX_GROWTH: 200, CUT_SLOW: -1, GAUGE: '' };
 
@@ -32,11 +32,11 @@ const kb = config.messageKB;
 const rate = publishes ? config.publishRate / config.topics || 0 : values.MESSAGE_RATE;
 
 /** Two more seconds for measuring the memory of the service before the slow phase. */
-const settled = settledAfter(config) + 2;
-const SLOW = config.seconds - DISCONNECT_LEAD - settled - values.AFTER_SECONDS;
+const settle = settleTime(config) + 2;
+const SLOW = config.seconds - DISCONNECT_LEAD - settle - values.AFTER_SECONDS;
 const MIN_SECONDS = 2;
 if (SLOW < MIN_SECONDS || values.AFTER_SECONDS < MIN_SECONDS) {
-  throw new Error(`AFTER_SECONDS must be at least ${MIN_SECONDS}, and SECONDS at least ${settled + MIN_SECONDS + DISCONNECT_LEAD} more, because ${config.connections} streams need ${settled} seconds to open and memory is read once a second, got ${values.AFTER_SECONDS} and ${config.seconds}`);
+  throw new Error(`AFTER_SECONDS must be at least ${MIN_SECONDS}, and SECONDS at least ${settle + MIN_SECONDS + DISCONNECT_LEAD} more, because ${config.connections} streams need ${settle} seconds to open and memory is read once a second, got ${values.AFTER_SECONDS} and ${config.seconds}`);
 }
 if (publishes && !feeds && !service.published) {
   throw new Error(`the description of ${service.name} must have publish, because messages fill the buffers of clients that do not read; add publish`);
@@ -53,7 +53,7 @@ if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
   throw new Error(`SECONDS must be at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, because ${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL) for another reason than slowness, got ${config.seconds}; lower it, or raise the lifetime`);
 }
 
-const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
+const stage = { name: 'slow', title: 'slow', kind: 'load', start: settle, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 suite({
   name: 'slow', profile: name, splitBy: ['scenario'], stages: [stage],
   parameters: { ...parameters, MESSAGE_KB: String(kb), MESSAGE_RATE: String(rate), SLOW_SECONDS: String(SLOW), EVERY: String(every) },
@@ -64,10 +64,10 @@ export const options = sharedOptions('slow', shared, 1);
 export default async function () {
   const { streams, selected } = shareOf(config, every, 1);
   await hold(service, {
-    ...config, streams, ramp: rampOf(config), openFor: (settled + SLOW + values.AFTER_SECONDS) * 1000,
+    ...config, streams, ramp: rampOf(config), openFor: (settle + SLOW + values.AFTER_SECONDS) * 1000,
     ...(!publishes && { broadcast: { url: `${config.backendUrl}/event/broadcast?event=filler`, headers: config.headers, event: 'filler', kb } }),
     phases: [{
-      name: stage.name, at: settled * 1000, action: 'slow', streams: selected,
+      name: stage.name, at: settle * 1000, action: 'slow', streams: selected,
       for: SLOW * 1000, after: values.AFTER_SECONDS * 1000, bytesPerSecond: values.SLOW_KB * 1024,
       messageKB: feeds ? 0 : kb, fillKB: values.FILL_KB, broadcastsPerSecond: rate,
     }],

@@ -8,7 +8,7 @@
 import { hold, profile, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD } from '../lib/config.js';
-import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
+import { everyOf, rampOf, settleTime, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const defaults = { OPEN_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000, MAX_OPEN_LATE: 0 };
 const { name, values, parameters } = profile('storm', { full: defaults, smoke: defaults });
@@ -20,17 +20,17 @@ const { service, config } = shared;
 const every = everyOf('OPEN_PERCENT', values.OPEN_PERCENT, config.connections);
 
 /** Seconds until all streams are open and have received messages. Two storms follow. */
-const settled = settledAfter(config);
-const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
+const settle = settleTime(config);
+const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settle) / 2);
 const MIN_SECONDS = 3;
 if (STORM < MIN_SECONDS) {
-  throw new Error(`SECONDS must be at least ${settled + 2 * MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open, and each of two storms ${MIN_SECONDS}, got ${config.seconds}`);
+  throw new Error(`SECONDS must be at least ${settle + 2 * MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settle} seconds to open, and each of two storms ${MIN_SECONDS}, got ${config.seconds}`);
 }
 const dropped = config.connections - Math.ceil(config.connections / every);
 
 /** @param {string} id @param {string} title @param {number} nth */
 const storm = (id, title, nth) => ({
-  name: id, title, kind: 'load', start: settled + nth * STORM, seconds: STORM, concurrency: config.connections, requests: dropped,
+  name: id, title, kind: 'load', start: settle + nth * STORM, seconds: STORM, concurrency: config.connections, requests: dropped,
 });
 const stages = [storm('spread', 'reconnects spread', 0), storm('at-once', 'reconnects at once', 1)];
 

@@ -8,7 +8,7 @@
 import { hold, profile, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, NOOP } from '../lib/config.js';
-import { everyOf, rampOf, settledAfter, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
+import { everyOf, rampOf, settleTime, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const defaults = { VANISH_PERCENT: 20, STEADY_SECONDS: 2, MAX_OPEN_LATE: 0, GAUGE: '' };
 const { name, values, parameters } = profile('vanish', { full: defaults, smoke: defaults });
@@ -18,13 +18,13 @@ const { service, config } = shared;
 const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, config.connections);
 
 /** Seconds until all streams are open, have received messages and were counted. The rest of the run is for the service to notice the loss. */
-const settled = settledAfter(config) + values.STEADY_SECONDS;
-const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
+const settle = settleTime(config) + values.STEADY_SECONDS;
+const NOTICE = config.seconds - DISCONNECT_LEAD - settle;
 const MIN_SECONDS = 2;
 /** Seconds for the last reading of the gauge. The other streams stay open until then. */
 const READING = 1;
 if (NOTICE < MIN_SECONDS) {
-  throw new Error(`SECONDS must be at least ${settled + MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}`);
+  throw new Error(`SECONDS must be at least ${settle + MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settle} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}`);
 }
 if (service.name !== NOOP && !values.GAUGE) {
   throw new Error(`${service.name} needs a gauge of its open streams, which shows when it notices a loss; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL`);
@@ -32,7 +32,7 @@ if (service.name !== NOOP && !values.GAUGE) {
 if (/^pid:/.test(values.GAUGE)) {
   throw new Error(`GAUGE must count the open streams, got ${values.GAUGE}, which is memory; set it to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL`);
 }
-const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settled, seconds: NOTICE, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
+const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settle, seconds: NOTICE, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 suite({
   name: 'vanish', profile: name, splitBy: ['scenario'], stages: [stage],
   parameters: { ...parameters, EVERY: String(every), NOTICE_SECONDS: String(NOTICE) },
@@ -43,7 +43,7 @@ export const options = sharedOptions('vanish', shared);
 export default async function () {
   const { streams, selected } = shareOf(config, every);
   await hold(service, {
-    ...config, streams, ramp: rampOf(config), openFor: (settled + NOTICE + READING) * 1000,
-    phases: [{ name: stage.name, at: settled * 1000, action: 'vanish', streams: selected }],
+    ...config, streams, ramp: rampOf(config), openFor: (settle + NOTICE + READING) * 1000,
+    phases: [{ name: stage.name, at: settle * 1000, action: 'vanish', streams: selected }],
   });
 }

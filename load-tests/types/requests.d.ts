@@ -99,7 +99,7 @@ declare module 'k6/x/requests' {
   export interface Counts {
     /** Requests with an outcome. */
     made: number;
-    /** Of these, requests with another outcome than `ok`. */
+    /** Of these, requests with an outcome other than `ok`. */
     failed: number;
     /** Requests that were never made. */
     dropped: number;
@@ -130,7 +130,7 @@ declare module 'k6/x/requests' {
   export function closed(stage: Closed): Promise<Counts>;
 
   /**
-   * Makes requests at a constant rate, even if the service is slower. The duration of each counts from its intended
+   * Makes requests at a constant rate, even if the service is slower. The duration of each is measured from its intended
    * start, so that it includes a wait for a free connection while the service stalls. A request without a free
    * connection within `timeout` is never made. A request that was sent has the whole `timeout` for its response.
    *
@@ -141,7 +141,7 @@ declare module 'k6/x/requests' {
   /**
    * Makes requests at the same time. It opens all connections first and then sends all requests. It reads no response
    * before the last request is sent, except for requests of over 64 KiB, which take as long as the server needs to
-   * read them. The duration of each counts from its start of sending.
+   * read them. The duration of each is measured from the start of its sending.
    *
    * @throws as {@link closed}.
    */

@@ -44,7 +44,7 @@ export interface ServiceDescription {
   connect: Connect;
   /** The blocks that keep a stream alive. They are never messages. */
   heartbeat?: Block & {
-    /** Maximum seconds between two heartbeats. Left out: the interval of messages, or NOOP_INTERVAL, determines the idle timeout. */
+    /** Maximum seconds between two heartbeats. If omitted, the interval of messages, or NOOP_INTERVAL, determines the idle timeout. */
     every?: number;
   };
   /**
@@ -52,19 +52,19 @@ export interface ServiceDescription {
    * (`publish`, which needs `seq`), or by the other clients (`same`). `'unchecked'`: the run checks only connections.
    */
   message: (Message & ({ seq: Source } | { every: number } | { same: Same } | { per: 'request' })) | 'unchecked';
-  /** The party that ends a stream. Left out: the client. */
+  /** The party that ends a stream. Default: the client. */
   end?: { by: 'client' } | ({ by: 'request' } & Request) | {
     by: 'server';
     /** Lifetime of a stream, or its minimum and maximum. */
     lifetime: number | [shortest: number, longest: number];
   } | FiniteEnd;
-  /** How a client resumes after a disconnect. Left out: with `Last-Event-ID`. */
+  /** How a client resumes after a disconnect. Default: with `Last-Event-ID`. */
   resume?: {
     by: 'header' | 'none' | {
       /** The parameter of the URL that contains the last id. */
       query: string;
     };
-    /** The place of the id in a message. Left out: the `id:` field. */
+    /** The place of the id in a message. Default: the `id:` field. */
     id?: Source;
     /** How the service reports that it could not resume without a loss. */
     gap?: Block | {
@@ -114,9 +114,9 @@ export interface FiniteEnd {
   incomplete?: Condition | Condition[];
   /** A statement of the service about its own answer: the whole text of the events `of`, or their number, since the last statement. */
   stated?: {
-    /** The event that contains the statement. Left out: any event. */
+    /** The event that contains the statement. Default: any event. */
     event?: string;
-    /** The events that the statement covers. Left out: all events with content. */
+    /** The events that the statement covers. Default: all events with content. */
     of?: string;
     text?: Source;
     chunks?: Source;
@@ -136,7 +136,7 @@ export interface Request {
    * by its Content-Type), or any text.
    */
   body?: string;
-  /** The statuses of a successful response. Left out: 200, 201, 202 and 204. */
+  /** The statuses of a successful response. Default: 200, 201, 202 and 204. */
   ok?: number[];
 }
 
@@ -172,18 +172,18 @@ export interface Message {
   sentAt?: Source;
   /** The checksum of marker, number and time, as in `{sum}` of `publish`. A message with another checksum is corrupted. */
   sum?: Source;
-  /** Names of events that are messages. Left out: all names. */
+  /** Names of events that are messages. Default: all names. */
   event?: string | string[];
   /** The exact data of each message. A message with other data is corrupted. */
   data?: string;
   /**
    * With `end.by: 'event'`: the places of the content of a response (text, reasoning or a tool call). An empty text or list is
-   * not content. Left out: each event with data that does not end the response.
+   * not content. Default: each event with data that does not end the response.
    */
   content?: Source | Source[];
   /**
    * The scope of the numbers: each stream, the topic, or each response with `end.by: 'event'`, where numbers start at 0 or 1.
-   * Left out: the topic with `publish`.
+   * Default: the topic with `publish`.
    */
   per?: 'stream' | 'topic' | 'request';
   /** `any`: the service does not guarantee the order. */
@@ -192,6 +192,6 @@ export interface Message {
   delivery?: 'exactly-once' | 'at-least-once';
   /** Seconds between two messages. */
   every?: number;
-  /** The name of a message in reports and metrics. Left out: `message`. */
+  /** The name of a message in reports and metrics. Default: `message`. */
   noun?: 'message' | 'noop';
 }

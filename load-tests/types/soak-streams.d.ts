@@ -6,7 +6,7 @@ declare module 'k6/x/soak' {
    *
    * | action | effect on each open stream | metrics |
    * |---|---|---|
-   * | `vanish` | the connection stays half-open, like that of a machine without power; the client does not reconnect, no end of the stream is requested, and no checks are made | `vanish_vanished` |
+   * | `vanish` | the connection stays half-open, as if the client's machine had lost its power; the client does not reconnect, no end of the stream is requested, and no checks are made | `vanish_vanished` |
    * | `drop` | the client closes the connection, and reconnects after the reconnection time, without a limit on concurrent dials; the check `Received all messages` passes, because not every service resumes | `storm_dropped`, `storm_connect` (dial to headers), `storm_dial_delay` (delay of the dial by the load generator) |
    * | `dropAtOnce` | as `drop`, but the client reconnects at once | as `drop` |
    * | `slow` | the client reads slowly for some time, then as before; it does not reconnect, and no checks are made | `slow_started`, `slow_filled`, `slow_backlog`, `slow_closed`, `slow_closed_later`; with broadcasts `slow_accepted`, `slow_rejected`, `slow_due`, `slow_arrived`, `slow_repeated`, `slow_complete` |
@@ -114,7 +114,7 @@ declare module 'k6/x/soak' {
    * a noop is due. Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a
    * request) and `Received all messages`.
    *
-   * The metrics are those of an `EventSource` (`sse_*`), and those of `k6/http` for the requests that end streams.
+   * The metrics are the `sse_*` metrics of `EventSource`, and the metrics of `k6/http` for the requests that end streams.
    * The shard has the outcomes and durations of these requests, by server. An open stream uses no JavaScript.
    * Functions of a description are called once per attempt to connect.
    *

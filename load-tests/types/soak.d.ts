@@ -123,8 +123,8 @@ declare module 'k6/x/soak' {
   export function plan(values?: Partial<Plan>): Settings;
 
   /**
-   * As {@link plan}, for a service. The interval is that of published messages; without a publisher it is
-   * `message.every`, or else `heartbeat.every`.
+   * As {@link plan}, for a service. The interval comes from the publisher or, without one, from `message.every`
+   * or `heartbeat.every`.
    *
    * @throws also if a setting does not fit the description.
    */
@@ -269,7 +269,7 @@ declare module 'k6/x/soak' {
     readonly missed: number;
     readonly duplicated: number;
     readonly reordered: number;
-    /** Received with other data than `0`. */
+    /** Received with data other than `0`. */
     readonly corrupted: number;
     /** Received more than `lateMs` after their interval. */
     readonly late: number;

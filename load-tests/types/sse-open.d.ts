@@ -8,7 +8,7 @@ declare module "k6/x/soak" {
     body?: string;
     headers?: Record<string, string>;
     tags?: Record<string, string | number | boolean>;
-    /** A `CookieJar` of `k6/http`, which replaces that of the VU. */
+    /** A `CookieJar` of `k6/http`, which replaces the jar of the VU. */
     jar?: object;
     /** Time limit of the **whole request**, after which the stream ends with an error. Default: none. */
     timeout?: Duration;
@@ -100,7 +100,7 @@ declare module "k6/x/soak" {
    * registers the handlers.
    *
    * **Unlike xk6-sse**, it does not count comments as events and accepts only the type
-   * `text/event-stream`. `everyBlock` and `anyContentType` select the behaviour of xk6-sse.
+   * `text/event-stream`. `everyBlock` and `anyContentType` select the behavior of xk6-sse.
    *
    * `open` always returns: after `client.close()`, the end of the stream, a reset, a truncation,
    * a status other than 200, a refused connection, a malformed URL. With k6's option

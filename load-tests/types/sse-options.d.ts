@@ -74,7 +74,7 @@ declare module "k6/x/soak" {
     timeout?: Duration;
   }
 
-  /** The compressions that a request accepts: none, only gzip, or those of browsers. */
+  /** The compressions that a request accepts: none, only gzip, or all that browsers accept. */
   export type AcceptEncoding = "none" | "gzip" | "browser";
 
   /** The versions of HTTP that a stream may use. */
@@ -173,8 +173,8 @@ declare module "k6/x/soak" {
     connectTimeout?: Duration;
     /**
      * Maximum time without a byte from the server, comments included. Then the client closes the stream
-     * with reason `idle`. Default 0: no limit. If this process was stalled, the client waits for the length
-     * of the stall in addition, at most half of the timeout.
+     * with reason `idle`. Default 0: no limit. If this process was stalled, the client also waits for the length
+     * of the stall, up to half of the timeout.
      * @example "38s" // 2.5 noop intervals of 15 s
      */
     idleTimeout?: Duration;
