@@ -10,7 +10,7 @@ import (
 // FuzzDecompressor checks that a stream and its coroutine end for any input in pieces of any size.
 func FuzzDecompressor(f *testing.F) {
 	for coding := range packing.Encoders {
-		f.Add(coding, []byte(packing.Whole(coding, twoEvents)), uint8(3))
+		f.Add(coding, []byte(packing.Compress(coding, twoEvents)), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
 		if packing.Encoders[coding] == nil {

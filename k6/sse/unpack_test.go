@@ -70,9 +70,9 @@ func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.events <- string
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
 func TestEndsOfPackedStreams(t *testing.T) {
-	bomb := packing.Whole("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
-	members := packing.Whole("gzip", "data: 0\n\n") + packing.Whole("gzip", "data: 1\n\n")
-	complete := packing.Whole("gzip", twoEvents)
+	bomb := packing.Compress("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
+	members := packing.Compress("gzip", "data: 0\n\n") + packing.Compress("gzip", "data: 1\n\n")
+	complete := packing.Compress("gzip", twoEvents)
 	wide := func() string {
 		var out bytes.Buffer
 		z, _ := zstd.NewWriter(&out, zstd.WithWindowSize(16<<20))
@@ -87,27 +87,27 @@ func TestEndsOfPackedStreams(t *testing.T) {
 		handle  func(p *peer)
 		want    string
 	}{
-		{"an end mark", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"a coding in capitals", "", respond(packedHead("GZip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"in two fields", "", respond(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"an empty stream", "", respond(packedHead("gzip") + packing.Whole("gzip", "")), "server: the server ended the stream"},
+		{"an end mark", "", respond(packedHead("gzip") + packing.Compress("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"a coding in capitals", "", respond(packedHead("GZip") + packing.Compress("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"in two fields", "", respond(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + packing.Compress("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an empty stream", "", respond(packedHead("gzip") + packing.Compress("gzip", "")), "server: the server ended the stream"},
 		{"no data", "", respond(packedHead("br")), "server: the server ended the stream"},
 		{"several members", "", respond(packedHead("gzip") + members), "0 1 server: the server ended the stream"},
 		{"in pieces", "", func(p *peer) { p.sendInPieces(1, func() { p.send(packedHead("gzip") + members) }) }, "0 1 server: the server ended the stream"},
 		{"in chunks", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(complete), complete)), "a b server: the server ended the stream"},
 		{"no last chunk", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(complete), complete)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
-		{"no end mark", "", respond(packedHead("gzip") + packing.Flushed("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"no end mark", "", respond(packedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
 		{"a part of the end mark", "", respond(packedHead("gzip") + complete[:len(complete)-3]), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
-		{"an end mark inside an event", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
+		{"an end mark inside an event", "", respond(packedHead("gzip") + packing.Compress("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
 		{"a reset", "", func(p *peer) {
-			p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents))
+			p.send(packedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents))
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}, "a b reset: read the stream: read: connection reset by peer"},
 		{"data in another coding", "", respond(packedHead("gzip") + twoEvents), "error: read the stream: invalid gzip data: gzip: invalid header"},
 		{"a window that is too large", "", respond(packedHead("zstd") + wide()), "error: read the stream: the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 		{"a bomb", "maxEventSize: 1000,", respond(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
-		{"silence", "idleTimeout: 60,", func(p *peer) { p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within the idle timeout"},
+		{"silence", "idleTimeout: 60,", func(p *peer) { p.send(packedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within the idle timeout"},
 		{"bytes without an event", "idleTimeout: 1500,", func(p *peer) {
 			p.send(packedHead("gzip"))
 			z := gzip.NewWriter(p)
@@ -119,19 +119,19 @@ func TestEndsOfPackedStreams(t *testing.T) {
 			_ = z.Close()
 		}, "a b server: the server ended the stream"},
 		{"204", "", respond("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server responded with 204 No Content, so the client must not reconnect"},
-		{"a compressed error", "", respond("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Whole("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
+		{"a compressed error", "", respond("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Compress("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
 		{"a redirect", "", func(p *peer) {
 			if p.n == 0 {
 				p.send("HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Encoding: gzip\r\n\r\n")
 				return
 			}
-			p.send(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.send(packedHead("gzip") + packing.Compress("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "/there gzip, deflate, br, zstd server: the server ended the stream"},
-		{"a coding that was not requested", "acceptEncoding: 'gzip',", respond(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"a coding that was not requested", "acceptEncoding: 'gzip',", respond(packedHead("br") + packing.Compress("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
 		{"a coding although none was requested", "acceptEncoding: 'none',", respond(packedHead("gzip") + complete), `content_type: the response has the content-encoding "gzip", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
 		{"an unknown coding", "headers: { 'accept-encoding': '*' },", respond(packedHead("compress") + complete), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
 		{"a header of the script", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
-			p.send(packedHead("br") + packing.Whole("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.send(packedHead("br") + packing.Compress("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "br;q=1 server: the server ended the stream"},
 		{"no coding", "", respond(streamHead + twoEvents), "a b server: the server ended the stream"},
 		{"identity", "", respond(packedHead("identity") + twoEvents), "a b server: the server ended the stream"},
@@ -154,7 +154,7 @@ func TestEndsOfPackedStreams(t *testing.T) {
 func TestPackedStreamsReconnect(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.serveVU(t, func(p *peer) {
-			p.send(packedHead("gzip") + packing.Flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
+			p.send(packedHead("gzip") + packing.CompressUnfinished("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
 			if p.n > 0 {
 				p.hold()
 			}
@@ -177,7 +177,7 @@ func TestOpenReadsPackedStreams(t *testing.T) {
 			p.send(packedHead("gzip"))
 			return
 		}
-		p.send(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+		p.send(packedHead("gzip") + packing.Compress("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 	})
 	require.Equal(t, "open event:||gzip|", v.log(`sse.open(url, { acceptEncoding: 'gzip' }, `+logging+`)`))
 	require.Equal(t, "open event:||gzip, deflate, br, zstd|", v.log(`sse.open(url, { acceptEncoding: 'browser' }, `+logging+`)`))

@@ -133,7 +133,7 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	warnings := strings.Join(v.Warnings, "\n")
 	assert.Contains(t, warnings, "it was evicted: EvictionByEvictionAPI")
 	assert.NotContains(t, warnings, "Readiness probe")
-	assert.True(t, v.Server.Agrees, "the clients of runner 2 must receive all that the backend sent")
+	assert.True(t, v.Server.Agrees, "the clients of runner 2 must receive every message that the backend sent")
 	c.requireNothingLeft(t)
 }
 

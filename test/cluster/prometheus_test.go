@@ -107,7 +107,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	for runner, value := range w.byRunner(t, "k6_soak_streams_planned", s.testid) {
 		assert.EqualValues(t, 100, value, "runner %s must report the plan of the whole run", runner)
 	}
-	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "the trend stats must be those of the dashboards")
+	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "each runner must write the trend stats that the dashboards query")
 	requireAbsent(t, filepath.Join(s.out, s.testid), password)
 	assert.NotContains(t, s.output(), password)
 	c.requireNothingLeft(t)

@@ -210,7 +210,7 @@ var (
 	metric    = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
 )
 
-// metrics returns the names of the metrics in a query, without those of recording rules.
+// metrics returns the names of the metrics in a query, except the names of recording rules.
 func metrics(expr string) []string {
 	names := word.FindAllString(labelSets.ReplaceAllString(expr, ""), -1)
 	return slices.DeleteFunc(names, func(name string) bool { return !metric.MatchString(name) })

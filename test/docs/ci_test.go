@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A step of a workflow, or of an action.
+// A ciStep is a step of a workflow or of an action.
 type ciStep struct {
 	ID    string            `yaml:"id"`
 	If    string            `yaml:"if"`
@@ -124,7 +124,7 @@ func TestActionPassesArguments(t *testing.T) {
 		cmd.Env = append(os.Environ(), "SOAK="+fake, "COMMAND=run storm", "ARGS="+args, "JUNIT=a b.xml")
 		output, err := cmd.CombinedOutput()
 		require.Equal(t, want, string(output))
-		require.ErrorContains(t, err, "exit status 2", "the exit code must be that of soak")
+		require.ErrorContains(t, err, "exit status 2", "the step must exit with the code of soak")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestCommitSubjects(t *testing.T) {
 
 	commit("ledger: count gaps")
 	out, err = subjects(t, dir, "0000000000000000000000000000000000000000")
-	require.NoError(t, err, "of an unknown base, as in a shallow clone, only the last commit is checked: %s", out)
+	require.NoError(t, err, "with an unknown base, as in a shallow clone, only the last commit must be checked: %s", out)
 
 	shallow := filepath.Join(t.TempDir(), "shallow")
 	gitIn(t, ".", "clone", "--quiet", "--depth=1", "file://"+dir, shallow)

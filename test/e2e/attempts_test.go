@@ -18,20 +18,20 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A turnstile is a service that refuses clients with odd numbers for a time after the first connect.
-type turnstile struct {
-	closed  time.Duration // time of the refusals
+// A refusingService is a service that refuses clients with odd numbers for a time after the first connect.
+type refusingService struct {
+	period  time.Duration // of the refusals
 	service *fakeservice.Service
 	refused atomic.Int64 // number of refused attempts
 }
 
 // run soaks the service.
-func (f *turnstile) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
+func (f *refusingService) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
 	t.Helper()
 	spec := bareService(800 * time.Millisecond)
 	firstConnect := sync.OnceValue(time.Now)
 	spec.Admit = func(id string, _ int) (status int) {
-		if start := firstConnect(); strings.ContainsAny(id[len(id)-1:], "13579") && time.Since(start) < f.closed {
+		if start := firstConnect(); strings.ContainsAny(id[len(id)-1:], "13579") && time.Since(start) < f.period {
 			f.refused.Add(1)
 			return http.StatusServiceUnavailable
 		}
@@ -44,11 +44,11 @@ func (f *turnstile) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRu
 }
 
 // The verdict reports the refused attempts of a client before its first stream, and the time without a stream.
-func TestRefusedAtFirst(t *testing.T) {
+func TestRefusedAttemptsAreReported(t *testing.T) {
 	t.Parallel()
 	t.Run("for a moment", func(t *testing.T) {
 		t.Parallel()
-		f := &turnstile{closed: 3 * time.Second}
+		f := &refusingService{period: 3 * time.Second}
 		v, r := f.run(t, "--seconds", "20")
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Equal(t, map[string]int{"status 503": int(f.refused.Load())}, v.RefusedAttempts)
@@ -66,21 +66,21 @@ func TestRefusedAtFirst(t *testing.T) {
 	})
 	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
 		t.Parallel()
-		f := &turnstile{closed: 5 * time.Second}
+		f := &refusingService{period: 5 * time.Second}
 		v, r := f.run(t, "--seconds", "20", "--max-outage", "4")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Regexp(t, `f-\d had no stream for \d[.\d]* s, from \d\d:\d\d:\d\d\S* UTC until its first stream opened; meanwhile it was refused \d times \(status 503\)`, reasons(v))
 	})
 	t.Run("for most of the run", func(t *testing.T) {
 		t.Parallel()
-		f := &turnstile{closed: 10 * time.Second}
+		f := &refusingService{period: 10 * time.Second}
 		v, r := f.run(t, "--seconds", "20")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Regexp(t, `f-\d was (connected for \d[.\d]* s of the planned 15 s|refused at)`, reasons(v))
 	})
 	t.Run("all the time", func(t *testing.T) {
 		t.Parallel()
-		f := &turnstile{closed: time.Hour}
+		f := &refusingService{period: time.Hour}
 		v, r := f.run(t, "--seconds", "12")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, verdict.Connections{Planned: 10, Opened: 5, Completed: 5, Refused: 5}, v.Connections)

@@ -31,11 +31,11 @@ func TestCompressingProxy(t *testing.T) {
 				ID: verdict.CheckCompressed, Name: "noops in gzip delivered one by one", Limit: "most", Actual: "most", Pass: true, Severity: verdict.SeverityWarning, Why: "buffered compression delays messages",
 			})
 		}},
-		"is not asked to": {"proxy_buffering off;", "none", func(t *testing.T, v *verdict.Verdict, out string) {
+		"not requested": {"proxy_buffering off;", "none", func(t *testing.T, v *verdict.Verdict, out string) {
 			require.Equal(t, verdict.Pass, v.Verdict, out)
 			require.Empty(t, v.Codings)
 		}},
-		"holds back": {"proxy_ignore_headers X-Accel-Buffering; postpone_output 0;", "gzip", func(t *testing.T, v *verdict.Verdict, out string) {
+		"buffers": {"proxy_ignore_headers X-Accel-Buffering; postpone_output 0;", "gzip", func(t *testing.T, v *verdict.Verdict, out string) {
 			require.Equal(t, verdict.Fail, v.Verdict, out)
 			require.Contains(t, v.Reasons[0], "no noop arrived on the streams in gzip: the service or a proxy buffers compressed data; flush after each message")
 		}},

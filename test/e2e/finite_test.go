@@ -133,7 +133,7 @@ func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 }
 
 // The model notices each abandoned request, and its ledger has the time of the cancellation.
-func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
+func TestFiniteMeasuresCancellationOfTheModel(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "4", "--abandon", "30", "--abandon-by", "reset", "--gauge", "model_requests_open")
 	v := r.verdict()

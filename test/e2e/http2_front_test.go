@@ -25,9 +25,9 @@ func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 		args     []string
 		wantText string
 	}{
-		"as many as nginx allows": {nil, `HTTP/2 +20 streams over [24] connections, at most [12] of one runner`},
-		"five on each":            {[]string{"--streams-per-connection", "5"}, `HTTP/2 +20 streams over 4 connections, at most 2 of one runner`},
-		"not at all":              {[]string{"--http-version", "1.1"}, ""},
+		"limit of nginx":              {nil, `HTTP/2 +20 streams over [24] connections, at most [12] of one runner`},
+		"five streams per connection": {[]string{"--streams-per-connection", "5"}, `HTTP/2 +20 streams over 4 connections, at most 2 of one runner`},
+		"HTTP/1.1":                    {[]string{"--http-version", "1.1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ func idleProxy(t *testing.T, to string, after time.Duration) string {
 	return proxy(t, to, fmt.Sprintf("proxy_buffering off; proxy_read_timeout %ds;", int(after.Seconds())))
 }
 
-// proxy returns the address of an nginx that forwards all requests. directives are those of its location.
+// proxy returns the address of an nginx that forwards all requests. directives are added to its location.
 func proxy(t *testing.T, to, directives string) string { return front(t, to, "", directives) }
 
 // front is like proxy, with parameters of the directive listen, such as ssl.

@@ -24,7 +24,7 @@ func TestEndWithoutLocalPortsIsInvalid(t *testing.T) {
 	text, err := exec.Command("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_local_port_range=40000 40039").CombinedOutput()
 	require.NoError(t, err, string(text))
 	startBackend(t, enter, "LISTEN=127.0.0.1:8080", "NOOP_INTERVAL=1s")
-	await(t, "the backend is ready", func() bool {
+	await(t, "the backend must be ready", func() bool {
 		text, err := exec.Command("ip", "netns", "exec", name, "ss", "-Hltn", "sport", "=", "8080").Output()
 		return err == nil && len(text) > 0
 	})

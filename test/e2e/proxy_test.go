@@ -142,7 +142,7 @@ func TestRunThroughAProxy(t *testing.T) {
 // A proxy that stops closes all streams. A proxy with an idle timeout closes silent streams.
 func TestProxyClosesStreams(t *testing.T) {
 	t.Parallel()
-	t.Run("it dies", func(t *testing.T) {
+	t.Run("stopped proxy", func(t *testing.T) {
 		t.Parallel()
 		_, proxy, env, args := startProxied(t, true, forward.Options{})
 		r := begin(t, env, args...)
@@ -154,7 +154,7 @@ func TestProxyClosesStreams(t *testing.T) {
 		require.Equal(t, 16, v.Connections.Dropped, r.out.String())
 		require.Contains(t, reasons(v), "no longer answers: Get \"https://service.test/healthz\": the proxy http://")
 	})
-	t.Run("it has an idle timeout", func(t *testing.T) {
+	t.Run("idle timeout", func(t *testing.T) {
 		t.Parallel()
 		_, _, env, args := startProxied(t, false, forward.Options{Idle: time.Second})
 		v := begin(t, env, append(args, "--topics", "4", "--publish-rate", "2")...).verdict() // one message in 2 s per topic

@@ -140,11 +140,11 @@ func TestWrongResumeFails(t *testing.T) {
 		reason string
 		check  func(t *testing.T, all verdict.Cuts)
 	}{
-		"it keeps nothing, and says nothing": {
+		"no history": {
 			want: verdict.Fail, reason: "lost, 0 received twice",
 			check: func(t *testing.T, all verdict.Cuts) { require.Positive(t, all.Lost); require.Zero(t, all.Announced) },
 		},
-		"it keeps nothing, and says so by a header": {
+		"no history, announced by a header": {
 			hub: &fakeservice.Hub{GapHeader: "earliest"}, extra: `resume: { by: 'header', gap: { header: 'Last-Event-ID: earliest' } },`,
 			want: verdict.Fail, reason: "and the service announced a gap by the header Last-Event-ID: earliest",
 			check: func(t *testing.T, all verdict.Cuts) {
@@ -152,7 +152,7 @@ func TestWrongResumeFails(t *testing.T) {
 				require.Positive(t, all.Lost)
 			},
 		},
-		"it keeps nothing, says so by an event, and that is allowed": {
+		"no history, announced by an event, and allowed": {
 			hub: &fakeservice.Hub{GapEvent: "event: reset\ndata: x\n\n"}, extra: `resume: { by: 'header', gap: { event: 'reset' } },`,
 			flags: []string{"--allow-announced-gaps"},
 			want:  verdict.Pass, reason: "messages are missing in announced gaps, which ALLOW_ANNOUNCED_GAPS=1 allows",
@@ -161,12 +161,12 @@ func TestWrongResumeFails(t *testing.T) {
 				require.Positive(t, all.Lost)
 			},
 		},
-		"it brings the last one again": {
+		"the last message is repeated": {
 			hub:  &fakeservice.Hub{History: true, Replay: func(all []string, from int) []string { return all[from-1:] }},
 			want: verdict.Fail, reason: "0 messages were lost, 1 received twice, and the stream continued with ",
 			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Duplicated) },
 		},
-		"it gives no ids": {
+		"no ids": {
 			hub: &fakeservice.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id from which the client could resume",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Zero(t, all.Resumed)

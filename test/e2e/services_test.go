@@ -101,7 +101,7 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
-// twoServices are the services of tests whose behaviour does not depend on the protocol. Mercure ends streams by
+// twoServices are the services of tests whose behavior does not depend on the protocol. Mercure ends streams by
 // itself.
 var twoServices = []string{"nchan", "mercure"}
 

@@ -108,7 +108,7 @@ func TestSlowNeedsLongStreams(t *testing.T) {
 	require.Contains(t, r.out.String(), "SECONDS must be at most 19")
 }
 
-// broadcaster starts a service without ids. slow is its behaviour for clients that do not read.
+// broadcaster starts a service without ids. slow is its behavior for clients that do not read.
 func broadcaster(t *testing.T, slow string) (url string) {
 	t.Helper()
 	spec := bareService(time.Second)

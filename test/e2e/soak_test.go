@@ -116,7 +116,7 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
-	await(t, "the runners have started", func() bool {
+	await(t, "the runners must start", func() bool {
 		return strings.Contains(r.log("k6-runner-1.log", "backend.log"), "listening") && len(runnersOf(m)) == 2
 	})
 	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGKILL))
@@ -131,7 +131,7 @@ func TestRunnerThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "0.5", "--min-coverage", "40")
-	await(t, "all streams are open", func() bool { return strings.Contains(r.out.String(), "20/20 open") })
+	await(t, "all streams must be open", func() bool { return strings.Contains(r.out.String(), "20/20 open") })
 	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGTERM))
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
@@ -166,7 +166,7 @@ func TestCtrlCStopsInOrderAndIsInvalid(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners have started", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "the runners must start", func() bool { return len(runnersOf(m)) == 2 })
 	start := time.Now()
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	v := r.verdict()
@@ -180,12 +180,12 @@ func TestSecondCtrlCKills(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners have started", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "the runners must start", func() bool { return len(runnersOf(m)) == 2 })
 	for _, pid := range runnersOf(m) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // so that the runners do not stop in order
 	}
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
-	await(t, "soak has noticed the first signal", func() bool { return strings.Contains(r.out.String(), "stopping") })
+	await(t, "soak must notice the first signal", func() bool { return strings.Contains(r.out.String(), "stopping") })
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	require.Equal(t, 2, r.end())
 	requireNoProcess(t, m)

@@ -171,7 +171,7 @@ func TestServiceRefusesAfterStorm(t *testing.T) {
 	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams did not reconnect within 5 s; refused: ")
 }
 
-func TestStormDelaysHeldStreams(t *testing.T) {
+func TestStormDelaysOpenStreams(t *testing.T) {
 	t.Parallel()
 	var stallEnd atomic.Int64 // the service stalls
 	spec := bareService(time.Second)

@@ -131,7 +131,7 @@ func TestCompareNamesCrashedMember(t *testing.T) {
 	m := mark(t)
 	r := begin(t, []string{m}, "cluster", "--profile", "smoke", "--levels", "1", "--rounds", "1", "--round-seconds", "4")
 	var member int
-	await(t, "the second backend of the cluster", func() bool {
+	await(t, "the second backend of the cluster must start", func() bool {
 		for _, pid := range processes(m) {
 			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 			if err == nil && bytes.Contains(environ, []byte("SERVER_NAME=backend-2")) {
@@ -140,7 +140,7 @@ func TestCompareNamesCrashedMember(t *testing.T) {
 		}
 		return member != 0
 	})
-	await(t, "requests of the runners", func() bool {
+	await(t, "the runners must send requests", func() bool {
 		text, err := os.ReadFile(r.dir.Path(results.ResourcesFile))
 		return err == nil && bytes.Contains(text, []byte("backend_service_requests"))
 	})

@@ -69,7 +69,7 @@ func TestSuspendedMachineIsNotAFaultOfTheService(t *testing.T) {
 			r := prepare(t, t.TempDir(), nil, []string{m}, args...)
 			clock, err := suspension.Start(r.cmd)
 			require.NoError(t, err)
-			await(t, "streams are open", isOpen)
+			await(t, "streams must be open", isOpen)
 			clock.Suspend(t.Context(), processes(m), 5*time.Second)
 			v := r.verdict()
 			require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())

@@ -25,7 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The init script of a systemd with the units in $1/units. It has separate processes, mounts and control groups.
+// bootSystemd is the init script of a systemd with the units in $1/units. It has separate processes, mounts and control groups.
 const bootSystemd = `mount -t tmpfs none /run && mount -t cgroup2 none /sys/fs/cgroup &&
 exec env -i PATH="$PATH" container=other SYSTEMD_UNIT_PATH="$1/units" SYSTEMD_GENERATOR_PATH=/nonexistent \
 	/lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=0`
@@ -41,7 +41,7 @@ func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...s
 		untested.Skip(t, "a control group of version 2 cannot be created: "+err.Error())
 	}
 	t.Cleanup(func() { // succeeds when the processes of the group have ended
-		await(t, "the control group is empty", func() bool { return exec.Command("find", group, "-depth", "-type", "d", "-delete").Run() == nil })
+		await(t, "the control group must become empty", func() bool { return exec.Command("find", group, "-depth", "-type", "d", "-delete").Run() == nil })
 	})
 	cmd := exec.CommandContext(context.Background(), "nsenter", "--net=/run/netns/"+namespace, "sh", "-c", `echo $$ >"$1/cgroup.procs" &&
 		exec unshare --fork --kill-child --pid --mount-proc --mount --cgroup --uts sh -c "$2" sh "$3"`, "sh", group, bootSystemd, dir)
@@ -55,7 +55,7 @@ func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...s
 		out, err := exec.Command("nsenter", append([]string{"--all", "--target", strings.TrimSpace(string(child)), "systemctl"}, args...)...).CombinedOutput()
 		return strings.TrimSpace(string(out)), err
 	}
-	await(t, "systemd runs", func() bool { out, _ := systemctl("is-system-running"); return out == "running" })
+	await(t, "systemd must run", func() bool { out, _ := systemctl("is-system-running"); return out == "running" })
 	return systemctl
 }
 
@@ -123,20 +123,20 @@ func TestUnitsOfSystemd(t *testing.T) {
 	}
 
 	run("start", "soak-spot", "soak-runner@1")
-	await(t, "the streams are open", isOpen(20))
+	await(t, "the streams must be open", isOpen(20))
 	run("stop", "soak-runner@1")
 	require.True(t, isOpen(0)())
 	run("start", "soak-runner@1")
-	await(t, "the streams of the second start are open", isOpen(20))
+	await(t, "the streams of the second start must be open", isOpen(20))
 	run("kill", "--signal=KILL", "soak-runner@1")
-	await(t, "the killed streams have ended", isOpen(0))
-	await(t, "the streams of the restarted runner are open", isOpen(20))
+	await(t, "the killed streams must end", isOpen(0))
+	await(t, "the streams of the restarted runner must be open", isOpen(20))
 	notice.Store(true)
-	await(t, "the notice has ended the runner", hasEnded)
+	await(t, "the notice must end the runner", hasEnded)
 	require.True(t, isOpen(0)())
 	run("start", "soak-runner@1")
-	await(t, "the streams of the last start are open", isOpen(20))
-	await(t, "the run has ended", hasEnded)
+	await(t, "the streams of the last start must be open", isOpen(20))
+	await(t, "the run must end", hasEnded)
 	require.Equal(t, "success", run("show", "--value", "--property=Result", "soak-runner@1"))
 
 	code, text := merge(t, filepath.Join(dir, "results", "t"), "unused")

@@ -19,7 +19,7 @@ func backend(t *testing.T, env ...string) string {
 	t.Helper()
 	log := startBackend(t, nil, append(env, "LISTEN=127.0.0.1:0")...)
 	address := ""
-	await(t, "the backend listens", func() bool {
+	await(t, "the backend must listen", func() bool {
 		text, err := os.ReadFile(log)
 		if err != nil {
 			return false
@@ -45,7 +45,7 @@ func (w *wire) backend(t *testing.T, interval string) (url string, env []string)
 		scheme, args, env = "https", append(args, tlsVariables(certs)...), []string{"SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")}
 	}
 	startBackend(t, []string{"ip", "netns", "exec", w.server}, args...)
-	await(t, "the backend is ready", func() bool {
+	await(t, "the backend must be ready", func() bool {
 		text, err := exec.Command("ip", "netns", "exec", w.server, "ss", "-Hltn", "sport", "=", "8080").Output()
 		return err == nil && len(text) > 0
 	})

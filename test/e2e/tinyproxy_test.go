@@ -50,7 +50,7 @@ func tinyproxy(t *testing.T, user, password string) (listen string, log func() s
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	await(t, "tinyproxy listens", func() bool {
+	await(t, "tinyproxy must listen", func() bool {
 		c, err := net.Dial("tcp", listen)
 		if err == nil {
 			_ = c.Close()

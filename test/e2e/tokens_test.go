@@ -44,14 +44,14 @@ func TestTokenPerAttempt(t *testing.T) {
 		want         verdict.Outcome
 		reason       string
 	}{
-		"a new one each time":   {token: expiringToken, ends: true, want: verdict.Pass},
-		"with planned ends too": {token: expiringToken, ends: true, extra: "end: { by: 'server', lifetime: [60, 90] },", want: verdict.Pass},
-		"a service keeps it":    {token: expiringToken, want: verdict.Pass},
-		"the first one always": {
+		"a token per attempt":               {token: expiringToken, ends: true, want: verdict.Pass},
+		"planned ends":                      {token: expiringToken, ends: true, extra: "end: { by: 'server', lifetime: [60, 90] },", want: verdict.Pass},
+		"streams that outlive their tokens": {token: expiringToken, want: verdict.Pass},
+		"the same token for all attempts": {
 			token: singleToken, ends: true, want: verdict.Fail,
 			reason: `was disconnected \(status 401: the service refused the token on reconnect: token\(\) returned the same token, [34]\.[0-9] s old; {token} is over\) after`,
 		},
-		"none at a reconnect": {
+		"no token at a reconnect": {
 			token: "token: (() => { let n = 0; return (ttl) => { if (n++ > 15) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-secret`; }; })(),",
 			ends:  true, want: verdict.Fail, reason: `was disconnected \(renew: token\(\) of the service mine: Error: no login\) after`,
 		},
@@ -107,8 +107,8 @@ func TestMercureAcceptsTheNextJWT(t *testing.T) {
 		token, ttl, seconds string // the hub ends a stream after 80 to 100 % of the time that its JWT has left, less 5 s
 		want                verdict.Outcome
 	}{
-		"each time": {"token: (ttl) => jwt(ttl),", "12", "14", verdict.Pass}, // so that each stream has received a message
-		"once":      {"token: (ttl) => { first ??= jwt(ttl); return first; },", "7", "22", verdict.Fail},
+		"a JWT per attempt": {"token: (ttl) => jwt(ttl),", "12", "14", verdict.Pass}, // so that each stream has received a message
+		"one JWT":           {"token: (ttl) => { first ??= jwt(ttl); return first; },", "7", "22", verdict.Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

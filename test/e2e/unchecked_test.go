@@ -135,7 +135,7 @@ func TestMergeWithoutOneLaptop(t *testing.T) {
 	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
 	code, text := merge(t, shards, "unused")
 	require.Equal(t, 2, code, "the merge must still expect two runners: %s", text)
-	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "--expect 0 removes it")
+	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "pass --expect 0 to remove it")
 	output, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()
 	require.NoError(t, err, string(output))
 }

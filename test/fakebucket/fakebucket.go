@@ -1,4 +1,4 @@
-// Package fakebucket is an S3 server for tests, which keeps its objects in memory.
+// Package fakebucket is an S3 server for tests. It keeps its objects in memory.
 package fakebucket
 
 import (

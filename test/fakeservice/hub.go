@@ -30,11 +30,11 @@ type Hub struct {
 
 	History bool // a stream with Last-Event-ID first receives the messages after that id
 	// Replay returns the messages to replay after a Last-Event-ID, as text on the wire. It requires History. The client
-	// missed the messages all[from:] of the topic. If Replay is nil, the hub replays exactly those.
+	// missed the messages all[from:] of the topic. If Replay is nil, the hub replays exactly these messages.
 	Replay    func(all []string, from int) []string
 	Newcomers bool   // a stream without Last-Event-ID receives all messages
 	GapEvent  string // text on the wire if the Last-Event-ID of the request is unknown
-	GapHeader string // response header Last-Event-ID if that of the request is unknown
+	GapHeader string // response header Last-Event-ID if the id in the request is unknown
 
 	Lifetime time.Duration // time after which the hub ends a stream; 0: no limit
 	Gzip     time.Duration // time between two flushes of a compressed stream; 0: no compression
@@ -111,7 +111,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.stream(w, r, topic, until)
 	case kind == "pub":
 		if h.PubToken != "" && token != h.PubToken {
-			http.Error(w, "may you?", http.StatusUnauthorized)
+			http.Error(w, "no permission to publish", http.StatusUnauthorized)
 			return
 		}
 		body, _ := io.ReadAll(r.Body)

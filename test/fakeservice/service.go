@@ -16,7 +16,7 @@ const (
 	IDsNone    = "none"
 )
 
-// A ServiceSpec describes the behaviour of a Service.
+// A ServiceSpec describes the behavior of a Service.
 type ServiceSpec struct {
 	Schedule Schedule
 	IDs      string // numbers, none, or a key of ForeignIDs
@@ -111,7 +111,7 @@ func (s *Service) client(id string) *NoopClient {
 	return s.Clients[id]
 }
 
-// ClientCounts returns the number of clients that have had a stream, and the number of those with an open stream.
+// ClientCounts returns the number of clients that have had a stream, and how many of them have an open stream.
 func (s *Service) ClientCounts() (total, open int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -104,11 +104,11 @@ func TestRecordMatchesTheStreams(t *testing.T) {
 // Over HTTP/2 streams share connections, and each receives the same as over HTTP/1.1.
 func TestStreamsOverHTTP2(t *testing.T) {
 	t.Parallel()
-	certified := httptest.NewTLSServer(nil)
-	defer certified.Close()
-	trusting, ok := certified.Client().Transport.(*http.Transport)
+	tlsServer := httptest.NewTLSServer(nil)
+	defer tlsServer.Close()
+	trustedTransport, ok := tlsServer.Client().Transport.(*http.Transport)
 	require.True(t, ok)
-	server := &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
+	server := &tls.Config{Certificates: tlsServer.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 	for name, tt := range map[string]struct {
 		http2       bool
 		tls         *tls.Config
@@ -125,7 +125,7 @@ func TestStreamsOverHTTP2(t *testing.T) {
 			service := StartService(spec, Strike{}, l)
 			defer service.Stop()
 			var dials atomic.Int32
-			transport := &http.Transport{Protocols: &http.Protocols{}, TLSClientConfig: trusting.TLSClientConfig.Clone()}
+			transport := &http.Transport{Protocols: &http.Protocols{}, TLSClientConfig: trustedTransport.TLSClientConfig.Clone()}
 			transport.Protocols.SetHTTP1(!tt.http2)
 			transport.Protocols.SetHTTP2(tt.http2 && tt.tls != nil)
 			transport.Protocols.SetUnencryptedHTTP2(tt.http2 && tt.tls == nil)

@@ -32,7 +32,7 @@ func NeedDocker(t *testing.T, plugins ...string) {
 }
 
 // Images makes the images of compose.yaml available to Docker. env is the path of an .env file. If no registry answers,
-// the images are stand-ins, and Grafana's is missing. real reports whether they are the real images.
+// the images are stand-ins, and the image of Grafana is missing. real reports whether they are the real images.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
 	const exitUnavailable = 3

@@ -28,11 +28,11 @@ var Encoders = map[string]func(io.Writer) Encoder{
 	},
 }
 
-// Whole returns text in a content encoding, including the end of the compressed data.
-func Whole(coding, text string) string { return encode(coding, text, Encoder.Close) }
+// Compress returns text in a content encoding, including the end of the compressed data.
+func Compress(coding, text string) string { return encode(coding, text, Encoder.Close) }
 
-// Flushed returns text in a content encoding. The compressed data is flushed but not ended.
-func Flushed(coding, text string) string { return encode(coding, text, Encoder.Flush) }
+// CompressUnfinished returns text in a content encoding. The compressed data is flushed but not ended.
+func CompressUnfinished(coding, text string) string { return encode(coding, text, Encoder.Flush) }
 
 func encode(coding, text string, finish func(Encoder) error) string {
 	var out bytes.Buffer

@@ -1,5 +1,5 @@
 // Package services starts third-party SSE services for tests and tools/thirdparty, and gateways for language models.
-// `make services` builds those that are not Debian packages into bin/services/, in versions that a go.mod,
+// `make services` builds the programs that are not Debian packages into bin/services/, in versions that a go.mod,
 // requirements.txt or package-lock.json pins.
 package services
 
@@ -57,7 +57,7 @@ type Instance struct {
 	Env []string
 	// Version has the versions of the service and of its runtime.
 	Version string
-	// Settings describes the settings that determine behaviour and cost.
+	// Settings describes the settings that determine behavior and cost.
 	Settings string
 	// Log is the log file.
 	Log string
@@ -254,7 +254,7 @@ func findRoot() (string, error) {
 func buildPath(s setup, service string, elements ...string) (string, error) {
 	path := filepath.Join(append([]string{s.root, "bin", "services"}, elements...)...)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return "", &MissingError{service, path + " is not there: make services"}
+		return "", &MissingError{service, path + " is missing; run `make services`"}
 	} else if err != nil {
 		return "", err
 	}

@@ -60,7 +60,7 @@ func Start(cmd *exec.Cmd) (*Clock, error) {
 		return nil, fmt.Errorf("start %s: no listener from the process: %w", cmd.Args[2], err)
 	}
 	c := &Clock{listener: os.NewFile(uintptr(*(*int32)(unsafe.Pointer(&rights[unix.CmsgLen(0)]))), "seccomp")}
-	go c.answer()
+	go c.handleCalls()
 	return c, nil
 }
 
@@ -69,7 +69,7 @@ func (c *Clock) Suspend(ctx context.Context, pids []int, d time.Duration) {
 	Stop(ctx, pids, d, func() { c.suspended.Add(int64(d)) })
 }
 
-func (c *Clock) answer() {
+func (c *Clock) handleCalls() {
 	defer c.listener.Close()
 	fd := int(c.listener.Fd())
 	for {

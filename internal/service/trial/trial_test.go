@@ -84,14 +84,14 @@ func TestMismatchNamesTheField(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		{"publisher's token, headers with the first event", &fakeservice.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no response within 3 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?); set PUBLISH_TOKEN"},
+		{"publisher's token, headers with the first event", &fakeservice.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no response within 3 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (no permission to publish); set PUBLISH_TOKEN"},
 		{"path", &fakeservice.Hub{}, []string{"/sub/", "/subs/"}, "connect.url: GET {base}/subs/soak-topic-0 answered 404 Not Found (404 page not found)"},
 		{"no token", &fakeservice.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?); set SUBSCRIBE_TOKEN"},
 		{"no token in the variable that the description names", &fakeservice.Hub{Token: "x"}, []string{`"token":true`, `"token":"BACKEND_TOKEN"`}, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?); set BACKEND_TOKEN"},
-		{"publisher's token", &fakeservice.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?); set PUBLISH_TOKEN"},
+		{"publisher's token", &fakeservice.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (no permission to publish); set PUBLISH_TOKEN"},
 		{
 			"no token in the description", &fakeservice.Hub{PubToken: "x"}, []string{`,"headers":{"Authorization":"Bearer {token}"}}}`, `}}`},
-			"publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?); if the service requires a token, add a header with {token} and set PUBLISH_TOKEN",
+			"publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (no permission to publish); if the service requires a token, add a header with {token} and set PUBLISH_TOKEN",
 		},
 		{"path to publish", &fakeservice.Hub{}, []string{"/pub/", "/pubs/"}, "publish: POST {base}/pubs/soak-topic-0 answered 404 Not Found (404 page not found)"},
 		{"status", &fakeservice.Hub{OK: 207}, nil, "publish.ok: POST {base}/pub/soak-topic-0 answered 207 Multi-Status, which the description does not accept as confirmation: publish.ok is not set"},

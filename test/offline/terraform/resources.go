@@ -68,12 +68,12 @@ func (s *server) allTags(tags tftypes.Value) (tftypes.Value, error) {
 	if !tags.IsKnown() {
 		return tftypes.NewValue(kind, tftypes.UnknownValue), nil
 	}
-	all, ofResource := map[string]tftypes.Value{}, map[string]tftypes.Value{}
-	if err := tags.As(&ofResource); err != nil {
+	all, resourceTags := map[string]tftypes.Value{}, map[string]tftypes.Value{}
+	if err := tags.As(&resourceTags); err != nil {
 		return tags, err
 	}
 	maps.Copy(all, s.tags)
-	maps.Copy(all, ofResource)
+	maps.Copy(all, resourceTags)
 	return tftypes.NewValue(kind, all), nil
 }
 

@@ -46,7 +46,7 @@ type nestedBlock struct {
 	MaxItems int64  `json:"max_items"`
 }
 
-// nestings maps the nesting modes of schema.json to those of the protocol.
+// nestings maps the nesting modes of schema.json to the modes of the protocol.
 var nestings = map[string]tfprotov5.SchemaNestedBlockNestingMode{
 	"list":   tfprotov5.SchemaNestedBlockNestingModeList,
 	"set":    tfprotov5.SchemaNestedBlockNestingModeSet,
@@ -85,7 +85,7 @@ func (b block) proto() *tfprotov5.SchemaBlock {
 	return out
 }
 
-// fill returns the value of a block after f has replaced each attribute, including those of nested blocks.
+// fill returns the value of a block after f has replaced each attribute, including attributes of nested blocks.
 func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || !v.IsKnown() {
 		return v, nil

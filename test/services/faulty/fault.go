@@ -56,7 +56,7 @@ func (k Kind) String() string {
 // messages per stream, both from 1. A reconnect opens another stream.
 type Fault struct {
 	Kind Kind
-	// Topic, if not empty, limits the fault to the streams of this topic. Stream then counts only those.
+	// Topic, if not empty, limits the fault to the streams of this topic. Stream then counts only these streams.
 	Topic string
 	// Client, if not empty, limits the fault to the streams whose URL has this value of the parameter id.
 	Client string

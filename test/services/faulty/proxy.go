@@ -27,7 +27,7 @@ type Options struct {
 	Marker  string
 	Faults  []Fault
 	Publish []PublishFault
-	// OnAction, if not nil, is called for each action on a stream, but not for those on publish requests. It must not
+	// OnAction, if not nil, is called for each action on a stream, but not for actions on publish requests. It must not
 	// call the proxy.
 	OnAction func(Action)
 	// ByteByByte sends each byte to clients separately. Merged merges bytes that the service sends within 30 ms.
@@ -114,15 +114,15 @@ func (p *Proxy) Streams() int {
 	return p.streams
 }
 
-// PublishCount returns the number of publish requests, including those that the service did not receive.
+// PublishCount returns the number of publish requests, including requests that the service did not receive.
 func (p *Proxy) PublishCount() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.publishCount
 }
 
-// MessageCount returns the number of messages that the service sent on all streams, including those that the proxy
-// did not forward.
+// MessageCount returns the number of messages that the service sent on all streams, including messages that the
+// proxy did not forward.
 func (p *Proxy) MessageCount() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

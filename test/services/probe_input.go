@@ -10,8 +10,8 @@ type ProbeInput struct {
 
 const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
 
-// probings has the arguments of the probe for each service that Names returns.
-var probings = map[string]ProbeInput{
+// probeInputs has the arguments of the probe for each service that Names returns.
+var probeInputs = map[string]ProbeInput{
 	"nchan": {Stream: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
 	"mercure": {
 		Stream: "/.well-known/mercure?topic={topic}",
@@ -33,7 +33,7 @@ var probings = map[string]ProbeInput{
 }
 
 // ProbeInput returns the arguments of a probe of the service. Names must contain the name of the service.
-func (r *Instance) ProbeInput() ProbeInput { return probings[r.Name] }
+func (r *Instance) ProbeInput() ProbeInput { return probeInputs[r.Name] }
 
 // Flags returns the arguments of `soak probe` for the service.
 func (r *Instance) Flags() []string {

@@ -114,7 +114,7 @@ func TestBusyCores(t *testing.T) {
 			_ = burner.Wait()
 		})
 	}
-	t.Run("lose nothing", func(t *testing.T) {
+	t.Run("no message is lost", func(t *testing.T) {
 		t.Parallel()
 		v := begin(t, nil, "--connections", "100", "--seconds", "12", "--noop-interval", "1").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
@@ -122,7 +122,7 @@ func TestBusyCores(t *testing.T) {
 		require.True(t, v.Generator.Saturated, "%+v", v.Generator)
 	})
 	// The backend is idle while it waits for requests.
-	t.Run("are not the service's", func(t *testing.T) {
+	t.Run("slowness is not attributed to the service", func(t *testing.T) {
 		t.Parallel()
 		url := backend(t, "NOOP_INTERVAL=1s")
 		// Each response takes more than a nanosecond, so the second stage fails on any machine.

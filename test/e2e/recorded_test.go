@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// The services of these tests record their behaviour. The verdict and its figures must match the records.
+// The services of these tests record their behavior. The verdict and its figures must match the records.
 
 // delayedService returns a service that delays each response by a constant time.
 func delayedService(t *testing.T, delay time.Duration) string {
