@@ -32,9 +32,9 @@ export default runInInit({
   },
   'the error of an unknown service lists the services': () => {
     throws(() => withEnvironment({ SERVICE: 'nchann' }, loadService), 'SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo, ');
-    throws(() => withEnvironment({ SERVICE: '/nosuch/mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "/nosuch/mine.js".');
-    throws(() => withEnvironment({ SERVICE: 'C:\\nosuch\\mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "C:\\nosuch\\mine.js".');
-    throws(() => withEnvironment({ SERVICE: 'mine.js' }, loadService), 'SERVICE must be the absolute path of a module, got "mine.js".');
+    throws(() => withEnvironment({ SERVICE: '/nosuch/mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "/nosuch/mine.js"');
+    throws(() => withEnvironment({ SERVICE: 'C:\\nosuch\\mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "C:\\nosuch\\mine.js"');
+    throws(() => withEnvironment({ SERVICE: 'mine.js' }, loadService), 'SERVICE must be the absolute path of a module, got "mine.js"');
     throws(() => withEnvironment({ SERVICE: '../lib/plan' }, loadService), 'SERVICE must be a module with a description');
   },
   'a script that supports only noops rejects other services': () => {
@@ -50,7 +50,7 @@ export default runInInit({
   },
   'options of k6 that would end streams early or open fewer are rejected': () => {
     for (const [config, changed, message] of /** @type {[object, object, string][]} */ ([
-      [{}, { executor: 'constant-vus' }, 'The scenario default must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor constant-vus'],
+      [{}, { executor: 'constant-vus' }, 'the scenario default must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor constant-vus'],
       [{}, { iterations: 20 }, 'must have one iteration per virtual user, got 20 for 10; write --vus 20'],
       [{ connections: 11 }, {}, 'CONNECTIONS must be at most 10 by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got 11'],
       [{ seconds: 3600 }, { maxDuration: '59m30s' }, 's, for SECONDS=3600 and the end of the streams (END_TIMEOUT=90), got 3600 s; write --duration'],
