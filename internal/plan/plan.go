@@ -332,7 +332,7 @@ func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }
 
-// MinNoopsPerStream returns the minimum number of noops of a stream: floor(Hold / Interval), 0 without an interval.
+// MinNoopsPerStream returns the minimum number of noops of a stream: floor(Hold / Interval); 0 without an interval.
 func (p *Plan) MinNoopsPerStream() int {
 	if p.Interval() <= 0 {
 		return 0

@@ -204,7 +204,7 @@ func (s *session) completeSettings() error {
 	if s.Suite.Target.Kind == suite.Model {
 		return s.completeFinite()
 	}
-	if s.Suite.Target.Kind == suite.Cluster { // the script reports a wrong size
+	if s.Suite.Target.Kind == suite.Cluster { // the script reports an invalid size
 		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
 	}
 	if s.Suite.Target.Kind == suite.MutualTLS {

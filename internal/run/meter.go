@@ -212,7 +212,7 @@ func (m *meter) warnings() []string {
 	return []string{"the target's resources could not all be sampled: " + m.lastError}
 }
 
-// backend returns CPU and memory of the backend in the last sample as text, "" if they are unknown.
+// backend returns CPU and memory of the backend in the last sample as text; "" if they are unknown.
 func (m *meter) backend() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

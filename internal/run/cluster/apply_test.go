@@ -80,7 +80,7 @@ func TestMissingOperatorErrorHasARemedy(t *testing.T) {
 }
 
 // A pipeline's service account may create TestRuns, but not the namespace and its policies. Apply assumes that an
-// administrator applied those.
+// administrator has applied them.
 func TestForbiddenObjectsMustExist(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 )
 
-// terminatedState returns the final state of the container of a pod, nil if the container has not ended.
+// terminatedState returns the final state of the container of a pod; nil if the container has not ended.
 func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
@@ -22,7 +22,7 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// waitReason returns the reason why a pod waits, "" if it does not wait.
+// waitReason returns the reason why a pod waits; "" if it does not wait.
 func waitReason(pod *corev1.Pod) string {
 	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
@@ -87,7 +87,7 @@ func isComplete(job *batchv1.Job) bool {
 const graceSlack = 30 * time.Second
 
 // end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod
-// that no longer exists, nil if unknown.
+// that no longer exists; nil if unknown.
 func (p *Part) end(latest *corev1.Pod, at time.Time) (problem string, ok bool) {
 	pod := p.Pod
 	if pod == nil {
@@ -113,7 +113,7 @@ func (p *Part) end(latest *corev1.Pod, at time.Time) (problem string, ok bool) {
 	return "", false
 }
 
-// podFailure returns why a pod failed, "" if it did not. A completed pod may later be evicted, or deleted by another
+// podFailure returns why a pod failed; "" if it did not. A completed pod may later be evicted, or deleted by another
 // soak process that is attached to the run. Neither is a failure.
 func podFailure(pod *corev1.Pod) string {
 	end := terminatedState(pod)

@@ -69,7 +69,7 @@ func Build(folder string) (*Manifests, error) {
 const backendName = "backend"
 
 // RenewBackend changes the backend of the overlay so that Apply replaces its pod with one that has the plan's interval.
-// It returns the backend's URL inside the cluster, "" if the overlay has no backend.
+// It returns the backend's URL inside the cluster; "" if the overlay has no backend.
 func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 	deployment, service := m.find("Deployment", backendName), m.find("Service", backendName)
 	if deployment == nil || service == nil {

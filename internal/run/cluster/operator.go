@@ -43,7 +43,7 @@ func (c *Client) Operator(ctx context.Context) (version, warning string, err err
 	return "", "", errors.New("read the version of the k6-operator: no Deployment in " + operatorNamespace + " has a k6-operator image with a version")
 }
 
-// operatorWarning returns a sentence about an untested version, "" for a tested one. match is a match of operatorImage.
+// operatorWarning returns a sentence about an untested version; "" for a tested one. match is a match of operatorImage.
 func operatorWarning(match []string) string {
 	tested := operatorImage.FindStringSubmatch("k6-operator:" + TestedOperator)
 	for _, i := range []int{2, 3} { // major, minor

@@ -178,7 +178,7 @@ func withRemoteWrite(args []string, id string) []string {
 	return append(args, "--tag", tag)
 }
 
-// Output returns the URL for shards in the overlay, "" for none.
+// Output returns the URL for shards in the overlay; "" for none.
 func (m *Manifests) Output() string {
 	args, _, _ := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args") // Render reports malformed arguments
 	for _, a := range args {

@@ -142,7 +142,7 @@ func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	p := testPlan()
 	p.Connections, p.Runners = 100_000, 5
 	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))
-	// (60 MiB + 400 × 400 KiB + 20,000 × 12 KiB) × 1.5
+	// (64 MiB + 400 × 400 KiB + 20,000 × 18 KiB) × 1.5
 	assert.Equal(t, "858Mi", memory(t, m, "limits"))
 	assert.Equal(t, "858Mi", memory(t, m, "requests"))
 }

@@ -78,7 +78,7 @@ func (c *Client) Snapshot(ctx context.Context, namespace, name string, runners i
 	return s, nil
 }
 
-// part returns the part of a Job in the snapshot, nil for a Job of another run.
+// part returns the part of a Job in the snapshot; nil for a Job of another run.
 func (s *Snapshot) part(run, job string) *Part {
 	switch suffix, _ := strings.CutPrefix(job, run+"-"); suffix {
 	case "initializer":

@@ -219,7 +219,7 @@ func (l *Local) Crashes() (crashes []Crash) {
 	return crashes
 }
 
-// NginxPID returns the process id of the nginx master, 0 without nginx.
+// NginxPID returns the process id of the nginx master; 0 without nginx.
 func (l *Local) NginxPID() int {
 	if l.nginx == nil {
 		return 0
@@ -230,7 +230,7 @@ func (l *Local) NginxPID() int {
 // NginxLog returns the path of the error log of nginx.
 func (l *Local) NginxLog() string { return l.logPath("nginx") }
 
-// NginxConfiguration returns the path of the configuration of nginx, "" without nginx.
+// NginxConfiguration returns the path of the configuration of nginx; "" without nginx.
 func (l *Local) NginxConfiguration() string {
 	if l.nginx == nil {
 		return ""

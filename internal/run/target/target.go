@@ -203,7 +203,7 @@ func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return openPage(ctx, t.client, t.base+"/metrics", t.Token)
 }
 
-// Version returns the version of our backend, "" for any other service.
+// Version returns the version of our backend; "" for any other service.
 func (t *Target) Version(ctx context.Context) string {
 	h, _ := t.health(ctx)
 	return h.Version

@@ -63,7 +63,7 @@ func (s Targets) URL() string {
 // Local reports whether the targets run on this machine.
 func (s Targets) Local() bool { return len(s) > 0 && s[0].Local != nil }
 
-// Nginx returns the version of nginx, "" if soak started none.
+// Nginx returns the version of nginx; "" if soak started none.
 func (s Targets) Nginx() string {
 	if !s.Local() {
 		return ""
