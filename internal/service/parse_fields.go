@@ -80,7 +80,7 @@ func (f *fields) position(name string) int64 {
 	return f.node.at
 }
 
-// text returns the text of n. It returns false if n is nil or not a string; in the latter case it adds a mistake.
+// text returns the text of n. It returns false if n is nil. If n is not a string, it adds a mistake and returns false.
 func (p *parser) text(n *node, path string) (string, bool) {
 	if n == nil {
 		return "", false

@@ -62,7 +62,7 @@ func asciiHost(host string) (string, error) {
 	if !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return host, nil
 	}
-	name, port, _ := strings.Cut(host, ":") // not an IPv6 address, because those have only ASCII characters
+	name, port, _ := strings.Cut(host, ":") // not an IPv6 address: it has non-ASCII characters
 	name, err := domainToASCII.ToASCII(name)
 	switch {
 	case err != nil:

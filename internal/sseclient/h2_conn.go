@@ -154,7 +154,7 @@ func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 }
 
 // readFrames reads frames until an error, which is errNotReady if all bytes that have arrived are read. The next turn
-// ends or cuts streams: in the middle of the frames, a stream would lose the later ones.
+// ends or cuts streams, because a stream that ended earlier would lose the remaining frames.
 func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	half := len(buf) / 2
 	c.onlyReads = true

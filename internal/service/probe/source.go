@@ -56,8 +56,8 @@ func jsonOf(data []byte) (payload any) {
 	return nil
 }
 
-// walk calls leaf with the path of each text, number and boolean in an object or a list. The values of an object or a
-// list precede those of its nested objects and lists. walk ignores items after the 20th of a list, values that are
+// walk calls leaf with the path of each text, number and boolean in an object or a list. It visits the direct values of
+// an object or a list before its nested objects and lists. It ignores items after the 20th of a list, values that are
 // nested too deeply, and members whose names a path cannot express.
 func walk(v any, path string, depth int, leaf func(path string, value any)) {
 	const maxDepth = 10
@@ -68,30 +68,30 @@ func walk(v any, path string, depth int, leaf func(path string, value any)) {
 		path string
 		v    any
 	}
-	var below []child
+	var children []child
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
 			switch {
 			case identifier.MatchString(name):
-				below = append(below, child{path + "." + name, member})
+				children = append(children, child{path + "." + name, member})
 			case !strings.ContainsAny(name, "']*"):
-				below = append(below, child{path + "['" + name + "']", member})
+				children = append(children, child{path + "['" + name + "']", member})
 			}
 		}
-		sort.Slice(below, func(i, j int) bool { return below[i].path < below[j].path })
+		sort.Slice(children, func(i, j int) bool { return children[i].path < children[j].path })
 	case []any:
 		for i, item := range v[:min(len(v), 20)] {
-			below = append(below, child{path + "[" + strconv.Itoa(i) + "]", item})
+			children = append(children, child{path + "[" + strconv.Itoa(i) + "]", item})
 		}
 	}
-	for _, c := range below {
+	for _, c := range children {
 		switch c.v.(type) {
 		case string, json.Number, bool:
 			leaf(c.path, c.v)
 		}
 	}
-	for _, c := range below {
+	for _, c := range children {
 		switch c.v.(type) {
 		case map[string]any, []any:
 			walk(c.v, c.path, depth+1, leaf)

@@ -3,8 +3,8 @@
 //
 // The model is open: a message is sent when it is due, without waiting for messages of other topics. If the process or
 // the service is too slow, the message is sent as soon as possible, and its lag is recorded. No message is omitted. A
-// message waits for the response to the previous one of its topic, because their order at the service would otherwise
-// be unknown. It does not wait if the description allows any order.
+// message waits for the response to the previous message of its topic, so that the service receives both in a known
+// order. It does not wait if the description allows any order.
 package publish
 
 import (

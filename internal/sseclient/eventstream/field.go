@@ -40,7 +40,7 @@ func (p *Parser) field(line []byte) error {
 	return nil
 }
 
-// addComment adds a comment line to the block. If the comments exceed the limit, addComment drops the earlier ones.
+// addComment adds a comment line to the block. If the comments exceed the limit, addComment drops the earlier comments.
 func (p *Parser) addComment(value []byte) {
 	if len(p.comment)+len(value) > int(p.limit) {
 		p.comment, p.hasComment = p.comment[:0], false

@@ -15,8 +15,8 @@ const (
 	readBuffer = 4 << 10
 	// smallBuffer is the maximum size of the other buffers of a waiting parser, unless recent events were larger.
 	smallBuffer = 512
-	// largeBuffer is the maximum size of a kept buffer. Longer text uses pooled buffers, or temporary ones above
-	// pooledSize.
+	// largeBuffer is the maximum size of a kept buffer. Longer text uses pooled buffers; text longer than
+	// pooledSize uses temporary buffers.
 	largeBuffer = 32 << 10
 	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Long events
 	// thus do not allocate each time, and a single one does not stay in memory.

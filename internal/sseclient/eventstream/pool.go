@@ -3,7 +3,7 @@ package eventstream
 import "sync"
 
 // pooledSize is the size of the pooled buffers. Parsers use them for values longer than largeBuffer, and for shorter
-// ones after recent long values. A parser that waits for its next event has none of them.
+// values after recent long values. A parser that waits for its next event holds no pooled buffer.
 const pooledSize = 80 << 10
 
 var pool = sync.Pool{New: func() any { return new([pooledSize]byte) }}
