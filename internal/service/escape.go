@@ -12,7 +12,7 @@ type escape struct{ json, url, header bool }
 
 func (e escape) append(dst []byte, text string) []byte {
 	if e.header {
-		text = strings.Map(withoutControl, text)
+		text = strings.Map(removeControl, text)
 	}
 	if e.json {
 		text = escapeJSON(text)
@@ -23,8 +23,8 @@ func (e escape) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// withoutControl is for strings.Map. It removes control characters except tabs, because they are invalid in a header.
-func withoutControl(c rune) rune {
+// removeControl is for strings.Map. It removes control characters except tabs, because they are invalid in a header.
+func removeControl(c rune) rune {
 	if c < ' ' && c != '\t' || c == 0x7f {
 		return -1
 	}
@@ -40,8 +40,8 @@ func escapeJSON(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(out.String(), `"`), "\"\n")
 }
 
-// allowedInURL reports whether a URL may contain a byte of a template. It accepts delimiters such as ? and &, which the
-// author of the template writes where the URL needs them.
-func allowedInURL(b byte) bool {
+// isAllowedInURL reports whether a URL may contain a byte of a template. It accepts delimiters such as ? and &, which
+// the author of the template writes where the URL needs them.
+func isAllowedInURL(b byte) bool {
 	return b < 0x80 && (strings.IndexByte(":/?@!$&'()*+,;=%", b) >= 0 || url.QueryEscape(string(rune(b))) == string(rune(b)))
 }

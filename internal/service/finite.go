@@ -123,8 +123,8 @@ func (t *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	}
 }
 
-// contentOf reports whether a block has content at a place that message.content names. false, an empty string, an empty
-// object and an empty list are not content. text is the first content that is a string, or nil.
+// contentOf reports whether a block has content at a place that message.content names. The value false, an empty
+// string, an empty object and an empty list are not content. text is the first content that is a string, or nil.
 func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
@@ -212,26 +212,26 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	if f == nil {
 		return c
 	}
-	inJSON, wanted := f.valueNode("json"), f.valueNode("is")
-	if f.valueNode("event") != nil || f.valueNode("data") != nil || f.valueNode("comment") != nil || inJSON == nil {
+	place, value := f.valueNode("json"), f.valueNode("is")
+	if f.valueNode("event") != nil || f.valueNode("data") != nil || f.valueNode("comment") != nil || place == nil {
 		c.block = p.matcher(f, path)
 	}
-	if text, ok := p.text(inJSON, path+".json"); ok {
+	if text, ok := p.text(place, path+".json"); ok {
 		steps, err := parsePath(text)
 		if err != nil {
-			p.mistakes.add(inJSON.at, "%s.json %s, got %q", path, err, text)
+			p.mistakes.add(place.at, "%s.json %s, got %q", path, err, text)
 			return c
 		}
 		c.inJSON, c.path = true, addPath(&p.service.paths, steps)
 	}
 	switch {
-	case wanted == nil:
-	case inJSON == nil:
-		p.mistakes.add(wanted.at, "%s.is requires %[1]s.json; add it, such as json: '$.type'", path)
-	case wanted.kind == kindList || wanted.kind == kindObject:
-		p.mistakes.add(wanted.at, "%s.is must be text, a number or true, got %s", path, wanted.kind)
+	case value == nil:
+	case place == nil:
+		p.mistakes.add(value.at, "%s.is requires %[1]s.json; add it, such as json: '$.type'", path)
+	case value.kind == kindList || value.kind == kindObject:
+		p.mistakes.add(value.at, "%s.is must be text, a number or true, got %s", path, value.kind)
 	default:
-		text := fmt.Sprint(wanted.value) // a string has no quotes; numbers and booleans are as in JSON
+		text := fmt.Sprint(value.value) // a string has no quotes; numbers and booleans are as in JSON
 		c.value = &text
 	}
 	return c

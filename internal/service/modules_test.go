@@ -90,9 +90,9 @@ func TestRequestsOfModules(t *testing.T) {
 	s := load(t, "noop")
 	require.Equal(t, "GET http://localhost:8080/event/connect?id=a-7\nAuthorization: Bearer secret\n", requestText(&s.Connect, values))
 	require.Equal(t, ByRequest, s.End.By)
-	without := values
-	without.Token = ""
-	require.Equal(t, "DELETE http://localhost:8080/event/forcedisconnect?id=a-7\n", requestText(s.End.Request, without))
+	anonymous := values
+	anonymous.Token = ""
+	require.Equal(t, "DELETE http://localhost:8080/event/forcedisconnect?id=a-7\n", requestText(s.End.Request, anonymous))
 	require.True(t, s.End.Request.Accepts(200))
 	require.False(t, s.End.Request.Accepts(404))
 	require.Equal(t, 15*time.Second, s.Message.Interval)

@@ -45,6 +45,9 @@ type Service struct {
 	source         []byte // JSON of the description
 }
 
+// Variable returns the environment variable with the token of a trial: TokenVariable, or SUBSCRIBE_TOKEN.
+func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
+
 // A Request is a template of an HTTP request.
 type Request struct {
 	Method  string
@@ -53,9 +56,6 @@ type Request struct {
 	Body    Template
 	OK      []int // statuses that confirm the request
 }
-
-// Variable returns the environment variable with the token of a trial: TokenVariable, or SUBSCRIBE_TOKEN.
-func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
 // Route returns the method and the URL of the request with its placeholders, such as "GET /event/connect", for metrics
 // and reports. The URL has neither {base} nor a query; it is "url(n)" if that function returns it. For a nil request,

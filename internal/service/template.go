@@ -212,7 +212,7 @@ func (c *compiler) character(text string, i int) {
 	}
 	c.track(text, i)
 	switch {
-	case c.json && (ch == '+' || ch == '#'), !allowedInURL(ch):
+	case c.json && (ch == '+' || ch == '#'), !isAllowedInURL(ch):
 		c.literal = fmt.Appendf(c.literal, "%%%02X", ch)
 	default:
 		c.literal = append(c.literal, ch)

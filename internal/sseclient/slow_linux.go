@@ -12,8 +12,8 @@ import (
 // slowIdleTimeout is the extension of the idle timeout of a slow stream. Each read renews it.
 const slowIdleTimeout = 24 * time.Hour
 
-// turnSlow reads as much of a slow stream as its rate allows. done reports whether the turn is over. If requested,
-// or if the server has ended the connection, turnSlow removes the limit.
+// turnSlow reads as much of a slow stream as its rate allows. done reports whether the turn is over. turnSlow
+// removes the limit if the caller of Cut has requested it, or if the server has ended the connection.
 func (s *Stream) turnSlow(c *cutRequest, conn *polledConn, buf []byte, b *eventstream.Block) (done bool) {
 	now := time.Now()
 	if c.rate == math.MaxInt32 || conn.peerEnded() {

@@ -35,7 +35,7 @@ func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 func (f *findings) findSequence(all []series) (source, note string) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < 3 {
-		return "", fmt.Sprintf("%s on a stream are too few to find a sequence; use a longer probe (--seconds).", format.Count(len(longest.units), "message"))
+		return "", fmt.Sprintf("No stream received more than %s, too few to find a sequence; use a longer probe (--seconds).", format.Count(len(longest.units), "message"))
 	}
 	growing := ""
 	options := sources(longest.units[0].Block)
@@ -48,17 +48,17 @@ func (f *findings) findSequence(all []series) (source, note string) {
 			continue
 		}
 		var example []int64
-		byOne, grows := true, true
+		consecutive, grows := true, true
 		for _, messages := range all {
 			last := int64(math.MinInt64)
 			for _, u := range messages.units {
 				v, ok := read(&u.Block)
 				if !ok || last != math.MinInt64 && v.number <= last {
-					byOne, grows = false, false
+					consecutive, grows = false, false
 					break
 				}
 				if last != math.MinInt64 && v.number != last+1 {
-					byOne = false
+					consecutive = false
 				}
 				last = v.number
 				if messages.track == longest.track && len(example) < 4 {
@@ -70,7 +70,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 			}
 		}
 		switch {
-		case byOne:
+		case consecutive:
 			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", joinNumbers(example))
 		case grows && growing == "" && !f.isTime(option, longest):
 			growing = fmt.Sprintf("the value at %s grows, but not by one (%s …): a counter of the whole service, or messages for other clients in between. ", quoteJS(option), joinNumbers(example))
