@@ -131,7 +131,7 @@ func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 			t.Parallel()
 			c := open(t, serve(t, func(conn net.Conn) {
 				_, _ = io.WriteString(conn, okResponse)
-				time.Sleep(200 * time.Millisecond) // so that the client does not read it with the response
+				time.Sleep(200 * time.Millisecond) // so that the client does not read tt.after with the response
 				_, _ = io.WriteString(conn, tt.after)
 				if !tt.ends {
 					_, _ = io.Copy(io.Discard, conn)

@@ -18,7 +18,7 @@ func LacksIPv6(err error) bool {
 	return ok && to.IP.To4() == nil && !HasIPv6()
 }
 
-// HasIPv6 reports whether this machine has an IPv6 address. Tests replace it.
+// HasIPv6 reports whether this machine has an IPv6 address, or its addresses are unknown. Tests replace it.
 var HasIPv6 = func() bool {
 	addresses, err := net.InterfaceAddrs()
 	return err != nil || slices.ContainsFunc(addresses, func(a net.Addr) bool {

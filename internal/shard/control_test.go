@@ -16,7 +16,7 @@ func newControlShard(index int, c *Control, buckets ...Bucket) *Shard {
 	return s
 }
 
-// Control groups add up by sums and maxima, and each stays with its runner. A merge does not modify its inputs.
+// A merge adds the counts of the control groups and keeps the maxima of their times. It does not modify its inputs.
 func TestControlGroupsAddUp(t *testing.T) {
 	t.Parallel()
 	one := &Control{URL: "http://a", Streams: 20, LateMS: 1000, Opened: 21, EndedEarly: 1, Lost: 3, Error: "reset", ControlCounts: ControlCounts{Expected: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5}}
@@ -68,7 +68,7 @@ func TestFewControlStreamsAreNotEvidence(t *testing.T) {
 		silent bool
 	}{
 		"all":                     {1, all, false},
-		"half of them":            {1, ControlCounts{Expected: 50, Received: 50}, false},
+		"half":                    {1, ControlCounts{Expected: 50, Received: 50}, false},
 		"one in twenty":           {1, ControlCounts{Expected: 5, Received: 5}, true},
 		"none":                    {1, ControlCounts{}, true},
 		"all, but few received":   {1, ControlCounts{Expected: 100, Received: 30}, true},

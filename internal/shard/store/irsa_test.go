@@ -21,7 +21,7 @@ type stsServer struct {
 	lifetime time.Duration // of the credentials
 	requests atomic.Int64
 	refuses  bool
-	dropping atomic.Int64 // number of requests to close without a response
+	drops    atomic.Int64 // number of requests to close without a response
 }
 
 const runnersRole = "arn:aws:iam::123456789012:role/sse-soak-runner"
@@ -44,7 +44,7 @@ func podOfEKS(t *testing.T, sts *stsServer) (tokenFile string) {
 }
 
 func (s *stsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.dropping.Add(-1) >= 0 {
+	if s.drops.Add(-1) >= 0 {
 		panic(http.ErrAbortHandler)
 	}
 	n := s.requests.Add(1)
@@ -75,9 +75,9 @@ func (s *s3Server) openInEKS(t *testing.T, path string) Store {
 func (s *s3Server) requireRole(sts *stsServer) {
 	intercept := func(w http.ResponseWriter, r *http.Request) bool {
 		n := sts.requests.Load()
-		inRole := strings.Contains(r.Header.Get("Authorization"), fmt.Sprintf("Credential=ASIA%d/", n)) &&
+		hasRole := strings.Contains(r.Header.Get("Authorization"), fmt.Sprintf("Credential=ASIA%d/", n)) &&
 			r.Header.Get("X-Amz-Security-Token") == fmt.Sprintf("session-%d", n)
-		if inRole && r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/soaks/soak/") {
+		if hasRole && r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/soaks/soak/") {
 			return false
 		}
 		refuse(http.StatusForbidden, "AccessDenied")(w, r)
@@ -125,11 +125,11 @@ func TestRoleIsRenewedWhenItsCredentialsExpire(t *testing.T) {
 	require.Greater(t, sts.requests.Load(), int64(1))
 }
 
-// The shard of an hour must not be lost because STS did not answer for some seconds at its end.
+// A runner must not lose its shard because STS fails for some seconds at the end of the run.
 func TestRoleRequestsAreRetried(t *testing.T) {
 	sts := &stsServer{lifetime: time.Hour}
 	_, _, b := podInRole(t, sts, "token")
-	sts.dropping.Store(4) // the SDK itself makes three of these attempts
+	sts.drops.Store(4) // the SDK itself makes three of these attempts
 	var retries []string
 	ctx := OnRetry(withTimeout(t, time.Minute), func(sentence string) { retries = append(retries, sentence) })
 	require.NoError(t, b.Put(ctx, "shard", []byte("one")))
