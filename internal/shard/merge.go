@@ -16,7 +16,7 @@ type Merged struct {
 	Suite       *Suite       // nil: the scripts declare none
 	Service     Service      // zero: no streams, or no shard
 	Reach       *Reach       // nil: no publisher
-	Control     *Control     // of all runners that had one; URL is "" if they differ
+	Control     *Control     // of all control groups; URL is "" if their URLs differ
 	Codings     []Coding     // by name, of compressed streams
 	Redirects   []Redirect   // to origins other than the target's, the one with the most streams first
 	HTTP2       *HTTP2       // of streams over HTTP/2; nil: there were none
