@@ -37,7 +37,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 			continue
 		}
 		if _, duplicate := f.byName[m.name]; duplicate {
-			p.mistakes.add(m.at, "%s is defined twice", full)
+			p.mistakes.add(m.at, "%s is defined twice; remove one of the definitions", full)
 		}
 		if m.node.kind == kindNull {
 			f.reported[m.name] = true

@@ -67,7 +67,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		case !headerName.MatchString(m.name):
 			p.mistakes.add(m.at, "%s is not the name of a header", name)
 		case names[lower]:
-			p.mistakes.add(m.at, "%s is defined twice", name)
+			p.mistakes.add(m.at, "%s is defined twice; remove one of the definitions", name)
 		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, lower):
 			p.mistakes.add(m.at, "%s is set by the client; remove it", name)
 		case lower == "last-event-id":
@@ -102,7 +102,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	if r.Method == "GET" || r.Method == "HEAD" {
 		p.mistakes.add(n.at, "%s cannot be sent with %s; set %s, such as 'POST'", name, r.Method, f.qualifiedName("method"))
 	}
-	l := plain
+	l := languageText
 	at := slices.IndexFunc(r.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Content-Type") })
 	if at >= 0 {
 		switch kind := strings.ToLower(string(r.Headers[at].Value.Append(nil, &Values{}))); {

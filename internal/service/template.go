@@ -97,7 +97,7 @@ func (t Template) Append(dst []byte, v *Values) []byte {
 type language int
 
 const (
-	plain language = iota
+	languageText language = iota
 	languageHeader
 	languageURL
 	languageForm

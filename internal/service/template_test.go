@@ -31,11 +31,11 @@ func TestTemplates(t *testing.T) {
 		{`{base}?j={"a":["{run}",{seq}],"b":"1+1 # 2"}&k={run}`, languageURL, "http://localhost:8080?j=%7B%22a%22:%5B%22r%5C%221%22,17%5D,%22b%22:%221%2B1%20%23%202%22%7D&k=r%221"},
 		{`{base}?j=["{topic}"]`, languageURL, "http://localhost:8080?j=%5B%22t%201%2F%C3%A9%22%5D"},
 		{`{"a":"\"{client}\"","b":"\\{client}"}`, languageJSON, `{"a":"\"c\n1\"","b":"\\c\n1"}`},
-		{`{client}|{topic}`, plain, "c\n1|t 1/é"},
+		{`{client}|{topic}`, languageText, "c\n1|t 1/é"},
 		{`x {client} {topic}`, languageHeader, "x c1 t 1/é"},
 		{`a={client}&b={run}`, languageForm, "a=c%0A1&b=r%221"},
-		{`{"a":"{sum}"} {sum}`, plain, `{"a":"` + checksum(v.Run) + `"} ` + checksum(v.Run)},
-		{``, plain, ""},
+		{`{"a":"{sum}"} {sum}`, languageText, `{"a":"` + checksum(v.Run) + `"} ` + checksum(v.Run)},
+		{``, languageText, ""},
 	} {
 		require.Equal(t, c.want, fill(t, c.text, c.l, v), c.text)
 	}
