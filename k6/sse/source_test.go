@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -269,11 +268,4 @@ func TestEventSourceWithoutListenersRunsNoJavaScriptPerEvent(t *testing.T) {
 		require.Equal(t, float64(n), events)
 		require.LessOrEqual(t, samples, 4)
 	})
-}
-
-func TestEndOfReportsUnknownErrors(t *testing.T) {
-	t.Parallel()
-	end := sseclient.EndOf(errors.New("boom"))
-	require.Equal(t, sseclient.ReasonError, end.Reason)
-	require.Equal(t, "read the stream: boom", end.Message())
 }
