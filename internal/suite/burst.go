@@ -62,7 +62,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(concurrentRequests)...),
 		Checks: []verdict.Check{
-			checkResponses(sum, all), limits.checkRecovery(all), lowestSustained("the lowest load is sustained", trials), checkGeneratorAtLoads("at every load", " requests at once", trials),
+			checkResponses(sum, all), limits.checkRecovery(all), checkLowestLoad("the lowest load is sustained", trials), checkGeneratorAtLoads("at every load", " requests at once", trials),
 		},
 		Tables:  []verdict.Table{t},
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},

@@ -40,7 +40,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		trials = append(trials, result)
 	}
 	b, stages := findBreakingPoint(trials), stagesOf(m)
-	first := lowestSustained("the first step is sustained", trials)
+	first := checkLowestLoad("the first step is sustained", trials)
 	if len(trials) > 0 && trials[0].Reason != "" {
 		first.Reasons = append(first.Reasons,
 			streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)...)

@@ -250,7 +250,7 @@ func assessCluster(r *Run) verdict.Assessment {
 			{Name: "deploy", Value: choice + ": " + reason},
 		},
 		Checks: append([]verdict.Check{
-			checkResponses(sum, stages), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
+			checkResponses(sum, stages), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
 			checkAnsweringServers(several.stages(), several.total, size), checkGeneratorOfStages(all),
 		}, r.checkServerCount(stages)...),
 		Passed: []string{sentence("single %v responses/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},

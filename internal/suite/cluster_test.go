@@ -189,7 +189,7 @@ func TestClusterFindsFaults(t *testing.T) {
 		r.respond(0, 1, 2)
 		r.OneHost, r.Samples = true, []resources.Sample{{Unix: start.Unix(), Served: 10}, {Unix: start.Unix() + 40, Served: 2100}}
 	}
-	judgeEdited(t, compareRun, []edited{
+	judgeEdits(t, compareRun, []runEdit{
 		{"one server", func(r *Run) { r.respond(1) }, verdict.Fail, "only 1 of the 3 servers of the cluster answered (backend-1); check the load balancer, or CLUSTER_SIZE"},
 		{"a server is down", func(r *Run) { r.respond(1, 3) }, verdict.Fail, "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)"},
 		{"a cluster of two", func(r *Run) { r.set("CLUSTER_SIZE", "2").respond(1, 3) }, verdict.Pass, "single 100 responses/s"},

@@ -88,10 +88,10 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 		value := 5 + 10*(min(max(second, 0), 60)-min(max(second-3, 0), 60))
 		return &value
 	}
-	named := map[string]string{"GAUGE": "running"}
-	require.Equal(t, "running: the service continued to answer an abandoned request for 2 s on average; 0 requests were open after the run", fact(run(named, open), "gauge"))
+	withGauge := map[string]string{"GAUGE": "running"}
+	require.Equal(t, "running: the service continued to answer an abandoned request for 2 s on average; 0 requests were open after the run", fact(run(withGauge, open), "gauge"))
 	require.Empty(t, fact(run(nil, open), "gauge"))
-	v := run(named, func(float64) *float64 { return nil })
+	v := run(withGauge, func(float64) *float64 { return nil })
 	require.Empty(t, fact(v, "gauge"))
 	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running has no samples")
 }

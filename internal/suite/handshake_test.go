@@ -88,7 +88,7 @@ func TestHandshakesReceiveTheExpectedBytes(t *testing.T) {
 
 func TestHandshakeFindsFaults(t *testing.T) {
 	t.Parallel()
-	judgeEdited(t, newHandshakeRun, []edited{
+	judgeEdits(t, newHandshakeRun, []runEdit{
 		{"more than a hundredth failed", func(r *Run) {
 			r.connect("scale-2", 980, 15).failConnections("scale-2", 15, "tls_timeout").failConnections("scale-2", 5, "no_ports")
 		}, verdict.Fail, "of 1000 connections 2.00 % failed; main cause: no TLS handshake in time (15 of 20 failed)"},

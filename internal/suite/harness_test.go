@@ -135,16 +135,16 @@ func TestUnknownSuite(t *testing.T) {
 	require.ErrorContains(t, err, `the unknown suite "unlisted"`)
 }
 
-// An edited run has one difference from a good run, and the expected verdict.
-type edited struct {
+// A runEdit makes one change to a good run, and states the expected verdict.
+type runEdit struct {
 	name     string
 	edit     func(*Run)
 	want     verdict.Outcome
 	wantText string // in the reasons
 }
 
-// judgeEdited judges each edited run, in parallel.
-func judgeEdited(t *testing.T, newRun func() *Run, all []edited) {
+// judgeEdits edits and judges a new run for each edit, in parallel.
+func judgeEdits(t *testing.T, newRun func() *Run, all []runEdit) {
 	t.Helper()
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {

@@ -202,7 +202,7 @@ func (b BreakingPoint) facts(unit string) []verdict.Fact {
 	return []verdict.Fact{{Name: "breaking point", Value: b.Sentence(unit)}, {Name: "safe load", Value: safe}, {Name: "without reserve", Value: bursts}}
 }
 
-func lowestSustained(name string, trials []Trial) verdict.Check {
+func checkLowestLoad(name string, trials []Trial) verdict.Check {
 	if len(trials) == 0 {
 		return invalidateIfUnmet(check(CheckLowest, name, "good", "no load was tried", false))
 	}

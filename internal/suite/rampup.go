@@ -88,7 +88,7 @@ func assessRampup(r *Run) verdict.Assessment {
 		Facts: slices.Concat([]verdict.Fact{sum.fact(), {Name: "received", Value: fmt.Sprintf("%.1f MB", bytes/1e6)}},
 			breaking.facts(perSecond), bottleneck.facts(), speedupFacts(stages, levels, limits)),
 		Checks: []verdict.Check{
-			checkResponses(sum, all), lowestSustained("the lowest load is sustained", trials), breaking.checkSustained(r, "MIN_RATE", "requests/s sustained"),
+			checkResponses(sum, all), checkLowestLoad("the lowest load is sustained", trials), breaking.checkSustained(r, "MIN_RATE", "requests/s sustained"),
 			checkGeneratorAtLoads("at every load", " requests/s", trials),
 		},
 		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},

@@ -114,7 +114,7 @@ func TestWrongResponseFails(t *testing.T) {
 		}
 	}
 	const noPorts = shard.CodeNoPort
-	judgeEdited(t, func() *Run { return newRampRun(20, 50).set("MIN_RATE", "10") }, []edited{
+	judgeEdits(t, func() *Run { return newRampRun(20, 50).set("MIN_RATE", "10") }, []runEdit{
 		{"wrong", add(shard.CodeWrongContent, 1, "rate-50"), verdict.Fail, "responses are correct: 1 wrong"},
 		{"wrong, in the warm-up too", add(shard.CodeWrongContent, 1, "rate-50", "warmup"), verdict.Fail, "responses are correct: 2 wrong, 1 of them in the warm-up"},
 		{"wrong in the warm-up only", add(shard.CodeWrongContent, 1, "warmup"), verdict.Fail, "responses are correct: 1 wrong"},

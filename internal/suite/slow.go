@@ -37,7 +37,7 @@ func assessSlow(r *Run) verdict.Assessment {
 	t := newTable("Slow streams", "first, last: seconds until a disconnect that the client detected at once; detected later: disconnects that "+
 		"clients detected when they resumed reading; backlog: unread data in KB at the end of the slow phase, of streams without a detected disconnect",
 		"streams|disconnected|first|last|detected later|cause|open, complete|open, incomplete|backlog p50|max")
-	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.detectedLater, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
+	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.lateDetections, reasonCounts(s.reasons), s.complete, s.started-s.closedCount()-s.complete,
 		trend(s.backlog, .5), trend(s.backlog, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
@@ -87,7 +87,7 @@ type slowStreams struct {
 	rate                     string         // data that a slow client reads: "nothing", or KB per second
 	duration                 time.Duration  // of the slow phase
 	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the open ones had not read
-	detectedLater, complete  int            // slow streams: end detected after the slow phase; open, with all messages
+	lateDetections, complete int            // slow streams: end detected after the slow phase; open, with all messages
 	reasons                  map[string]int // reasons of the ends of slow streams
 	closeTime                time.Duration  // time until our backend had closed all slow streams; 0: unknown
 	memory                   memory
@@ -101,7 +101,7 @@ func (r *Run) slowStreams() slowStreams {
 		started: sum("started"), filled: sum("filled"), confirmed: sum("accepted"), unconfirmed: sum("rejected"),
 		due: sum("due"), arrived: sum("arrived"), repeated: sum("repeated"),
 		broadcasts: !m.Plan.Published() && !m.Service.ComparesClients(), feed: m.Service.ComparesClients(), rate: "nothing", duration: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
-		closed: metric("closed"), backlog: metric("backlog"), detectedLater: sum("closed_later"), complete: sum("complete"), reasons: map[string]int{},
+		closed: metric("closed"), backlog: metric("backlog"), lateDetections: sum("closed_later"), complete: sum("complete"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {
 		s.rate = count(kb) + " KB/s"
@@ -147,7 +147,7 @@ func (s *slowStreams) count(p *shard.Published, from int64) {
 	}
 }
 
-func (s *slowStreams) closedAll() int { return int(s.closed.Count) + s.detectedLater }
+func (s *slowStreams) closedCount() int { return int(s.closed.Count) + s.lateDetections }
 
 func (s *slowStreams) outcome() string {
 	var out []string
@@ -161,9 +161,9 @@ func (s *slowStreams) outcome() string {
 	if s.closeTime > 0 {
 		result += fmt.Sprintf(" within %.0f s", s.closeTime.Seconds())
 	}
-	add(s.detectedLater, result+" (detected by the clients only when they resumed reading)")
+	add(s.lateDetections, result+" (detected by the clients only when they resumed reading)")
 	add(s.complete, "still open, with all messages at the end")
-	add(s.started-s.closedAll()-s.complete, "still open, with messages missing at the end")
+	add(s.started-s.closedCount()-s.complete, "still open, with messages missing at the end")
 	if len(out) == 0 {
 		return "none was slow"
 	}
@@ -171,7 +171,7 @@ func (s *slowStreams) outcome() string {
 }
 
 func (s *slowStreams) checkAllSlow() verdict.Check {
-	return checkTreated(CheckSlow, "clients are slow", s.started, s.planned,
+	return checkDisturbed(CheckSlow, "clients are slow", s.started, s.planned,
 		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (see the log of k6)")
 }
 
@@ -229,11 +229,11 @@ func (s *slowStreams) checkPolicy(r *Run) []verdict.Check {
 	const name = "slow streams disconnected"
 	switch r.number("CUT_SLOW") {
 	case 1:
-		return []verdict.Check{check(CheckSlowClosed, name, "all "+text(s.started), s.closedAll(), s.closedAll() == s.started,
-			sentence("the service did not disconnect %v of %v slow streams within %v, but it must (CUT_SLOW=1)", s.started-s.closedAll(), s.started, s.duration))}
+		return []verdict.Check{check(CheckSlowClosed, name, "all "+text(s.started), s.closedCount(), s.closedCount() == s.started,
+			sentence("the service did not disconnect %v of %v slow streams within %v, but it must (CUT_SLOW=1)", s.started-s.closedCount(), s.started, s.duration))}
 	case 0:
-		return []verdict.Check{check(CheckSlowClosed, name, "0", s.closedAll(), s.closedAll() == 0,
-			sentence("the service disconnected %v of %v slow streams (%s), but it must not (CUT_SLOW=0)", s.closedAll(), s.started, reasonCounts(s.reasons)))}
+		return []verdict.Check{check(CheckSlowClosed, name, "0", s.closedCount(), s.closedCount() == 0,
+			sentence("the service disconnected %v of %v slow streams (%s), but it must not (CUT_SLOW=0)", s.closedCount(), s.started, reasonCounts(s.reasons)))}
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func TestMessagesWithSlowClients(t *testing.T) {
 func TestSlowFindsFaults(t *testing.T) {
 	t.Parallel()
 	sum := func(name string, value float64) func(*Run) { return func(r *Run) { r.metric(name).Sum = value } }
-	judgeEdited(t, newSlowRun, []edited{
+	judgeEdits(t, newSlowRun, []runEdit{
 		{"a stream was not slow", sum("slow_started", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
 		{"most buffers were not filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither disconnected nor 4,096 KB"},
 		{"compressed messages did not fill buffers", func(r *Run) {

@@ -85,7 +85,7 @@ func stormFaults(streams *verdict.Streams) []verdict.Check {
 }
 
 func (s *stormStage) checkDropped() verdict.Check {
-	return checkTreated(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
+	return checkDisturbed(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
 }
 
 // checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm.

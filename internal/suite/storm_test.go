@@ -76,7 +76,7 @@ func TestStorm(t *testing.T) {
 func TestStormFindsFaults(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
-	judgeEdited(t, newStormRun, []edited{
+	judgeEdits(t, newStormRun, []runEdit{
 		{"a stream was not dropped", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 89 }, verdict.Invalid, "spread: only 89 of 90 streams were dropped"},
 		{"no stream was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
 		{"the generator dialed late", func(r *Run) { r.setDialDelay("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 0 ms and dialed up to 3 s late (limit: 1 s, DIAL_MS)"},

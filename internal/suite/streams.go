@@ -168,9 +168,9 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	return c
 }
 
-// checkTreated returns the check that the suite disturbed all planned clients. reason is a layout: "only %v of %v …".
-func checkTreated(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
-	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).AsDoubt()
+// checkDisturbed returns the check that the suite disturbed all planned clients. reason is a layout: "only %v of %v …".
+func checkDisturbed(id verdict.CheckID, name string, disturbed, planned int, reason string) verdict.Check {
+	return check(id, name, text(planned), disturbed, disturbed == planned && planned > 0, sentence(reason, disturbed, planned)).AsDoubt()
 }
 
 func reasonCounts(counts map[string]int) string {

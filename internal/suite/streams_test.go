@@ -82,7 +82,7 @@ func TestChurnPasses(t *testing.T) {
 
 func TestChurnFindsFaults(t *testing.T) {
 	t.Parallel()
-	judgeEdited(t, newChurnRun, []edited{
+	judgeEdits(t, newChurnRun, []runEdit{
 		{"no samples late in the run, so that leaks are unknown", func(r *Run) { r.Samples = r.Samples[:10] }, verdict.Pass, "[55 connections were opened and closed, 260 of 260 noops received]"},
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
@@ -378,7 +378,7 @@ func TestFanout(t *testing.T) {
 	require.Equal(t, "600", fact(v, "deliveries"))
 	require.Equal(t, []string{"10", "100", "3.00", "3.00", "3.00", "3.00"}, table(v, "Broadcasts").Rows[0][:6])
 	require.Equal(t, "p99 to 50", v.Metrics[1].Name)
-	judgeEdited(t, func() *Run { return newFanoutRun(10) }, []edited{
+	judgeEdits(t, func() *Run { return newFanoutRun(10) }, []runEdit{
 		{"one delivery is missing", func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
 		{"one is a duplicate, and one is missing", func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_duplicated", "to-10", 1) }, verdict.Fail, "1 delivery repeated a broadcast that the subscriber had already received"},
 		{"one arrived after the time limit", func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},

@@ -30,7 +30,7 @@ func newSoakRun() *Run {
 	c := m.Connections.Edit
 	c(0).Record = ledger.Record{ID: "d-0", State: ledger.Connecting, Attempts: 2, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 2}}}
 	c(1).State, c(1).Reason = ledger.Waiting, "reset"
-	c(2).Findings = make([]ledger.Finding, 0, 9) // spare capacity behind the elements
+	c(2).Findings = make([]ledger.Finding, 0, 9) // spare capacity after the elements
 	e := r.Server["d-2"]
 	e.Last, e.Sent = e.Last+1, e.Sent+1
 	r.Server["d-2"] = e

@@ -43,7 +43,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{sum.fact()},
 		Checks: []verdict.Check{
-			checkResponses(sum, all), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(levels))), checkGeneratorOfStages(counted),
+			checkResponses(sum, all), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.fixedLevels(levels))), checkGeneratorOfStages(counted),
 		},
 		Tables: []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}

@@ -36,7 +36,7 @@ func TestUploadFindsFaults(t *testing.T) {
 		slow(r)
 		r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 60, ProcessUsage: shard.ProcessUsage{StallMS: 900}}}
 	}
-	judgeEdited(t, uploads, []edited{
+	judgeEdits(t, uploads, []runEdit{
 		{"a wrong response", func(r *Run) {
 			r.addAnswers("parallel", 3, 900).addAnswers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent)
 		}, verdict.Fail, "[4 × 5 MB in parallel: 3 of 4 arrived complete (wrong response)]"},

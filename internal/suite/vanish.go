@@ -232,7 +232,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 }
 
 func (g *streamGauge) checkAllVanished() verdict.Check {
-	return checkTreated(CheckVanished, "clients vanished", g.vanished, g.planned,
+	return checkDisturbed(CheckVanished, "clients vanished", g.vanished, g.planned,
 		"only %v of %v clients vanished: the streams of the others were not open, or this system does not support it (see the log of k6)")
 }
 

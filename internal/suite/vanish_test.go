@@ -105,7 +105,7 @@ func TestUnobservedStreamsAreReportedOnce(t *testing.T) {
 
 func TestVanishFindsFaults(t *testing.T) {
 	t.Parallel()
-	judgeEdited(t, newVanishRun, []edited{
+	judgeEdits(t, newVanishRun, []runEdit{
 		{"the service does not notice all of them in time", func(r *Run) { r.set("NOTICE_SECONDS", "22") }, verdict.Fail, "22 s after 20 clients had vanished, the service still counted 10 of them as open (backend_streams_open)"},
 		{"the service notices nothing", func(r *Run) {
 			for i := range r.Samples {

@@ -176,11 +176,11 @@ func TestTLSUsesTheConfigurationOfTheVU(t *testing.T) {
 	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		stream(w, "data: "+r.Proto+" "+r.TLS.ServerName+"\n\n")
 	}, enableHTTP2)
-	named := strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
+	hostURL := strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
 
 	v := newVU(t)
 	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
-	v.set("url", named)
+	v.set("url", hostURL)
 	for http, want := range map[string]string{"auto": "HTTP/2.0", "1.1": "HTTP/1.1"} {
 		v.set("http", http)
 		require.Equal(t, want+" localhost server", v.log(`{

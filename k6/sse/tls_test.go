@@ -254,14 +254,14 @@ func newRecordWriter(t *testing.T, p *peer) *recordWriter {
 	conn := p.Conn.(*tls.Conn)
 	require.NoError(t, conn.Handshake())
 	out := reflect.ValueOf(conn).Elem().FieldByName("out")
-	hidden := func(name string) reflect.Value {
+	field := func(name string) reflect.Value {
 		f := out.FieldByName(name)
 		return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
 	}
-	seq := hidden("seq").Interface().([8]byte)
+	seq := field("seq").Interface().([8]byte)
 	return &recordWriter{
-		to: p.line, version: conn.ConnectionState().Version, aead: hidden("cipher").Interface().(cipher.AEAD),
-		secret: hidden("trafficSecret").Bytes(), seq: binary.BigEndian.Uint64(seq[:]),
+		to: p.line, version: conn.ConnectionState().Version, aead: field("cipher").Interface().(cipher.AEAD),
+		secret: field("trafficSecret").Bytes(), seq: binary.BigEndian.Uint64(seq[:]),
 	}
 }
 
@@ -278,8 +278,8 @@ func (r *recordWriter) seal(kind byte, content []byte) []byte {
 		record := header(typeData, len(content)+1+r.aead.Overhead())
 		return r.aead.Seal(record, seq, append(content, kind), record)
 	}
-	sealed := r.aead.Seal(nil, seq, content, append(seq, header(kind, len(content))...))
-	return append(append(header(kind, len(seq)+len(sealed)), seq...), sealed...)
+	ciphertext := r.aead.Seal(nil, seq, content, append(seq, header(kind, len(content))...))
+	return append(append(header(kind, len(seq)+len(ciphertext)), seq...), ciphertext...)
 }
 
 // ticket returns a NewSessionTicket message of TLS 1.3 that is valid for an hour.
