@@ -43,6 +43,9 @@ func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 	t.Parallel()
 	v := serveVU(t, func(p *peer) {
 		p.send(streamHead + "data: from " + p.req.Header.Get("Last-Event-ID") + "\n\n" + []string{"", "id: 6\n\n", "id\n\n", ""}[p.n])
+		if p.n == 3 {
+			p.hold()
+		}
 	})
 	require.Equal(t, "from 5 5 from 5 5 from 6 6 from ", strings.TrimSuffix(v.log(`
 		const s = new EventSource(url, { headers: { "last-event-id": "5" }, reconnectDelay: 1, exactDelay: true });
