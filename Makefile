@@ -46,7 +46,7 @@ smoke: build ## run a short soak: 100 streams for 30 s, a noop every second
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 .PHONY: build
-build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend (the first k6 takes some minutes)
+build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend (the first k6 takes a few minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend

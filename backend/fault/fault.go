@@ -56,7 +56,7 @@ const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by
   keys:         id=ID      only this client id (default: the first affected id; any id for
                            truncate, stall, reset and faults at a connect)
                 noop=N     the first noop numbered N or higher (default 3; kinds at a noop only)
-                count=N    how many noops or connections (default 1)
+                count=N    number of noops or connections (default 1)
   die is repeated after each restart while BACKEND_FAULT names it
   example:      drop:id=a-7,noop=5;delay=2s:count=3
 `

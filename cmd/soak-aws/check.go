@@ -187,7 +187,7 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 	var content string // "": the account has no preferences, or they are not readable
 	_ = s.aws.call(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
 	if key := regexp.MustCompile(`"kmsKeyId":\s*"([^"]+)"`).FindStringSubmatch(content); key != nil {
-		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use; "+
+		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts are not permitted to use; "+
 			"remove it from the preferences of Session Manager", key[1])
 	}
 	return "the AWS CLI and its Session Manager plugin are installed", nil

@@ -118,7 +118,7 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	err = cmd.Run()
 	latest, _ := os.Readlink(filepath.Join(f.out, "latest"))
 	run := filepath.Base(cmp.Or(latest, "TESTID"))
-	fmt.Fprintf(os.Stderr, "\nAll hosts still run, and terminate themselves at %s. Next: %s\n"+
+	fmt.Fprintf(os.Stderr, "\nAll hosts are still running, and terminate themselves at %s. Next: %s\n"+
 		"To continue an interrupted soak: bin/soak-aws attach %s\n"+
 		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), run, s.location("shards", run))
 	var exit *exec.ExitError
@@ -137,7 +137,7 @@ func (s site) location(elements ...string) string {
 // up, or if the hosts or the credentials end before the verdict of a soak of that length.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
-		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from the laptop_cidrs, or set runner_node_count and run `make aws-up` again",
+		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from an address in laptop_cidrs, or set runner_node_count and run `make aws-up` again",
 			s.output.PublicURL)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.output.Statuses)) {
@@ -211,7 +211,7 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	case remaining <= 0:
 		return end, errors.New("the hosts have terminated; run `make aws-up` for new ones")
 	case missing > 0:
-		return end, fmt.Errorf("the hosts end at %s, in %v, but the run takes %v and up to %v before and after it; "+
+		return end, fmt.Errorf("the hosts end at %s, in %v, but the run takes %v, plus up to %v before and after it; "+
 			"extend them with `bin/soak-aws extend --minutes %d`, or lower SECONDS",
 			clock(end), remaining.Round(time.Second), length, soakOverhead, int(math.Ceil(missing.Minutes())))
 	}
@@ -272,7 +272,7 @@ func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if err != nil {
 		return fmt.Errorf("the hosts still end at %s: store the later end: %w", clock(end), err)
 	}
-	fmt.Printf("all hosts end at %s, in %v; a schedule terminates hosts that still run %v later\n",
+	fmt.Printf("all hosts end at %s, in %v; a schedule terminates any hosts that are still running %v later\n",
 		clock(later), time.Until(later).Round(time.Minute), scheduleDelay)
 	return nil
 }

@@ -167,7 +167,7 @@ func TestSoakRequirements(t *testing.T) {
 
 		// The hosts must live until the verdict. A later end is taken into account, and a shorter soak fits.
 		{startsIn(-2 * time.Hour), []string{"--seconds", "3600"},
-			[]string{"but the run takes 1h0m0s and up to 10m0s before and after it", "extend them with `bin/soak-aws extend --minutes 11`"}},
+			[]string{"but the run takes 1h0m0s, plus up to 10m0s before and after it", "extend them with `bin/soak-aws extend --minutes 11`"}},
 		{startsIn(-2 * time.Hour), []string{"--seconds=1800"}, []string{isStarted}},
 		{func() {
 			startsIn(-2 * time.Hour)()

@@ -116,7 +116,7 @@ func setup(value, host string) (state, details string) {
 
 func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 	statuses := s.output.Statuses
-	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
+	fmt.Printf("waiting for %d hosts to set themselves up, which takes a few minutes\n", len(statuses))
 	start, ready := time.Now(), map[string]bool{}
 	err := poll(ctx, pause, setupTimeout, func() (bool, error) {
 		values, err := s.parameters(ctx)

@@ -118,7 +118,7 @@ var scriptSettings = map[string][]Setting{
 			Help: "how abandoning clients disconnect: fin, reset, or vanish (no acknowledgements)"},
 		{Name: "MODEL_URL", Value: textType, Help: "URL of the numbered model behind a gateway, for its ledger (empty: the target)"},
 		{Name: "GAUGE", Value: textType, Help: "open requests of a model without a ledger: a metric of its /metrics, or PromQL"},
-		{Name: "ACCEPT_ENCODING", Value: textType, Texts: encodings, Rule: encodingRule, Help: "compression that responses accept: none, gzip or browser"},
+		{Name: "ACCEPT_ENCODING", Value: textType, Texts: encodings, Rule: encodingRule, Help: "accepted compression of responses: none, gzip or browser"},
 		{Name: "HTTP_VERSION", Value: textType, Texts: httpVersions, Rule: httpRule, Help: "HTTP version of responses: auto, 1.1 or 2"},
 	},
 	"handshake": {
@@ -148,7 +148,7 @@ var scriptSettings = map[string][]Setting{
 		shareOf("SLOW_PERCENT", "percentage of slow streams, 1 to 50 (default: 10, smoke: 20)"),
 		atLeast(0, "SLOW_KB", "KB per second that a slow client reads (0: nothing; default: 0)"),
 		atLeast(0, "AFTER_SECONDS", "seconds at the end in which slow clients read everything (default: 20, smoke: 3)"),
-		atLeast(0, "MESSAGE_RATE", "broadcasts per second by the bundled backend; others use PUBLISH_RATE, TOPICS (default: 4, smoke: 10)"),
+		atLeast(0, "MESSAGE_RATE", "broadcasts/s by the bundled backend; other services use PUBLISH_RATE and TOPICS (default: 4, smoke: 10)"),
 		atLeast(0, "FILL_KB", "minimum backlog of an open slow stream in KB; below it the run is invalid (default: 4096)"),
 		{Name: "CUT_SLOW", Value: wholeType, Min: -1, Max: 1, Rule: "1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either)",
 			Help: "1: the service must disconnect slow streams, 0: it must not, -1: either (default: -1)"},

@@ -101,7 +101,7 @@ func (s *pageBuilder) source() string {
 	case len(s.Samples) == 0:
 		return "none: neither soak nor Prometheus observed the target"
 	case s.series.backendRSS == nil:
-		return "soak itself, every " + s.sampleInterval() + ", of this machine; the target exposes no metrics"
+		return "soak itself, every " + s.sampleInterval() + ", on this machine; the target exposes no metrics"
 	}
 	return "soak itself, every " + s.sampleInterval() + ": the backend's /metrics, nginx's processes, this machine's /proc"
 }

@@ -36,7 +36,7 @@ func (s *pageBuilder) lateness() Section {
 		list = append(list, distribution{name, s.latencies(l)})
 	}
 	s.distributions(&out, list, "lateness")
-	out.Notes = append(out.Notes, "Lateness needs no common clock. A "+s.v.Service.Noun()+" that arrives early makes the next one late by the same time. Percentiles come from merged histograms, whose buckets are 0.8 % wide.")
+	out.Notes = append(out.Notes, "Lateness needs no common clock. A "+s.v.Service.Noun()+" that arrives early makes the next one late by the same amount. Percentiles come from merged histograms, whose buckets are 0.8 % wide.")
 	return out
 }
 

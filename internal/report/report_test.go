@@ -124,7 +124,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	v, err := suite.Judge(&verdict.Evidence{
 		Rounds: []*shard.Merged{m}, Server: server, OneHost: true,
 		Failures: []verdict.TargetFailure{{Unix: start + 400, Text: "the backend died at 22:20:00 UTC (signal: killed) and was restarted"}},
-		Warnings: []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
+		Warnings: []string{"1000 MiB of memory is available, but the run may use 2000 MiB; raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
 		RunInfo: &verdict.RunInfo{
 			Command: []string{"env", "CONNECTIONS=4", "bin/soak", "run", "--at", "30m reload: true"}, Commit: "0123456789ab+dirty", Soak: "v1.2.3", Go: "go1.26.8", Backend: "devel", Nginx: "nginx/1.22.1",
 			Machine: resources.Machine{Name: "host-a", System: "debian 12.11", Kernel: "6.1", CPU: "Some | CPU", Cores: 2, Memory: 8 << 30},

@@ -165,7 +165,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 		case err != nil:
 			return err
 		case running:
-			fmt.Fprintf(d.Stdout, "runner %d of %s still runs\n", i, d.Plan.TestID)
+			fmt.Fprintf(d.Stdout, "runner %d of %s is still running\n", i, d.Plan.TestID)
 		case last.Runner.State != shard.Finished:
 			d.unfinished = append(d.unfinished, last)
 		}

@@ -74,7 +74,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 			"b- ran a different plan from a-: MAX_LATE is 0, not -1",
 		}},
 		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
-			"the execution segments of b- do not cover the plan once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",
+			"the execution segments of b- do not cover the plan exactly once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",
 		}},
 		"a killed runner": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
 			"runner 1 of b- on host-of-b- did not finish: it was killed",

@@ -67,7 +67,7 @@ func TestMergeProblems(t *testing.T) {
 			"6 of 6 planned connections were not observed: d-0, d-1, d-2, d-3, d-4, …",
 		}},
 		{"a missing runner", func(_ *plan.Plan, s []*Shard) []*Shard { return []*Shard{s[0], s[2]} }, []string{
-			"runner 2 of 3 left no shard", "do not cover the plan once: a gap between 1/3 and 2/3", "2 of 6 planned connections were not observed: d-2, d-3",
+			"runner 2 of 3 left no shard", "do not cover the plan exactly once: a gap between 1/3 and 2/3", "2 of 6 planned connections were not observed: d-2, d-3",
 		}},
 		{"a missing last runner", func(_ *plan.Plan, s []*Shard) []*Shard { return s[:2] }, []string{
 			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned connections were not observed: d-4, d-5",
@@ -229,7 +229,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 		"while it ran":             {func(lost, next *Shard) { next.Runner.StartedUS = lost.Runner.EndedUS - 1 }, "runner 2 was replaced at "},
 		"with another plan":        {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
 		"without a client":         {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned connections were not observed"},
-		"another segment":          {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan once"},
+		"another segment":          {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan exactly once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,7 +78,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	}
 	if len(runners) > 0 {
 		if gap := describeGap(runners); gap != "" {
-			m.problem("the execution segments%s do not cover the plan once: %s", m.groupName(g), gap)
+			m.problem("the execution segments%s do not cover the plan exactly once: %s", m.groupName(g), gap)
 		}
 	}
 }

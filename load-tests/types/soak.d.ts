@@ -93,7 +93,7 @@ declare module 'k6/x/soak' {
     publishRate?: number;
     /** `TOKEN_TTL`: lifetime of tokens in seconds, 0: not passed. */
     tokenTtl?: number;
-    /** `ACCEPT_ENCODING`: compression that streams accept: `none`, `gzip` or `browser`. */
+    /** `ACCEPT_ENCODING`: accepted compression of streams: `none`, `gzip` or `browser`. */
     acceptEncoding?: string;
     /** `HTTP_VERSION`: HTTP version of streams: `auto`, `1.1` or `2`. */
     httpVersion?: string;
