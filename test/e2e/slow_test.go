@@ -43,7 +43,7 @@ func TestSlowBehindNginx(t *testing.T) {
 	reverse.Program(t)
 	v := runSlow(t, "--slow-kb", "16")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20, which read 16 KB/s for 8 s", factOf(v, "slow streams"))
+	require.Equal(t, "4 of 20, whose clients read 16 KB/s for 8 s", factOf(v, "slow streams"))
 	require.Equal(t, 16, v.Connections.Completed)
 }
 
