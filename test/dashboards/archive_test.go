@@ -91,7 +91,7 @@ func openArchive(t *testing.T, file string) (prometheus string) {
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		output.WriteString(lines.Text() + "\n")
-		if strings.HasPrefix(lines.Text(), "Ctrl-C ends") {
+		if strings.HasPrefix(lines.Text(), "Ctrl-C stops") {
 			break
 		}
 	}
