@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/secret"
@@ -142,11 +143,11 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutco
 	return o
 }
 
-// maxExcerpt limits the part of a refusal's body that describe reads, in bytes.
+// maxExcerpt limits the part of a refusal's body that describe reads, and the length of its result, in bytes.
 const maxExcerpt = 1 << 10
 
-// describe returns the reason for a refusal: the status, the proxy, the target of a redirect, and the reason in the
-// body. It hides the token, which a service may repeat.
+// describe returns the reason for a refusal as one line: the status, the proxy, the target of a redirect, and the
+// reason in the body. It hides the token, which a service may repeat, and removes control characters.
 func (p *Publisher) describe(resp *http.Response, body []byte, route *proxy.Proxy) string {
 	text := resp.Status + route.ErrorSuffix()
 	if location := resp.Header.Get("Location"); location != "" {
@@ -156,5 +157,5 @@ func (p *Publisher) describe(resp *http.Response, body []byte, route *proxy.Prox
 	if line := proxy.Sentence(strings.NewReader(secret.Hide(string(body), p.c.Token))); line != "" {
 		text += ": " + line
 	}
-	return text
+	return format.Shorten(text, maxExcerpt)
 }

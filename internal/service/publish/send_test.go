@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
@@ -105,7 +106,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		"no HTTP":            {"SSH-2.0-OpenSSH\r\n\r\n", false, 10, shard.Open, "malformed HTTP"},
 		"truncated head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", false, 10, shard.Open, "closed before the response"},
 		"nothing":            {"", false, 10, shard.Open, "closed before the response"},
-		"refused, truncated": {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", false, 10, shard.Refused, "500 Oops: full [1m"},
+		"refused, truncated": {"HTTP/1.1 500 \x1b[31mOops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", false, 10, shard.Refused, "500 [31mOops: full [1m"},
 		"nothing but 1xx":    {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20), false, 10, shard.Refused, "102 Processing"},
 		"another protocol":   {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", false, 10, shard.Refused, "101 Switching Protocols"},
 	} {
@@ -114,6 +115,9 @@ func TestConnectionsAreKept(t *testing.T) {
 			base, dials := serveCounting(t, c.answer, c.keep)
 			config := newConfig(t, base)
 			config.Rate, config.Topics = 20, []string{"a"}
+			config.Report = func(sentence string) {
+				assert.NotContains(t, sentence, "\x1b", "a terminal would interpret it")
+			}
 			p := publishAll(t, config)
 			require.EqualValues(t, c.dials, dials.Load())
 			require.Len(t, p.Topic(0), 10)
