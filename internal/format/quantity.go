@@ -93,7 +93,7 @@ func Change(v float64, unit string) string {
 	return Quantity(v, unit)
 }
 
-// signed formats a positive quantity with a sign. It omits the sign if the text is the text of 0 or tinyPercent.
+// signed formats a positive quantity with a sign. It omits the sign of a text that shows 0 or tinyPercent.
 func signed(sign string, v float64, unit string) string {
 	text := Quantity(v, unit)
 	if text == Quantity(0, unit) || text == tinyPercent {

@@ -122,7 +122,7 @@ func deal(shares []int, count int) (out []string) {
 
 func (p *Plan) checkCuts() error {
 	if p.AllowGaps && !p.Published() {
-		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show what is missing; set TOPICS and PUBLISH_RATE, or remove ALLOW_ANNOUNCED_GAPS")
+		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show which messages are missing; set TOPICS and PUBLISH_RATE, or remove ALLOW_ANNOUNCED_GAPS")
 	}
 	if !p.Cuts() {
 		return nil

@@ -300,7 +300,7 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 }
 
 // Difference describes the first difference between two plans, in settings of the given scope or a wider one. It
-// returns "" if there is none.
+// returns "" if all these settings are equal.
 func Difference(want, other Plan, scope Scope) string {
 	planned := want.Settings()
 	for i, s := range other.Settings() {

@@ -41,7 +41,8 @@ func (g groups) sortByCount() groups {
 	return g
 }
 
-// addGroups adds a table of groups, unless there are none. Shares are relative to total; timeName names the durations.
+// addGroups adds a table of groups. It adds no table for an empty list. Shares are relative to total; timeName names
+// the durations.
 func (s *Section) addGroups(g groups, caption, column, timeName string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#count", "#share", "first seen (UTC)", "last seen (UTC)", "#"+timeName+", p50", "#p99", "#max")}
 	for _, entry := range g.sortByCount() {

@@ -134,7 +134,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	if q := v.Messages.LastSubscriberMS; q != nil {
 		text := "%s, from publishing until the last stream received a message"
 		if l := v.LatencyMS; l != nil && l.Above == verdict.AboveFastest {
-			text += "; a difference of up to 1 s between the clocks is part of it"
+			text += "; it may include a clock difference of up to 1 s"
 		}
 		f.add("last subscriber", text, quantiles(*q))
 	}

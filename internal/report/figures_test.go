@@ -19,7 +19,7 @@ func TestLastSubscriberStatesDifferentClocks(t *testing.T) {
 		f.latency(v)
 		last := f.Rows[len(f.Rows)-1]
 		require.Equal(t, "last subscriber", last[0].Text)
-		if text := "a difference of up to 1 s between the clocks is part of it"; isRelative {
+		if text := "it may include a clock difference of up to 1 s"; isRelative {
 			require.Contains(t, last[1].Text, text)
 		} else {
 			require.NotContains(t, last[1].Text, text)

@@ -117,25 +117,18 @@ func (d Dir) shardFiles() ([]string, error) {
 }
 
 // merge adds up all shards. It uses the known plan, or the plan in the files if known is nil. An unreadable shard is
-// the first problem of m, because it explains why a runner seems to be missing. allProblems begins with the given
-// problems.
+// a problem of the run. allProblems begins with the given problems.
 func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allProblems []string, err error) {
 	paths, err := d.shardFiles()
 	if err != nil {
 		return nil, nil, err
 	}
 	var merger shard.Merger
-	var unreadable []string
-	defer func() {
-		if m != nil {
-			m.Problems = append(unreadable, m.Problems...)
-		}
-	}()
 	var first *shard.Shard
 	for result := range shardsOf(paths) {
 		s := result.shard
 		if result.err != nil {
-			unreadable = append(unreadable, result.err.Error())
+			merger.AddUnreadable(result.err)
 			continue
 		}
 		merger.Add(s)
@@ -152,7 +145,7 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allPr
 	}
 	switch {
 	case exists:
-	case first == nil && len(problems)+len(unreadable) == 0:
+	case first == nil && len(paths)+len(problems) == 0:
 		return nil, nil, fmt.Errorf("%s has neither %s nor a shard: it is not a folder of a run", d, PlanFile)
 	case first == nil: // there was a run, but its plan is unknown
 		p = plan.Default()

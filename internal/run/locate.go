@@ -39,7 +39,8 @@ func Program(name string) (string, error) {
 }
 
 // Script returns the path of a script of load-tests. It prefers the file of the working directory, and then one that
-// Locate finds, because the user may have changed them. Otherwise it writes all embedded scripts into this user's cache.
+// Locate finds, because the user may have changed them. Otherwise it writes all embedded scripts into this user's
+// cache.
 func Script(elements ...string) (string, error) {
 	if info, err := os.Stat(filepath.Join(elements...)); err == nil && !info.IsDir() {
 		return filepath.Abs(filepath.Join(elements...))

@@ -168,7 +168,7 @@ func (v *Values) String(text string) string {
 }
 
 // next finds the first occurrence of a form at or after an offset. If several forms start there, it returns the
-// longest. from is -1 if there is none.
+// longest. from is -1 if no form occurs.
 func (v *Values) next(text []byte, at int) (from, to int, found form) {
 	for ; at < len(text); at++ {
 		to := -1

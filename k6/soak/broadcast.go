@@ -168,7 +168,7 @@ func sentAt(comment []byte) (micros int64, ok bool) {
 	return micros, err == nil
 }
 
-// send sends a broadcast. It returns the broadcast, and the response of the service; nil if there is none.
+// send sends a broadcast. It returns the broadcast, and the response; nil if the service did not respond.
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
 	n := len(b.subscribers)

@@ -49,8 +49,8 @@ func (a *Authority) Server(names ...string) *tls.Certificate {
 	})
 }
 
-// issue returns a certificate with a new key. The first one belongs to the authority, which signs all later ones. Subjects
-// must differ, because OpenSSL treats a certificate whose subject equals its issuer as self-signed.
+// issue returns a certificate with a new key. The first one belongs to the authority, which signs all later ones.
+// Subjects must differ, because OpenSSL treats a certificate whose subject equals its issuer as self-signed.
 func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -57,8 +57,8 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Runners compare their clients with the clients of other runners, and find exactly the dropped prices. The pods receive
-// the description from soak, because their image does not contain it.
+// Runners compare their clients with the clients of other runners, and find exactly the dropped prices. The pods
+// receive the description from soak, because their image does not contain it.
 func TestFeedWithoutNumbersIsExact(t *testing.T) {
 	c := connect(t)
 	description := filepath.Join(t.TempDir(), "prices.js")

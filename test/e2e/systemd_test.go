@@ -25,7 +25,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// bootSystemd is the init script of a systemd with the units in $1/units. It has separate processes, mounts and control groups.
+// bootSystemd is the init script of a systemd with the units in $1/units. It has separate processes, mounts and control
+// groups.
 const bootSystemd = `mount -t tmpfs none /run && mount -t cgroup2 none /sys/fs/cgroup &&
 exec env -i PATH="$PATH" container=other SYSTEMD_UNIT_PATH="$1/units" SYSTEMD_GENERATOR_PATH=/nonexistent \
 	/lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=0`

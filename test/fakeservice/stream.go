@@ -103,7 +103,8 @@ func (s *noopStream) close() {
 	}
 }
 
-// resumeSlot returns the slot to continue with. It records the noops of the outage, and writes the ones that it must replay.
+// resumeSlot returns the slot to continue with. It records the noops of the outage, and writes the ones that it must
+// replay.
 func (s *noopStream) resumeSlot(lastEventID string) int {
 	c := s.client
 	if len(c.Spans) == 1 || s.NewSchedule {

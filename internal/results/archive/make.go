@@ -37,9 +37,9 @@ type maker struct {
 // ErrHasData reports that the existing archive of the run has Prometheus data, and the new one would have none.
 var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
 
-// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive states
-// the reason. However, Make does not replace an archive that has Prometheus data with one that has none: it returns
-// ErrHasData.
+// Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive
+// states the reason. However, Make does not replace an archive that has Prometheus data with one that has none: it
+// returns ErrHasData.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	run, err := readVerdict(from.Folder)
 	if err != nil {

@@ -19,8 +19,8 @@ func isIgnored(variable string) bool {
 	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritedVariables, name)
 }
 
-// IgnoredVariables returns a sentence about the k6 variables in the environment that no runner inherits; "" if there
-// are none.
+// IgnoredVariables returns a sentence about the k6 variables in the environment that no runner inherits; "" if it
+// has no such variable.
 func IgnoredVariables() string {
 	var names []string
 	for _, variable := range os.Environ() {

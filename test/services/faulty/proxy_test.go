@@ -160,7 +160,8 @@ func TestFaultSelection(t *testing.T) {
 	require.Len(t, p.Actions(), 4)
 }
 
-// If the service ends a stream, the proxy forwards everything that it has received, and ends the stream in the same way.
+// If the service ends a stream, the proxy forwards everything that it has received, and ends the stream in the same
+// way.
 func TestStreamEnd(t *testing.T) {
 	h, p := serve(t, faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Swap}}})
 	s := subscribe(t, p, "a")
