@@ -66,7 +66,11 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	all := check(CheckDelivered, "broadcasts delivered", count(due), arrived, due > 0 && arrived == due && short == 0)
 	all.Severity = verdict.InconclusiveIf(due == 0)
 	if short > 0 {
-		all.Reasons = append(all.Reasons, "the server did not confirm that it sent "+format.Plural(int64(short), "broadcast", "broadcasts")+" to every stream")
+		reason := "the server did not confirm that it sent " + format.Plural(int64(short), "broadcast", "broadcasts") + " to every stream"
+		if refused := refusedBroadcasts(m); len(refused) > 0 {
+			reason += "; refused: " + reasonCounts(refused)
+		}
+		all.Reasons = append(all.Reasons, reason)
 	}
 	if arrived != due {
 		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v later", arrived, due, overdue))
@@ -91,6 +95,17 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 			sentence("%v of %v broadcasts were not sent before the end of their level", unsent, planned)).AsDoubt())
 	}
 	return checks
+}
+
+// refusedBroadcasts returns the numbers of broadcasts that the service refused, by the status of its response.
+func refusedBroadcasts(m *shard.Merged) map[string]int {
+	refused := map[string]int{}
+	for _, metric := range m.Metrics {
+		if code := metric.Tags[shard.TagCode]; metric.Name == "fanout_short" && code != "" {
+			refused[codeText(code)] += int(metric.Sum)
+		}
+	}
+	return refused
 }
 
 // unsentBroadcasts returns the number of planned broadcasts, and how many of them were not sent.

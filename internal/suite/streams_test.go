@@ -386,7 +386,13 @@ func TestFanout(t *testing.T) {
 		{"one arrived that was not sent", func(r *Run) { r.addCounter("fanout_unexpected", "", 1) }, verdict.Fail, "1 delivery did not match any broadcast sent to the subscriber"},
 		{"one has no send time, and one is lost", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1).addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "deliveries arrived in time"},
 		{"one has no send time", func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 delivery lacked a send time"},
-		{"the server did not confirm one", func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server did not confirm that it sent 1 broadcast to every stream"},
+		{"the server did not confirm one", func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server did not confirm that it sent 1 broadcast to every stream]"},
+		{"the server refused two", func(r *Run) {
+			r.addCounter("fanout_short", "to-10", 3)
+			r.addCounter("fanout_short", "to-10", 2)
+			m := r.Rounds[0].Metrics
+			m[len(m)-1].Tags[shard.TagCode] = "status-503"
+		}, verdict.Fail, "the server did not confirm that it sent 5 broadcasts to every stream; refused: 2 × status 503"},
 		{"lost broadcasts left no time for others", func(r *Run) { r.addCounter("fanout_due", "to-10", -60).addCounter("fanout_arrived", "to-10", -60) }, verdict.Invalid, "6 of 10 broadcasts were not sent before the end of their level"},
 		{"no broadcast", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
 	})

@@ -15,6 +15,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
@@ -196,7 +197,11 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 		h.sample(fanoutPost, tags, time.Now(), resp.Timings.Duration)
 	}
 	if deliveredStreams(resp) < len(message.received) { // more: the service has streams of other clients
-		h.sample(fanoutShort, tags, time.Now(), 1)
+		shortTags := tags
+		if resp != nil && resp.Status != http.StatusOK {
+			shortTags.SetTag(shard.TagCode, shard.CodeStatus+strconv.Itoa(resp.Status))
+		}
+		h.sample(fanoutShort, shortTags, time.Now(), 1)
 	}
 	select {
 	case <-message.complete:

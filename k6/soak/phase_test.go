@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
@@ -173,6 +174,12 @@ func TestBroadcastsPerSubscriber(t *testing.T) {
 	}
 	require.Equal(t, map[string]float64{fanoutLatency: 12, fanoutSinceRequest: 12, fanoutLast: 3, fanoutPost: 4}, counts)
 	require.Equal(t, [2]float64{4, 4}, h.metricSums("checks", "check")["Received all messages"])
+}
+
+func TestRefusedBroadcastsHaveTheStatusOfTheResponse(t *testing.T) {
+	t.Parallel()
+	h := holdBroadcasts(t, fakeservice.ServiceSpec{}, `broadcast: {url: url + "/missing", event: "news", within: 10}, steps: [{name: "a", streams: 1, for: 500, broadcasts: 1, every: 10}]`)
+	require.Equal(t, map[string][2]float64{"status-404": {1, 1}}, h.metricSums(fanoutShort, shard.TagCode))
 }
 
 // Each lost broadcast takes the time limit of a delivery. The next step starts on time, and no unsent broadcast is due.

@@ -43,7 +43,7 @@ const levelSeconds = stageSeconds + values.DELIVERY_SECONDS;
 const seconds = stages.length * levelSeconds + values.DELIVERY_SECONDS;
 const service = noopService(values.NOOP_INTERVAL);
 const config = streamConfig(service, { connections: levels[levels.length - 1], seconds: seconds + 10, lateMs: values.LATE_MS });
-suite({ name: 'fanout', profile: name, parameters, splitBy: ['scenario'], stages });
+suite({ name: 'fanout', profile: name, parameters, splitBy: ['scenario', 'code'], stages });
 
 export const options = {
   scenarios: { fanout: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + config.teardown}s`, gracefulStop: '10s' } },
