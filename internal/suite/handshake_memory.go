@@ -81,6 +81,7 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	if width*maxMemoryRows < to.Sub(from) {
 		width += shard.BucketWidth
 	}
+	started, ended := runTime(m)
 	for start := from; start.Before(to); start = start.Add(width) {
 		end := start.Add(width)
 		inRow := func(unix int64) bool { at := time.Unix(unix, 0); return !at.Before(start) && at.Before(end) }
@@ -97,10 +98,24 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 				backend, files, waiting = max(backend, s.BackendRSS), max(files, s.Files), max(waiting, s.TimeWait)
 			}
 		}
-		t.Add(fmt.Sprintf("%.2f", min(end.Sub(from), to.Sub(from)).Minutes()), scalesDuring(m, stages, start, end), sampledBytes(runners.RSS), sampledBytes(runners.HeapLive),
+		t.Add(fmt.Sprintf("%.2f", min(end.Sub(started), ended.Sub(started)).Minutes()), scalesDuring(m, stages, start, end), sampledBytes(runners.RSS), sampledBytes(runners.HeapLive),
 			format.Thousands(runners.Files), sampledBytes(backend), format.Thousands(files), format.Thousands(waiting))
 	}
 	return t
+}
+
+// runTime returns the start of the first runner and the end of the last one. Buckets begin before and end after them.
+func runTime(m *shard.Merged) (started, ended time.Time) {
+	for i := range m.Runners {
+		r := &m.Runners[i]
+		if i == 0 || r.Started().Before(started) {
+			started = r.Started()
+		}
+		if end := time.UnixMicro(r.EndedUS); end.After(ended) {
+			ended = end
+		}
+	}
+	return started, ended
 }
 
 // scalesDuring returns the titles of the scales between two times; "–" if there are none. A scale whose connections
