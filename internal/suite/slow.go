@@ -100,7 +100,7 @@ func (r *Run) slowStreams() slowStreams {
 	s := slowStreams{
 		started: sum("started"), filled: sum("filled"), confirmed: sum("accepted"), unconfirmed: sum("rejected"),
 		due: sum("due"), arrived: sum("arrived"), repeated: sum("repeated"),
-		broadcasts: !m.Plan.Published() && !m.Service.ComparesClients(), feed: m.Service.ComparesClients(), rate: "nothing", duration: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
+		broadcasts: !m.Plan.Published() && !m.Service.ComparesClients(), feed: m.Service.ComparesClients(), rate: "nothing", duration: r.duration("SLOW_SECONDS", time.Second),
 		closed: metric("closed"), backlog: metric("backlog"), lateDetections: sum("closed_later"), complete: sum("complete"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {

@@ -90,7 +90,7 @@ func (s *stormStage) checkDropped() verdict.Check {
 
 // checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm.
 func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
-	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
+	limit := r.duration("DIAL_MS", time.Millisecond)
 	name, limitText := s.Title+": dial delay of the generator", sentence("99 %% within %v", limit)
 	if s.dialDelay.Trend == nil || s.dialDelay.Trend.Count() == 0 || len(s.reconnects) == 0 {
 		return check(CheckDialDelay, name, limitText, "not known", false,

@@ -74,7 +74,7 @@ const settleTime = 2 * time.Second
 // streamGauge evaluates the samples of the gauge. A sample counts at the end of its second.
 func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	drops := sumsByStage(m, "vanish_vanished")["vanished"]
-	g = streamGauge{name: r.parameter("GAUGE"), vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
+	g = streamGauge{name: r.parameter("GAUGE"), vanished: int(drops.Sum), limit: r.duration("NOTICE_SECONDS", time.Second)}
 	if m.Service.Backend {
 		g.name = cmp.Or(g.name, "backend_streams_open")
 	}

@@ -68,6 +68,8 @@ func TestVanishWithoutTimes(t *testing.T) {
 	r := newVanishRun()
 	r.set("NOTICE_SECONDS", "15")
 	require.Equal(t, "fewer than half of them within 15 s", fact(judge(r), "noticed"))
+	r.set("NOTICE_SECONDS", "15.5")
+	require.Equal(t, "fewer than half of them within 15.5 s", fact(judge(r), "noticed"))
 	r.set("GAUGE", "clients")
 	require.Equal(t, "not known", fact(judge(r), "noticed"))
 }
