@@ -64,8 +64,8 @@ func (f *finiteRun) summary() string {
 	if n := f.responses.Uncovered; n > 0 {
 		text += sentence("; chunks of %s have no numbers, so losses inside these responses could not have been detected", format.Count(n, "response"))
 	}
-	if n := f.responses.OpenTails; n > 0 {
-		text += sentence("; lost last chunks of %s could not have been detected", format.Count(n, "response"))
+	if f.responses.OpenTails > 0 {
+		text += "; " + verdict.OpenTailsText(f.responses)
 	}
 	if n := f.v.Skipped; n > 0 {
 		text += sentence("; %s skipped", format.Plural(n, "request was", "requests were"))

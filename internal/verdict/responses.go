@@ -83,6 +83,11 @@ func Chunks(r *shard.Responses) ledger.Totals {
 	return c
 }
 
+// OpenTailsText states that the loss of last chunks could not have been detected.
+func OpenTailsText(r *shard.Responses) string {
+	return "lost last chunks of " + format.Count(r.OpenTails, "complete response") + " could not have been detected"
+}
+
 func basisOfResponses(r *shard.Responses) Basis {
 	b := Basis{Kind: ByNumbers, Undetectable: uint64(r.Uncovered + r.OpenTails), Why: []string{}} // #nosec G115 -- counts
 	if r.Uncovered > 0 {
@@ -90,8 +95,7 @@ func basisOfResponses(r *shard.Responses) Basis {
 			" could not have been detected: chunks have no numbers, and the service does not state what it sent")
 	}
 	if r.OpenTails > 0 {
-		b.Why = append(b.Why, "lost last chunks of "+format.Count(r.OpenTails, "complete response")+
-			" could not have been detected: the terminal event has no number")
+		b.Why = append(b.Why, OpenTailsText(r)+": the terminal event has no number")
 	}
 	switch complete := r.States[ledger.ResponseComplete]; {
 	case r.Uncovered == complete && r.Numbered+r.FromZero+r.FromOne == 0:
