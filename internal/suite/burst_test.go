@@ -31,6 +31,7 @@ func TestBurst(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "not reached: 200 requests at once were sustained")
 	require.Equal(t, []string{"200", "0", "0 ms", "0", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
+	require.Equal(t, "300", table(v, "Latency of good responses, ms").Rows[2][1], "health checks are not listed, so they must not be in the total")
 	require.Equal(t, []string{"conservative", "2.5×", "80", "loads that must not fail"}, table(v, "Recommended maximum loads").Rows[0])
 
 	v = judge(newBurstRun().addAnswers("burst-200", 150, 100).addAnswers("burst-200", 50, 1, shard.TagCode, "status-502").addAnswers("health-burst-200", 1, 1))

@@ -20,7 +20,8 @@ type part struct {
 }
 
 // addRequests adds the facts, checks and tables that several suites of requests have. It inserts more before the tables
-// of the processes. all has all stages of the run; sum excludes stages that do not count.
+// of the processes. all has all stages of the run. sum has the requests in which failures are counted; the row "all" of
+// latencies has the requests of the listed stages.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum *Requests, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
@@ -31,7 +32,7 @@ func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum 
 	}
 	a.Facts = append(a.Facts, refusals(listed)...)
 	a.Checks = append(a.Checks, r.checkServerCount(all)...)
-	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good responses, ms", "stage", append(times, part{"all", sum})))...)
+	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good responses, ms", "stage", append(times, part{"all", total(listed)})))...)
 	if len(firstBytes) > 0 {
 		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good responses, ms", "stage", firstBytes))
 	}
