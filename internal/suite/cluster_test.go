@@ -122,7 +122,7 @@ func TestClusterByRounds(t *testing.T) {
 
 func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
 	t.Parallel()
-	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.61, .97))
+	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.61, .97).addSeconds(0, 70, shard.Second{CPUSeconds: .97}))
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated at the single backend (the service's cores were 61 % busy, the generator's 97 %)")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
 	require.Contains(t, table(v, "Total: gains and costs").Rows[1][5], "generator")

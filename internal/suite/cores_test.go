@@ -54,7 +54,8 @@ func TestFullCoresAreTheLimit(t *testing.T) {
 		{.97, .61, .39, .61, LimitUnknown, "other programs used most of the service's cores: these were 97 % busy, and the service used 39 % of one"},
 		{.99, 1, .95, .33, LimitService, "the service's cores were 99 % busy, the generator's 100 %"},
 		{.99, 1, .95, .97, LimitGenerator, "the service's cores were 99 % busy, the generator's 100 %"},
-		{.99, 1, .80, .33, LimitGenerator, "the service's cores were 99 % busy, the generator's 100 %"},
+		{.99, 1, .80, .55, LimitGenerator, "the service's cores were 99 % busy, the generator's 100 %"},
+		{.61, .98, .49, .08, LimitUnknown, "other programs used most of the generator's cores: these were 98 % busy, and the runners used 8 % of one"},
 	} {
 		r := levels().addAnswers("level-10", 2000, 20).setCores(c.service, c.generator)
 		r.addSeconds(50, 10, shard.Second{CPUSeconds: c.runners, RunDelayMS: 2500})

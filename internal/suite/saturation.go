@@ -227,7 +227,7 @@ const (
 // A Limit is the side that limited a stage: the service or the load generator.
 type Limit string
 
-// The limits. The limit is unknown for a very short stage, and if other programs filled the service's cores.
+// The limits. The limit is unknown for a very short stage, and if other programs filled the cores of a side.
 const (
 	NoLimit        Limit = "–"
 	LimitUnknown   Limit = "not known"
@@ -240,10 +240,12 @@ func (m Machine) Limit() (limit Limit, reason string) {
 	if m.TooShort {
 		return LimitUnknown, fmt.Sprintf("a stage under %.0f seconds is too short to detect a saturated load generator", minDuration)
 	}
-	if reason := m.GeneratorLimit(); reason != "" {
-		return LimitGenerator, reason
-	}
+	reason = m.GeneratorLimit()
 	switch {
+	case reason != "" && m.generatorDelay() == "" && m.isGeneratorCrowded():
+		return LimitUnknown, reason
+	case reason != "":
+		return LimitGenerator, reason
 	case !m.SeparateCores || m.ServiceBusy < machineFull:
 		return NoLimit, ""
 	case m.ForeignLoad:
@@ -254,6 +256,19 @@ func (m Machine) Limit() (limit Limit, reason string) {
 
 func (m Machine) foreignLoadText() string {
 	return fmt.Sprintf("other programs used most of the service's cores: these were %.0f %% busy, and the service used %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
+}
+
+// isGeneratorCrowded reports whether programs other than the runners used most of the busy time of the generator's cores.
+func (m Machine) isGeneratorCrowded() bool {
+	return m.SeparateCores && 100*m.GeneratorBusy*m.Usage.GeneratorCores > 2*m.Runners
+}
+
+// fullGeneratorText describes the generator's cores if isGeneratorFull.
+func (m Machine) fullGeneratorText() string {
+	if m.isGeneratorCrowded() {
+		return fmt.Sprintf("other programs used most of the generator's cores: these were %.0f %% busy, and the runners used %.0f %% of one", 100*m.GeneratorBusy, m.Runners)
+	}
+	return m.headroom()
 }
 
 // isGeneratorFull reports whether the generator's cores were full, and at least as full as the service's. It returns
@@ -272,22 +287,32 @@ func (m Machine) isServiceFull() bool {
 // GeneratorLimit returns why the generator may have limited a throughput; "" if there is no reason. The waits of
 // threads add up even on an idle machine, so they count only if the runners needed half of its cores.
 func (m Machine) GeneratorLimit() string {
-	u := verdict.CPUUse{CPU: m.Runners / 100, Wait: m.RunDelay, Wall: 1, Stall: m.Stall}
+	if delay := m.generatorDelay(); delay != "" {
+		return delay
+	}
+	u := verdict.CPUUse{CPU: m.Runners / 100, Wait: m.RunDelay, Wall: 1}
 	switch {
-	case m.PacketsDropped > 0:
-		return m.dropText()
-	case m.HasControl && m.ControlDelay > maxStall:
-		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.ControlDelay))
-	case !m.HasControl && u.Stall > maxStall:
-		return fmt.Sprintf("a runner stalled for %s", format.Duration(u.Stall))
 	case m.isGeneratorFull():
-		return m.headroom()
+		return m.fullGeneratorText()
 	case m.SeparateCores: // the threads of the runners wait only for each other
 		return ""
 	case u.HasLongWait() && u.CPU+u.Wait > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("in each second runner threads waited %.1f s for a core, and ran for %.1f s", u.Wait, u.CPU)
 	case m.isFull(m.Host) && m.Runners > m.Host/2:
 		return fmt.Sprintf("the machine was full, and the runners used %.0f %% of a core, of %.0f %% in total", m.Runners, m.Host)
+	}
+	return ""
+}
+
+// generatorDelay describes a measured delay of the generator or its network that limits a throughput; "" if none.
+func (m Machine) generatorDelay() string {
+	switch {
+	case m.PacketsDropped > 0:
+		return m.dropText()
+	case m.HasControl && m.ControlDelay > maxStall:
+		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.ControlDelay))
+	case !m.HasControl && m.Stall > maxStall:
+		return fmt.Sprintf("a runner stalled for %s", format.Duration(m.Stall))
 	}
 	return ""
 }
@@ -310,7 +335,7 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	}
 	switch {
 	case m.isGeneratorFull() && !freeCores:
-		return m.headroom()
+		return m.fullGeneratorText()
 	case m.SeparateCores && m.ForeignLoad && m.ServiceBusy >= machineFull:
 		return m.foreignLoadText()
 	case m.SeparateCores:

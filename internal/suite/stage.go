@@ -256,9 +256,10 @@ func (q *Requests) timeMetrics(subject string, bound bool) []verdict.Metric {
 	return append(out, failed)
 }
 
+// isGeneratorLimited reports whether the service may reach better figures, because the generator may have been delayed,
+// even if other programs used its cores.
 func (st *StageResult) isGeneratorLimited() bool {
-	limit, _ := st.Machine.Limit()
-	return limit == LimitGenerator
+	return !st.Machine.TooShort && st.Machine.GeneratorLimit() != ""
 }
 
 // Curve returns the label of a stage in a chart of times, equal for all rounds; "" for warm-ups and health checks.
