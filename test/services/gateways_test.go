@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Each gateway forwards a complete response in order, before and after a restart.
+// Each gateway forwards a complete response in order. TestFiniteThroughLiteLLM in test/e2e requires the same of LiteLLM,
+// whose start takes a minute of CPU time.
 func TestGatewaysForwardResponses(t *testing.T) {
-	for _, name := range Gateways() {
+	for _, name := range slices.DeleteFunc(Gateways(), func(name string) bool { return name == liteLLM.name }) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			upstream := httptest.NewServer(model.New(model.Config{
@@ -28,18 +30,17 @@ func TestGatewaysForwardResponses(t *testing.T) {
 			}))
 			t.Cleanup(upstream.Close)
 			r, s := startService(t, name, Options{Upstream: upstream.URL})
-			requireResponse(t, r, s, "first")
-			require.NoError(t, r.Restart(t.Context()))
-			requireResponse(t, r, s, "second")
+			requireResponse(t, r, s)
 		})
 	}
 }
 
 // requireResponse requests a response with 20 chunks and checks them.
-func requireResponse(t *testing.T, r *Instance, s *service.Service, id string) {
+func requireResponse(t *testing.T, r *Instance, s *service.Service) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	const id = "first"
 	v := service.Values{Base: r.URL, ID: id, Prompt: "soak id=" + id, Token: r.SubscribeToken}
 	opened, err := new(stream.Client).Open(ctx, stream.Fill(&s.Connect, &v))
 	require.NoError(t, err)

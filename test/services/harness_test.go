@@ -63,7 +63,6 @@ type event struct {
 	service.Reading
 	name string
 	id   string // last event ID of the stream after the event
-	at   time.Time
 }
 
 // A subscriber reads a stream.
@@ -99,16 +98,11 @@ func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, 
 	}
 	if r.Name == "django-eventstream" {
 		// The service sends its headers before the subscription is complete.
-		require.Eventually(t, func() bool { return out.has("stream-open") }, deadline, time.Millisecond)
+		require.Eventually(t, func() bool {
+			return slices.ContainsFunc(out.ofKind(service.Other), func(e event) bool { return e.name == "stream-open" })
+		}, deadline, time.Millisecond)
 	}
 	return out
-}
-
-// has reports whether an event with that name arrived.
-func (s *subscriber) has(name string) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return slices.ContainsFunc(s.events, func(e event) bool { return e.name == name })
 }
 
 // read collects the events of the stream until its end. It closes open when the second request was accepted.
@@ -134,7 +128,7 @@ func (s *subscriber) read(description *service.Service, v service.Values, open c
 		}
 		reading := reader.Read(&part.Block)
 		s.mutex.Lock()
-		s.events = append(s.events, event{reading, string(part.Event), s.LastEventID(), part.At})
+		s.events = append(s.events, event{reading, string(part.Event), s.LastEventID()})
 		s.mutex.Unlock()
 	}
 }
@@ -151,13 +145,14 @@ func (s *subscriber) ofKind(kind service.Kind) (out []event) {
 	return out
 }
 
-// numbers returns the numbers of the messages so far; 0 stands for a corrupted message.
-func (s *subscriber) numbers() []int64 {
-	out := []int64{}
-	for _, e := range s.ofKind(service.Delivery) {
-		out = append(out, e.Seq)
+// awaitNumbers waits until len(want) messages have arrived, and requires that they have these numbers.
+func (s *subscriber) awaitNumbers(t *testing.T, want ...int64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(s.ofKind(service.Delivery)) == len(want) }, deadline, 5*time.Millisecond)
+	for i, e := range s.ofKind(service.Delivery) {
+		require.NoError(t, e.Err)
+		require.Equal(t, want[i], e.Seq)
 	}
-	return out
 }
 
 // end returns the error that ended the stream; nil: the stream is open.

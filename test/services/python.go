@@ -12,11 +12,7 @@ import (
 var djangoEventstream = definition{
 	name: "django-eventstream", service: "django-eventstream",
 	set: func(s setup) (command, error) {
-		history, settings := "yes", "storage in SQLite (WAL)"
-		if s.History < 0 {
-			history, settings = "no", "no storage"
-		}
-		return python(s, "django-eventstream", "django_events.py", settings, "--data", s.dir, "--history", history)
+		return python(s, "django-eventstream", "django_events.py", "storage in SQLite (WAL)", "--data", s.dir)
 	},
 }
 

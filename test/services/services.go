@@ -25,9 +25,8 @@ type Options struct {
 	// Heartbeat is the interval of heartbeats in whole seconds; 0: the interval of the description. django-eventstream
 	// always uses 20 s, and PocketBase has no heartbeats.
 	Heartbeat time.Duration
-	// History is the number of messages per topic that the service can replay to a client that resumes; 0: unlimited, or
-	// 1000 for nchan; negative: none. Only nchan, Mercure (for all topics together) and django-eventstream (all or none)
-	// have a history.
+	// History is the number of messages that the service can replay to a client that resumes: per topic for nchan, for
+	// all topics together for Mercure; 0: unlimited, or 1000 for nchan; negative: none. Other services ignore it.
 	History int
 	// Lifetime is the maximum lifetime of a stream, for Mercure and PocketBase; 0: the default of the service.
 	Lifetime time.Duration
@@ -154,15 +153,15 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 		r.Env = append(r.Env, "PUBLISH_TOKEN="+r.PublishToken)
 	}
 	r.Version, r.Settings = r.command.version, r.command.settings
-	if err := r.Up(ctx); err != nil {
+	if err := r.up(ctx); err != nil {
 		r.Stop()
 		return nil, err
 	}
 	return r, nil
 }
 
-// Up starts the service at its address and waits until it is ready. The service keeps messages that it stored in files.
-func (r *Instance) Up(ctx context.Context) error {
+// up starts the service at its address and waits until it is ready.
+func (r *Instance) up(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
 		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.Log, OrphanSignal: syscall.SIGTERM,
@@ -205,32 +204,22 @@ func (r *Instance) logTail() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// Down stops the service. Messages that it stored in files remain.
-func (r *Instance) Down() { r.end(syscall.SIGTERM) }
-
-// Crash kills the service.
-func (r *Instance) Crash() { r.end(syscall.SIGKILL) }
-
-func (r *Instance) end(s syscall.Signal) {
-	if r.process == nil {
-		return
+func (r *Instance) down() {
+	if r.process != nil {
+		r.process.Stop(context.Background(), syscall.SIGTERM, 5*time.Second)
+		r.process = nil
 	}
-	if s == syscall.SIGKILL { // also the workers, which are in its process group
-		_ = syscall.Kill(-r.process.PID(), s)
-	}
-	r.process.Stop(context.Background(), s, 5*time.Second)
-	r.process = nil
 }
 
-// Restart calls Down and Up.
+// Restart stops the service and starts it again at its address. The service keeps messages that it stored in files.
 func (r *Instance) Restart(ctx context.Context) error {
-	r.Down()
-	return r.Up(ctx)
+	r.down()
+	return r.up(ctx)
 }
 
 // Stop ends the service, and removes its folder if Start created it.
 func (r *Instance) Stop() {
-	r.Down()
+	r.down()
 	if r.removeDir {
 		_ = os.RemoveAll(r.dir)
 	}

@@ -14,30 +14,18 @@ type Usage struct {
 	CPU float64
 }
 
-// PIDs returns the processes of the service, or none while it is down.
-func (r *Instance) PIDs() ([]int, error) {
-	if r.process == nil {
-		return nil, nil
-	}
+// Usage returns the current usage of the service, which must be running.
+func (r *Instance) Usage() (Usage, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
-		return nil, fmt.Errorf("find the processes of %s: %w", r.Name, err)
+		return Usage{}, fmt.Errorf("find the processes of %s: %w", r.Name, err)
 	}
-	var out []int
+	var pids []int
 	for _, p := range all {
 		// The workers are in the process group of the service.
 		if stat, err := p.Stat(); err == nil && stat.PGRP == r.process.PID() && stat.State != "Z" {
-			out = append(out, p.PID)
+			pids = append(pids, p.PID)
 		}
-	}
-	return out, nil
-}
-
-// Usage returns the current usage of the service.
-func (r *Instance) Usage() (Usage, error) {
-	pids, err := r.PIDs()
-	if err != nil {
-		return Usage{}, err
 	}
 	return UsageOf(r.Name, pids)
 }

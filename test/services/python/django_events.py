@@ -10,9 +10,7 @@ from django.urls import include, path
 
 import serving
 
-arguments = serving.arguments(
-    data=(".", "folder of the database"), history=("yes", "no: no storage, so streams do not resume")
-)
+arguments = serving.arguments(data=(".", "folder of the database"))
 
 settings.configure(
     SECRET_KEY="a public key for tests",
@@ -29,7 +27,7 @@ settings.configure(
             "OPTIONS": {"timeout": 20, "transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL;"},
         }
     },
-    **({"EVENTSTREAM_STORAGE_CLASS": "django_eventstream.storage.DjangoModelStorage"} if arguments.history == "yes" else {}),
+    EVENTSTREAM_STORAGE_CLASS="django_eventstream.storage.DjangoModelStorage",
 )
 django.setup()
 
