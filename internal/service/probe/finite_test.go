@@ -17,6 +17,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/memory"
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
@@ -103,9 +104,10 @@ func TestNumberedModelAPIs(t *testing.T) {
 func TestPromptNeedsFiniteResponses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		network := memoryNetwork{}
-		url := network.serve(t, "service.test", new(fakeservice.Hub))
-		c := Config{URL: url + "/sub/{topic}", Connect: Request{Headers: []string{"X: {prompt}"}}, Streams: 1, Pace: 40 * time.Millisecond, Length: time.Second, Dial: network.dial}
+		c := Config{
+			URL: base + "/sub/{topic}", Connect: Request{Headers: []string{"X: {prompt}"}}, Streams: 1, Pace: 40 * time.Millisecond, Length: time.Second,
+			Dial: memory.Serve(t, new(fakeservice.Hub)),
+		}
 		_, err := Run(t.Context(), c)
 		require.ErrorContains(t, err, "{prompt} requires responses that end with a terminal event")
 	})

@@ -1,8 +1,6 @@
 package probe
 
 import (
-	"context"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,44 +8,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/memory"
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
 // publishRequest publishes to the hub.
 var publishRequest = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
-
-type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
-
-// A memoryNetwork connects clients and servers of this process, for the fake clock of testing/synctest. Its keys are
-// addresses.
-type memoryNetwork map[string]*bufconn.Listener
-
-// serve starts a server, and returns its URL.
-func (n memoryNetwork) serve(t *testing.T, host string, h http.Handler) (url string) {
-	t.Helper()
-	server := new(fakeservice.Server)
-	if hub, ok := h.(*fakeservice.Hub); ok {
-		server = &hub.Server
-	}
-	l := bufconn.Listen(1 << 20)
-	n[host+":80"] = l
-	server.Serve(&http.Server{Handler: h, ReadHeaderTimeout: time.Minute}, l)
-	t.Cleanup(func() {
-		server.Stop()
-		time.Sleep(time.Second) // until the handlers that sleep have ended
-	})
-	return "http://" + host
-}
-
-// dial takes a millisecond, so that no message arrives at the instant at which it was sent.
-func (n memoryNetwork) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	time.Sleep(time.Millisecond)
-	return n[address].DialContext(ctx)
-}
 
 const base = "http://service.test"
 
@@ -64,9 +32,7 @@ type description struct {
 func probe(t *testing.T, h http.Handler, c Config, uses ...func(t *testing.T, d description, c Config)) (d description) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := memoryNetwork{}
-		network.serve(t, strings.TrimPrefix(base, "http://"), h)
-		c.Dial, c.Streams, c.Pace = network.dial, 3, 40*time.Millisecond
+		c.Dial, c.Streams, c.Pace = memory.Serve(t, h), 3, 40*time.Millisecond
 		if c.URL == "" {
 			c.URL, c.Topic = base+"/sub/room-1", "room-1"
 		}

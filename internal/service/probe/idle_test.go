@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/memory"
 )
 
 // A path drops connections between client and service after a silence.
@@ -24,6 +25,8 @@ type path struct {
 	closes bool  // it closes connections; otherwise it drops data, as a NAT does
 	err    error // of reads from a closed connection
 }
+
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // wrap returns a dialer of connections through the path.
 func (p path) wrap(dial dialer) dialer {
@@ -73,10 +76,8 @@ func (c *pathConn) Close() error {
 func probeIdle(t *testing.T, h *fakeservice.Hub, p *path, publish Request) (text string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := memoryNetwork{}
-		url := network.serve(t, "service.test", h)
 		c := Config{
-			URL: url + "/sub/{topic}", Publish: publish, Streams: 3, Pace: 80 * time.Millisecond, Length: 10 * time.Second, Dial: network.dial,
+			URL: base + "/sub/{topic}", Publish: publish, Streams: 3, Pace: 80 * time.Millisecond, Length: 10 * time.Second, Dial: memory.Serve(t, h),
 			checkTimes: []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond},
 		}
 		if p != nil {
@@ -171,17 +172,18 @@ func TestKnownLimits(t *testing.T) {
 
 func TestStoppedIdleProbeReports(t *testing.T) {
 	t.Parallel()
-	h := &fakeservice.Hub{}
-	c := Config{URL: h.Start(t).URL + "/sub/{topic}", Streams: 2, Length: time.Minute}
-	ctx, stop := context.WithCancel(t.Context())
-	c.Progress = func(message string) {
-		if strings.HasPrefix(message, "holding") {
-			stop()
+	synctest.Test(t, func(t *testing.T) {
+		c := Config{URL: base + "/sub/{topic}", Streams: 2, Length: time.Minute, Dial: memory.Serve(t, &fakeservice.Hub{})}
+		ctx, stop := context.WithCancel(t.Context())
+		c.Progress = func(message string) {
+			if strings.HasPrefix(message, "holding") {
+				stop()
+			}
 		}
-	}
-	text, err := Idle(ctx, c)
-	require.NoError(t, err)
-	require.Contains(t, text, "was stopped after")
+		text, err := Idle(ctx, c)
+		require.NoError(t, err)
+		require.Contains(t, text, "was stopped after")
+	})
 }
 
 func TestCheckTimesFitTheProbe(t *testing.T) {
@@ -197,7 +199,9 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 // If a service confirms messages but delivers none, checks cannot distinguish silent streams that are alive.
 func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
-	h := &fakeservice.Hub{Lose: func(string, string) bool { return true }}
-	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Pace: 20 * time.Millisecond, Length: time.Second})
-	require.ErrorContains(t, err, "was confirmed, but did not arrive on the stream of that topic")
+	synctest.Test(t, func(t *testing.T) {
+		dial := memory.Serve(t, &fakeservice.Hub{Lose: func(string, string) bool { return true }})
+		_, err := Idle(t.Context(), Config{URL: base + "/sub/{topic}", Publish: publishRequest, Length: time.Minute, Dial: dial})
+		require.ErrorContains(t, err, "was confirmed, but did not arrive on the stream of that topic")
+	})
 }

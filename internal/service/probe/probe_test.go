@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/memory"
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
@@ -317,18 +319,19 @@ func TestProbeErrors(t *testing.T) {
 
 func TestStoppedProbeWritesDescription(t *testing.T) {
 	t.Parallel()
-	h := &fakeservice.Hub{ID: fakeservice.DecimalID}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stop := func(message string) {
-		if strings.HasPrefix(message, "published 6 ") { // at least one stream has several messages, one Pace apart
-			cancel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := func(message string) {
+			if strings.HasPrefix(message, "published 6 ") { // at least one stream has several messages, one Pace apart
+				cancel()
+			}
 		}
-	}
-	result, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond, Progress: stop})
-	require.NoError(t, err)
-	require.Contains(t, result.Module, "The probe was stopped after ")
-	require.Contains(t, string(module.Evaluate(t, result.Module)), published)
+		dial := memory.Serve(t, &fakeservice.Hub{ID: fakeservice.DecimalID})
+		result, err := Run(ctx, Config{URL: base + "/sub/{topic}", Publish: publishRequest, Streams: 2, Length: time.Minute, Progress: stop, Dial: dial})
+		require.NoError(t, err)
+		require.Contains(t, result.Module, "The probe was stopped after ")
+		require.Contains(t, string(module.Evaluate(t, result.Module)), published)
+	})
 }
 
 func TestTopicPlaceholder(t *testing.T) {

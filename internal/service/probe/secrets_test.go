@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/memory"
 )
 
 // No secret of the settings is written to a file.
@@ -59,33 +60,32 @@ func TestRepeatedTokensAreNotWritten(t *testing.T) {
 func TestSecretsStayWithTheOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		network := memoryNetwork{}
-		got := make(chan http.Header, 100)
-		other := network.serve(t, "other.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			got <- r.Header
+		var got []http.Header // of requests to the other origin
+		server := http.NewServeMux()
+		server.Handle("/", http.RedirectHandler("http://other.test/x", http.StatusFound))
+		server.HandleFunc("other.test/", func(w http.ResponseWriter, r *http.Request) {
+			got = append(got, r.Header)
 			w.Header().Set("Content-Type", "text/event-stream")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		}))
-		url := network.serve(t, "service.test", http.RedirectHandler(other+"/x", http.StatusFound))
+		})
 		c := Config{
-			URL: url + "/sub?access_token=s3cret", Connect: Request{Headers: []string{"X-Api-Key: s3cret"}},
-			Streams: 3, Pace: 40 * time.Millisecond, Length: 1600 * time.Millisecond, Dial: network.dial,
+			URL: base + "/sub?access_token=s3cret", Connect: Request{Headers: []string{"X-Api-Key: s3cret"}},
+			Streams: 3, Pace: 40 * time.Millisecond, Length: 1600 * time.Millisecond, Dial: memory.Serve(t, server),
 		}
 		_, runErr := Run(t.Context(), c)
 		_, idleErr := Idle(t.Context(), c)
 		for _, err := range []error{runErr, idleErr} {
-			require.EqualError(t, err, "GET "+url+"/sub?…: follow the redirect (status 302): "+other+" is another origin; pass --follow-redirects to allow it")
+			require.EqualError(t, err, "GET "+base+"/sub?…: follow the redirect (status 302): http://other.test is another origin; pass --follow-redirects to allow it")
 		}
 		require.Empty(t, got)
 
 		c.FollowRedirects = true
 		result, err := Run(t.Context(), c)
 		require.NoError(t, err)
-		require.Contains(t, result.Module, "The streams were redirected to another origin, "+other)
+		require.Contains(t, result.Module, "The streams were redirected to another origin, http://other.test")
 		require.NotEmpty(t, got)
-		for len(got) > 0 {
-			header := <-got
+		for _, header := range got {
 			require.Empty(t, header["Referer"])
 			require.Empty(t, header["X-Api-Key"])
 		}

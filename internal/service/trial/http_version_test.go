@@ -26,7 +26,7 @@ func TestServiceWithHTTP2OnlyCannotBePublishedTo(t *testing.T) {
 		}}
 		s.StartTLS()
 		t.Cleanup(s.Close)
-		err := runTrial(t, s.URL, Config{})
+		err := try(t, Config{Base: s.URL})
 		if want == "" {
 			require.NoError(t, err)
 			continue

@@ -2,34 +2,33 @@ package trial
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-func TestURLFromAFunctionIsNotTried(t *testing.T) {
+// Only a script can call functions, so the trial opens no stream.
+func TestFunctionsAreNotTried(t *testing.T) {
 	t.Parallel()
-	h := &fakeservice.Hub{}
-	var notes []string
-	require.NoError(t, runTrial(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
-	require.Equal(t, []string{"url(n) is a function: no stream was tried before the load"}, notes)
-	opened, _ := h.StreamCounts()
-	require.Zero(t, opened)
-}
-
-func TestTokenFromAFunctionIsNotTried(t *testing.T) {
-	t.Parallel()
-	h := &fakeservice.Hub{Token: "of its own"}
-	base := h.Start(t).URL
-	require.ErrorContains(t, runTrial(t, base, Config{}), "set SUBSCRIBE_TOKEN")
-	var notes []string
-	require.NoError(t, runTrial(t, base, Config{CustomToken: true, Note: func(s string) { notes = append(notes, s) }}))
-	require.Equal(t, []string{"token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load"}, notes)
+	for _, c := range []struct {
+		config  Config
+		replace []string
+		want    string
+	}{
+		{Config{}, []string{`"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``}, "url(n) is a function: no stream was tried before the load"},
+		{Config{CustomToken: true}, nil, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load"},
+	} {
+		h := new(fakeservice.Hub)
+		var notes []string
+		c.config.Note = func(s string) { notes = append(notes, s) }
+		require.NoError(t, runTrial(t, h, c.config, c.replace...))
+		require.Equal(t, []string{c.want}, notes)
+		opened, _ := h.StreamCounts()
+		require.Zero(t, opened)
+	}
 }
 
 // A service may echo the request.
@@ -42,18 +41,43 @@ func TestTrialHidesATokenInTheResponse(t *testing.T) {
 		"in a message": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = w.Write([]byte("data: " + strings.Repeat("x", 140) + r.Header.Get("Authorization") + "\n\n"))
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // of net/http
+			_ = http.NewResponseController(w).Flush()
 			if r.Method == http.MethodGet {
 				<-r.Context().Done()
 			}
 		},
 	} {
-		server := httptest.NewServer(handler)
-		err := runTrial(t, server.URL, Config{SubscribeToken: "a-subscriber", PublishToken: "a-publisher", Patience: 2 * time.Second})
+		err := runTrial(t, handler, Config{SubscribeToken: "a-subscriber", PublishToken: "a-publisher"})
 		require.ErrorContains(t, err, "{token}", name)
 		require.NotContains(t, err.Error(), "a-sub", name)
 		require.NotContains(t, err.Error(), "a-pub", name)
-		server.CloseClientConnections()
-		server.Close()
+	}
+}
+
+// A trial, like a run, sends the token to no other origin.
+func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
+	t.Parallel()
+	hub := new(fakeservice.Hub)
+	var got []http.Header // of requests to the other origin
+	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Host == "other.test":
+			got = append(got, r.Header)
+		case r.Method == http.MethodGet:
+			http.Redirect(w, r, "http://other.test"+r.URL.Path, http.StatusFound)
+			return
+		}
+		hub.ServeHTTP(w, r)
+	})
+	replace := []string{`/sub/{topic}","headers":{`, `/sub/{topic}?access_token={token}","headers":{"X-Api-Key":"{token}",`}
+	require.EqualError(t, runTrial(t, server, Config{SubscribeToken: "s3cret"}, replace...),
+		"connect.url: GET "+base+"/sub/soak-topic-0?…: follow the redirect (status 302): http://other.test is another origin; pass --follow-redirects to allow it")
+	require.Empty(t, got)
+	require.NoError(t, runTrial(t, server, Config{SubscribeToken: "s3cret", FollowRedirects: true}, replace...))
+	require.NotEmpty(t, got)
+	for _, header := range got {
+		require.Empty(t, header["Referer"])
+		require.Empty(t, header["X-Api-Key"])
+		require.Empty(t, header["Authorization"])
 	}
 }

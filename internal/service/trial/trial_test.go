@@ -2,17 +2,19 @@ package trial
 
 import (
 	"context"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/memory"
 )
 
 // hubDescription describes the hub. Tests replace parts of its text.
@@ -26,15 +28,25 @@ func withChecksum(place string, replace ...string) []string {
 	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+place+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
 }
 
-// runTrial tries hubDescription with some texts replaced.
-func runTrial(t *testing.T, base string, c Config, replace ...string) error {
+// base is the URL of the server of runTrial.
+const base = "http://service.test"
+
+// runTrial tries hubDescription with some texts replaced, at a server in memory and with a fake clock.
+func runTrial(t *testing.T, h http.Handler, c Config, replace ...string) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c.Base, c.Dial = base, memory.Serve(t, h)
+		err = try(t, c, replace...)
+	})
+	return err
+}
+
+// try tries hubDescription with some texts replaced.
+func try(t *testing.T, c Config, replace ...string) error {
 	t.Helper()
 	s, err := service.Parse([]byte(strings.NewReplacer(replace...).Replace(hubDescription)))
 	require.NoError(t, err)
-	c.Service, c.Base, c.Topic, c.ID, c.Marker = s, base, "soak-topic-0", "trial", "run-1"
-	if c.Patience == 0 {
-		c.Patience = 5 * time.Second // a third of it for a message, a tenth for a replay
-	}
+	c.Service, c.Topic, c.ID, c.Marker = s, "soak-topic-0", "trial", "run-1"
 	return Run(t.Context(), c)
 }
 
@@ -69,7 +81,7 @@ func TestMatchingDescriptionPasses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, runTrial(t, c.hub.Start(t).URL, Config{}, c.replace...))
+			require.NoError(t, runTrial(t, c.hub, Config{}, c.replace...))
 			opened, _ := c.hub.StreamCounts()
 			require.LessOrEqual(t, opened, 2)
 		})
@@ -112,7 +124,7 @@ func TestMismatchNamesTheField(t *testing.T) {
 		{"time", &fakeservice.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
 		{"number as time", &fakeservice.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the received message has no time there: data: …`},
 		{
-			"another time", &fakeservice.Hub{Wrap: func(p string) string { return strings.Replace(p, `"t":1`, `"t":2`, 1) }}, nil,
+			"another time", &fakeservice.Hub{Wrap: func(p string) string { return strings.Replace(p, `"t":9`, `"t":8`, 1) }}, nil,
 			`message.sentAt is "json:$.t", but the time there is not the time with which the message was published: data: …`,
 		},
 		{"checksum", &fakeservice.Hub{}, withChecksum("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or the checksum of another number or time: data: …`},
@@ -155,8 +167,7 @@ func TestMismatchNamesTheField(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			base := c.hub.Start(t).URL
-			err := runTrial(t, base, Config{Patience: 3 * time.Second}, c.replace...)
+			err := runTrial(t, c.hub, Config{Patience: 3 * time.Second}, c.replace...)
 			require.Error(t, err)
 			want, isPrefix := strings.CutSuffix(strings.ReplaceAll(c.want, "{base}", base), "…")
 			if isPrefix {
@@ -170,183 +181,171 @@ func TestMismatchNamesTheField(t *testing.T) {
 
 func TestTokensAreSent(t *testing.T) {
 	t.Parallel()
-	h := &fakeservice.Hub{Token: "a", PubToken: "b"}
-	base := h.Start(t).URL
-	require.NoError(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "b", Patience: time.Minute}))
-	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "c", Patience: time.Minute}), "check that PUBLISH_TOKEN is valid for this topic")
-	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "c", Patience: time.Minute}), "connect.headers: ")
+	try := func(c Config) error { return runTrial(t, &fakeservice.Hub{Token: "a", PubToken: "b"}, c) }
+	require.NoError(t, try(Config{SubscribeToken: "a", PublishToken: "b"}))
+	require.ErrorContains(t, try(Config{SubscribeToken: "a", PublishToken: "c"}), "check that PUBLISH_TOKEN is valid for this topic")
+	require.ErrorContains(t, try(Config{SubscribeToken: "c"}), "connect.headers: ")
 }
 
-func TestOtherContentTypeIsReported(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte("<p>\nhello"))
-	}))
-	defer server.Close()
-	require.EqualError(t, runTrial(t, server.URL, Config{}),
-		"connect.url: GET "+server.URL+"/sub/soak-topic-0 answered 200 with text/html, which is not an event stream; expected text/event-stream (<p> hello)")
+// handlerFor returns a handler for requests with a method. The hub handles other requests.
+func handlerFor(method string, h http.HandlerFunc) http.Handler {
+	hub := new(fakeservice.Hub)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == method {
+			h(w, r)
+			return
+		}
+		hub.ServeHTTP(w, r)
+	})
 }
 
-func TestUnresponsiveServiceIsReported(t *testing.T) {
+func TestServerErrorsAreReported(t *testing.T) {
 	t.Parallel()
-	done := make(chan bool)
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
-	defer server.Close()
-	defer close(done)
-	require.EqualError(t, runTrial(t, server.URL, Config{Patience: 2 * time.Second}),
-		"connect.url: GET "+server.URL+"/sub/soak-topic-0: no response within 2 s; publish.url: POST "+server.URL+"/pub/soak-topic-0: no response within 2 s")
-	require.ErrorContains(t, runTrial(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
+	for _, c := range []struct {
+		server http.Handler
+		want   string
+	}{
+		{
+			handlerFor(http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				_, _ = w.Write([]byte("<p>\nhello"))
+			}),
+			"connect.url: GET " + base + "/sub/soak-topic-0 answered 200 with text/html, which is not an event stream; expected text/event-stream (<p> hello)",
+		},
+		{
+			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // net/http detects the end of the connection after the body
+				<-r.Context().Done()
+			}),
+			"connect.url: GET " + base + "/sub/soak-topic-0: no response within 10 s; publish.url: POST " + base + "/pub/soak-topic-0: no response within 10 s",
+		},
+		{ // the publisher of a run follows no redirects
+			handlerFor(http.MethodPost, http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect).ServeHTTP),
+			"publish.url: POST " + base + "/pub/soak-topic-0 answered 307 Temporary Redirect, to /elsewhere, and a run does not follow this redirect; set publish.url to the final URL",
+		},
+	} {
+		require.EqualError(t, runTrial(t, c.server, Config{FollowRedirects: true}), c.want)
+	}
+	require.ErrorContains(t, try(t, Config{Base: "http://127.0.0.1:1"}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
+	err := runTrial(t, &fakeservice.Hub{}, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
+	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger value")
+}
+
+// withoutPublish replaces the message and publish of hubDescription.
+func withoutPublish(message string) []string {
+	return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 }
 
 // The trial reads messages that a service sends by itself if they are frequent.
 func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 	t.Parallel()
-	generating := &fakeservice.Hub{Generate: func(_, n int) string { return "id: " + fakeservice.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
-	base := generating.Start(t).URL
-	replace := func(message string) []string {
-		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
+	generate := func(_, n int) string { return "id: " + fakeservice.DecimalID(n) + "\ndata: 0\n\n" }
+	try := func(interval time.Duration, message string) error {
+		return runTrial(t, &fakeservice.Hub{Generate: generate, GenerateInterval: interval}, Config{}, withoutPublish(message)...)
 	}
-	require.NoError(t, runTrial(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
-	require.ErrorContains(t, runTrial(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the received message has other data: id: 1, data: 0`)
-	quiet := &fakeservice.Hub{}
-	require.EqualError(t, runTrial(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message arrived within 2.1 s: nothing arrived")
+	require.NoError(t, try(50*time.Millisecond, `{"data":"0","seq":"id","every":0.1}`))
+	require.ErrorContains(t, try(50*time.Millisecond, `{"data":"1","seq":"id","every":0.1}`), `message.data is "1", but the received message has other data: id: 1, data: 0`)
+	require.EqualError(t, try(0, `{"data":"0","seq":"id","every":0.1}`), "message.every is 0.1, but no message arrived within 2.1 s: nothing arrived")
 }
 
 // The machines of a run make their trials at the same time, with the same marker.
 func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
 	t.Parallel()
-	h := fakeservice.Hub{Newcomers: true}
-	base := h.Start(t).URL
-	var failed [4]error
-	var all sync.WaitGroup
-	for i := range failed {
-		all.Go(func() { failed[i] = runTrial(t, base, Config{}) })
-	}
-	all.Wait()
-	require.Equal(t, [4]error{}, failed)
+	synctest.Test(t, func(t *testing.T) {
+		dial := memory.Serve(t, &fakeservice.Hub{Newcomers: true})
+		var failed [4]error
+		var all sync.WaitGroup
+		for i := range failed {
+			all.Go(func() { failed[i] = try(t, Config{Base: base, Dial: dial}) })
+		}
+		all.Wait()
+		require.Equal(t, [4]error{}, failed)
+	})
 }
 
 func TestTrialEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	h := &fakeservice.Hub{Lose: func(string, string) bool { return true }}
-	s, err := service.Parse([]byte(hubDescription))
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err = Run(ctx, Config{Service: s, Base: h.Start(t).URL, Topic: "t", Marker: "m"})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := service.Parse([]byte(hubDescription))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		h := &fakeservice.Hub{Lose: func(string, string) bool { return true }}
+		require.ErrorIs(t, Run(ctx, Config{Service: s, Base: base, Dial: memory.Serve(t, h), Topic: "t", Marker: "m"}), context.DeadlineExceeded)
+	})
 }
 
-// The hub has no request that ends a stream, so this test has its own server.
 func TestEndRequestIsTried(t *testing.T) {
 	t.Parallel()
-	end := make(chan bool, 1)
-	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete {
-			w.WriteHeader(status)
-			if r.URL.Path == "/trial" {
-				end <- true
+	for _, c := range []struct {
+		ends   bool
+		status int
+		want   string
+	}{
+		{true, http.StatusOK, ""},
+		{false, http.StatusOK, "end.url: the request was confirmed, but the stream was still open 10 s later"},
+		{false, http.StatusNotFound, "end: DELETE " + base + "/trial answered 404 Not Found"},
+		{false, http.StatusSeeOther, "end.url: DELETE " + base + "/trial answered 303 See Other, to /elsewhere, and a run does not follow this redirect; set end.url to the final URL"},
+	} {
+		hub := new(fakeservice.Hub)
+		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodDelete {
+				hub.ServeHTTP(w, r)
+				return
 			}
-			return
+			if c.status == http.StatusSeeOther {
+				w.Header().Set("Location", "/elsewhere")
+			}
+			w.WriteHeader(c.status)
+			if c.ends && r.URL.Path == "/trial" {
+				hub.Send("soak-topic-0", "")
+			}
+		})
+		err := runTrial(t, server, Config{}, withoutPublish(`"unchecked","end":{"by":"request","url":"{base}/{id}"}`)...)
+		if c.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.want)
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.(http.Flusher).Flush()
-		select {
-		case <-end:
-		case <-r.Context().Done():
-		}
-	}))
-	defer server.Close()
-	replace := func(url string) []string {
-		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":"unchecked","end":{"by":"request","url":"{base}/` + url + `"}}`}
 	}
-	require.NoError(t, runTrial(t, server.URL, Config{}, replace("{id}")...))
-	require.EqualError(t, runTrial(t, server.URL, Config{Patience: 2 * time.Second}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 2 s later")
-	status = http.StatusNotFound
-	require.EqualError(t, runTrial(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
 }
 
 // A service may support only one stream per id.
 func TestTrialHasOneStreamPerID(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	open := map[string]chan string{} // by id
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := r.URL.Query().Get("id")
-		mu.Lock()
-		if r.Method == http.MethodPost {
-			for _, stream := range open {
-				stream <- r.URL.Query().Get("seq")
-			}
-			mu.Unlock()
-			return
+	var ids []string
+	hub := new(fakeservice.Hub)
+	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			ids = append(ids, r.URL.Query().Get("id"))
 		}
-		if r.Method == http.MethodDelete {
-			if open[id] == nil {
-				w.WriteHeader(http.StatusNotFound)
-			} else {
-				close(open[id])
-			}
-			mu.Unlock()
-			return
-		}
-		stream := make(chan string, 10)
-		open[id] = stream
-		mu.Unlock()
-		defer func() {
-			mu.Lock()
-			defer mu.Unlock()
-			delete(open, id)
-		}()
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.(http.Flusher).Flush()
-		for {
-			select {
-			case seq, ok := <-stream:
-				if !ok {
-					return
-				}
-				_, _ = w.Write([]byte("data: " + seq + "\n\n"))
-				w.(http.Flusher).Flush()
-			case <-r.Context().Done():
-				return
-			}
-		}
-	}))
-	defer server.Close()
-	s, err := service.Parse([]byte(`{"name":"mine","connect":{"url":"{base}/{topic}?id={id}"},"message":{"seq":"data"},
-		"end":{"by":"request","url":"{base}/?id={id}"},"publish":{"url":"{base}/{topic}?seq={seq}"}}`))
-	require.NoError(t, err)
-	require.NoError(t, Run(t.Context(), Config{Service: s, Base: server.URL, Topic: "t", ID: "trial", Marker: "m", Patience: time.Second}))
+		hub.ServeHTTP(w, r)
+	})
+	require.NoError(t, runTrial(t, server, Config{}, `/sub/{topic}`, `/sub/{topic}?id={id}`, `"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``))
+	require.Equal(t, []string{"trial", "trial-again"}, ids)
 }
 
 // The trial requests the same compression as the run, unless the description has its own Accept-Encoding.
 func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	t.Parallel()
-	h := &fakeservice.Hub{Gzip: 10 * time.Millisecond}
-	origin := h.Start(t)
-	var encoding string
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			encoding = r.Header.Get("Accept-Encoding")
-		}
-		origin.ServeHTTP(w, r)
-	}))
-	defer front.Close()
-	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}))
-	require.Equal(t, "gzip", encoding)
-	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}, `"headers":{`, `"headers":{"Accept-Encoding":"br",`))
-	require.Equal(t, "br", encoding)
-	require.NoError(t, runTrial(t, front.URL, Config{SubscribeToken: "t"}))
-	require.Empty(t, encoding)
-	h = &fakeservice.Hub{Gzip: time.Minute}
-	require.ErrorContains(t, runTrial(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t", Patience: 2 * time.Second}), "the service or a proxy may buffer compressed data (gzip)")
-}
-
-func TestLargeEventNamesTheField(t *testing.T) {
-	t.Parallel()
-	err := runTrial(t, (&fakeservice.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
-	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger value")
+	for _, c := range []struct {
+		setting string
+		replace []string
+		want    string
+	}{
+		{"gzip", nil, "gzip"}, {"gzip", []string{`"headers":{`, `"headers":{"Accept-Encoding":"br",`}, "br"}, {"", nil, ""},
+	} {
+		hub := &fakeservice.Hub{Gzip: 10 * time.Millisecond}
+		var encoding string
+		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				encoding = r.Header.Get("Accept-Encoding")
+			}
+			hub.ServeHTTP(w, r)
+		})
+		require.NoError(t, runTrial(t, server, Config{AcceptEncoding: c.setting}, c.replace...))
+		require.Equal(t, c.want, encoding)
+	}
+	err := runTrial(t, &fakeservice.Hub{Gzip: time.Minute}, Config{AcceptEncoding: "gzip"})
+	require.ErrorContains(t, err, "the service or a proxy may buffer compressed data (gzip)")
 }
