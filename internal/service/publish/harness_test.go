@@ -45,7 +45,7 @@ type hub struct {
 	mu     sync.Mutex
 	topics map[string][]receivedMessage
 	ended  chan struct{} // closed when the test ends
-	// onMessage is called before the response to a message; it returns the status, or 0 to abort the connection.
+	// onMessage is called before the response to a message; it returns the status.
 	onMessage func(topic string, seq int) int
 }
 
@@ -70,9 +70,6 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
 	if h.onMessage != nil {
 		status = h.onMessage(topic, m.Seq)
 	}
-	if status == 0 {
-		panic(http.ErrAbortHandler)
-	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, "answer of the hub\nsecond line")
 }
@@ -84,6 +81,24 @@ func (h *hub) numbers(topic string) (out []int) {
 		out = append(out, m.Seq)
 	}
 	return out
+}
+
+// A peak counts concurrent calls.
+type peak struct {
+	mu            sync.Mutex
+	current, most int // most: the highest value of current
+}
+
+// pass takes some time, during which the call counts.
+func (p *peak) pass(wait time.Duration) {
+	p.mu.Lock()
+	p.current++
+	p.most = max(p.most, p.current)
+	p.mu.Unlock()
+	time.Sleep(wait)
+	p.mu.Lock()
+	p.current--
+	p.mu.Unlock()
 }
 
 func numbersUpTo(n int) (out []int) {

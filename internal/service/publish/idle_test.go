@@ -18,7 +18,7 @@ func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	t.Parallel()
 	base, dials := serveCounting(t, okResponse, true)
 	c := newConfig(t, base)
-	c.Rate, c.For, c.Topics = 0.4, 4800*time.Millisecond, []string{"a"}
+	c.Rate, c.For, c.Topics = 0.8, 2400*time.Millisecond, []string{"a"}
 	p := publishAll(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, withoutLag(p.Sums()))
 	require.EqualValues(t, 2, dials.Load())
@@ -33,10 +33,10 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 		part string // of the response before the end; new: each connection ends after one request
 		idle bool
 	}{
-		"idle for 500 ms":      {rate: 2, idle: true}, // between minIdle and maxIdle, far from both
-		"part of a response":   {rate: 2, part: "HTTP/1.1 2"},
+		"idle for 300 ms":      {rate: 3.3, idle: true}, // between minIdle and maxIdle, far from both
+		"part of a response":   {rate: 3.3, part: "HTTP/1.1 2"},
 		"on a busy connection": {rate: shard.MaxRate}, // the second message is due before the first answer
-		"on a new connection":  {rate: 2, part: "new"},
+		"on a new connection":  {rate: 3.3, part: "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 				}
 			})
 			config := newConfig(t, base)
-			config.Rate, config.For, config.Topics = c.rate, time.Duration(3/c.rate*float64(time.Second)), []string{"a"}
+			config.Rate, config.For, config.Topics = c.rate, time.Duration(2.9/c.rate*float64(time.Second)), []string{"a"}
 			p := publishAll(t, config)
 			require.EqualValues(t, 3, p.Sums().Sent)
 			require.EqualValues(t, 3, requests.Load(), "each message must be sent once")
