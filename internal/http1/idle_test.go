@@ -45,15 +45,6 @@ func TestIdleConnectionsAreClosedAtTheirLimit(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestIdleConnectionsAreClosedAtTheTimeoutOfTheServer(t *testing.T) {
-	t.Parallel()
-	idle := NewIdleConns[*closer](time.Hour)
-	idle.ApplyKeepAlive(http.Header{"Keep-Alive": {"timeout=1"}})
-	c := new(closer)
-	idle.Put(c)
-	require.Eventually(t, c.closed.Load, time.Minute, time.Millisecond)
-}
-
 func TestShorterTimeoutOfTheServerAppliesAtOnce(t *testing.T) {
 	t.Parallel()
 	idle := NewIdleConns[*closer](time.Hour)

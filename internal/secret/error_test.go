@@ -31,14 +31,13 @@ func TestErrorKeepsPlaceholders(t *testing.T) {
 	}
 }
 
-// In quadratic time, this many bytes would take hours.
+// In quadratic time, this many bytes would take an hour.
 func TestLongSeriesOfEscapesNeedsLinearTime(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"SUBSCRIBE_TOKEN=0f9e8d7c6b5a49382716"})
 	for _, escape := range []string{`\`, "%5C", "%25"} {
-		text := bytes.Repeat([]byte(escape), 1<<19)
-		v.Replace(text, "{token}")
-		hidden := v.Replace(append(text, []byte("0f9e8d7c6b5a49382716")...), "{token}")
+		text := append(bytes.Repeat([]byte(escape), 1<<18), "0f9e8d7c6b5a49382716"...)
+		hidden := v.Replace(text, "{token}")
 		require.True(t, bytes.HasSuffix(hidden, []byte("{token}")), escape)
 	}
 }

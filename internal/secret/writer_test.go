@@ -55,7 +55,7 @@ func TestWriterCleansLongLinesInParts(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
 	var line strings.Builder
-	for n := 0; line.Len() < 4*longestLine; n++ {
+	for n := 0; line.Len() < 2*longestLine; n++ {
 		fmt.Fprintf(&line, `{"n": %d, "url": "http://me:pass-%d@host/?token=%s", "%s": "%s"},`, n, n, token, strings.Repeat("ab ", n%4000), token)
 	}
 	want, _ := v.Clean([]byte(line.String()))
@@ -69,7 +69,7 @@ func TestWriterLimitsItsMemory(t *testing.T) {
 	for _, piece := range []string{"a", "a\n", "%", `\`, "&#", token, "Cookie: ", "\n"} {
 		w := v.Writer(io.Discard)
 		most := 0
-		for range 20 {
+		for range 11 {
 			_, err := io.WriteString(w, strings.Repeat(piece, 32<<10/len(piece)))
 			require.NoError(t, err)
 			most = max(most, len(w.rest))
@@ -82,7 +82,7 @@ func TestWriterLimitsItsMemory(t *testing.T) {
 func TestFindRemainingInFindsASecretAcrossParts(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
-	for before := longestLine - 40; before < longestLine+4; before++ {
+	for before := longestLine - 40; before < longestLine+4; before += 4 {
 		name, err := v.FindRemainingIn(strings.NewReader(strings.Repeat("x", before) + token + strings.Repeat("x", 100)))
 		require.NoError(t, err)
 		require.Equal(t, "BACKEND_TOKEN", name)
@@ -99,7 +99,7 @@ func TestWriterReplacesASecretAcrossAHiddenPart(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
 	limit := longestLine + v.overlap()
-	for before := limit - len(token) - 1; before < limit+3; before += 9 {
+	for before := limit - len(token) + 8; before < limit; before += 16 {
 		text := strings.Repeat("Cookie: ", limit/8+1)[:before] + token + strings.Repeat("Cookie: ", 8) + "\nend\n"
 		out := writeInParts(t, v, text, limit+1)
 		for i := range len(token) - 7 {
@@ -110,7 +110,7 @@ func TestWriterReplacesASecretAcrossAHiddenPart(t *testing.T) {
 
 	var out bytes.Buffer
 	w := v.Writer(&out)
-	for _, part := range []string{strings.Repeat("Cookie: ", limit/8+1), strings.Repeat("Cookie: ", limit/16) + "\n", "end\n"} {
+	for _, part := range []string{strings.Repeat("Cookie: ", limit/8+1), strings.Repeat("Cookie: ", limit/8), "\n", "end\n"} {
 		_, err := io.WriteString(w, part)
 		require.NoError(t, err)
 	}
@@ -126,7 +126,7 @@ func TestWriterAndFindRemainingInFindALongSecretAcrossParts(t *testing.T) {
 		fmt.Fprintf(&key, "%d-", n)
 	}
 	v := Environment([]string{"TLS_PRIVATE_KEY=" + key.String()})
-	for _, before := range []int{100 << 10, longestLine - 60<<10, longestLine - 20<<10, longestLine, 2 * longestLine, 3*longestLine + 30<<10, 700 << 10} {
+	for _, before := range []int{100 << 10, longestLine - 20<<10, longestLine, 2*longestLine + 30<<10} {
 		text := strings.Repeat("x ", before/2) + key.String() + strings.Repeat(" y", longestLine)
 		want, _ := v.Clean([]byte(text))
 		require.True(t, string(want) == writeInParts(t, v, text, 100_000), "the secret is at %d", before)

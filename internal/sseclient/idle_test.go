@@ -42,28 +42,19 @@ func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 		text string
 		err  error
 	}{
-		"bytes":  {func(c net.Conn) { _, _ = io.WriteString(c, "data: 0\n\n") }, "data: 0\n\n", nil},
-		"an end": {func(c net.Conn) { _ = c.Close() }, "", io.EOF},
+		"bytes":   {func(c net.Conn) { _, _ = io.WriteString(c, "data: 0\n\n") }, "data: 0\n\n", nil},
+		"an end":  {func(c net.Conn) { _ = c.Close() }, "", io.EOF},
+		"nothing": {func(net.Conn) {}, "", errIdle},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			client, server := connPair(t)
-			tt.do(server)
-			b := silentBody(client)
-			p := make([]byte, 64)
-			n, err := b.Read(p)
-			require.ErrorIs(t, err, tt.err)
-			require.Equal(t, tt.text, string(p[:n]))
-			require.False(t, b.interrupted.Load())
-		})
+		client, server := connPair(t)
+		tt.do(server)
+		b := silentBody(client)
+		p := make([]byte, 64)
+		n, err := b.Read(p)
+		require.ErrorIs(t, err, tt.err, name)
+		require.Equal(t, tt.text, string(p[:n]), name)
+		require.False(t, b.interrupted.Load(), name)
 	}
-}
-
-func TestInterruptedReadWithoutDataIsIdle(t *testing.T) {
-	t.Parallel()
-	client, _ := connPair(t)
-	_, err := silentBody(client).Read(make([]byte, 64))
-	require.ErrorIs(t, err, errIdle)
 }
 
 // Bytes may arrive after the check of the sweep, but before its interruption.

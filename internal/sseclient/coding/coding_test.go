@@ -180,16 +180,6 @@ func TestInvalidDataIsAnError(t *testing.T) {
 	}
 }
 
-// Gzip members and zstd frames may follow each other, as in concatenated files.
-func TestConcatenatedMembersAreOneStream(t *testing.T) {
-	t.Parallel()
-	for _, coding := range []string{"gzip", "zstd"} {
-		got, err := unpack(t, coding, bytes.NewReader(append(pack(coding, "data: 0\n\n"), pack(coding, "data: 1\n\n")...)))
-		require.NoError(t, err)
-		require.Equal(t, "data: 0\n\ndata: 1\n\n", got)
-	}
-}
-
 // If a server compresses each event separately, an event is returned before the next one arrives.
 func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 	t.Parallel()

@@ -52,19 +52,6 @@ func eventText(e receivedEvent, hasData, hasComment bool) string {
 	return "[" + strings.Join(out, " ") + "]"
 }
 
-// The blank line after a heartbeat may arrive with the next event, hours later.
-func TestCommentIsReportedAtItsLineEnd(t *testing.T) {
-	t.Parallel()
-	r, w := io.Pipe()
-	t.Cleanup(func() { _ = w.Close() })
-	p := New(r)
-	go func() { _, _ = io.WriteString(w, ":\n") }()
-	var b Block
-	part, err := p.NextPart(&b)
-	require.NoError(t, err)
-	require.Equal(t, CommentLine, part)
-}
-
 // Heartbeats may arrive for days without a blank line. A comment directly before an event still belongs to the event.
 func TestHeartbeatsWithoutABlankLineUseLittleMemory(t *testing.T) {
 	t.Parallel()
