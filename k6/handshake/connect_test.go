@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,8 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/js/modulestest"
-	"go.k6.io/k6/v2/lib/netext"
-	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/lib"
 
 	"github.com/sse-soak/sse-soak/test/certificate"
 	"github.com/sse-soak/sse-soak/test/sockets"
@@ -183,23 +181,10 @@ func TestOpenConnectionsAreReused(t *testing.T) {
 // Certificates and name servers have the ASCII form of a name.
 func TestNameIsConvertedToASCII(t *testing.T) {
 	t.Parallel()
-	ca := certificate.NewAuthority(t)
-	names := make(chan string, 1)
-	s := newServer(ca, respondOK)
-	s.TLS.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		names <- hello.ServerName
-		return nil, nil //nolint:nilnil // the configuration of the server
-	}
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	v := newVU(t, ca, ca.Client())
-	v.state.TLSConfig.InsecureSkipVerify = true
-	host, err := types.NewHost([]byte{127, 0, 0, 1}, strconv.Itoa(s.Listener.Addr().(*net.TCPAddr).Port))
+	r, err := new(module).parse("https://bücher.test/", nil)
 	require.NoError(t, err)
-	v.state.Dialer.(*netext.Dialer).Hosts, err = types.NewHosts(map[string]types.Host{"xn--bcher-kva.test": *host})
-	require.NoError(t, err)
-	require.Equal(t, true, v.js(`connect("https://bücher.test/").ok`))
-	require.Equal(t, "xn--bcher-kva.test", <-names)
+	require.Equal(t, "xn--bcher-kva.test:443", r.address)
+	require.Equal(t, "xn--bcher-kva.test", (&Connection{request: r}).tlsConfig(new(lib.State)).ServerName)
 }
 
 // A slowConn ends the context of an exchange with the response.

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/lib"
@@ -23,48 +20,18 @@ import (
 )
 
 // serveTLS starts a TLS server and returns an option of newVU to trust it.
-func serveTLS(t *testing.T, handler http.HandlerFunc, change func(*http.Server)) (*httptest.Server, func(*lib.State)) {
+func serveTLS(t *testing.T, handler http.HandlerFunc) (*httptest.Server, func(*lib.State)) {
 	t.Helper()
-	s := httptest.NewUnstartedServer(handler)
-	change(s.Config)
-	s.StartTLS()
+	s := httptest.NewTLSServer(handler)
 	t.Cleanup(s.Close)
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
 	return s, func(state *lib.State) { state.TLSConfig = &tls.Config{RootCAs: pool} }
 }
 
-// A server ends an idle TLS connection with a close_notify. Unread session tickets do not end it.
-func TestIdleTLSConnectionIsReused(t *testing.T) {
-	t.Parallel()
-	for name, idle := range map[string]time.Duration{"stays open": time.Hour, "closed when idle": time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var opened atomic.Int64
-			s, trust := serveTLS(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto)) }, func(s *http.Server) {
-				s.IdleTimeout = idle
-				s.ConnState = func(_ net.Conn, state http.ConnState) {
-					if state == http.StateNew {
-						opened.Add(1)
-					}
-				}
-			})
-			l, request := newVU(t, trust).lane(`{url: %q, want: {body: 'HTTP/1.1'}}`, s.URL)
-			for range 4 {
-				require.Equal(t, "ok", request())
-				if idle < time.Second {
-					l.idle(t)
-				}
-				l.lastUse = time.Time{}
-			}
-			require.EqualValues(t, map[bool]int{true: 1, false: 4}[idle > time.Second], opened.Load())
-		})
-	}
-}
-
 func TestTLSFailureHasK6ErrorCode(t *testing.T) {
 	t.Parallel()
-	s, _ := serveTLS(t, func(http.ResponseWriter, *http.Request) {}, func(*http.Server) {})
+	s, _ := serveTLS(t, func(http.ResponseWriter, *http.Request) {})
 	v := newVU(t)
 	var log bytes.Buffer
 	v.log.SetOutput(&log)
@@ -100,7 +67,7 @@ func TestK6HostNamesApply(t *testing.T) {
 func TestThroughAProxy(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })
-	encrypted, trust := serveTLS(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) }, func(*http.Server) {})
+	encrypted, trust := serveTLS(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })
 	for scheme, c := range map[string]struct {
 		at      *httptest.Server
 		request string // that reaches the proxy
