@@ -12,8 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-
-	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // The streams reconnect on one connection.
@@ -59,7 +57,7 @@ func TestGoAwayBeforeARequestIsRetried(t *testing.T) {
 		want     string
 	}{{3, "^open a$"}, {100, "^reset: .*GOAWAY NO_ERROR"}} {
 		t.Run(strconv.Itoa(c.refusals), func(t *testing.T) {
-			runTransports(t, transports, func(t *testing.T, w transport) {
+			runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 				v := w.vu(t)
 				v.set("url", w.url(serveSilent(t, func(p *framePeer) {
 					if p.n < c.refusals {
@@ -239,7 +237,7 @@ func TestBodyWaitsForTheWindow(t *testing.T) {
 
 // A blocked reader delays only its own stream.
 func TestStreamsDoNotBlockEachOther(t *testing.T) {
-	runTransports(t, transports, func(t *testing.T, w transport) {
+	runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		var received eventTally // events of the other stream
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
@@ -266,7 +264,7 @@ func TestStreamsDoNotBlockEachOther(t *testing.T) {
 }
 
 func TestServerThatExceedsTheWindowViolatesTheProtocol(t *testing.T) {
-	runTransports(t, transports, func(t *testing.T, w transport) {
+	runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 		refusal := make(chan string, 1)
 		v := w.vu(t)
 		v.set("refusal", func() string { return <-refusal })
@@ -310,12 +308,12 @@ func TestServerWithoutSettingsIsRejected(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			runTransports(t, transports, func(t *testing.T, w transport) {
+			runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 				v := w.vu(t)
 				v.set("url", w.url(serveSilent(t, tt.send)))
 				script := oneStream
 				if tt.name == "silence" {
-					script = strings.Replace(oneStream, "reconnect: false", "reconnect: false, connectTimeout: 2000", 1)
+					script = strings.Replace(oneStream, "reconnect: false", "reconnect: false, connectTimeout: 500", 1)
 				}
 				require.Equal(t, tt.want, v.log(script))
 			})
@@ -324,39 +322,11 @@ func TestServerWithoutSettingsIsRejected(t *testing.T) {
 }
 
 func TestOptionNoConnectionReuseSeparatesStreams(t *testing.T) {
-	runTransports(t, transports, func(t *testing.T, w transport) {
+	runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.state.Options.NoConnectionReuse.Valid, v.state.Options.NoConnectionReuse.Bool = true, true
 		conns := v.serveH2(func(rw http.ResponseWriter, _ *http.Request) { stream(rw, "data: a\n\n") })
 		v.mustRun(`for (let i = 0; i < 3; i++) new EventSource(url, { http, reconnect: false })`)
 		require.EqualValues(t, 3, conns.Load())
-	})
-}
-
-// A connectionCounter is an observer that counts the streams that are the first on their connection.
-type connectionCounter struct{ atomic.Int32 }
-
-func (s *connectionCounter) Opened(_ time.Time, r *sseclient.Response) {
-	if r.FirstOnConnection {
-		s.Add(1)
-	}
-}
-
-func TestResponseReportsTheFirstStreamOnAConnection(t *testing.T) {
-	runTransports(t, transports, func(t *testing.T, w transport) {
-		v, first := w.vu(t), new(connectionCounter)
-		conns := v.serveH2(holdStream)
-		v.set("ledger", first)
-		v.mustRun(`
-			const all = [];
-			let open = 0;
-			for (let i = 0; i < 10; i++) {
-				const s = new EventSource(url, { http, streamsPerConnection: 4, ledger, reconnect: false });
-				s.onopen = () => { if (++open === 10) all.forEach((s) => s.close()); };
-				all.push(s);
-			}
-		`)
-		require.EqualValues(t, 3, conns.Load())
-		require.EqualValues(t, 3, first.Load())
 	})
 }

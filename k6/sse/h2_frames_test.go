@@ -34,7 +34,6 @@ func TestH2Frames(t *testing.T) {
 		received string // frames of the client after the request; "-": not checked
 	}{
 		{"END_STREAM", func(p *framePeer) { id := p.acceptStream(); p.data(id, twoEvents); p.finish(id) }, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"END_STREAM with the last event", func(p *framePeer) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents)) }, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"END_STREAM inside an event", func(p *framePeer) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents+"data: c\n")) },
 			"open a b truncated: the stream ended inside an event: unexpected EOF", "GOAWAY NO_ERROR"},
 		{"END_STREAM in the header", func(p *framePeer) {
@@ -47,14 +46,6 @@ func TestH2Frames(t *testing.T) {
 				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 				p.data(id, "data: a\n")
 				p.data(id, "\ndata: b\n\n")
-				p.finish(id)
-			})
-		}, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"all at once", func(p *framePeer) {
-			id := p.request()
-			p.sendInPieces(0, func() {
-				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
-				p.data(id, twoEvents)
 				p.finish(id)
 			})
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
@@ -228,23 +219,18 @@ func TestH2Frames(t *testing.T) {
 		}, "open a b truncated: read the stream: the connection ended before the response's content-length: unexpected EOF", "GOAWAY NO_ERROR"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, w := range transports {
-				t.Run(w.name, func(t *testing.T) {
-					t.Parallel()
-					received := make(chan string, 1)
-					v := w.vu(t)
-					v.set("url", w.url(serveFrames(t, func(p *framePeer) {
-						tt.server(p)
-						received <- p.readAll()
-					})))
-					got := v.log(oneStream)
-					require.Equal(t, tt.want, socketNames.ReplaceAllString(got, ""))
-					if tt.received != "-" {
-						require.Equal(t, tt.received, <-received)
-					}
-				})
-			}
+			runTransports(t, mixedTransports, func(t *testing.T, w transport) {
+				received := make(chan string, 1)
+				v := w.vu(t)
+				v.set("url", w.url(serveFrames(t, func(p *framePeer) {
+					tt.server(p)
+					received <- p.readAll()
+				})))
+				require.Equal(t, tt.want, socketNames.ReplaceAllString(v.log(oneStream), ""))
+				if tt.received != "-" {
+					require.Equal(t, tt.received, <-received)
+				}
+			})
 		})
 	}
 }

@@ -139,10 +139,10 @@ func (p *framePeer) sendInPieces(size int, write func()) {
 	(&peer{line: p.line}).sendInPieces(size, write)
 }
 
-// runH2 runs a test over HTTP/2 with each transport and a scripted server.
+// runH2 runs a test over HTTP/2 with a scripted server.
 func runH2(t *testing.T, handle func(p *framePeer), test func(t *testing.T, v *vu)) {
 	t.Helper()
-	runTransports(t, transports, func(t *testing.T, w transport) {
+	runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.set("url", w.url(serveFrames(t, handle)))
 		test(t, v)

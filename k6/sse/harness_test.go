@@ -58,7 +58,7 @@ func newVU(t testing.TB) *vu {
 	for name, value := range exports.Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
-	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), rec: &recorder{}}
+	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 10_000), rec: &recorder{}}
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	logger := logrus.New()

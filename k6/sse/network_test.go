@@ -128,23 +128,18 @@ func TestRedirectsAreFollowed(t *testing.T) {
 			w.WriteHeader(http.StatusFound)
 		case "/end":
 			stream(w, "data: "+r.Method+r.Header.Get("Authorization")+"\n\n")
-		default: // /307/2 goes to /307/1, then to /end
-			code := map[string]int{"301": 301, "302": 302, "303": 303, "307": 307, "308": 308}[r.URL.Path[1:4]]
-			to := r.URL.Path[:5] + "1"
-			if strings.HasSuffix(r.URL.Path, "/1") {
+		default: // /308/2 goes to /308/1, then to /end
+			to := "/308/1"
+			if r.URL.Path == to {
 				to = "/end"
 			}
-			http.Redirect(w, r, to, code)
+			http.Redirect(w, r, to, http.StatusPermanentRedirect)
 		}
 	})
 	for _, tt := range []struct{ path, options, want string }{
-		{"/301/2", "", "GETsecret server"},
-		{"/302/2", "", "GETsecret server"},
-		{"/303/2", "", "GETsecret server"},
-		{"/307/2", "", "GETsecret server"},
 		{"/308/2", "maxRedirects: 2,", "GETsecret server"},
 		{"/308/2", "maxRedirects: 1,", "status 308"},
-		{"/302/2", "maxRedirects: 0,", "status 302"},
+		{"/308/2", "maxRedirects: 0,", "status 308"},
 		{"/loop", "", "status 302"},
 		{"/nowhere", "", "status 302"},
 		{"/broken", "", "status 303"},
@@ -166,7 +161,7 @@ func TestRedirectsAreFollowed(t *testing.T) {
 		t.Parallel()
 		v := newVU(t)
 		v.state.Options.MaxRedirects = null.IntFrom(0)
-		v.set("url", srv.URL+"/302/2")
+		v.set("url", srv.URL+"/308/2")
 		require.Equal(t, "status", v.log(`new EventSource(url).onerror = (e) => log.push(e.reason)`))
 	})
 }
@@ -217,8 +212,8 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.serveVU(t, func(p *peer) {
 			p.send(streamHead)
-			for range 9 { // longer than the timeout in total; each byte resets it
-				time.Sleep(100 * time.Millisecond)
+			for range 6 { // longer than the timeout in total; each byte resets it
+				time.Sleep(60 * time.Millisecond)
 				p.send(":")
 			}
 			p.send("\n\ndata: 0\n\n")
@@ -226,9 +221,9 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 		})
 		start := time.Now()
 		require.Equal(t, "idle", v.log(`
-		new EventSource(url, { ledger, reconnect: false, idleTimeout: 700 }).onerror = (e) => log.push(e.reason)`))
+		new EventSource(url, { ledger, reconnect: false, idleTimeout: 300 }).onerror = (e) => log.push(e.reason)`))
 		require.Equal(t, "connecting opened event:0 closed:idle", v.rec.String())
-		require.GreaterOrEqual(t, time.Since(start), 1600*time.Millisecond)
+		require.GreaterOrEqual(t, time.Since(start), 660*time.Millisecond)
 		require.ErrorContains(t, v.rec.last.Err, "no byte from the server within the idle timeout")
 		require.Equal(t, 200, v.rec.last.Status)
 	})
@@ -242,8 +237,8 @@ func TestIdleTimeoutCanBeChanged(t *testing.T) {
 			p.send(streamHead + "data: 0\n\n")
 			p.hold()
 		})
-		require.Equal(t, "1000 0 still open, TypeError idle", v.log(`
-		const s = new EventSource(url, { reconnect: false, idleTimeout: 1000 });
+		require.Equal(t, "300 0 still open, TypeError idle", v.log(`
+		const s = new EventSource(url, { reconnect: false, idleTimeout: 300 });
 		s.onmessage = () => {
 			log.push(s.idleTimeout);
 			s.idleTimeout = 0;
@@ -252,7 +247,7 @@ func TestIdleTimeoutCanBeChanged(t *testing.T) {
 				log.push(s.readyState === EventSource.OPEN ? "still open," : "closed,");
 				try { s.idleTimeout = "soon"; } catch (e) { log.push(e.name); }
 				s.idleTimeout = 60;
-			}, 1700);
+			}, 500);
 		};
 		s.onerror = (e) => log.push(e.reason);
 	`))
@@ -289,7 +284,7 @@ func TestTagsOmitCredentialsAndQueries(t *testing.T) {
 // The end of the context loses no event. A sample may count several events.
 func TestEventsAreCountedExactly(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		const connections, events = 40, 250
+		const connections, events = 10, 250
 		v := w.vu(t)
 		v.set("n", connections)
 		v.set("url", v.serve(func(p *peer) {

@@ -74,7 +74,7 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 		{name: "204", want: "error:no_content", status: 204, handle: respond("HTTP/1.1 204 No Content\r\n\r\n")},
 		{name: "text/plain", want: "error:content_type", status: 200, handle: respond("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
 		{name: "no header in time", params: `{connectTimeout: 60}`, want: "error:connect_timeout", handle: hold("")},
-		{name: "timeout during the stream", params: `{timeout: "2s"}`, want: "open" + event + " error:timeout", status: 200, handle: hold(streamHead + "data: 0\n\n")},
+		{name: "timeout during the stream", params: `{timeout: "500ms"}`, want: "open" + event + " error:timeout", status: 200, handle: hold(streamHead + "data: 0\n\n")},
 		{name: "timeout before the header", params: `{timeout: 60}`, want: "error:timeout", handle: hold("")},
 		{name: "no response", want: "error:truncated", handle: respond("")},
 		{name: "refused", url: "http://127.0.0.1:1/", want: "error:refused", message: "connection refused"},

@@ -47,7 +47,7 @@ func TestBusyStreamDoesNotDelayOthers(t *testing.T) {
 // The server pauses inside each event. The bytes before the pause must not be lost with the buffer that streams share.
 func TestStreamsShareABufferWithoutMixing(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		const streams = 40
+		const streams = 10
 		v := w.vu(t)
 		url := v.serve(func(p *peer) {
 			id := p.req.URL.Query().Get("id")

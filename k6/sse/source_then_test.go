@@ -30,9 +30,8 @@ func TestSecondRequestFollowsTheFirstEventOfEachStream(t *testing.T) {
 		"template":  {subscribe, "/api/realtime"},
 		"functions": {subscribeByFunction, "/api/realtime?x=PB_CONNECT"},
 	} {
-		for _, w := range transports {
-			t.Run(name+", "+w.name, func(t *testing.T) {
-				t.Parallel()
+		t.Run(name, func(t *testing.T) {
+			runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 				b, v := newPocketBase(), w.vu(t)
 				v.set("url", b.serve(v))
 				v.set("endStream", func() { b.end <- struct{}{} })
@@ -57,7 +56,7 @@ func TestSecondRequestFollowsTheFirstEventOfEachStream(t *testing.T) {
 				_, samples := v.sum(v.drainSamples(), "sse_then")
 				require.Equal(t, 2, samples)
 			})
-		}
+		})
 	}
 }
 
@@ -88,7 +87,7 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 			w.WriteHeader(303)
 			return true
 		}}, subscribe, 303, "follow the redirect", false, false},
-		"no response in time": {&pocketBase{second: hang}, subscribe + ", timeout: 2000", 0, "no complete response header", true, true},
+		"no response in time": {&pocketBase{second: hang}, subscribe + ", timeout: 500", 0, "no complete response header", true, true},
 		"no first event":      {&pocketBase{mute: 1000}, subscribe + ", timeout: 100", 0, "its event did not arrive in time: 100ms", true, true},
 		"another event":       {newPocketBase(), subscribe + ", event: 'hello', timeout: 100", 0, "its event did not arrive in time", true, true},
 		"refused":             {newPocketBase(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
@@ -97,26 +96,24 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 			`invalid value of header "A"`, true, true},
 	} {
 		for mode, reconnects := range map[string]bool{"": tt.standard, "reconnect: true,": tt.always, "reconnect: false,": false} {
-			for _, w := range polledTransports {
-				t.Run(fmt.Sprint(name, " ", mode, " ", w.name), func(t *testing.T) {
-					t.Parallel()
-					b, v := newPocketBase(), w.vu(t)
-					b.second, b.mute, b.retry = tt.server.second, tt.server.mute, 3_600_000
-					v.set("url", b.serve(v))
-					got := v.log(`
-						const s = new EventSource(url, {` + mode + ` ledger, then: { ` + tt.then + ` } });
-						s.addEventListener("then", () => log.push("then"));
-						s.onerror = (e) => { log.push(e.reason, e.status, e.willReconnect); globalThis.message = e.message; s.close(); };
-					`)
-					require.Equal(t, fmt.Sprint("then ", tt.status, " ", reconnects), got)
-					require.Contains(t, v.str("message"), tt.message)
-					require.Equal(t, sseclient.ReasonThen, v.rec.last.Reason)
-					require.Equal(t, tt.status, v.rec.last.Status)
-					require.NotContains(t, v.rec.String(), "answered")
-					n, _ := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "then", "opened", "true")
-					require.Equal(t, 1.0, n)
-				})
-			}
+			t.Run(fmt.Sprint(name, " ", mode), func(t *testing.T) {
+				t.Parallel()
+				b, v := newPocketBase(), newVU(t)
+				b.second, b.mute, b.retry = tt.server.second, tt.server.mute, 3_600_000
+				v.set("url", b.serve(v))
+				got := v.log(`
+					const s = new EventSource(url, {` + mode + ` ledger, then: { ` + tt.then + ` } });
+					s.addEventListener("then", () => log.push("then"));
+					s.onerror = (e) => { log.push(e.reason, e.status, e.willReconnect); globalThis.message = e.message; s.close(); };
+				`)
+				require.Equal(t, fmt.Sprint("then ", tt.status, " ", reconnects), got)
+				require.Contains(t, v.str("message"), tt.message)
+				require.Equal(t, sseclient.ReasonThen, v.rec.last.Reason)
+				require.Equal(t, tt.status, v.rec.last.Status)
+				require.NotContains(t, v.rec.String(), "answered")
+				n, _ := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "then", "opened", "true")
+				require.Equal(t, 1.0, n)
+			})
 		}
 	}
 }
@@ -180,39 +177,37 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 		"a handler throws": {`throw new Error("no more");`, "", "closed:interrupted"},
 	} {
 		for kind, then := range map[string]string{"template": subscribe, "functions": subscribeByFunction} {
-			for _, w := range polledTransports {
-				t.Run(fmt.Sprint(name, " ", kind, " ", w.name), func(t *testing.T) {
-					t.Parallel()
-					b, v := newPocketBase(), w.vu(t)
-					requested := make(chan struct{})
-					b.retry = 3_600_000
-					b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
-						close(requested)
-						<-r.Context().Done()
+			t.Run(fmt.Sprint(name, " ", kind), func(t *testing.T) {
+				t.Parallel()
+				b, v := newPocketBase(), newVU(t)
+				requested := make(chan struct{})
+				b.retry = 3_600_000
+				b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+					close(requested)
+					<-r.Context().Done()
+					return true
+				}
+				v.set("cancel", v.CancelContext)
+				v.set("endStream", func() { b.end <- struct{}{} })
+				v.set("requested", func() bool {
+					select {
+					case <-requested:
 						return true
+					default:
+						return false
 					}
-					v.set("cancel", v.CancelContext)
-					v.set("endStream", func() { b.end <- struct{}{} })
-					v.set("requested", func() bool {
-						select {
-						case <-requested:
-							return true
-						default:
-							return false
-						}
-					})
-					v.set("url", b.serve(v))
-					v.mustRun("var log = []")
-					_, err := v.run(`
-						const s = new EventSource(url, { ledger, then: { ` + then + ` } });
-						s.addEventListener("then", () => log.push("then"));
-						const poll = setInterval(() => { if (requested()) { clearInterval(poll); ` + tt.script + ` } }, 5);
-					`)
-					require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
-					require.Equal(t, tt.want, v.str(`log.join(" ")`))
-					require.Equal(t, "connecting opened event:{} "+tt.closed, v.rec.String())
 				})
-			}
+				v.set("url", b.serve(v))
+				v.mustRun("var log = []")
+				_, err := v.run(`
+					const s = new EventSource(url, { ledger, then: { ` + then + ` } });
+					s.addEventListener("then", () => log.push("then"));
+					const poll = setInterval(() => { if (requested()) { clearInterval(poll); ` + tt.script + ` } }, 5);
+				`)
+				require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
+				require.Equal(t, tt.want, v.str(`log.join(" ")`))
+				require.Equal(t, "connecting opened event:{} "+tt.closed, v.rec.String())
+			})
 		}
 	}
 }
@@ -274,7 +269,7 @@ func TestEachStreamWithASecondRequestEndsOnce(t *testing.T) {
 			p.reset()
 		}
 	}
-	const sources = 60
+	const sources = 30
 	v := newVU(t)
 	recs := make([]*recorder, sources)
 	v.set("newLedger", func(i int) any { recs[i] = &recorder{}; return testObserver{recs[i]} })
@@ -285,7 +280,7 @@ func TestEachStreamWithASecondRequestEndsOnce(t *testing.T) {
 			const body = i %% 2 ? "{first.data}" : (first) => first.data;
 			all.push(new EventSource(url, { ledger: newLedger(i), reconnect: true, then: { url: "/", body, timeout: 10 + i %% 3 * 10 } }));
 		}
-		setTimeout(() => all.forEach((s) => s.close()), 1500);
+		setTimeout(() => all.forEach((s) => s.close()), 700);
 	`, sources))
 	all := ""
 	for _, r := range recs {

@@ -109,7 +109,13 @@ func TestStandardEvents(t *testing.T) {
 		"an event of the script": {`
 			s.addEventListener("ping", function (e) { log.push(e.type, e.target === s, this === s); });
 			log.push(s.dispatchEvent({ type: "ping" }), s.dispatchEvent({ type: "unknown" }));`, "ping true true true true"},
-		"null instead of a listener": {`s.addEventListener("message", null); s.onmessage = () => log.push("a");`, "a"},
+		"null or undefined instead of a listener": {`
+			s.addEventListener("message", null); s.addEventListener("message", undefined); s.removeEventListener("message", undefined);
+			s.onmessage = () => log.push("a");`, "a"},
+		"a handler that is set in onopen": {`s.onopen = () => { s.onmessage = (e) => log.push(e.data); };`, "0"},
+		"a listener for one event": {`
+			s.addEventListener("ping", () => log.push("a"), { once: true });
+			for (let i = 0; i < 2; i++) s.dispatchEvent({ type: "ping" });`, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
