@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.k6.io/k6/v2/js/modules"
-
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
@@ -87,21 +85,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// startCutter starts the cutter of this runner, once, if the plan has cuts. The caller holds mu.
-func (r *recorder) startCutter(vu modules.VU, runner string) error {
-	if r.cutter != nil || !r.plan.Cuts() {
-		return nil
-	}
-	index, err := runnerIndex(runner, vu.State().Options)
-	if err != nil {
-		return err
-	}
+// startCutter starts the cutter of this runner, whose number is index. The caller holds mu.
+func (r *recorder) startCutter(index int) {
 	r.cutter = new(cutter)
-	p := r.plan // the plan does not change after the first stream
+	p := r.plan
 	ctx, stop := context.WithCancel(context.Background())
 	r.stopCutter = stop
 	go r.cutter.run(ctx, &p, index, time.Now())
-	return nil
 }
 
 // registerCut adds a stream to the cutter. It returns true, because Callbacks.Cuttable requires that for a stream that

@@ -199,14 +199,6 @@ func TestRequestsOfADescription(t *testing.T) {
 	require.Equal(t, "mine true true 0 5 client 0", js(t, rt, `[described.name, described.numbered, described.published, described.every, described.heartbeatEvery, described.endBy, described.lifetime].join(" ")`))
 }
 
-// Under plain k6 the number of streams is unknown before the first one. Topics must be valid anyway.
-func TestTopicsBeforeTheFirstStream(t *testing.T) {
-	t.Parallel()
-	p := newPlan()
-	p.Connections, p.Service, p.Topics, p.PublishRate = 0, "mine", 5, 2
-	require.NoError(t, newRecorder().setPlan(p))
-}
-
 func TestVirtualUsersDeclareOneDescription(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
@@ -314,6 +306,12 @@ func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
 	r.plan.PublishRate = 0.01
 	require.NoError(t, r.begin(rt.VU, "", "2"))
 	require.Nil(t, shardOf(r).Published)
+
+	rt, r = newServiceVU(t, descriptionJS)
+	r.plan.PublishRate = 0.01
+	for range 2 {
+		require.ErrorContains(t, r.begin(rt.VU, "", "x"), "RUNNER must be the number of this runner", "without a publisher, no call may succeed")
+	}
 
 	rt, r = newServiceVU(t, descriptionJS)
 	r.plan.PublishRate, r.plan.Seconds = 0.01, 20

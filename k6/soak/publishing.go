@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
 
 	"github.com/sse-soak/sse-soak/internal/service/publish"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -17,40 +18,42 @@ const (
 )
 
 // begin starts the cutter, and the publisher if this runner publishes. token is for publishing, and runner is the
-// variable RUNNER. Each call of hold and each new Ledger of a script calls begin. After a success, further calls have
-// no effect.
+// variable RUNNER. Each call of hold and each new Ledger of a script calls begin. Later calls return the error of the
+// first one. The plan does not change after the first stream.
 func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.startCutter(vu, runner); err != nil {
-		return err
+	if r.isStarted || !r.plan.Cuts() && !r.plan.Published() {
+		return r.startErr
 	}
-	if r.publishRequested || !r.plan.Published() {
-		return r.publishErr
+	r.isStarted = true
+	var index int
+	if index, r.startErr = runnerIndex(runner, vu.State().Options); r.startErr != nil {
+		return r.startErr
 	}
-	r.publishRequested = true
-	options := vu.State().Options
-	if index, err := runnerIndex(runner, options); err != nil || index != 1 {
-		return err
+	if r.plan.Cuts() {
+		r.startCutter(index)
 	}
-	p := r.plan // the plan does not change after the first stream
+	if r.plan.Published() && index == 1 {
+		r.startErr = r.startPublisher(vu.State(), token)
+	}
+	return r.startErr
+}
+
+// startPublisher starts the publisher of the run. The caller holds mu.
+func (r *recorder) startPublisher(state *lib.State, token string) (err error) {
+	p := r.plan
 	topics := make([]string, p.Topics)
 	for k := range topics {
 		topics[k] = p.TopicName(k)
 	}
-	log := vu.State().Logger
-	publisher, err := publish.Start(context.Background(), publish.Config{
+	r.publisher, err = publish.Start(context.Background(), publish.Config{
 		Service: r.service, Base: p.BackendURL, Token: token, Run: p.MarkerOf, Topics: topics, Rate: p.PublishRate,
-		Start: time.Now().Add(publishDelay), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
-		Report: func(sentence string) { log.Warn("The publisher: ", sentence) },
+		Start: time.Now().Add(publishDelay), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: state.Options.InsecureSkipTLSVerify.Bool,
+		Report: func(sentence string) { state.Logger.Warn("The publisher: ", sentence) },
 	})
-	if err != nil {
-		r.publishErr = err
-		return err
-	}
-	r.publisher = publisher
-	r.sharesClock.Store(true)
-	return nil
+	r.sharesClock.Store(err == nil)
+	return err
 }
 
 // publishDuration returns how long a run publishes if its streams are open for hold: at least half of that time.

@@ -43,17 +43,17 @@ type recorder struct {
 	publication
 	cutter     *cutter // nil: no stream is cut
 	stopCutter func()
+	isStarted  bool  // begin has started the cutter and the publisher, or has failed
+	startErr   error // of begin
 }
 
 // A publication holds the publisher of a runner, and the arrivals of published messages on its streams. The mu of the
 // recorder guards all but the atomic fields.
 type publication struct {
-	reach            *shard.Reach       // nil if no messages are published
-	publisher        *publish.Publisher // nil if this runner does not publish
-	publishRequested bool
-	publishErr       error
-	minLatency       atomic.Int64 // smallest latency in nanoseconds; math.MaxInt64 before the first
-	sharesClock      atomic.Bool  // this process publishes, so send and receive times have the same clock
+	reach       *shard.Reach       // nil if no messages are published
+	publisher   *publish.Publisher // nil if this runner does not publish
+	minLatency  atomic.Int64       // smallest latency in nanoseconds; math.MaxInt64 before the first
+	sharesClock atomic.Bool        // this process publishes, so send and receive times have the same clock
 }
 
 func newRecorder() *recorder {
