@@ -2,13 +2,7 @@ package soak
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
-	"syscall"
 	"testing"
 	"time"
 
@@ -117,62 +111,4 @@ func TestIsRemote(t *testing.T) {
 	for url, want := range map[string]bool{"http://127.0.0.1:1": false, "http://localhost:1": false, "http://[::1]:1": false, "http://192.0.2.7:1": true, "http://reference:1": true} {
 		assert.Equal(t, want, isRemote(url), url)
 	}
-}
-
-const serveReference = "SOAK_TEST_REFERENCE"
-
-// TestMain runs a reference target if the environment requests it. BenchmarkControlGroup needs the target in another
-// process, because it measures the CPU time of its own process.
-func TestMain(m *testing.M) {
-	if os.Getenv(serveReference) == "" {
-		os.Exit(m.Run())
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(listener.Addr())
-	_ = control.Serve(context.Background(), listener)
-}
-
-// BenchmarkControlGroup reports what 20 streams to a reference in another process cost this one, in bytes of memory
-// and in percent of a core: `go test -run xxx -bench ControlGroup ./k6/soak`.
-func BenchmarkControlGroup(b *testing.B) {
-	server := exec.CommandContext(b.Context(), os.Args[0])
-	server.Env = append(os.Environ(), serveReference+"=1")
-	out, err := server.StdoutPipe()
-	require.NoError(b, err)
-	require.NoError(b, server.Start())
-	defer func() { _ = server.Wait() }()
-	defer func() { _ = server.Process.Kill() }()
-	var address string
-	_, err = fmt.Fscan(out, &address)
-	require.NoError(b, err)
-	const length = 20 * time.Second
-	for b.Loop() {
-		start := heapInUse()
-		g, err := newControlGroup(map[string]string{"CONTROL_URL": "http://" + address}, time.Second)
-		require.NoError(b, err)
-		time.Sleep(3 * time.Second) // until all streams are open and the memory of the dials is released
-		from := cpuUsed(b)
-		time.Sleep(length)
-		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/length.Seconds(), "%core")
-		b.ReportMetric(float64(heapInUse())-float64(start), "B")
-		require.Zero(b, g.result().Refused+g.result().EndedEarly)
-		g.close()
-	}
-}
-
-func heapInUse() uint64 {
-	debug.FreeOSMemory()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
-}
-
-func cpuUsed(b *testing.B) time.Duration {
-	b.Helper()
-	var use syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &use))
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }

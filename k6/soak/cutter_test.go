@@ -114,20 +114,3 @@ func TestCutterEnds(t *testing.T) {
 	uncut := newObserver(t, newPlannedRecorder(t), "d-1")
 	require.Nil(t, uncut.recorder.cutter, "a run without cuts has no cutter")
 }
-
-// Under plain k6, the number of streams depends on the options, so the plan cannot check whether they suffice for the
-// cuts.
-func TestCutsWithoutPlannedConnections(t *testing.T) {
-	t.Parallel()
-	p := newPlan()
-	p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond = 0, 1, 40, 1, true, 4
-	r := newRecorder()
-	require.NoError(t, r.setPlan(p))
-	r.planIterations(100)
-	require.Equal(t, 100, r.plan.Connections)
-	p.Connections = p.MinStreamsForCuts()
-	require.Equal(t, 16, p.Connections)
-	require.NoError(t, p.Check())
-	p.Connections--
-	require.ErrorContains(t, p.Check(), "or raise CONNECTIONS")
-}

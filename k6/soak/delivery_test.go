@@ -40,13 +40,6 @@ func TestShardInBucket(t *testing.T) {
 	require.Equal(t, shard.Finished, state())
 }
 
-func TestMissingBucketFailsBeforeTheRun(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	o := newTestOutput(t, params(t, "s3://none/t"+fakebucket.Start(t, fakebucket.New(t)), nil))
-	require.ErrorContains(t, o.Start(), "the bucket does not exist")
-}
-
 // newDelivery returns a delivery to a store, and the hook of its log.
 func newDelivery(to store.Store) (*delivery, *logtest.Hook) {
 	log, hook := logtest.NewNullLogger()

@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,21 +42,6 @@ func TestRefusalText(t *testing.T) {
 	text := explanation(sseclient.Close{Reason: sseclient.ReasonError, Err: errors.New(strings.Repeat("é", 300))}, nil)
 	require.LessOrEqual(t, len(text), maxExplanation)
 	require.True(t, utf8.ValidString(text))
-}
-
-// A service may repeat the token that it received.
-func TestNoopRunsHideTokens(t *testing.T) {
-	t.Parallel()
-	o := testObserver()
-	o.recorder.credentials.Store(&credentials{secrets: []string{"", "s3cret-token"}})
-	o.connect(time.Now())
-	o.event(time.Now(), &eventstream.Event{ID: []byte("1"), HasID: true, Data: []byte("you sent s3cret-token")})
-	o.event(time.Now(), &eventstream.Event{Name: []byte("for s3cret-token"), Data: []byte("0")})
-	o.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: s3cret-token is unknown"), Retry: -1})
-	record, err := json.Marshal(o.ledger.Record())
-	require.NoError(t, err)
-	require.NotContains(t, string(record), "s3cret-token")
-	require.Equal(t, 3, strings.Count(string(record), "{token}"), "%s", record)
 }
 
 func TestNamedEventsAreCounted(t *testing.T) {

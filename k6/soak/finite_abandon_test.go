@@ -22,11 +22,12 @@ import (
 // The client abandons each response after its second chunk. Later chunks do not count, even if they arrive in the same
 // read.
 func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
-	t.Parallel()
-	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 50, concurrency: 0, abandon: 1, prompts: ["soak id={id} fault=burst"]}`)
-	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 25}, got.States)
-	require.EqualValues(t, 2*25, got.Chunks.Received)
-	require.EqualValues(t, 2*25, got.AbandonedChunks)
+	inBubble(t, func(t *testing.T) {
+		got := finiteOf(t, startModel(t), "openai-chat", `{rate: 50, concurrency: 0, abandon: 1, prompts: ["soak id={id} fault=burst"]}`)
+		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 25}, got.States)
+		require.EqualValues(t, 2*25, got.Chunks.Received)
+		require.EqualValues(t, 2*25, got.AbandonedChunks)
+	})
 }
 
 // For fin the server reads the end of the connection, for reset an error, and for vanish nothing.

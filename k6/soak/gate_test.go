@@ -55,7 +55,7 @@ func TestGateOpensWhenAllRunnersAreReady(t *testing.T) {
 func TestPhasesBeginTogether(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
-	h := holderOf(t, s.serve(t), "")
+	h := holderOf(t, serveTCP(t, s.handler()), "")
 	gates := newGates(t)
 	h.r.gate = gates[0]
 	var othersReady, early atomic.Bool

@@ -1,14 +1,20 @@
 package soak
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -20,6 +26,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A noopService imitates the reference service, with an interval so long that a test receives only the first noop. A
@@ -37,13 +44,14 @@ type noopService struct {
 	openDeletes, maxDeletes int // concurrent DELETEs
 }
 
-func (s *noopService) serve(t *testing.T) string {
-	t.Helper()
+func (s *noopService) serve(t *testing.T) string { return serve(t, s.handler()) }
+
+func (s *noopService) handler() http.HandlerFunc {
 	s.streams = map[string]chan struct{}{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event/connect", s.connect)
 	mux.HandleFunc("DELETE /event/forcedisconnect", s.disconnect)
-	return serve(t, mux.ServeHTTP)
+	return mux.ServeHTTP
 }
 
 func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
@@ -85,8 +93,39 @@ func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 	close(s.streams[r.URL.Query().Get("id")])
 }
 
-// serve starts a server that stops at the end of the test, and returns its URL.
+var processStart = time.Now()
+
+// inBubble runs a test in a bubble of synctest. The clock of the bubble starts after the process, because the SSE
+// client stores times since the start of the process. Tests in a bubble are not parallel, because all streams of a
+// process share the timer of the idle timeouts.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(processStart) + time.Hour)
+		test(t)
+	})
+}
+
+// serve starts a server in memory that stops at the end of the test, and returns its URL.
 func serve(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	l := listen(t)
+	var handlers sync.WaitGroup
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handlers.Add(1)
+		defer handlers.Done()
+		handle(w, r)
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		handlers.Wait()
+	})
+	return l.url()
+}
+
+// serveTCP is serve over TCP, for tests in which a client disconnects, vanishes or reads slowly.
+func serveTCP(t *testing.T, handle http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(func() {
@@ -94,6 +133,74 @@ func serve(t *testing.T, handle http.HandlerFunc) string {
 		server.Close()
 	})
 	return server.URL
+}
+
+// A listener accepts connections in memory. Its address is its host, which belongs to no other listener.
+type listener struct {
+	host        string
+	connections chan net.Conn
+	closed      chan struct{}
+	close       func()
+}
+
+var (
+	listeners     sync.Map // by host
+	listenerCount atomic.Int64
+)
+
+func listen(t *testing.T) *listener {
+	t.Helper()
+	l := &listener{host: fmt.Sprintf("service-%d.test", listenerCount.Add(1)), connections: make(chan net.Conn), closed: make(chan struct{})}
+	l.close = sync.OnceFunc(func() { close(l.closed) })
+	listeners.Store(l.host, l)
+	t.Cleanup(func() { listeners.Delete(l.host) })
+	return l
+}
+
+func (l *listener) url() string    { return "http://" + l.host }
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: l.host} }
+
+func (l *listener) Close() error {
+	l.close()
+	return nil
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.connections:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// A pipe is an end of net.Pipe with the error of a closed socket.
+type pipe struct{ net.Conn }
+
+func (p pipe) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = net.ErrClosed
+	}
+	return n, err
+}
+
+// A memoryDialer connects to the listener of a host. Other hosts refuse the connection.
+type memoryDialer struct{}
+
+func (memoryDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	l, ok := listeners.Load(host)
+	if !ok {
+		return sockets.FailingDialer{Errno: syscall.ECONNREFUSED}.DialContext(ctx, network, address)
+	}
+	client, server := net.Pipe()
+	select {
+	case l.(*listener).connections <- server:
+		return pipe{client}, nil
+	case <-l.(*listener).closed:
+		return nil, net.ErrClosed
+	}
 }
 
 // A holder is a virtual user that calls hold.
@@ -118,7 +225,10 @@ func holderOf(t *testing.T, url, init string) holder {
 	require.NoError(t, err)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	dialer := netext.NewDialer(net.Dialer{}, netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4))
+	var dialer lib.DialContexter = memoryDialer{}
+	if strings.Contains(url, "127.0.0.1") {
+		dialer = netext.NewDialer(net.Dialer{}, netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4))
+	}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	t.Cleanup(transport.CloseIdleConnections)
 	rt.MoveToVUContext(&lib.State{

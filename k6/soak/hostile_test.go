@@ -70,7 +70,7 @@ func FuzzHostileService(f *testing.F) {
 		f.Setenv("TMPDIR", memory)
 	}
 	for _, text := range []string{
-		"<T> <B> <Q>", "<P>", "<J>", "\x1b]0;title\x07\u009b31m\u202e\u2066\u00ad\ufeff\U000e0041", "\x9b31m", `{"seq":1,"run":"run-1.1","n":"<J>"}`,
+		"<T> <B> <Q> <P> <J>", "\x1b]0;title\x07\u009b31m\u202e\u2066\u00ad\ufeff\U000e0041\x9b31m", `{"seq":1,"run":"run-1.1","n":"<J>"}`,
 	} {
 		f.Add("HTTP/1.1 200 OK", "X-A: "+text, ": "+text+"\nid: "+text+"\nevent: "+text+"\ndata: "+text+"\n\nevent: news\ndata: "+text+"\n\n", text, text, text)
 		f.Add("HTTP/1.1 200 OK", "Content-Encoding: "+text, "event: news\nid: 1\ndata: {\"run\":\"run-1.0\",\"seq\":1,\"a\":\""+text+"\"}\n\nid\nevent: "+text+"\n\n",
@@ -82,34 +82,15 @@ func FuzzHostileService(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status, header, body, refusal, coding, location string) {
 		h := &hostileService{repeatSecret(status), repeatSecret(header), repeatSecret(body), repeatSecret(refusal), repeatSecret(coding), repeatSecret(location)}
 		for name, text := range h.outputs(t) {
-			assert.Empty(t, knownSecrets.FindRemaining([]byte(text)), "%s contains the token: %.2000q", name, lineWithToken(text))
+			assert.Empty(t, knownSecrets.FindRemaining([]byte(text)), "%s contains the token: %q", name, text)
 			if filepath.Ext(name) == ".gz" { // compressed data, which is not displayed
 				continue
 			}
 			var escaped bytes.Buffer
 			_, _ = io.WriteString(format.NewEscaper(&escaped), text)
-			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, firstDifference(text, escaped.String()))
+			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, text)
 		}
 	})
-}
-
-// firstDifference returns the part of a text around the first byte that differs from another text.
-func firstDifference(text, other string) string {
-	at := 0
-	for at < min(len(text), len(other)) && text[at] == other[at] {
-		at++
-	}
-	return text[max(0, at-80):min(len(text), at+80)]
-}
-
-// lineWithToken returns the line that contains the token.
-func lineWithToken(text string) string {
-	for line := range strings.Lines(text) {
-		if knownSecrets.FindRemaining([]byte(line)) != "" {
-			return line
-		}
-	}
-	return text
 }
 
 // outputs returns all outputs of soak about the service, by name. A service that refuses the probe has no run.
@@ -177,12 +158,10 @@ func (h *hostileService) serve(conn net.Conn) {
 // run records streams of the service, and writes verdict, reports, the page of all runs, the live page and the archive.
 func (h *hostileService) run(t *testing.T, described bool, out map[string]string) {
 	t.Helper()
-	prefix := "noop "
-	r := newRecorder()
+	prefix, r := "noop ", h.record(t, described)
 	if described {
 		prefix = "described "
 	}
-	h.record(t, &r, described)
 	d, err := results.Create(t.TempDir(), "t")
 	require.NoError(t, err)
 	s := &shard.Shard{Schema: shard.Schema}
@@ -210,7 +189,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	t.Setenv("GITHUB_OUTPUT", filepath.Join(filepath.Dir(summary), "outputs"))
 	reporter := ci.Begin(ci.Targets{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.NewEscaper(&annotations))
 	reporter.SetVerdict(v, d.Path(results.PageFile))
-	_ = reporter.End(errors.New(h.commandError(t, r)), func(sentence string) { t.Error(sentence) })
+	_ = reporter.End(errors.New(r.ledgers[0].Record().Reason), func(sentence string) { t.Error(sentence) })
 	out[prefix+"annotations"] = annotations.String()
 
 	files := &live.Files{Location: "results/t"}
@@ -228,12 +207,12 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	_, err = archive.Open(t.Context(), packed, opened)
 	require.NoError(t, err)
 	for folder, name := range map[string]string{filepath.Dir(string(d)): "results", filepath.Dir(summary): "ci", opened: "archive"} {
-		h.collect(t, folder, prefix+name, out)
+		collect(t, folder, prefix+name, out)
 	}
 }
 
 // collect reads all files of a folder, and decompresses them if necessary.
-func (h *hostileService) collect(t *testing.T, folder, prefix string, out map[string]string) {
+func collect(t *testing.T, folder, prefix string, out map[string]string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, ".tar.gz") {
@@ -268,21 +247,21 @@ func fetch(t *testing.T, url string) string {
 
 // record feeds the bytes to two clients. The service refuses the first at a reconnect, and the second at its first
 // request.
-func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
+func (h *hostileService) record(t *testing.T, described bool) (r *recorder) {
 	t.Helper()
 	token := &credentials{token: knownToken, secrets: []string{knownToken}}
 	var first, second *observer
-	if isDescribed {
-		rt, r := newServiceVU(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
+	if described {
+		rt, ofService := newServiceVU(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
 		first, second = newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 		first.override, second.override = token, token
-		*to = r
+		r = ofService
 	} else {
-		*to = newPlannedRecorder(t)
-		(*to).credentials.Store(&credentials{secrets: []string{knownToken}})
-		first, second = newObserver(t, *to, "d-0"), newObserver(t, *to, "d-1")
+		r = newPlannedRecorder(t)
+		r.credentials.Store(&credentials{secrets: []string{knownToken}})
+		first, second = newObserver(t, r, "d-0"), newObserver(t, r, "d-1")
 	}
-	at := (*to).start.Add(time.Second)
+	at := r.start.Add(time.Second)
 	first.connecting(at)
 	first.openStream(at, func(r *sseclient.Response) { r.Header.Set("X-A", h.header) })
 	_ = feedBlocks(first, at.Add(time.Second), h.body) // up to the first block that the parser rejects
@@ -293,15 +272,5 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	second.closed(at.Add(time.Second), sseclient.Close{
 		Reason: sseclient.ReasonContentType, Status: 302, Retry: -1, Err: fmt.Errorf("redirect to %q, content coding %q: %s", h.location, h.coding, h.refusal),
 	})
-}
-
-// commandError returns the error with which a command ends.
-func (h *hostileService) commandError(t *testing.T, r *recorder) string {
-	t.Helper()
-	for _, l := range r.ledgers {
-		if record := l.Record(); record.Reason != "" {
-			return record.Reason
-		}
-	}
-	return ""
+	return r
 }

@@ -64,50 +64,51 @@ func TestNewOutputErrors(t *testing.T) {
 	}
 }
 
-func TestShardFromStartToEnd(t *testing.T) {
+func TestEndStates(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name   string
 		err    error
 		want   shard.RunState
 		reason string
 	}{
-		{"in order", nil, shard.Finished, ""},
-		{"a threshold was missed", errext.WithAbortReasonIfNone(errors.New("thresholds"), errext.AbortedByThresholdsAfterTestEnd), shard.Finished, ""},
-		{"a threshold aborted it", errext.WithAbortReasonIfNone(errors.New("thresholds"), errext.AbortedByThreshold), shard.Aborted, "thresholds"},
-		{"a signal", errext.WithAbortReasonIfNone(errors.New("signal"), errext.AbortedByUser), shard.Interrupted, "signal"},
-		{"the script", errext.WithAbortReasonIfNone(errors.New("exec.test.abort()"), errext.AbortedByScriptAbort), shard.Aborted, "exec.test.abort()"},
-		{"an error", errors.New("boom"), shard.Aborted, "boom"},
+		{nil, shard.Finished, ""},
+		{errext.WithAbortReasonIfNone(errors.New("a threshold was missed"), errext.AbortedByThresholdsAfterTestEnd), shard.Finished, ""},
+		{errext.WithAbortReasonIfNone(errors.New("a threshold aborted it"), errext.AbortedByThreshold), shard.Aborted, "a threshold aborted it"},
+		{errext.WithAbortReasonIfNone(errors.New("signal"), errext.AbortedByUser), shard.Interrupted, "signal"},
+		{errext.WithAbortReasonIfNone(errors.New("exec.test.abort()"), errext.AbortedByScriptAbort), shard.Aborted, "exec.test.abort()"},
+		{errors.New("boom"), shard.Aborted, "boom"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-			o := newTestOutput(t, params(t, dir, map[string]string{"RUNNER": "2", "TESTID": "t"}))
-			path := filepath.Join(dir, o.name)
-			index, ok := shard.IndexOf(o.name)
-			require.Equal(t, []any{2, true}, []any{index, ok})
-			require.Equal(t, "soak ("+path+")", o.Description())
-			require.NoError(t, o.Start())
-			s, err := shard.ReadFile(path)
-			require.NoError(t, err)
-			require.Equal(t, shard.Running, s.Runner.State)
-			require.Equal(t, 1, s.Runner.Checkpoints)
-			client := newObserver(t, o.recorder, "d-0")
-			client.connecting(time.Now())
-			require.NoError(t, o.StopWithTestError(c.err))
-			s, err = shard.ReadFile(path)
-			require.NoError(t, err)
-			require.Equal(t, c.want, s.Runner.State)
-			require.Equal(t, c.reason, s.Runner.Error)
-			require.Len(t, slices.Collect(s.Records()), 1)
-			require.Len(t, s.Series, 1)
-			require.NotZero(t, s.Runner.RSSMax)
-			require.NotNil(t, s.Machine.Series(machine.Overflows), "on Linux the shard must have the counters of the machine")
-			require.GreaterOrEqual(t, s.Runner.EndedUS, s.Runner.StartedUS)
-			require.Equal(t, []any{"t", 2, "1/2:1", "script.js", os.Getpid(), 2}, []any{s.Runner.TestID, s.Runner.Index, s.Runner.Segment, s.Runner.Script, s.Runner.PID, s.Runner.Checkpoints})
-			require.Len(t, s.Runner.ScriptHash, 64)
-		})
+		state, reason := endState(c.err)
+		require.Equal(t, []any{c.want, c.reason}, []any{state, reason})
 	}
+}
+
+func TestShardFromStartToEnd(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	o := newTestOutput(t, params(t, dir, map[string]string{"RUNNER": "2", "TESTID": "t"}))
+	path := filepath.Join(dir, o.name)
+	index, ok := shard.IndexOf(o.name)
+	require.Equal(t, []any{2, true}, []any{index, ok})
+	require.Equal(t, "soak ("+path+")", o.Description())
+	require.NoError(t, o.Start())
+	s, err := shard.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, shard.Running, s.Runner.State)
+	require.Equal(t, 1, s.Runner.Checkpoints)
+	client := newObserver(t, o.recorder, "d-0")
+	client.connecting(time.Now())
+	require.NoError(t, o.StopWithTestError(errors.New("boom")))
+	s, err = shard.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, []any{shard.Aborted, "boom"}, []any{s.Runner.State, s.Runner.Error})
+	require.Len(t, slices.Collect(s.Records()), 1)
+	require.Len(t, s.Series, 1)
+	require.NotZero(t, s.Runner.RSSMax)
+	require.NotNil(t, s.Machine.Series(machine.Overflows), "on Linux the shard must have the counters of the machine")
+	require.GreaterOrEqual(t, s.Runner.EndedUS, s.Runner.StartedUS)
+	require.Equal(t, []any{"t", 2, "1/2:1", "script.js", os.Getpid(), 2}, []any{s.Runner.TestID, s.Runner.Index, s.Runner.Segment, s.Runner.Script, s.Runner.PID, s.Runner.Checkpoints})
+	require.Len(t, s.Runner.ScriptHash, 64)
 }
 
 // The runners of two laptops write to one folder: each has index 1.

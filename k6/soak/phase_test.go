@@ -20,7 +20,7 @@ import (
 func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
-	h := holderOf(t, s.serve(t), "")
+	h := holderOf(t, serveTCP(t, s.handler()), "")
 	require.True(t, h.run(t, strings.NewReplacer("openFor: 2000", "openFor: 4500", "reconnect: false", `reconnect: false, phases: [
 		{name: "spread", at: 500, action: "drop"}, {name: "at-once", at: 3500, action: "dropAtOnce"}]`).Replace(holdTen)))
 	require.Len(t, s.connects, 30)
@@ -40,7 +40,7 @@ func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
 func TestVanishedStreamsAreNeitherEndedNorChecked(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
-	h := holderOf(t, s.serve(t), "")
+	h := holderOf(t, serveTCP(t, s.handler()), "")
 	start := time.Now()
 	require.True(t, h.run(t, strings.NewReplacer("openFor: 2000", "openFor: 60000", "reconnect: false",
 		`reconnect: false, phases: [{name: "gone", at: 1000, action: "vanish"}]`).Replace(holdTen)))
@@ -52,44 +52,41 @@ func TestVanishedStreamsAreNeitherEndedNorChecked(t *testing.T) {
 }
 
 func TestStreamsOpenEvenlyOverTheRamp(t *testing.T) {
-	t.Parallel()
-	s := &noopService{}
-	h := holderOf(t, s.serve(t), "")
-	start := time.Now()
-	var opened []time.Duration
-	s.onConnect = func() { opened = append(opened, time.Since(start)) }
-	require.True(t, h.run(t, strings.NewReplacer("from: 0, to: 10", "streams: [2, 3, 5, 7], ramp: 4000", "openFor: 2000", "openFor: 5000", "idleTimeout: 5000", "idleTimeout: 60000").Replace(holdTen)))
-	require.Len(t, opened, 4)
-	for i, at := range opened {
-		require.InDelta(t, 1000*i+450, at.Milliseconds(), 450)
-	}
-	require.Equal(t, map[ledger.State]int{ledger.Completed: 4}, h.states())
+	inBubble(t, func(t *testing.T) {
+		s := &noopService{}
+		h := holderOf(t, s.serve(t), "")
+		start := time.Now()
+		var opened []time.Duration
+		s.onConnect = func() { opened = append(opened, time.Since(start)) }
+		require.True(t, h.run(t, strings.NewReplacer("from: 0, to: 10", "streams: [2, 3, 5, 7], ramp: 4000", "openFor: 2000", "openFor: 5000", "idleTimeout: 5000", "idleTimeout: 60000").Replace(holdTen)))
+		require.Equal(t, []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}, opened)
+		require.Equal(t, map[ledger.State]int{ledger.Completed: 4}, h.states())
+	})
 }
 
-func TestHoldRefusesInvalidPhases(t *testing.T) {
-	t.Parallel()
-	for _, p := range []string{`{name: "x", at: 0, action: "explode"}`, `{name: "", at: 0, action: "drop"}`, `{name: "x", at: -1, action: "drop"}`} {
-		h := holderOf(t, (&noopService{}).serve(t), "")
-		_, err := h.VU.Runtime().RunString(strings.Replace(holdTen, "reconnect: false", "reconnect: false, phases: ["+p+"]", 1))
-		require.ErrorContains(t, err, "must have a name")
-	}
-}
-
-// serveBroadcasts starts a service that broadcasts, and that sends one noop on each stream. It returns its URL.
-func serveBroadcasts(t *testing.T, spec fakeservice.ServiceSpec) string {
+// startBroadcasts starts a service that broadcasts, and that sends one noop on each stream.
+func startBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, l net.Listener) {
 	t.Helper()
 	spec.Schedule = fakeservice.Schedule{Interval: time.Hour, Phase: fakeservice.PhaseStart}
 	spec.IDs, spec.Lines, spec.Slow = fakeservice.IDsNumbers, "\n", fakeservice.SlowKeep
+	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, l).Stop)
+}
+
+// startBroadcastsOnTCP is startBroadcasts on a port, for clients that read slowly. It returns the URL of the service.
+func startBroadcastsOnTCP(t *testing.T, spec fakeservice.ServiceSpec) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, l).Stop)
+	startBroadcasts(t, spec, l)
 	return "http://" + l.Addr().String()
 }
 
-// holdBroadcasts calls hold with the service of serveBroadcasts.
+// holdBroadcasts calls hold with a service that broadcasts.
 func holdBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, options string) holder {
 	t.Helper()
-	return holdAt(t, serveBroadcasts(t, spec), options)
+	l := listen(t)
+	startBroadcasts(t, spec, l)
+	return holdAt(t, l.url(), options)
 }
 
 // holdAt calls hold with the service at a URL.
@@ -110,70 +107,76 @@ func (h *holder) sums(metric string) map[string]float64 {
 }
 
 func TestLifetimesOpenInTurn(t *testing.T) {
-	t.Parallel()
-	var opened []string
-	start := time.Now()
-	h := holdBroadcasts(t, fakeservice.ServiceSpec{Admit: func(id string, _ int) int {
-		opened = append(opened, id)
-		return 0
-	}}, `streams: [4, 5, 6], delay: 100, lifetimes: [200, 10, 100]`)
-	require.GreaterOrEqual(t, time.Since(start), 410*time.Millisecond)
-	require.Equal(t, []string{"d-4", "d-5", "d-6"}, opened)
-	require.Equal(t, map[ledger.State]int{ledger.Completed: 3}, h.states())
-	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
+	inBubble(t, func(t *testing.T) {
+		var opened []string
+		start := time.Now()
+		h := holdBroadcasts(t, fakeservice.ServiceSpec{Admit: func(id string, _ int) int {
+			opened = append(opened, id)
+			return 0
+		}}, `streams: [4, 5, 6], delay: 100, lifetimes: [200, 10, 100]`)
+		require.Equal(t, 410*time.Millisecond, time.Since(start))
+		require.Equal(t, []string{"d-4", "d-5", "d-6"}, opened)
+		require.Equal(t, map[ledger.State]int{ledger.Completed: 3}, h.states())
+		require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
+	})
 }
 
 func TestStepsStopAtFault(t *testing.T) {
-	t.Parallel()
-	h := holdBroadcasts(t, fakeservice.ServiceSpec{Admit: func(id string, _ int) int {
-		if id == "d-3" {
-			return http.StatusServiceUnavailable
-		}
-		return 0
-	}}, `unchecked: true, steps: [{name: "a", streams: 2, ramp: 50, for: 1500}, {name: "b", streams: 5, ramp: 50, for: 1500}, {name: "c", streams: 9, ramp: 50, for: 1500}]`)
-	require.Equal(t, map[string]float64{"a": 0 + 2, "b": 2 + 5}, h.sums(stepStreams))
-	require.Len(t, h.metricSums(stepConnect, "scenario"), 2)
-	require.Equal(t, map[ledger.State]int{ledger.Completed: 4, ledger.Refused: 1}, h.states())
-	require.Empty(t, h.metricSums("checks", "check"))
+	inBubble(t, func(t *testing.T) {
+		h := holdBroadcasts(t, fakeservice.ServiceSpec{Admit: func(id string, _ int) int {
+			if id == "d-3" {
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		}}, `unchecked: true, steps: [{name: "a", streams: 2, ramp: 50, for: 1500}, {name: "b", streams: 5, ramp: 50, for: 1500}, {name: "c", streams: 9, ramp: 50, for: 1500}]`)
+		require.Equal(t, map[string]float64{"a": 0 + 2, "b": 2 + 5}, h.sums(stepStreams))
+		require.Len(t, h.metricSums(stepConnect, "scenario"), 2)
+		require.Equal(t, map[ledger.State]int{ledger.Completed: 4, ledger.Refused: 1}, h.states())
+		require.Empty(t, h.metricSums("checks", "check"))
+	})
 }
 
 func TestBroadcastsCountOnlyMissingStreams(t *testing.T) {
-	t.Parallel()
-	const options = `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 2, for: 1000, broadcasts: 1, every: 10}]`
-	url := serveBroadcasts(t, fakeservice.ServiceSpec{})
-	other, err := http.Get(url + "/event/connect?id=other") // a stream of another client
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = other.Body.Close() })
-	h := holdAt(t, url, options)
-	require.Equal(t, map[string]float64{"a": 2}, h.sums(fanoutArrived))
-	require.Empty(t, h.sums(fanoutShort))
+	inBubble(t, func(t *testing.T) {
+		const options = `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 2, for: 1000, broadcasts: 1, every: 10}]`
+		l := listen(t)
+		startBroadcasts(t, fakeservice.ServiceSpec{}, l)
+		client := http.Client{Transport: &http.Transport{DialContext: memoryDialer{}.DialContext}}
+		other, err := client.Get(l.url() + "/event/connect?id=other") // a stream of another client
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = other.Body.Close() })
+		h := holdAt(t, l.url(), options)
+		require.Equal(t, map[string]float64{"a": 2}, h.sums(fanoutArrived))
+		require.Empty(t, h.sums(fanoutShort))
+	})
 }
 
 func TestBroadcastsPerSubscriber(t *testing.T) {
-	t.Parallel()
-	spec := fakeservice.ServiceSpec{Copies: func(id string, n int) int {
-		switch {
-		case n == 2 && id == "d-1":
-			return 2
-		case n == 2 && id == "d-2":
-			return 0
+	inBubble(t, func(t *testing.T) {
+		spec := fakeservice.ServiceSpec{Copies: func(id string, n int) int {
+			switch {
+			case n == 2 && id == "d-1":
+				return 2
+			case n == 2 && id == "d-2":
+				return 0
+			}
+			return 1
+		}}
+		h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 3, for: 1000, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 1000, broadcasts: 1, every: 10}]`)
+		for metric, want := range map[string]map[string]float64{
+			fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutOverdue: {}, fanoutUntimed: {}, fanoutUnexpected: {}, fanoutShort: {},
+		} {
+			require.Equal(t, want, h.sums(metric), metric)
 		}
-		return 1
-	}}
-	h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 3, for: 1000, broadcasts: 3, every: 10}, {name: "b", streams: 4, for: 1000, broadcasts: 1, every: 10}]`)
-	for metric, want := range map[string]map[string]float64{
-		fanoutDue: {"a": 9, "b": 4}, fanoutArrived: {"a": 8, "b": 4}, fanoutDuplicated: {"a": 1}, fanoutOverdue: {}, fanoutUntimed: {}, fanoutUnexpected: {}, fanoutShort: {},
-	} {
-		require.Equal(t, want, h.sums(metric), metric)
-	}
-	counts := map[string]float64{}
-	for _, metric := range []string{fanoutLatency, fanoutSinceRequest, fanoutLast, fanoutPost} {
-		for _, sum := range h.metricSums(metric, "scenario") {
-			counts[metric] += sum[1]
+		counts := map[string]float64{}
+		for _, metric := range []string{fanoutLatency, fanoutSinceRequest, fanoutLast, fanoutPost} {
+			for _, sum := range h.metricSums(metric, "scenario") {
+				counts[metric] += sum[1]
+			}
 		}
-	}
-	require.Equal(t, map[string]float64{fanoutLatency: 12, fanoutSinceRequest: 12, fanoutLast: 3, fanoutPost: 4}, counts)
-	require.Equal(t, [2]float64{4, 4}, h.metricSums("checks", "check")["Received all messages"])
+		require.Equal(t, map[string]float64{fanoutLatency: 12, fanoutSinceRequest: 12, fanoutLast: 3, fanoutPost: 4}, counts)
+		require.Equal(t, [2]float64{4, 4}, h.metricSums("checks", "check")["Received all messages"])
+	})
 }
 
 func TestRefusedBroadcastsHaveTheStatusOfTheResponse(t *testing.T) {
@@ -184,23 +187,24 @@ func TestRefusedBroadcastsHaveTheStatusOfTheResponse(t *testing.T) {
 
 // Each lost broadcast takes the time limit of a delivery. The next step starts on time, and no unsent broadcast is due.
 func TestLostBroadcastsDoNotProlongAStep(t *testing.T) {
-	t.Parallel()
-	spec := fakeservice.ServiceSpec{Copies: func(id string, _ int) int {
-		if id == "d-1" {
-			return 0
+	inBubble(t, func(t *testing.T) {
+		spec := fakeservice.ServiceSpec{Copies: func(id string, _ int) int {
+			if id == "d-1" {
+				return 0
+			}
+			return 1
+		}}
+		start := time.Now()
+		h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 1000}, steps: [
+			{name: "a", streams: 2, for: 500, broadcasts: 20, every: 10, until: 1000}, {name: "b", streams: 2, for: 500, broadcasts: 20, every: 10, until: 2300}]`)
+		require.Less(t, time.Since(start), 6*time.Second, "40 lost broadcasts take 40 s")
+		for _, step := range []string{"a", "b"} {
+			due, arrived := h.sums(fanoutDue)[step], h.sums(fanoutArrived)[step]
+			require.LessOrEqual(t, due, 4., step)
+			require.InDelta(t, due/2, arrived, 0, step)
 		}
-		return 1
-	}}
-	start := time.Now()
-	h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 1000}, steps: [
-		{name: "a", streams: 2, for: 500, broadcasts: 20, every: 10, until: 1000}, {name: "b", streams: 2, for: 500, broadcasts: 20, every: 10, until: 2300}]`)
-	require.Less(t, time.Since(start), 20*time.Second, "40 lost broadcasts take 40 s")
-	for _, step := range []string{"a", "b"} {
-		due, arrived := h.sums(fanoutDue)[step], h.sums(fanoutArrived)[step]
-		require.LessOrEqual(t, due, 4., step)
-		require.InDelta(t, due/2, arrived, 0, step)
-	}
-	require.Positive(t, h.sums(fanoutDue)["a"])
+		require.Positive(t, h.sums(fanoutDue)["a"])
+	})
 }
 
 func TestSlowStreamsResumeReading(t *testing.T) {
@@ -211,7 +215,7 @@ func TestSlowStreamsResumeReading(t *testing.T) {
 		}
 		return 1
 	}}
-	h := holdBroadcasts(t, spec, `from: 0, to: 4, openFor: 5000, broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 1}, phases: [
+	h := holdAt(t, startBroadcastsOnTCP(t, spec), `from: 0, to: 4, openFor: 5000, broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 1}, phases: [
 		{name: "slow", at: 1500, action: "slow", streams: [0, 3], for: 1000, after: 1500, bytesPerSecond: 0, messageKB: 1, fillKB: 5, broadcastsPerSecond: 10}]`)
 	for metric, want := range map[string]float64{
 		slowStarted: 2, slowAccepted: 10, slowDue: 20, slowArrived: 20, slowRepeated: 1, slowFilled: 2, slowBacklog: 20, slowComplete: 2, slowRejected: 0, slowClosed: 0, slowClosedLater: 0,
@@ -225,10 +229,10 @@ func TestSlowStreamsResumeReading(t *testing.T) {
 // A compressed message is smaller in the buffers of kernel and service than before compression.
 func TestBacklogOfSlowStreamsCountsCompressedBytes(t *testing.T) {
 	t.Parallel()
-	service, err := url.Parse(serveBroadcasts(t, fakeservice.ServiceSpec{}))
+	service, err := url.Parse(startBroadcastsOnTCP(t, fakeservice.ServiceSpec{}))
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(service)
-	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	front := serveTCP(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			proxy.ServeHTTP(w, r)
 			return

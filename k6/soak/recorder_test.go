@@ -263,6 +263,13 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, r.setPlan(open), "a plan without the number of iterations must equal the completed one")
 	r.planIterations(7)
 	require.Equal(t, 600, shardOf(r).Plan.Connections)
+
+	// The number of streams may be too small for topics or cuts, but it is not known yet.
+	open.ConnectionsPerVU, open.Service, open.Topics, open.PublishRate = 1, "mine", 5, 2
+	require.NoError(t, newRecorder().setPlan(open))
+	open = newPlan()
+	open.Connections, open.Seconds, open.NoopInterval, open.Reconnect, open.CutsPerSecond = 0, 40, 1, true, 4
+	require.NoError(t, newRecorder().setPlan(open))
 }
 
 // The clocks of two hosts may differ by any time. Latency relative to the fastest noop is still exact.
@@ -317,8 +324,8 @@ func TestSumsOfMetrics(t *testing.T) {
 }
 
 // Each of many connections gets a noop per second, with varying lateness.
-func TestTallyOfAnHourIsSmall(t *testing.T) {
-	const hour, connections = 3600, 240
+func TestTallyIsSmall(t *testing.T) {
+	const length, connections = 900, 240
 	r := newRecorder()
 	now := r.start
 	receive := func(seconds int) {
@@ -343,10 +350,10 @@ func TestTallyOfAnHourIsSmall(t *testing.T) {
 	}
 	receive(10)
 	before := heapSize()
-	receive(hour)
+	receive(length)
 	growth := heapSize() - before
-	require.GreaterOrEqual(t, len(r.series), hour/5)
-	require.Less(t, growth, int64(512<<10), "bytes")
+	require.GreaterOrEqual(t, len(r.series), length/5)
+	require.Less(t, growth, int64(128<<10), "bytes")
 }
 
 // Each allocation per noop would be multiplied by the streams of a runner, and collected as garbage.

@@ -37,12 +37,8 @@ func TestScriptSettings(t *testing.T) {
 func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ environment, token, want string }{
-		{`SECONDS: "5"`, "", "SECONDS must be over 5, because streams end 5 s before the end, and at most a year, got 5"},
-		{`NOOP_INTERVAL: "0"`, "", "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
-		{`NOOP_INTERVAL: "x"`, "", `NOOP_INTERVAL must be a number of seconds, or a duration such as 90s or 10m, got "x"`},
 		{`CONNECTIONS: "-1"`, "", "CONNECTIONS must be from 1 to 10000000, got -1"},
 		{`RUNNERS: "1.5"`, "", `RUNNERS must be a whole number, got "1.5"`},
-		{`RECONNECT: "yes"`, "", `RECONNECT must be 1 or 0, got "yes"`},
 		{`TOKEN_TTL: "-1"`, "", "TOKEN_TTL must be a whole number of seconds up to a year, or 0 (not passed), got -1"},
 		{`TOKEN_TTL: "30"`, "", "TOKEN_TTL is 30, but the description has no token()"},
 		{`TOKEN_TTL: "30"`, `token: () => "t"`, "TOKEN_TTL is 30, but token() of the description has no parameter"},

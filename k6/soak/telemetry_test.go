@@ -187,7 +187,7 @@ func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 // detector.
 func TestNoSampleFollowsTheLastStream(t *testing.T) {
 	t.Parallel()
-	for range 5 {
+	for range 2 {
 		r := newRecorder()
 		r.telemetry.interval = time.Microsecond
 		rt, samples := newPublishingVUOf(t, r, 1)

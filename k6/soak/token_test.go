@@ -126,29 +126,30 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 
 // A service may repeat a token in its errors, as OpenAI does.
 func TestFiniteHidesTokensInFindings(t *testing.T) {
-	t.Parallel()
-	for _, token := range []string{`'SUBSCRIBE_TOKEN'`, `() => 'a-secret-key'`} {
-		for path, want := range map[string]string{
-			"refused": "unexpected status 401 Unauthorized: wrong key {token}", "failed": `the service reported: {"error":"wrong key {token}"}`,
-			"corrupted": "the data is not JSON: wrong key {token}",
-		} {
-			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-				switch path {
-				case "refused":
-					w.WriteHeader(http.StatusUnauthorized)
-					fmt.Fprint(w, "wrong key "+key)
-				case "failed":
-					w.Header().Set("Content-Type", "text/event-stream")
-					fmt.Fprintf(w, "event: error\ndata: {\"error\":\"wrong key %s\"}\n\n", key)
-				default:
-					w.Header().Set("Content-Type", "text/event-stream")
-					fmt.Fprintf(w, "data: wrong key %s\n\ndata: [DONE]\n\n", key)
-				}
-			})
-			got := finiteOf(t, url, `{name: 'answers', token: `+token+`, connect: {url: '{base}/', headers: {Authorization: 'Bearer {token}'}},
-				message: {seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}, failed: {event: 'error'}}}`, `{rate: 10, concurrency: 0, seconds: 0.1}`)
-			require.Equal(t, want, got.Findings[0].Reason, token)
+	inBubble(t, func(t *testing.T) {
+		for _, token := range []string{`'SUBSCRIBE_TOKEN'`, `() => 'a-secret-key'`} {
+			for path, want := range map[string]string{
+				"refused": "unexpected status 401 Unauthorized: wrong key {token}", "failed": `the service reported: {"error":"wrong key {token}"}`,
+				"corrupted": "the data is not JSON: wrong key {token}",
+			} {
+				url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+					switch path {
+					case "refused":
+						w.WriteHeader(http.StatusUnauthorized)
+						fmt.Fprint(w, "wrong key "+key)
+					case "failed":
+						w.Header().Set("Content-Type", "text/event-stream")
+						fmt.Fprintf(w, "event: error\ndata: {\"error\":\"wrong key %s\"}\n\n", key)
+					default:
+						w.Header().Set("Content-Type", "text/event-stream")
+						fmt.Fprintf(w, "data: wrong key %s\n\ndata: [DONE]\n\n", key)
+					}
+				})
+				got := finiteOf(t, url, `{name: 'answers', token: `+token+`, connect: {url: '{base}/', headers: {Authorization: 'Bearer {token}'}},
+					message: {seq: 'json:$.n', per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}, failed: {event: 'error'}}}`, `{rate: 10, concurrency: 0, seconds: 0.1}`)
+				require.Equal(t, want, got.Findings[0].Reason, token)
+			}
 		}
-	}
+	})
 }
