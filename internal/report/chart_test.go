@@ -52,7 +52,10 @@ func TestSeriesWithManyGapsAreThinned(t *testing.T) {
 func TestWindowsAreWholeIntervals(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[float64]int{15: 3, 5: 1, 1: 1, .5: 1, 10: 2, 7: 7, 2: 2, 2.5: 1, 4: 4, 30: 6, 60: 12, 90: 18, 13: 3} {
-		require.Equal(t, want, minBarWidth(interval), "%v", interval)
+		require.Equal(t, want, (&series{step: step}).minBarWidth(interval), "%v", interval)
+	}
+	for interval, want := range map[float64]int{15: 15, 1: 1, .5: 1, 2.5: 5, .4: 2} {
+		require.Equal(t, want, (&series{step: 1}).minBarWidth(interval), "%v in a short run", interval)
 	}
 }
 

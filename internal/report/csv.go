@@ -97,7 +97,9 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	if m.Service.ComparesClients() {
 		prefix = "spread"
 	}
-	published := publishedByBucket(m)
+	buckets, width := m.Timeline()
+	step := int64(width / time.Second)
+	published := publishedByBucket(m, step)
 	header := []any{
 		"unix_s", "open", "opened", "closed", m.Service.Noun() + "s", "late", "faults", prefix + "_p50_ms", prefix + "_p99_ms", prefix + "_max_ms",
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
@@ -110,7 +112,7 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	}
 	out.row(header...)
 	next := 0
-	for _, b := range m.Series {
+	for _, b := range buckets {
 		var current, previous resources.Sample
 		for next < len(samples) && samples[next].Unix < b.Unix+step {
 			next++
@@ -244,13 +246,13 @@ func number(n uint64) any {
 // A publishedCount counts the messages of one bucket: all that were sent, and the ones that the service confirmed.
 type publishedCount struct{ sent, confirmed int }
 
-// publishedByBucket returns the numbers of published messages by the start of a bucket; nil if nothing was published.
-func publishedByBucket(m *shard.Merged) map[int64]publishedCount {
+// publishedByBucket returns the numbers of published messages by the start of a bucket with a width in seconds; nil if
+// nothing was published.
+func publishedByBucket(m *shard.Merged, width int64) map[int64]publishedCount {
 	publishers := m.Publishers()
 	if len(publishers) == 0 {
 		return nil
 	}
-	const width = int64(shard.BucketWidth / time.Second)
 	out := map[int64]publishedCount{}
 	for _, p := range publishers {
 		for k := range p.Topics {

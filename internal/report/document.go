@@ -102,7 +102,7 @@ func Full(r *Run) *Page { return newPageBuilder(r).page() }
 func (s *pageBuilder) page() *Page {
 	p := &Page{
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),
-		Time: Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands, Lines: s.lines()}, Files: s.Files,
+		Time: Axis{From: s.series.from, Step: s.series.step, N: s.series.n, Bands: s.bands, Lines: s.lines()}, Files: s.Files,
 	}
 	if p.Banner.Tiles = s.tiles(); s.v.Layout.Declared {
 		p.Banner.Tiles = s.metricTiles()

@@ -17,7 +17,7 @@ func (s *pageBuilder) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.holdRange(s.series)
 	streams := s.v.Connections.Opened
-	if seconds := int64(to-from) * step; seconds < headroomMinSeconds || streams == 0 {
+	if seconds := int64(to-from) * s.series.step; seconds < headroomMinSeconds || streams == 0 {
 		return out
 	}
 	t := Table{Columns: Columns("process", "#CPU during the hold", "#at most", "#memory during the hold", "#CPU per 1,000 streams", "#memory per 1,000 streams", "#streams that fill one core")}

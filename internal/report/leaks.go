@@ -25,7 +25,7 @@ func (s *pageBuilder) leaks() Section {
 	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
 	from, to := s.phases.holdRange(s.series)
 	from += int(leakWarmUp * float64(to-from))
-	seconds := float64(to-from) * float64(step)
+	seconds := float64(to-from) * float64(s.series.step)
 	if seconds < leakMinSeconds {
 		return out
 	}
@@ -56,7 +56,7 @@ func (s *pageBuilder) leak(name string, values []float64, from, to int) Row {
 	}
 	hours := make([]float64, to-from)
 	for i := range hours {
-		hours[i] = float64(i) * float64(step) / 3600
+		hours[i] = float64(i) * float64(s.series.step) / 3600
 	}
 	growth, ok := resources.SlopeOf(resources.Means(hours, values[from:to], leakMeans))
 	if !ok {

@@ -151,23 +151,24 @@ func (s *pageBuilder) messagesOverTime(out *Section, width int) {
 		return
 	}
 	expected, received := s.messagesPerBar(width)
-	interval := fmt.Sprintf("in each %d s", width*int(step))
-	note := fmt.Sprintf("%s; expected: open connections × %d / %v", interval, width*int(step), s.v.Plan.NoopInterval)
+	seconds, sampleGap := width*int(s.series.step), s.series.sampleGap()
+	interval := fmt.Sprintf("in each %d s", seconds)
+	note := fmt.Sprintf("%s; expected: open connections × %d / %v", interval, seconds, s.v.Plan.NoopInterval)
 	published := s.publishSeries()
 	switch {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:
 		expected, note = nil, interval+"; all expected ones were received"
 	case published != nil:
 		expected, note = sumBars(published.expected, width), interval+"; expected: published messages × the streams of their topic"
-	case s.v.Service.CountBasis == shard.CountByNumber || s.v.Service.ComparesClients():
+	case s.v.Service.CountBasis == shard.CountByNumber || s.v.Service.ComparesClients() || float64(seconds) < s.v.Plan.NoopInterval:
 		expected, note = nil, interval
 	}
 	out.add(&Chart{ID: "messages", Title: s.nouns(true), Note: note, Wide: true},
 		splitAtGaps("received", "bars", received, 2*width), splitAtGaps("expected", "steps", extendToEnd(expected, width), 2*width))
 	if published != nil {
-		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},
+		out.add(&Chart{ID: "published", Title: "Published", Note: "messages " + s.series.eachStep()},
 			splitAtGaps("sent", "", published.sent, sampleGap), splitAtGaps("confirmed", "dashed", published.confirmed, sampleGap))
-		out.add(&Chart{ID: "answers", Title: "Responses to the publisher", Note: "longest response time, and longest delay behind the schedule, in each 5 s", Unit: "ms"},
+		out.add(&Chart{ID: "answers", Title: "Responses to the publisher", Note: "longest response time, and longest delay behind the schedule, " + s.series.eachStep(), Unit: "ms"},
 			splitAtGaps("response time", "", published.answer, sampleGap), splitAtGaps("behind", "", published.behind, sampleGap))
 	}
 }
@@ -228,7 +229,7 @@ func (s *pageBuilder) addPublished(out *publishSeries, p *shard.Published, strea
 	for k, topic := range p.Topics {
 		for n, m := range p.Topic(k) {
 			at := m.SentUS/1e6 - s.series.from
-			i := int(at/step) + 1
+			i := int(at/s.series.step) + 1
 			if at < 0 || i >= s.series.n {
 				continue
 			}

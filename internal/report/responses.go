@@ -16,7 +16,7 @@ func (s *pageBuilder) responses() Section {
 	states := map[ledger.ResponseState]*[]float64{}
 	var started, inFlight, ttft50, ttft99, gap50, gap99 []float64
 	for _, b := range responses.Series {
-		at := b.Unix + step // a point represents the step that ends there
+		at := b.Unix + s.series.step // a point represents the step that ends there
 		s.series.set(&started, at, float64(b.Started))
 		s.series.set(&inFlight, at, float64(b.InFlight))
 		for _, state := range ledger.ResponseStates {
@@ -45,8 +45,8 @@ func (s *pageBuilder) responses() Section {
 	}
 	out.Charts = []*Chart{
 		count,
-		{ID: "ttft", Kind: Timeline, Title: "Time to first content", Note: "from the intended start", Unit: "ms", Series: []Series{splitAtGaps("p99", "", ttft99, sampleGap), splitAtGaps("p50", "", ttft50, sampleGap)}},
-		{ID: "gaps", Kind: Timeline, Title: "Inter-chunk latency", Unit: "ms", Series: []Series{splitAtGaps("p99", "", gap99, sampleGap), splitAtGaps("p50", "", gap50, sampleGap)}},
+		{ID: "ttft", Kind: Timeline, Title: "Time to first content", Note: "from the intended start", Unit: "ms", Series: []Series{splitAtGaps("p99", "", ttft99, s.series.sampleGap()), splitAtGaps("p50", "", ttft50, s.series.sampleGap())}},
+		{ID: "gaps", Kind: Timeline, Title: "Inter-chunk latency", Unit: "ms", Series: []Series{splitAtGaps("p99", "", gap99, s.series.sampleGap()), splitAtGaps("p50", "", gap50, s.series.sampleGap())}},
 	}
 	if len(percentile.Series) > 0 { // a run in progress has no percentiles
 		out.Charts = append(out.Charts, percentile)

@@ -12,13 +12,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// step is the time between two points in seconds.
-const step = int64(shard.BucketWidth / time.Second)
-
 // A series has the samples of a run on one time axis, with one point per step. NaN marks an unknown value, and an
 // unknown column is nil. A point represents the step that ends there: the value at its end, or the events in it.
 type series struct {
 	from int64 // Unix, seconds
+	step int64 // seconds
 	n    int   // number of points
 
 	open, noops                                     []float64
@@ -40,13 +38,15 @@ type series struct {
 }
 
 func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
-	s := &series{}
+	buckets, width := m.Timeline()
+	step := int64(width / time.Second)
+	s := &series{step: step}
 	var from, to int64 = math.MaxInt64, 0
 	extend := func(first, last int64) { from, to = min(from, first/step*step), max(to, last/step*step) }
-	for _, b := range m.Series {
+	for _, b := range buckets {
 		extend(b.Unix, b.Unix+step)
 	}
-	if len(m.Series) == 0 {
+	if len(buckets) == 0 {
 		for _, r := range samples {
 			extend(r.Unix, r.Unix)
 		}
@@ -54,10 +54,10 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	if to == 0 {
 		return s
 	}
-	from, to = trimAxis(from, to, m.Series, samples)
+	from, to = s.trimAxis(from, to, buckets, samples)
 	s.from, s.n = from, int((to-from)/step)+1
-	s.addClients(m.Series)
-	s.addRunners(m.Series)
+	s.addClients(buckets)
+	s.addRunners(buckets)
 	s.addSamples(samples)
 	s.addRates(samples, cores)
 	return s
@@ -65,15 +65,15 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 
 // trimAxis limits the axis to times near the median of the data. A runner whose clock is at 1970 would make the axis
 // half a century long. Such a run is invalid, and the verdict has the reason.
-func trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
+func (s *series) trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
 	const stepsPerBucket, minSeconds = 10, 24 * 3600
 	n, middle := len(buckets), from
 	if n > 0 {
-		middle = buckets[n/2].Unix / step * step
+		middle = buckets[n/2].Unix / s.step * s.step
 	} else if n = len(samples); n > 0 {
-		middle = samples[n/2].Unix / step * step
+		middle = samples[n/2].Unix / s.step * s.step
 	}
-	radius := max(stepsPerBucket*int64(n)*step, minSeconds)
+	radius := max(stepsPerBucket*int64(n)*s.step, minSeconds)
 	return max(from, middle-radius), min(to, middle+radius)
 }
 
@@ -90,11 +90,11 @@ func (s *series) set(column *[]float64, unix int64, value float64) {
 }
 
 // nearest returns the point nearest to a Unix time, which may be outside the axis.
-func (s *series) nearest(unix int64) int64 { return (unix - s.from + step/2) / step }
+func (s *series) nearest(unix int64) int64 { return (unix - s.from + s.step/2) / s.step }
 
 func (s *series) addClients(buckets []shard.Bucket) {
 	for _, b := range buckets {
-		put := func(column *[]float64, value float64) { s.set(column, b.Unix+step, value) }
+		put := func(column *[]float64, value float64) { s.set(column, b.Unix+s.step, value) }
 		put(&s.open, float64(b.Open))
 		put(&s.noops, float64(b.Noops))
 		h := lateness(b)
@@ -107,7 +107,7 @@ func (s *series) addClients(buckets []shard.Bucket) {
 		if s.rows == nil {
 			s.rows = make([][]int64, s.n)
 		}
-		if i := (b.Unix-s.from)/step + 1; b.Unix >= s.from && i < int64(s.n) {
+		if i := (b.Unix-s.from)/s.step + 1; b.Unix >= s.from && i < int64(s.n) {
 			s.rows[i] = h.CountBy(heatRows)
 		}
 	}
@@ -118,7 +118,7 @@ func (s *series) addRunners(buckets []shard.Bucket) {
 		if b.RSS == 0 {
 			continue
 		}
-		put := func(column *[]float64, value float64) { s.set(column, b.Unix+step, value) }
+		put := func(column *[]float64, value float64) { s.set(column, b.Unix+s.step, value) }
 		put(&s.runnerRSS, mib(b.RSS))
 		put(&s.runnerLive, orNaN(mib(b.HeapLive)))
 		put(&s.runnerCPU, b.CPUPercent)
@@ -202,11 +202,11 @@ func orNaN(v float64) float64 {
 }
 
 // timeAt returns the Unix time of a point.
-func (s *series) timeAt(i int) float64 { return float64(s.from + int64(i)*step) }
+func (s *series) timeAt(i int) float64 { return float64(s.from + int64(i)*s.step) }
 
 // index returns the point at or before a Unix time, within the axis.
 func (s *series) index(unix float64) int {
-	return int(min(max((unix-float64(s.from))/float64(step), 0), float64(s.n-1)))
+	return int(min(max((unix-float64(s.from))/float64(s.step), 0), float64(s.n-1)))
 }
 
 // numbersOf returns the values of column[from:to] that are numbers.

@@ -2,7 +2,9 @@ package report
 
 import (
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +24,7 @@ func TestSampleIntervalIgnoresTheLastSample(t *testing.T) {
 func TestRatesCoverWholeSteps(t *testing.T) {
 	t.Parallel()
 	from := int64(1_800_000_000)
-	s := &series{from: from, n: 3}
+	s := &series{from: from, step: step, n: 3}
 	var samples []resources.Sample
 	cpu, retransmits := 1.0, uint64(1)
 	for second := range int64(2*step + 1) {
@@ -67,6 +69,57 @@ func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	gap := &shard.Merged{Series: []shard.Bucket{{Unix: start}, {Unix: start + 3600}}}
 	require.Equal(t, 722, newSeries(gap, nil, 1).n, "a gap of an hour omits no point")
 	require.Less(t, newSeries(&shard.Merged{}, []resources.Sample{{Unix: 1}, {Unix: start}, {Unix: 1 << 50}}, 1).n, 50_000)
+}
+
+// The charts of a run of 20 s have a point per second, and all end at the same time.
+func TestChartsOfAShortRun(t *testing.T) {
+	t.Parallel()
+	r := simulatedRun(20, 20)
+	r.Verdict.Plan.NoopInterval = 1
+	const n = 21
+	at, cpu := int64(simulatedStart), 1.0
+	r.Samples = nil
+	for second := range int64(n) {
+		b := shard.Bucket{Unix: at + second, Open: 20, Noops: 20, ProcessUsage: shard.ProcessUsage{RSS: 1 << 20, CPUPercent: 3}}
+		if second > 0 && second < 15 {
+			h := shard.NewHistogram()
+			h.Record(time.Millisecond)
+			b.Lateness = h.Pack()
+		} else {
+			b.Open, b.Noops = 0, 0
+		}
+		r.Merged.Points = append(r.Merged.Points, b)
+		cpu += .1
+		r.Samples = append(r.Samples, resources.Sample{Unix: at + second, BackendRSS: 1 << 20, BackendCPU: cpu, Streams: 20})
+	}
+	page := Full(r)
+	require.Equal(t, Axis{From: at, Step: 1, N: n + 1}, Axis{From: page.Time.From, Step: page.Time.Step, N: page.Time.N})
+	charts := map[string]*Chart{}
+	for _, section := range page.Sections {
+		for _, chart := range section.Charts {
+			charts[chart.ID] = chart
+		}
+	}
+	for id, want := range map[string]int{"connections": n, "runner-cpu": n, "target-cpu": n - 1, "target-memory": n, "messages": n, "lateness": 14} {
+		require.Len(t, charts[id].Series[0].At, want, id)
+		if id != "lateness" {
+			require.GreaterOrEqual(t, charts[id].Series[0].At[want-1], float64(n-1), "the line of %s ends before the run", id)
+		}
+	}
+	require.Contains(t, charts["lateness"].Note, "in each 1 s")
+	expected, received := charts["messages"].Series[1], charts["messages"].Series[0]
+	for i := 2; i < 14; i++ {
+		require.Equal(t, received.Values[i], expected.Values[i])
+	}
+
+	r.Verdict.Plan.NoopInterval = 15
+	section := Section{}
+	newPageBuilder(r).messagesOverTime(&section, 1)
+	require.Len(t, section.Charts[0].Series, 1, "bars shorter than the interval have no expected number")
+
+	var b strings.Builder
+	require.NoError(t, SeriesCSV(&b, r.Merged, r.Samples))
+	require.Equal(t, 1+n, strings.Count(b.String(), "\n"))
 }
 
 // Messages are expected in the first and the last step for the time in which streams were open.

@@ -23,6 +23,8 @@ const (
 	simulatedDisconnect = 4
 	retransmitsAt       = 600 // seconds after the start: lateness and retransmits, together
 	leakPerHour         = 36 << 20
+
+	step = int64(shard.BucketWidth / time.Second)
 )
 
 // Exported for the tests of pages, in package report_test.

@@ -1,18 +1,18 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // Timelines returns the charts over time of a run that is not complete, and their axis.
 func Timelines(r *Run) (Section, Axis) {
 	s := &pageBuilder{Run: r, v: r.Verdict, series: newSeries(r.Merged, r.Samples, r.Machine.Cores)}
 	s.phases.start, s.phases.open = r.Verdict.StartedUnix, r.Verdict.StartedUnix
-	axis := Axis{From: s.series.from, Step: step, N: s.series.n, Bands: []Band{}, Lines: s.lines()}
+	axis := Axis{From: s.series.from, Step: s.series.step, N: s.series.n, Bands: []Band{}, Lines: s.lines()}
 	if r.Verdict.Layout.Declared && r.Verdict.Plan.Connections == 0 {
 		out := s.suiteTimelines()
 		out.Charts = append(s.responses().Charts, out.Charts...)
@@ -21,8 +21,11 @@ func Timelines(r *Run) (Section, Axis) {
 	return s.timelines(), axis
 }
 
-// sampleGap is the maximum distance, in steps, at which a line joins two points of a sampled series.
-const sampleGap = 3
+// sampleGap returns the maximum distance, in steps, at which a line joins two points of a sampled series.
+func (s *series) sampleGap() int { return int(15 / s.step) }
+
+// eachStep returns the width of a point in words.
+func (s *series) eachStep() string { return fmt.Sprintf("in each %d s", s.step) }
 
 func (s *pageBuilder) timelines() Section {
 	t := s.series
@@ -30,17 +33,17 @@ func (s *pageBuilder) timelines() Section {
 	if t.n == 0 {
 		return out
 	}
-	width := s.barWidth()
-	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
+	width, sampleGap := s.barWidth(), t.sampleGap()
+	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(s.series.step)) + 1
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open and planned", Wide: true},
 		splitAtGaps("open", "area", t.open, sampleGap), splitAtGaps("planned", "dashed", s.planned(), t.n), splitAtGaps("open on the backend", "", s.backendStreams(), sampleGap))
 	s.cutsOverTime(&out)
 	s.messagesOverTime(&out, width)
-	title, note := "Lateness", "gap − interval, in each 5 s"
+	title, note := "Lateness", "gap − interval, "+t.eachStep()
 	if s.v.Service.ComparesClients() {
-		title, note = "Spread between clients", "first client → each other client, in each 5 s"
+		title, note = "Spread between clients", "first client → each other client, "+t.eachStep()
 	} else if !s.v.Service.ByInterval() {
-		title, note = "Latency", s.latencyName()+", in each 5 s"
+		title, note = "Latency", s.latencyName()+", "+t.eachStep()
 	}
 	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true},
 		splitAtGaps("max", "", t.max, lateGap), splitAtGaps("p99", "", t.p99, lateGap), splitAtGaps("p50", "", t.p50, lateGap))
@@ -50,6 +53,7 @@ func (s *pageBuilder) timelines() Section {
 
 func (s *pageBuilder) processes(out *Section) {
 	t := s.series
+	sampleGap := t.sampleGap()
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "percent of one core", Unit: "%"},
 		splitAtGaps("backend", "", t.backendCPU, sampleGap), splitAtGaps("nginx", "", t.nginxCPU, sampleGap))
 	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
@@ -64,11 +68,11 @@ func (s *pageBuilder) processes(out *Section) {
 		splitAtGaps("runners", "", t.runnerGo, sampleGap), splitAtGaps("backend", "", t.backendGo, sampleGap))
 	out.add(&Chart{ID: "threads", Title: "Threads"},
 		splitAtGaps("runners", "", t.runnerThreads, sampleGap), splitAtGaps("backend", "", t.backendThreads, sampleGap), splitAtGaps("nginx", "", t.nginxThreads, sampleGap))
-	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, in each 5 s", Unit: "ms"},
+	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, " + t.eachStep(), Unit: "ms"},
 		splitAtGaps("runner, longest", "", t.runnerGC, sampleGap), splitAtGaps("backend, all", "", t.backendGC, sampleGap))
-	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; in each 5 s", Unit: "ms"},
+	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; " + t.eachStep(), Unit: "ms"},
 		splitAtGaps("run-queue latency", "", t.runDelay, sampleGap), splitAtGaps("stall", "", t.stall, sampleGap))
-	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all sockets of the host; in each 5 s"},
+	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all sockets of the host; " + t.eachStep()},
 		splitAtGaps("retransmits", "", t.retransmits, sampleGap), splitAtGaps("accept queue overflows", "", t.overflows, sampleGap), splitAtGaps("dropped connects", "", t.drops, sampleGap))
 	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all interfaces, loopback included", Unit: "MiB/s"},
 		splitAtGaps("received", "", t.received, sampleGap), splitAtGaps("sent", "", t.transmitted, sampleGap))
@@ -78,7 +82,7 @@ func (s *pageBuilder) processes(out *Section) {
 		splitAtGaps("busy", "", t.hostCPU, sampleGap))
 	out.Notes = []string{
 		"Drag in a chart to zoom all charts; double-click to reset. Times are UTC.",
-		"Client series come from the runners, in steps of 5 s. Source of the series of target and host: " + s.source() + ".",
+		fmt.Sprintf("Client series come from the runners, in steps of %d s. Source of the series of target and host: %s.", t.step, s.source()),
 	}
 }
 
@@ -101,7 +105,7 @@ func (s *Section) add(c *Chart, lines ...Series) {
 func (s *pageBuilder) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
-		if s.series.timeAt(i) < s.v.StartedUnix+float64(step) {
+		if s.series.timeAt(i) < s.v.StartedUnix+float64(s.series.step) {
 			out[i] = math.NaN()
 		}
 	}
@@ -148,7 +152,7 @@ func (s *pageBuilder) barWidth() int {
 	if !s.v.Service.ByInterval() && s.v.Messages.Published == nil {
 		return 1
 	}
-	if width := minBarWidth(s.v.Plan.NoopInterval); s.series.n > minBars*width {
+	if width := s.series.minBarWidth(s.v.Plan.NoopInterval); s.series.n > minBars*width {
 		return width
 	}
 	return 1
@@ -156,14 +160,13 @@ func (s *pageBuilder) barWidth() int {
 
 // minBarWidth returns the smallest number of steps that is a multiple of the interval, so that all bars expect the same
 // number of messages. If there is none within a minute, it returns the number of steps in one interval, rounded up.
-func minBarWidth(interval float64) int {
-	const maxSteps = 60 / int(shard.BucketWidth/1e9)
-	for n := 1; n <= maxSteps; n++ {
-		if k := float64(int64(n)*step) / interval; k >= 1 && math.Abs(k-math.Round(k)) < 1e-9 {
+func (s *series) minBarWidth(interval float64) int {
+	for n := 1; int64(n)*s.step <= 60; n++ {
+		if k := float64(int64(n)*s.step) / interval; k >= 1 && math.Abs(k-math.Round(k)) < 1e-9 {
 			return n
 		}
 	}
-	return max(int(math.Ceil(interval/float64(step))), 1)
+	return max(int(math.Ceil(interval/float64(s.step))), 1)
 }
 
 // messagesPerBar counts the messages received in each bar of width steps, and estimates the expected ones from
@@ -231,7 +234,7 @@ func (s *pageBuilder) cutsOverTime(out *Section) {
 		if disconnects == nil {
 			disconnects, broken = make([]float64, t.n), make([]float64, t.n)
 		}
-		i := int(math.Floor((format.Unix(s.Merged.Runners[r.Runner].At(c.At)) - float64(t.from)) / float64(step)))
+		i := int(math.Floor((format.Unix(s.Merged.Runners[r.Runner].At(c.At)) - float64(t.from)) / float64(s.series.step)))
 		if i < 0 || i >= t.n {
 			continue // outside of the axis, because a clock is wrong
 		}
@@ -240,6 +243,6 @@ func (s *pageBuilder) cutsOverTime(out *Section) {
 			broken[i]++
 		}
 	}
-	out.add(&Chart{ID: "cuts", Title: "Disconnects", Note: "by the load generator, in each 5 s", Wide: true},
-		splitAtGaps("made", "bars", disconnects, sampleGap), splitAtGaps("caused a loss or a duplicate", "", broken, sampleGap))
+	out.add(&Chart{ID: "cuts", Title: "Disconnects", Note: "by the load generator, " + t.eachStep(), Wide: true},
+		splitAtGaps("made", "bars", disconnects, t.sampleGap()), splitAtGaps("caused a loss or a duplicate", "", broken, t.sampleGap()))
 }

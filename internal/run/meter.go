@@ -48,6 +48,9 @@ func newMeter(s *session) *meter {
 		gauge: s.gauge(), gaugeTargets: s.targets, firstSample: make(chan struct{}), start: time.Now(),
 		serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores,
 	}
+	if s.Plan.IsShort() {
+		m.interval = time.Second
+	}
 	if model := s.setting("MODEL_URL", ""); s.Suite.Target.Kind == suite.Model && model != "" { // the target is a gateway
 		m.gaugeTargets = target.Targets{target.Remote(model, "")}
 	}

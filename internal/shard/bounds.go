@@ -96,7 +96,7 @@ const slack = 2 * BucketWidth
 // checkTimes returns an error for times outside of the run, which would stretch the time axis of the report.
 func (s *Shard) checkTimes() error {
 	from, to := s.Runner.Started().Add(-slack), time.UnixMicro(s.Runner.EndedUS).Add(slack)
-	for _, b := range s.Series {
+	for _, b := range slices.Concat(s.Series, s.Points) {
 		if b.Unix < from.Unix() || b.Unix > to.Unix() {
 			return fmt.Errorf("impossible bucket of the series: %s is outside of the run from %s to %s",
 				format.Time(time.Unix(b.Unix, 0)), format.Time(s.Runner.Started()), format.Time(time.UnixMicro(s.Runner.EndedUS)))

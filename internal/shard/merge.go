@@ -3,7 +3,6 @@ package shard
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -29,6 +28,7 @@ type Merged struct {
 	Lateness    *Histogram
 	Latency     *Latency // differences from the fastest message of the same runner
 	Series      []Bucket // by time; sums over the runners, including RSS and CPU
+	Points      []Bucket // as Series, in a short run; empty if a runner has none
 	Seconds     []Second // of all runners; the seconds of one runner do not overlap
 	Checks      []ScriptCheck
 	Metrics     []Metric
@@ -63,12 +63,14 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 
 // A Merger adds shards one by one, so that a thousand shards need not be in memory. The zero value is ready to use.
 type Merger struct {
-	m          Merged
-	parts      []part // by runner
-	buckets    map[int64]*bucketSum
-	metrics    map[string]*Metric
-	readErrors []string // problems of series and responses that cannot be read
-	buffer     packedBuffer
+	m           Merged
+	parts       []part     // by runner
+	buckets     bucketSums // of Series
+	points      bucketSums // of Points
+	lacksPoints bool       // a runner has no points, because it has another plan
+	metrics     map[string]*Metric
+	readErrors  []string // problems of series and responses that cannot be read
+	buffer      packedBuffer
 }
 
 // A part has the data of a runner that a merge compares with the other runners: plan, suite and service.
@@ -85,7 +87,7 @@ func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
-		g.buckets, g.metrics = map[int64]*bucketSum{}, map[string]*Metric{}
+		g.buckets, g.points, g.metrics = bucketSums{}, bucketSums{}, map[string]*Metric{}
 	}
 	m.Runners = append(m.Runners, s.Runner)
 	m.Runners[len(m.Runners)-1].Machine = s.Machine
@@ -156,11 +158,9 @@ func (g *Merger) finish() {
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 	}
 	m.Problems = append(m.Problems, g.readErrors...)
-	m.Series, m.Metrics = make([]Bucket, 0, len(g.buckets)), valuesByKey(g.metrics)
-	for _, unix := range slices.Sorted(maps.Keys(g.buckets)) {
-		sum := g.buckets[unix]
-		sum.addPending(&g.buffer)
-		m.Series = append(m.Series, sum.Bucket)
+	m.Series, m.Metrics = g.buckets.buckets(&g.buffer), valuesByKey(g.metrics)
+	if !g.lacksPoints {
+		m.Points = g.points.buckets(&g.buffer)
 	}
 }
 

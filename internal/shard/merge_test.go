@@ -19,7 +19,7 @@ func withoutRunners(m *Merged) map[string]any {
 		ids[c.ID] = c.Received
 	}
 	out := map[string]any{
-		"ids": ids, "connections": m.Connections.Len(), "series": m.Series, "checks": m.Checks, "problems": m.Problems,
+		"ids": ids, "connections": m.Connections.Len(), "series": m.Series, "points": m.Points, "checks": m.Checks, "problems": m.Problems,
 		"connect": m.Connect.Pack(), "first": m.FirstNoop.Pack(), "lateness": m.Lateness.Pack(),
 	}
 	for _, metric := range m.Metrics {
@@ -227,6 +227,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 		"without a replaced start": {func(_, next *Shard) { next.Runner.ReplacedStartUS = 0 }, "runner 2 left two shards"},
 		"after its end":            {func(lost, _ *Shard) { lost.Runner.State = Finished }, "runner 2 left two shards"},
 		"while it ran":             {func(lost, next *Shard) { next.Runner.StartedUS = lost.Runner.EndedUS - 1 }, "runner 2 was replaced at "},
+		"without points":           {func(_, next *Shard) { next.Points = nil }, ""},
 		"with another plan":        {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
 		"without a client":         {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned connections were not observed"},
 		"another segment":          {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan exactly once"},
@@ -245,6 +246,13 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 				require.Empty(t, m.Problems)
 				require.Len(t, m.EarlyEnds, 1)
 				require.True(t, m.Runners[1].Replaced)
+				if buckets, width := m.Timeline(); len(next.Points) == 0 {
+					require.Equal(t, BucketWidth, width, "with fewer points than runners, charts would show too little")
+					require.Equal(t, m.Series, buckets)
+				} else {
+					require.Equal(t, PointWidth, width)
+					require.Equal(t, m.Points, buckets)
+				}
 				return
 			}
 			require.Contains(t, strings.Join(m.Problems, "\n"), c.want)

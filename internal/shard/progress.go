@@ -29,6 +29,7 @@ type Progress struct {
 
 	// Buckets has the buckets of the series that ended since the last line, and the current one.
 	Buckets  []Bucket     `json:"buckets,omitempty"`
+	Points   []Bucket     `json:"points,omitempty"`   // replaces Buckets in a short run
 	Found    []FoundFault `json:"found,omitempty"`    // faults since the last line
 	Unlisted int          `json:"unlisted,omitempty"` // number of further faults
 	// Responses has the buckets of finite responses, in the same way as Buckets.

@@ -116,6 +116,8 @@ func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error
 		return jsonv2.UnmarshalDecode(in.json, &s.Schema)
 	case "series":
 		return readList(in, key, maxBuckets, &s.Series)
+	case "points":
+		return readList(in, key, MaxPoints, &s.Points)
 	case "seconds":
 		return readList(in, key, maxSeconds, &s.Seconds)
 	case "checks":

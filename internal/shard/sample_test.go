@@ -73,7 +73,7 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 		h := NewHistogram()
 		h.Record(time.Duration(r.IntN(1e9)))
 		b.Lateness = h.Pack()
-		apply(n, func(s *Shard) { s.Series = append(s.Series, b) })
+		apply(n, func(s *Shard) { s.Series, s.Points = append(s.Series, b), append(s.Points, b) })
 	}
 	return parts, single
 }

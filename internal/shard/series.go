@@ -5,20 +5,31 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // latenessBatch is the number of histograms of one time that a Merger adds to the sum at once.
 const latenessBatch = 8
 
+// bucketSums has sums over the runners by the start of the buckets.
+type bucketSums map[int64]*bucketSum
+
 // addSeries adds the buckets of a shard to the buckets of the same time. It records unreadable lateness as a read
 // error.
 func (g *Merger) addSeries(s *Shard) {
-	var err error
-	for _, b := range s.Series {
-		if g.buckets[b.Unix] == nil {
-			g.buckets[b.Unix] = &bucketSum{Bucket: Bucket{Unix: b.Unix}}
+	g.lacksPoints = g.lacksPoints || len(s.Points) == 0 && len(s.Series) > 0
+	err := g.buckets.add(s.Series, &g.buffer)
+	if err = cmp.Or(err, g.points.add(s.Points, &g.buffer)); err != nil {
+		g.readErrors = append(g.readErrors, fmt.Sprintf("unreadable series of runner %d: %v", s.Runner.Index, err))
+	}
+}
+
+func (g bucketSums) add(series []Bucket, buffer *packedBuffer) (err error) {
+	for _, b := range series {
+		if g[b.Unix] == nil {
+			g[b.Unix] = &bucketSum{Bucket: Bucket{Unix: b.Unix}}
 		}
-		sum := g.buckets[b.Unix]
+		sum := g[b.Unix]
 		sum.addCounts(b)
 		if b.Lateness == nil {
 			continue
@@ -28,12 +39,28 @@ func (g *Merger) addSeries(s *Shard) {
 			continue
 		}
 		if sum.pending = append(sum.pending, b.Lateness); len(sum.pending) == latenessBatch {
-			sum.addPending(&g.buffer)
+			sum.addPending(buffer)
 		}
 	}
-	if err != nil {
-		g.readErrors = append(g.readErrors, fmt.Sprintf("unreadable series of runner %d: %v", s.Runner.Index, err))
+	return err
+}
+
+// buckets returns the sums by time.
+func (g bucketSums) buckets(buffer *packedBuffer) []Bucket {
+	out := make([]Bucket, 0, len(g))
+	for _, unix := range slices.Sorted(maps.Keys(g)) {
+		g[unix].addPending(buffer)
+		out = append(out, g[unix].Bucket)
 	}
+	return out
+}
+
+// Timeline returns the buckets for charts, and their width: the points of a short run, or the series.
+func (m *Merged) Timeline() (buckets []Bucket, width time.Duration) {
+	if len(m.Points) > 0 {
+		return m.Points, PointWidth
+	}
+	return m.Series, BucketWidth
 }
 
 type bucketSum struct {

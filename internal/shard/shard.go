@@ -16,8 +16,15 @@ import (
 // Schema is the version of the format. A reader rejects other versions.
 const Schema = 3
 
-// BucketWidth is the width of a bucket. Buckets begin at multiples of it in Unix time, so that all runners match.
-const BucketWidth = 5 * time.Second
+// BucketWidth is the width of a bucket of Series, on which verdicts depend. Buckets begin at multiples of it in Unix
+// time, so that all runners match. PointWidth is the width of a bucket of Points, which only charts use.
+const (
+	BucketWidth = 5 * time.Second
+	PointWidth  = time.Second
+)
+
+// MaxPoints limits the points of a shard. A short run may last longer than planned.
+const MaxPoints = 600
 
 // A Shard has the results of one runner.
 type Shard struct {
@@ -32,6 +39,7 @@ type Shard struct {
 	Latency     *Latency        `json:"latency,omitempty"` // nil: messages have no send time
 	Reach       *Reach          `json:"reach,omitempty"`   // of published messages
 	Series      []Bucket        `json:"series"`
+	Points      []Bucket        `json:"points,omitempty"`  // of a short run (plan.IsShort), without Undisturbed and Control
 	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
 	Checks      []ScriptCheck   `json:"checks"`
 	Metrics     []Metric        `json:"metrics"`
@@ -178,9 +186,9 @@ const (
 	Aborted     RunState = "aborted"     // ended by an error
 )
 
-// A Bucket sums up BucketWidth seconds of one runner.
+// A Bucket sums up BucketWidth or PointWidth of one runner.
 type Bucket struct {
-	Unix        int64         `json:"unix_s"` // start, a multiple of BucketWidth
+	Unix        int64         `json:"unix_s"` // start, a multiple of the width
 	Open        int           `json:"open"`   // open streams at the end
 	Opened      int           `json:"opened"`
 	ConnectUS   int64         `json:"connect_us,omitempty"` // sum of the times from dial to headers of the opened streams

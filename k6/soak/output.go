@@ -53,9 +53,9 @@ type outputSoak struct {
 	machine *machine.Watch
 	sleep   *sleepClock
 
-	probe stallProbe
-	stop  chan struct{}
-	done  chan struct{}
+	probe   stallProbe
+	stop    chan struct{}
+	running sync.WaitGroup // ends after stop
 
 	retryError atomic.Pointer[string] // error after which the delivery retries; "" after success
 	finished   atomic.Bool            // the run has ended, and the final shard is being written
@@ -80,8 +80,8 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	planned, base := r.planCopy(), source.Base()
 	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
 	o := &outputSoak{
-		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.LateLimit()),
-		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}), done: make(chan struct{}),
+		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(shard.BucketWidth), machine: machine.New(planned.LateLimit()),
+		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // "" on an error; only displayed
 	o.runner = shard.Runner{
@@ -165,7 +165,12 @@ func (o *outputSoak) Start() error {
 		return errors.Join(err, destination.Close())
 	}
 	go o.probe.run(o.stop)
-	go o.tick()
+	o.running.Go(o.tick)
+	p := o.recorder.planCopy()
+	p.Seconds += int(o.runner.StartDelay().Seconds())
+	if p.IsShort() {
+		o.running.Go(o.samplePoints)
+	}
 	return nil
 }
 
@@ -192,7 +197,7 @@ func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
 // the run. Then it reports progress for the last time.
 func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
-	<-o.done
+	o.running.Wait()
 	o.endIfSuspended()
 	o.recorder.finish()
 	o.recorder.control.close()
@@ -234,7 +239,6 @@ func endState(err error) (shard.RunState, string) {
 // tick takes the samples, reports progress and writes checkpoints until stop is closed. Each second it also checks
 // whether the machine was suspended.
 func (o *outputSoak) tick() {
-	defer close(o.done)
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	checkpoint := time.NewTimer(shard.CheckpointInterval(0))

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,8 +58,7 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 		}
 	})
 	p.Found, p.Unlisted = found, unlisted
-	p.Buckets, p.Lateness = r.seriesFrom(n.bucketCount)
-	n.bucketCount += len(p.Buckets) - 1
+	n.bucketCount += r.addSeries(&p, n.bucketCount)
 	return p
 }
 
@@ -107,16 +107,22 @@ func (r *recorder) expectsReconnects() bool {
 	return r.config.Cuts || r.config.Lifetime > 0
 }
 
-// seriesFrom returns the ended buckets from index n, the current one, and the lateness of all noops.
-func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Packed) {
+// addSeries adds the ended buckets from index n, or points, and the current one. It also sets the lateness of all noops.
+// It returns the number of added ended buckets.
+func (r *recorder) addSeries(p *shard.Progress, n int) int {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	now := r.bucket
-	now.Open, now.Undisturbed = r.open, nil
-	if r.recent.Count() > 0 {
-		now.Lateness = r.recent.Pack() // not coarse, because it is not stored
+	p.Lateness = r.lateness.Pack()
+	dest, ended, now, recent := &p.Buckets, r.series, r.bucket, r.recent
+	if r.pointLateness != nil {
+		dest, ended, now, recent = &p.Points, r.points, r.point, r.pointLateness
 	}
-	return append(append([]shard.Bucket(nil), r.series[n:]...), now), r.lateness.Pack()
+	now.Open, now.Undisturbed = r.open, nil
+	if recent.Count() > 0 {
+		now.Lateness = recent.Pack() // not coarse, because it is not stored
+	}
+	*dest = append(slices.Clone(ended[n:]), now)
+	return len(ended) - n
 }
 
 // undecidedNoops returns a function from the arrival of the last noop of an open connection to the number of its

@@ -122,6 +122,41 @@ func TestSeriesIsReportedOnce(t *testing.T) {
 	require.Len(t, n.report(r).Buckets, 1)
 }
 
+// The points of a short run cover each second, also those of a stall, and have the same counts as the series.
+func TestPointsOfAShortRun(t *testing.T) {
+	t.Parallel()
+	r := newPlannedRecorder(t)
+	r.startPoints()
+	o := newObserver(t, r, "d-0")
+	o.connect(r.start)
+	var n progressNews
+	require.Len(t, n.report(r).Points, 1)
+	second := func(n int) time.Time { return r.start.Truncate(time.Second).Add(time.Duration(n) * time.Second) }
+	r.endPoints(second(1), shard.ProcessUsage{RSS: 5})
+	o.event(second(1).Add(15*time.Second), event("1", "0", ""))
+	r.endPoints(second(4), shard.ProcessUsage{RSS: 7})
+	r.endPoints(second(4), shard.ProcessUsage{RSS: 8})
+	points := shardOf(r).Points
+	require.Len(t, points, 4)
+	for i, p := range points {
+		require.Equal(t, points[0].Unix+int64(i), p.Unix)
+		require.Equal(t, 1, p.Open)
+	}
+	require.Equal(t, []int{1, 0, 0, 0}, []int{points[0].Opened, points[1].Opened, points[2].Opened, points[3].Opened})
+	require.Equal(t, []int{0, 1, 0, 0}, []int{points[0].Noops, points[1].Noops, points[2].Noops, points[3].Noops})
+	require.NotNil(t, points[1].Lateness)
+	require.Nil(t, points[2].Lateness)
+	require.Equal(t, []uint64{5, 7, 7, 7}, []uint64{points[0].RSS, points[1].RSS, points[2].RSS, points[3].RSS})
+	news := n.report(r)
+	require.Empty(t, news.Buckets)
+	require.Len(t, news.Points, 5)
+	require.Len(t, n.report(r).Points, 1)
+	r.endBucket(second(5), shard.ProcessUsage{}, nil)
+	require.Equal(t, []int{1, 1}, []int{shardOf(r).Series[0].Opened, shardOf(r).Series[0].Noops})
+	r.endPoints(second(1_000_000), shard.ProcessUsage{})
+	require.Len(t, shardOf(r).Points, shard.MaxPoints, "a reader of shards accepts no more")
+}
+
 // A silent stream has no missed messages before its next noop, so silence is reported separately. Otherwise a hanging
 // service would show no fault.
 func TestSilentStreamIsUndecided(t *testing.T) {

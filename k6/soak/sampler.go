@@ -15,6 +15,7 @@ import (
 // A sampler measures this process, so that delays of a saturated load generator are not attributed to the service.
 type sampler struct {
 	self      *process.Process
+	width     time.Duration // of a bucket
 	sampledAt time.Time
 	lastUsage usage
 	rssMax    uint64
@@ -47,13 +48,13 @@ func (s *sampler) usage() (u usage, ok bool) {
 	return u, true
 }
 
-// newSampler returns a sampler whose first sample covers the time from now.
-func newSampler() *sampler {
+// newSampler returns a sampler for buckets of a width. Its first sample covers the time from now.
+func newSampler(width time.Duration) *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
 		self = nil // only the figures of the Go runtime are known; all others stay 0
 	}
-	s := &sampler{self: self, sampledAt: time.Now(), gcSince: time.Now()}
+	s := &sampler{self: self, width: width, sampledAt: time.Now(), gcSince: time.Now()}
 	s.lastUsage, _ = s.usage()
 	return s
 }
@@ -73,7 +74,7 @@ func (s *sampler) sample() shard.ProcessUsage {
 	}
 	if ok {
 		now := time.Now()
-		out.CPUPercent = cpuPercent(u.cpu-s.lastUsage.cpu, now.Sub(s.sampledAt))
+		out.CPUPercent = cpuPercent(u.cpu-s.lastUsage.cpu, now.Sub(s.sampledAt), s.width)
 		s.sampledAt, s.lastUsage.cpu = now, u.cpu
 		if u.runDelay >= s.lastUsage.runDelay { // the delay of an ended thread is no longer counted
 			out.RunDelayMS, s.lastUsage.runDelay = (u.runDelay - s.lastUsage.runDelay).Milliseconds(), u.runDelay
@@ -105,10 +106,10 @@ func (s *sampler) files() int {
 	return int(n)
 }
 
-// cpuPercent returns the CPU usage in percent of one core. It divides by at least BucketWidth, so that a very short
-// last bucket does not appear as full load.
-func cpuPercent(seconds float64, wall time.Duration) float64 {
-	return 100 * seconds / max(wall, shard.BucketWidth).Seconds()
+// cpuPercent returns the CPU usage in percent of one core. It divides by at least the width of a bucket, so that a very
+// short last bucket does not appear as full load.
+func cpuPercent(seconds float64, wall, width time.Duration) float64 {
+	return 100 * seconds / max(wall, width).Seconds()
 }
 
 // heapLive returns the bytes of live objects at the last garbage collection, 0 if unknown. Their growth shows leaks.

@@ -73,7 +73,7 @@ func TestWaitingGoroutinesAreMeasured(t *testing.T) {
 
 func TestSecondsFollowEachOther(t *testing.T) {
 	t.Parallel()
-	s := newSampler()
+	s := newSampler(shard.BucketWidth)
 	if s.self == nil {
 		untested.Skip(t, "this system does not show processes")
 	}
@@ -96,18 +96,18 @@ func TestSecondsFollowEachOther(t *testing.T) {
 // The process may have waited for a core before the sampler started, for instance while k6 read the script.
 func TestFirstSampleExcludesEarlierRunDelay(t *testing.T) {
 	t.Parallel()
-	if u, _ := newSampler().usage(); u.runDelay == 0 {
+	if u, _ := newSampler(shard.BucketWidth).usage(); u.runDelay == 0 {
 		untested.Skip(t, "this system does not show run delays")
 	}
-	require.Positive(t, newSampler().lastUsage.runDelay)
+	require.Positive(t, newSampler(shard.BucketWidth).lastUsage.runDelay)
 }
 
 func TestCPUOfShortLastBucket(t *testing.T) {
 	t.Parallel()
-	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond), .001, "0.17 s of CPU are 3.4 %% of a bucket of 5 s")
-	require.InDelta(t, 50, cpuPercent(2.5, 5*time.Second), .001)
-	require.InDelta(t, 25, cpuPercent(5, 20*time.Second), .001, "a stopped process samples late")
-	s := newSampler()
+	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond, shard.BucketWidth), .001, "0.17 s of CPU are 3.4 %% of a bucket of 5 s")
+	require.InDelta(t, 50, cpuPercent(2.5, 5*time.Second, shard.BucketWidth), .001)
+	require.InDelta(t, 25, cpuPercent(5, 20*time.Second, shard.BucketWidth), .001, "a stopped process samples late")
+	s := newSampler(shard.BucketWidth)
 	for range 3 {
 		require.LessOrEqual(t, s.sample().CPUPercent, 100*float64(runtime.NumCPU()))
 	}

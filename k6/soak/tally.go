@@ -20,6 +20,9 @@ type tally struct {
 	open                int
 	series              []shard.Bucket // ended buckets; append-only, so that a shard can share them
 	bucket              shard.Bucket
+	points              []shard.Bucket // as series
+	point               shard.Bucket
+	pointLateness       *shard.Histogram        // in the current point; nil: the run is not short
 	recent              *shard.Histogram        // lateness in the current bucket
 	undisturbedLateness *shard.Histogram        // of late messages on streams without a phase; nil: none yet
 	excluded            map[*ledger.Ledger]bool // ledgers of streams with a phase; nil: none
@@ -53,7 +56,7 @@ func (s *streamSums) addShared(first bool) {
 func newTally() tally {
 	now := time.Now()
 	return tally{
-		start: now, bucket: shard.Bucket{Unix: bucketOf(now)},
+		start: now, bucket: shard.Bucket{Unix: bucketOf(now)}, point: shard.Bucket{Unix: now.Unix()},
 		recent: shard.NewHistogram(), lateness: shard.NewHistogram(), connect: shard.NewHistogram(), firstNoopDelay: shard.NewHistogram(),
 		bursts: shard.NewBursts(),
 	}
@@ -75,8 +78,10 @@ func (t *tally) addStream(duration time.Duration, r *sseclient.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open++
-	t.bucket.Opened++
-	t.bucket.ConnectUS += duration.Microseconds()
+	t.count(func(b *shard.Bucket) {
+		b.Opened++
+		b.ConnectUS += duration.Microseconds()
+	})
 	t.connect.Record(duration)
 	if server := r.Header.Get("Server"); server != "" {
 		t.bursts.AddServer(server, 1)
@@ -93,7 +98,13 @@ func (t *tally) removeStream() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open--
-	t.bucket.Closed++
+	t.count(func(b *shard.Bucket) { b.Closed++ })
+}
+
+// count changes the current bucket and the current point.
+func (t *tally) count(change func(b *shard.Bucket)) {
+	change(&t.bucket)
+	change(&t.point)
 }
 
 // addGap counts a message by the time since the previous one; see shard.Bursts.
@@ -109,14 +120,19 @@ func (t *tally) addGap(gap time.Duration, previous *uint32) {
 func (t *tally) addArrival(a ledger.Arrival, excluded bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if a.Counted {
-		t.bucket.Noops++
-	}
-	t.bucket.Faults += clamp.Int(a.Faults)
-	t.bucket.Late += a.Late
+	t.count(func(b *shard.Bucket) {
+		if a.Counted {
+			b.Noops++
+		}
+		b.Faults += clamp.Int(a.Faults)
+		b.Late += a.Late
+	})
 	for _, lateness := range a.Lateness[:a.LatenessCount] {
 		t.recent.Record(lateness)
 		t.lateness.Record(lateness)
+		if t.pointLateness != nil {
+			t.pointLateness.Record(lateness)
+		}
 	}
 	if a.Late > 0 && !excluded {
 		t.countUndisturbedLate(&a)
@@ -170,7 +186,7 @@ func (t *tally) addLatency(latency time.Duration) {
 func (t *tally) addMisrouted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.bucket.Faults++
+	t.count(func(b *shard.Bucket) { b.Faults++ })
 }
 
 // isBucketOver reports whether the current bucket has ended. After a stall, now may be the time of a delayed tick,
@@ -224,7 +240,7 @@ func (t *tally) fill(s *shard.Shard) {
 		s.Bursts = shard.NewBursts()
 		s.Bursts.Merge(t.bursts)
 	}
-	s.Series = t.series[:len(t.series):len(t.series)]
+	s.Series, s.Points = slices.Clip(t.series), slices.Clip(t.points)
 	s.Lateness, s.Connect, s.FirstNoop = t.lateness.Copy(), t.connect.Copy(), t.firstNoopDelay.Copy()
 	if t.latency != nil {
 		l := *t.latency

@@ -97,7 +97,7 @@ func (p *telemetry) start(o *sampleSink) {
 		return
 	}
 	if p.sampler == nil {
-		p.sampler, p.firstStart = newSampler(), time.Now()
+		p.sampler, p.firstStart = newSampler(shard.BucketWidth), time.Now()
 		p.publish(p.state()) // so that counters start at 0
 	}
 	p.stop = make(chan struct{})

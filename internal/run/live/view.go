@@ -104,13 +104,16 @@ func (v *View) draw(now time.Time) {
 	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return
 	}
-	v.nextDraw = now.Add(max(shard.BucketWidth, now.Sub(v.started)/redrawDivisor)).Truncate(shard.BucketWidth)
+	merged := &shard.Merged{Plan: v.Plan, Responses: v.Watch.Responses()}
+	merged.Series, merged.Points = v.Watch.Series()
+	_, width := merged.Timeline()
+	v.nextDraw = now.Add(max(width, now.Sub(v.started)/redrawDivisor)).Truncate(width)
 	partial := &verdict.Verdict{
 		TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.markers, Counts: verdict.Counts{Service: v.Service}, Layout: verdict.Layout{Declared: v.Declared},
-		StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix()),
+		StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.UnixMilli()) / 1000,
 	}
 	v.charts, v.axis = report.Timelines(&report.Run{
-		Verdict: partial, Merged: &shard.Merged{Plan: v.Plan, Series: v.Watch.Series(), Responses: v.Watch.Responses()}, Samples: v.samples,
+		Verdict: partial, Merged: merged, Samples: v.samples,
 		Provenance: report.Provenance{Machine: v.Machine},
 	})
 	if len(v.charts.Charts) == 0 {

@@ -188,7 +188,8 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 			}
 		}
 	}
-	series := w.Series()
+	series, points := w.Series()
+	require.Empty(t, points)
 	require.Len(t, series, 41)
 	for i, b := range series {
 		require.Equal(t, shard.Bucket{Unix: 1000 + 5*int64(i), Open: 20, Noops: 4, Lateness: b.Lateness}, b)
@@ -329,4 +330,20 @@ func TestPageOfFiles(t *testing.T) {
 	require.Equal(t, "ENDED", l.Banner.Word)
 	require.Contains(t, l.Banner.Findings, "runner 2: interrupted")
 	require.True(t, f.Ended())
+}
+
+// The page of a short run shows a point per second.
+func TestChartsOfAShortRun(t *testing.T) {
+	t.Parallel()
+	h := newHour(1)
+	for unix := range int64(4) {
+		h.Watch.Add(1, &shard.Progress{Points: []shard.Bucket{bucket(1000+unix, 10, time.Millisecond)}})
+	}
+	page := h.Page()
+	require.EqualValues(t, 1, page.Time.Step)
+	require.Equal(t, 5, page.Time.N)
+	before := h.nextDraw
+	h.at = h.at.Add(time.Second)
+	h.Page()
+	require.Equal(t, time.Second, h.nextDraw.Sub(before))
 }

@@ -48,6 +48,7 @@ type Runner struct {
 type Watch struct {
 	mu           sync.Mutex
 	runners      []*Runner // by index
+	short        bool      // the buckets are points
 	complete     []shard.Bucket
 	recent       map[int64]map[int]shard.Bucket // by time and runner
 	findings     []Finding                      // the newest ones
@@ -67,7 +68,8 @@ func (w *Watch) Add(index int, p *shard.Progress) {
 		return
 	}
 	r.Progress, r.ReportedAt, r.Ended = *p, now, false
-	for _, b := range p.Buckets {
+	w.short = w.short || len(p.Points) > 0
+	for _, b := range slices.Concat(p.Buckets, p.Points) {
 		w.addBucket(r, b)
 	}
 	for _, f := range p.Found {
@@ -77,7 +79,7 @@ func (w *Watch) Add(index int, p *shard.Progress) {
 		w.addResponses(index, b)
 	}
 	w.unlisted += p.Unlisted
-	r.Buckets, r.Found, r.Responses = nil, nil, nil
+	r.Buckets, r.Points, r.Found, r.Responses = nil, nil, nil, nil
 }
 
 // addResponses adds a bucket of responses, which may be an update of the last one.
@@ -191,11 +193,16 @@ func (w *Watch) recentBuckets(limit int64) []shard.Bucket {
 	return out
 }
 
-// Series returns all buckets so far, each summed over the runners. The last bucket may be incomplete.
-func (w *Watch) Series() []shard.Bucket {
+// Series returns all buckets so far, each summed over the runners: points if the run is short. The last one may be
+// incomplete.
+func (w *Watch) Series() (series, points []shard.Bucket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(slices.Clone(w.complete), w.recentBuckets(math.MaxInt64)...)
+	buckets := append(slices.Clone(w.complete), w.recentBuckets(math.MaxInt64)...)
+	if w.short {
+		return nil, buckets
+	}
+	return buckets, nil
 }
 
 // Runners returns the last report of each runner, by index.
