@@ -68,12 +68,14 @@ func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Undetectable += s.Undetectable
 }
 
-// CountDisturbed adds a connection that the script disturbs, so that its end does not count in Dropped.
+// CountDisturbed adds a connection that the script disturbs. Its end does not count in Dropped, and messages that it
+// missed are no fault of the service.
 func (p *Progress) CountDisturbed(r *ledger.Record) {
-	before := p.Dropped
+	dropped, counts := p.Dropped, p.Counts
 	p.Count(r)
-	p.DroppedByScript += p.Dropped - before
-	p.Dropped = before
+	p.DroppedByScript += p.Dropped - dropped
+	p.Dropped = dropped
+	p.Lost, p.Unsent, p.Tail = counts.Lost, counts.Unsent, counts.Tail
 }
 
 // Add adds the counts of another runner, and adopts its stage. It ignores the other fields.

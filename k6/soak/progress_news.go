@@ -72,8 +72,11 @@ func (n *progressNews) hasFinding(id string) bool {
 // whether the script acts on the connection.
 func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	current := faultStateOf(c)
-	if excluded && current.state == ledger.Dropped { // the script dropped it
-		current.state = ""
+	if excluded { // the script drops the connection, and its client may miss messages
+		current.missed = 0
+		if current.state == ledger.Dropped {
+			current.state = ""
+		}
 	}
 	previous, known := n.faults[c.ID]
 	if current == previous || !known && current == (faultState{}) {

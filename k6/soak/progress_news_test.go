@@ -66,18 +66,22 @@ func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 	require.Equal(t, []string{"1 missed"}, lost())
 }
 
-// A stream on which the script acts (vanish, slow) does not count as dropped by the service.
+// A stream on which the script acts (vanish, slow) does not count as dropped by the service, and what its client missed
+// is not a fault.
 func TestPlannedEndsAreNotReported(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	for id, excluded := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
 		observed := newObserverOf(t, r, id, excluded)
 		observed.connect(r.start)
-		observed.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonCut, Retry: -1})
+		observed.event(r.start.Add(15*time.Second), event("1", "0", ""))
+		observed.event(r.start.Add(60*time.Second), event("4", "0", ""))
+		observed.closed(r.start.Add(61*time.Second), sseclient.Close{Reason: sseclient.ReasonCut, Retry: -1})
 	}
 	var n progressNews
 	p := n.report(r)
 	require.Equal(t, []int{3, 1, 2}, []int{p.Opened, p.Dropped, p.DroppedByScript})
+	require.Equal(t, []uint64{6, 2}, []uint64{p.Received, p.Missed()})
 	require.Len(t, p.Found, 1)
 	require.Equal(t, "d-2", p.Found[0].ID)
 	p.Add(p)
