@@ -33,9 +33,6 @@ type bucket struct {
 
 // openBucket opens a bucket with the credentials of the AWS SDK (environment, profile, role). It sends no request.
 func openBucket(ctx context.Context, u *url.URL) (Store, error) {
-	if u.Host == "" {
-		return nil, fmt.Errorf("location must name a bucket, such as s3://BUCKET/PREFIX, got %s", u)
-	}
 	prefix := strings.Trim(u.Path, "/")
 	b, err := openS3(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: u.RawQuery})
 	if err != nil {

@@ -40,19 +40,22 @@ func Open(ctx context.Context, location string) (Store, error) {
 	}
 	switch scheme {
 	case "file":
-		return openFileURL(u)
+		return openFileURL(u, location)
 	case "s3":
+		if u.Host == "" {
+			return nil, fmt.Errorf("location must name a bucket, such as s3://BUCKET/PREFIX, got %q", location)
+		}
 		return openBucket(ctx, u)
 	}
 	return nil, fmt.Errorf("location must be a folder, file:///FOLDER or s3://BUCKET/PREFIX, got %q", location)
 }
 
-func openFileURL(u *url.URL) (Store, error) {
+func openFileURL(u *url.URL, location string) (Store, error) {
 	switch {
 	case u.RawQuery != "":
-		return nil, fmt.Errorf("location of a folder must not have parameters, got %s", u)
+		return nil, fmt.Errorf("location of a folder must not have parameters, got %q", location)
 	case u.Host != "" && u.Host != "localhost" || u.Path == "":
-		return nil, fmt.Errorf("location of a folder must have three slashes, such as file:///FOLDER, got %s", u)
+		return nil, fmt.Errorf("location of a folder must have three slashes, such as file:///FOLDER, got %q", location)
 	}
 	return Folder(filepath.FromSlash(u.Path)), nil
 }

@@ -61,9 +61,10 @@ func TestInvalidLocationsAreRejected(t *testing.T) {
 	for location, want := range map[string]string{
 		"gs://bucket/x":               "location must be a folder, file:///FOLDER or s3://BUCKET/PREFIX",
 		"file://folder/x":             "three slashes",
-		"file://":                     "three slashes",
+		"file://":                     `three slashes, such as file:///FOLDER, got "file://"`,
 		"file:///x?create_dir=1":      "must not have parameters",
 		"s3:///x":                     "must name a bucket",
+		"s3://":                       `must name a bucket, such as s3://BUCKET/PREFIX, got "s3://"`,
 		"s3://bucket/x?regoin=here":   "regoin",
 		"s3://%zz":                    "parse the location of the shards",
 		"s3://b?use_path_style=maybe": "maybe",
