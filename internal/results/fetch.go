@@ -30,7 +30,7 @@ func Fetch(ctx context.Context, from store.Store, out string, progress func(done
 		return "", nil, err
 	}
 	if err := makeFolder(out); err != nil {
-		return "", nil, fmt.Errorf("make the results folder: %w; choose another folder with --out", err)
+		return "", nil, folderError(err)
 	}
 	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that a rename can move each file
 	if err != nil {

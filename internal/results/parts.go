@@ -45,7 +45,7 @@ func Join(out, testid string, runner int) (Dir, error) {
 func Rejoin(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
-		return "", fmt.Errorf("make the results folder: %w; choose another folder with --out", err)
+		return "", folderError(err)
 	}
 	return d, nil
 }

@@ -56,6 +56,32 @@ func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }
 
+// CheckFolder returns an error if a run cannot create its folder at path, or write to it. It creates no folder.
+func CheckFolder(path string) error {
+	existing := path
+	for {
+		_, err := os.Stat(existing)
+		parent := filepath.Dir(existing)
+		if !errors.Is(err, fs.ErrNotExist) || parent == existing {
+			break
+		}
+		existing = parent
+	}
+	probe, err := os.MkdirTemp(existing, ".soak-")
+	if err == nil {
+		return os.Remove(probe)
+	}
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		failed.Path = path
+	}
+	return folderError(err)
+}
+
+func folderError(err error) error {
+	return fmt.Errorf("make the results folder: %w; choose another folder with --out", err)
+}
+
 // Create creates the folder of a new run, and sets the link `latest` to it, unless the user has a file of that name.
 func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
@@ -70,7 +96,7 @@ func Create(out, testid string) (Dir, error) {
 		err = makeFolder(d.Path(ShardsDir))
 	}
 	if err != nil {
-		return "", fmt.Errorf("make the results folder: %w; choose another folder with --out", err)
+		return "", folderError(err)
 	}
 	latest := filepath.Join(out, "latest")
 	if info, err := os.Lstat(latest); err == nil && info.Mode()&fs.ModeSymlink == 0 {

@@ -108,9 +108,10 @@ func (d *local) runnersSurvive() bool {
 	return d.runnerNumber == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
-func (d *local) removePipes() {
-	for i := 1; i <= d.Plan.Runners; i++ {
-		_ = os.Remove(runners.PipePath(string(d.dir), i))
+// removePipes removes the pipes of the runners, which have ended. Until then, another soak process may attach.
+func (s *session) removePipes() {
+	for i := 1; i <= s.Plan.Runners; i++ {
+		_ = os.Remove(runners.PipePath(string(s.dir), i))
 	}
 }
 

@@ -223,16 +223,12 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 	return failures, unreachable
 }
 
-// judge removes the pipes of the runners, which have ended, and makes the verdict. If the folder of the run has the
-// shards, it also delivers the other evidence to their location. A failed delivery causes only a warning.
+// judge makes the verdict. If the folder of the run has the shards, it also delivers the other evidence to their
+// location. A failed delivery causes only a warning.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
-	d.removePipes()
 	outcome, err := d.conclude()
-	if err != nil {
+	if err != nil || !d.hasShards {
 		return outcome, err
-	}
-	if !d.hasShards {
-		return outcome, nil
 	}
 	if err := d.deliver(graceful, force); err != nil {
 		printMessage("warning: " + err.Error())

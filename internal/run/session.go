@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -124,7 +125,10 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	}
 	s.announce()
 	defer s.driver.close(force)
-	err = s.withProgressReports("waiting for the service", func() error { return s.tryService(graceful) }) // before prepare, so that an unsuitable service leaves no folder
+	err = results.CheckFolder(filepath.Join(s.Out, s.Plan.TestID))
+	if err == nil { // before prepare, so that an unsuitable service leaves no folder
+		err = s.withProgressReports("waiting for the service", func() error { return s.tryService(graceful) })
+	}
 	if err == nil {
 		err = s.prepareDriver(graceful)
 	}
@@ -153,6 +157,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.rounds(graceful, force); err != nil {
 		return "", err
 	}
+	defer s.removePipes()
 	s.stage("JUDGING", "the runners have ended; computing the verdict")
 	s.reportWait("checking the target", func() {
 		failures, unreachable := s.driver.targetState(force)
