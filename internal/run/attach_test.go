@@ -18,7 +18,7 @@ import (
 // A session follows the other runners if one cannot be replaced. Without it, nothing would judge or stop them.
 func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.config.Plan.Runners = 2
 	d := &reattachedDriver{local: local{session: r.session(r.config)}, group: new(runners.Group)}
 	var err error
@@ -53,11 +53,4 @@ func TestAttachToAnEndedRunNamesMergeFirst(t *testing.T) {
 	err = notFoundError(d, cluster.ErrNoRun)
 	require.ErrorIs(t, err, cluster.ErrNoRun)
 	require.Regexp(t, "^attach: if .* ran on this machine, it has ended: `soak merge .*` makes its verdict; on Kubernetes: ", err.Error())
-}
-
-func TestUnwrittenRecordNamesARemedy(t *testing.T) {
-	t.Parallel()
-	s := &session{dir: results.Dir(t.TempDir())}
-	require.NoError(t, os.Mkdir(s.dir.Path(results.RunFile), 0o700), "the file cannot replace a folder")
-	require.ErrorContains(t, s.storeRecords(t.Context()), "free disk space, and repeat the run")
 }

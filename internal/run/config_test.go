@@ -42,37 +42,35 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 		},
 		"requires CLUSTER_URL": func(c *Config) { c.Runner, c.Suite.Target.Kind = "1/2", suite.Cluster },
 	} {
-		require.ErrorContains(t, settingsError(t, edit), want)
+		require.ErrorContains(t, settingsError(edit), want)
 	}
 	for _, address := range []string{"foo", ":99999", ":abc"} {
 		want := fmt.Sprintf("must be HOST:PORT or :PORT, got %q", address)
-		require.EqualError(t, settingsError(t, func(c *Config) { c.Live = address }), "--live "+want)
-		require.EqualError(t, settingsError(t, func(c *Config) { c.ControlListen = address }), "--control-listen "+want)
+		require.EqualError(t, settingsError(func(c *Config) { c.Live = address }), "--live "+want)
+		require.EqualError(t, settingsError(func(c *Config) { c.ControlListen = address }), "--control-listen "+want)
 	}
 	for _, runner := range []string{"1", "0/2", "3/2", "a/b", "1/", "/2", "1/2/3", "-1/2"} {
-		require.ErrorContains(t, settingsError(t, func(c *Config) { c.Runner = runner }), "must be K/N", runner)
+		require.ErrorContains(t, settingsError(func(c *Config) { c.Runner = runner }), "must be K/N", runner)
 	}
-	require.NoError(t, settingsError(t, func(c *Config) { c.Progress = plan.ProgressFull }))
+	require.NoError(t, settingsError(func(c *Config) { c.Progress = plan.ProgressFull }))
 }
 
-func partOf(runner string) *session {
-	s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Runner: runner, Backends: 1, Local: plan.DefaultLocal()})
-	s.Plan.TestID, s.Plan.BackendURL, s.Plan.Connections = "t", "http://h", 7
-	return s
+// settingsError returns the error of a run's settings after an edit; nil if they are valid.
+func settingsError(edit func(c *Config)) error {
+	c := testConfig("http://h")
+	edit(&c)
+	return newSession(c).complete(time.Now())
 }
 
 func TestPartHasItsShareOfThePlan(t *testing.T) {
 	t.Parallel()
-	s := partOf("2/3")
-	require.NoError(t, s.parsePart())
-	require.Equal(t, []int{2, 3}, []int{s.runnerNumber, s.Plan.Runners})
-	require.Equal(t, []int{1, 2}, []int{s.localPlan().Runners, s.localPlan().Connections})
-	s = partOf("1/3")
-	require.NoError(t, s.parsePart())
-	require.Equal(t, []int{1, 3}, []int{s.localPlan().Runners, s.localPlan().Connections})
-	s = partOf("")
-	require.NoError(t, s.parsePart())
-	require.Equal(t, s.Plan, s.localPlan(), "without --runner this machine must run the whole plan")
+	for runner, want := range map[string]struct{ number, runners, connections int }{"2/3": {2, 1, 2}, "1/3": {1, 1, 3}, "": {0, 2, 7}} {
+		c := testConfig("http://h")
+		c.Runner, c.Plan.Connections = runner, 7
+		s := newSession(c)
+		require.NoError(t, s.parsePart())
+		require.Equal(t, []int{want.number, want.runners, want.connections}, []int{s.runnerNumber, s.localPlan().Runners, s.localPlan().Connections}, runner)
+	}
 }
 
 func TestStartAt(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -41,14 +43,15 @@ type rig struct {
 // A driverOfRig runs the runners of a rig, and returns the data to check its result.
 type driverOfRig func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.RunRecord, err error)
 
-// withDrivers calls test for the named drivers, or for all if there are no names. Each call has its own rig.
-func withDrivers(t *testing.T, test func(*testing.T, *rig, driverOfRig), names ...string) {
+// withDrivers calls test for the named drivers, or for all if there are no names. Each call has its own rig, whose
+// runners have the given behavior.
+func withDrivers(t *testing.T, behavior string, test func(*testing.T, *rig, driverOfRig), names ...string) {
 	t.Helper()
 	for name, drive := range drivers {
 		if len(names) == 0 || slices.Contains(names, name) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				test(t, newRig(t, ""), drive)
+				test(t, newRig(t, behavior), drive)
 			})
 		}
 	}
@@ -100,19 +103,25 @@ func driveLocal(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error
 	return outcome, r.record(t, results.RunFile), err
 }
 
-func newRig(t *testing.T, script string) *rig {
+// newRig returns a rig whose runners have the given behavior.
+func newRig(t *testing.T, behavior ...string) *rig {
 	t.Helper()
 	r := &rig{service: httptest.NewServer(http.HandlerFunc(silentStream))}
 	t.Cleanup(r.service.Close)
-	r.k6, r.folder = fakeK6(t, script)
+	r.k6, r.folder = fakeK6(t, behavior...)
 	r.force, r.kill = context.WithCancel(t.Context())
 	r.graceful, r.stop = context.WithCancel(r.force)
 	t.Cleanup(r.kill)
-	p := plan.Default()
-	p.TestID, p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = "t", 4, 1, 20, 1, r.service.URL
-	r.config = Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Stdout: &bytes.Buffer{}}
+	r.config = testConfig(r.service.URL)
 	r.config.Out = t.TempDir()
 	return r
+}
+
+// testConfig returns the configuration of a short run with the service at a URL.
+func testConfig(url string) Config {
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = "t", 4, 1, 20, 1, url
+	return Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Stdout: &bytes.Buffer{}}
 }
 
 // silentStream responds to requests of the noop protocol with a stream, and to all others with 404.
@@ -158,13 +167,19 @@ func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
 	return v
 }
 
-// runLocally runs the runners of the rig to their end on this machine.
-func (r *rig) runLocally(t *testing.T) (verdict.Outcome, results.RunRecord) {
+// requireAbsent requires that no file of the run contains one of the secrets.
+func (r *rig) requireAbsent(t *testing.T, secrets ...string) {
 	t.Helper()
-	r.release()
-	outcome, record, err := driveLocal(t, r)
-	require.NoError(t, err)
-	return outcome, record
+	require.NoError(t, filepath.WalkDir(string(r.dir()), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, secret := range secrets {
+			assert.NotContains(t, string(text), secret, path)
+		}
+		return err
+	}))
 }
 
 func readFile(t *testing.T, path string) string {
@@ -182,16 +197,8 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// settingsError returns the error of a run's settings after an edit; nil if they are valid.
-func settingsError(t *testing.T, edit func(c *Config)) error {
-	t.Helper()
-	c := newRig(t, "").config
-	edit(&c)
-	return newSession(c).complete(time.Now())
-}
-
 // release lets the runners continue to their end.
-func (r *rig) release() { _ = os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600) }
+func (r *rig) release() { _ = os.WriteFile(filepath.Join(r.folder, ends), nil, 0o600) }
 
 // awaitRunners waits until both runners run.
 func (r *rig) awaitRunners(t *testing.T) {
@@ -214,28 +221,25 @@ func (r *rig) pids() (pids []int) {
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name        string
-		script      string
-		disturbance func(t *testing.T, r *rig) // while the runners run; nil: nothing happens
-		want        verdict.Outcome
-		wantText    string // in the record of the session
+		name, behavior string
+		disturbance    func(r *rig) // while the runners run
+		want           verdict.Outcome
+		wantText       string   // in the record of the session
+		drivers        []string // nil: all
 	}{
-		{"all runners end in order", "", nil, verdict.Pass, `"resources_from"`},
-		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
-		{"the first Ctrl-C makes the runners write their shards", holds, func(_ *testing.T, r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end"},
-		{"the second Ctrl-C ends everything", holds, func(_ *testing.T, r *rig) { r.kill() }, verdict.Invalid, "was stopped by a signal before its end"},
-		{"the target no longer answers", "", func(_ *testing.T, r *rig) { r.service.Close() }, verdict.Fail, "no longer answers"},
+		{"all runners end in order", "", func(*rig) {}, verdict.Pass, `"resources_from"`, nil},
+		{"a runner crashes", crashes, func(*rig) {}, verdict.Invalid, "exit code 3", []string{"local", "parts", "kubernetes"}},
+		{"the first Ctrl-C makes the runners write their shards", holds, func(r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end", nil},
+		{"the second Ctrl-C ends everything", holds, func(r *rig) { r.kill() }, verdict.Invalid, "was stopped by a signal before its end", []string{"local", "kubernetes"}},
+		{"the target no longer answers", "", func(r *rig) { r.service.Close() }, verdict.Fail, "no longer answers", []string{"local", "kubernetes"}},
 	} {
-		for name, drive := range drivers {
-			t.Run(c.name+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				r := newRig(t, c.script)
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			withDrivers(t, c.behavior, func(t *testing.T, r *rig, drive driverOfRig) {
 				var disturbance sync.WaitGroup
 				disturbance.Go(func() {
 					r.awaitRunners(t)
-					if c.disturbance != nil {
-						c.disturbance(t, r)
-					}
+					c.disturbance(r)
 					r.release()
 				})
 				outcome, record, err := drive(t, r)
@@ -245,19 +249,16 @@ func TestDrivers(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, c.want, outcome, "%s", text)
 				assert.Contains(t, string(text), c.wantText)
-				if name != "parts" {
-					assert.Contains(t, readFile(t, filepath.Join(r.config.Out, results.HistoryFile)), `href="./t/report.html"`)
-				}
 				for _, pid := range r.pids() {
 					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d still runs", pid)
 				}
-				if c.script == holds && r.force.Err() == nil {
-					shards, _ := filepath.Glob(filepath.Join(r.config.Out, "t", results.ShardsDir, "*"))
+				if c.behavior == holds && r.force.Err() == nil {
+					shards, _ := filepath.Glob(r.dir().Path(results.ShardsDir + "/*"))
 					assert.Len(t, shards, 2)
 					assert.NotContains(t, string(text), "were not collected")
 				}
-			})
-		}
+			}, c.drivers...)
+		})
 	}
 }
 
@@ -266,11 +267,10 @@ func suiteOf(name string) suite.Suite {
 	return suites[slices.IndexFunc(suites, func(s suite.Suite) bool { return s.Name == name })]
 }
 
-// A suite whose script declares its load runs under every driver, with its settings.
+// A suite whose script declares its load runs with its settings.
 func TestDriversRunSuites(t *testing.T) {
 	t.Parallel()
-	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
-		r.release()
+	withDrivers(t, ends, func(t *testing.T, r *rig, drive driverOfRig) {
 		r.config.Suite, r.config.Plan, r.config.Settings = suiteOf("churn"), plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
 		outcome, _, err := drive(t, r)
 		require.NoError(t, err)
@@ -278,15 +278,13 @@ func TestDriversRunSuites(t *testing.T) {
 		assert.Equal(t, verdict.Pass, outcome, "%v", v.Reasons)
 		assert.Equal(t, []string{"smoke", "7"}, []string{v.Suite.Profile, v.Suite.Parameters["SECONDS"]})
 		assert.Equal(t, 4, v.Connections.Completed)
-	})
+	}, "parts", "kubernetes")
 }
 
-// A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners disconnect
-// no streams.
+// A suite with the plan of a soak runs its own script with that plan. The fake runners disconnect no streams.
 func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 	t.Parallel()
-	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
-		r.release()
+	withDrivers(t, ends, func(t *testing.T, r *rig, drive driverOfRig) {
 		r.config.Suite = suiteOf("resume")
 		r.config.Plan.Seconds, r.config.Plan.NoopInterval, r.config.Plan.CutsPerSecond = 30, 1, .5
 		outcome, _, err := drive(t, r)
@@ -296,18 +294,15 @@ func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 		assert.Contains(t, strings.Join(v.Reasons, "\n"), " disconnects of kind half were made: too few streams")
 		assert.True(t, v.Plan.Reconnect)
 		assert.NotContains(t, strings.Join(v.Reasons, "\n"), "another plan")
-	})
+	}, "local", "kubernetes")
 }
 
 // A soak whose process was killed leaves its run in the cluster. Another machine can follow the run to its end.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	d, operator := r.inCluster(t)
-	require.NoError(t, d.check(t.Context()))
-	require.NoError(t, d.prepare(t.Context()))
-	_, err := d.start(t.Context(), round{dir: d.session.dir, shards: d.session.location})
-	require.NoError(t, err)
+	r.startInCluster(t, d)
 	r.awaitRunners(t)
 	r.release()
 	r.config.Out = t.TempDir()
@@ -327,51 +322,73 @@ func (r *rig) attachTo(d *kubernetes) *session {
 	return s
 }
 
-// Invalid settings are reported before any file is written.
+// A missing k6 is reported before the load. If this machine reaches the service, so is a service that is down.
 func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, drive := range drivers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "")
-			r.service.Close()
-			if name == "parts" || name == "kubernetes" { // only the runners reach the service, so a missing k6 is the error
-				r.k6 = filepath.Join(r.folder, "missing")
-			}
-			_, _, err := drive(t, r)
-			if name == "local" {
-				require.ErrorContains(t, err, "/event/connect?…: nothing listens there (connection refused); without --service")
-			}
-			assert.Empty(t, r.pids())
-		})
-	}
+	r := newRig(t)
+	r.service.Close()
+	_, _, err := driveLocal(t, r)
+	require.ErrorContains(t, err, "/event/connect?…: nothing listens there (connection refused); without --service")
+	assert.Empty(t, r.pids())
+	withDrivers(t, "", func(t *testing.T, r *rig, drive driverOfRig) {
+		r.k6 = filepath.Join(r.folder, "missing")
+		_, _, _ = drive(t, r)
+		assert.Empty(t, r.pids())
+	}, "parts", "kubernetes")
 }
 
 func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
 	t.Parallel()
-	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
+	withDrivers(t, "", func(t *testing.T, r *rig, drive driverOfRig) {
 		r.stop()
 		_, _, err := drive(t, r)
 		require.ErrorContains(t, err, "stopped before the start; no load was generated")
 		assert.Empty(t, r.pids())
-	}, "local", "local with a bucket", "kubernetes")
+	}, "local", "kubernetes")
 }
 
-func TestRunIsAnnounced(t *testing.T) {
+// The folder for results is checked before the trial, which may take a minute.
+func TestUnwritableFolderIsRejectedBeforeTheTrial(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
-	r.config.Live = "1"
-	r.runLocally(t)
-	output := r.config.Stdout.(*bytes.Buffer).String()
-	assert.Regexp(t, "^soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\nlive +http://127\\.0\\.0\\.1:\\d+/\n", output)
-	assert.Contains(t, output, "report.html")
+	r := newRig(t)
+	file := filepath.Join(r.config.Out, "notes.txt")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	requests := 0
+	r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		w.WriteHeader(http.StatusNotFound)
+	})
+	for _, out := range []string{file, filepath.Join(file, "results"), os.DevNull} {
+		r.config.Out = out
+		_, _, err := driveLocal(t, r)
+		require.EqualError(t, err, "make the results folder: mkdir "+filepath.Join(out, "t")+": not a directory; choose another folder with --out")
+	}
+	require.Zero(t, requests)
+}
+
+// The verdict requires run.json. Without it, the pipes of the runners are removed all the same.
+func TestUnwrittenRecordNamesARemedy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	pipe := runners.PipePath(string(r.dir()), 1)
+	var disturbance sync.WaitGroup
+	disturbance.Go(func() {
+		r.awaitRunners(t)
+		assert.FileExists(t, pipe)
+		assert.NoError(t, os.Mkdir(r.dir().Path(results.RunFile), 0o700), "the file cannot replace a folder")
+		r.release()
+	})
+	_, err := r.session(r.config).run(r.graceful, r.force)
+	disturbance.Wait()
+	require.ErrorContains(t, err, "free disk space, and repeat the run")
+	require.NoFileExists(t, pipe)
 }
 
 // The test id is chosen before long steps such as the trial of a description, so another run may create its folder
 // first.
 func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.config.Plan.TestID = ""
 	s := newSession(r.config)
 	require.NoError(t, s.complete(time.Now()))

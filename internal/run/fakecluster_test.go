@@ -84,6 +84,15 @@ func (r *rig) inCluster(t *testing.T) (*kubernetes, *fakeOperator) {
 	return d, operator
 }
 
+// startInCluster starts the runners of a driver, as a session does.
+func (r *rig) startInCluster(t *testing.T, d *kubernetes) {
+	t.Helper()
+	require.NoError(t, d.check(t.Context()))
+	require.NoError(t, d.prepare(t.Context()))
+	_, err := d.start(t.Context(), round{dir: d.session.dir, shards: d.session.location, env: map[string]string{}})
+	require.NoError(t, err)
+}
+
 // start runs every runner as a process, and shows it as a pod that was started.
 func (o *fakeOperator) start(run *unstructured.Unstructured) {
 	o.run, o.objects = run.GetName(), run.Object

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
@@ -42,6 +44,7 @@ func TestMain(m *testing.M) {
 const (
 	holds   = "holds"   // runs until an interrupt
 	crashes = "crashes" // ends without its last shard
+	ends    = "go"      // ends at once; without it, the runner ends when the test creates the file (release)
 )
 
 // The results of `k6 inspect`, by the name of a file in the folder of the fake runner: the description of the service,
@@ -51,20 +54,20 @@ const (
 	refuses     = "refuses"
 )
 
-// fakeK6 returns the path of a fake k6, and the folder where each runner records its start.
-func fakeK6(t *testing.T, script string) (k6, folder string) {
+// fakeK6 returns the path of a fake k6 with the given behavior, and the folder where each runner records its start.
+func fakeK6(t *testing.T, behavior ...string) (k6, folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	self, err := os.Executable()
 	if err == nil {
 		err = os.Symlink(self, filepath.Join(folder, "k6"))
 	}
-	if err == nil && script != "" {
-		err = os.WriteFile(filepath.Join(folder, script), nil, 0o600)
+	for _, name := range behavior {
+		if err == nil && name != "" {
+			err = os.WriteFile(filepath.Join(folder, name), nil, 0o600)
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return filepath.Join(folder, "k6"), folder
 }
 
@@ -111,8 +114,8 @@ func fakeRunner(args []string) int {
 	case has(holds):
 		<-interrupted
 		s.Runner.State = shard.Interrupted
-	case !has("go"): // the test releases the runner later
-		for !has("go") && syscall.Getppid() != 1 {
+	case !has(ends):
+		for !has(ends) && syscall.Getppid() != 1 {
 			time.Sleep(5 * time.Millisecond)
 		}
 		s.Runner.State = shard.Finished

@@ -21,60 +21,55 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/suite"
-	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func TestInvalidKubernetesArgumentsAreUsageErrors(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*session){
+		"": func(*session) {},
 		"--runner and --start-at cannot be combined": func(s *session) { s.runnerNumber = 1 },
 		"the operator starts all runners together":   func(s *session) { s.startAt = time.Now() },
 		"--script cannot be combined with --on k8s":  func(s *session) { s.Script = "x.js" },
 		`got "A_b"`:                            func(s *session) { s.Plan.TestID = "A_b" },
 		"its certificates are files":           func(s *session) { s.Suite.Runners.NoKubernetes = "its certificates are files" },
 		"requires BACKEND_URL and CLUSTER_URL": func(s *session) { s.Suite.Target.Kind = suite.Cluster },
+		"requires BACKEND_URL: no model":       func(s *session) { s.Suite.Target.Kind, s.Plan.BackendURL = suite.Model, "" },
+		`PROMPTS must be empty for pods, which do not have that file, got "/p.ndjson"`: func(s *session) { s.Settings = []string{"PROMPTS=/p.ndjson"} },
 	} {
-		s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}})
-		s.Plan.TestID = "t"
-		_, err := newDriver(s)
-		require.NoError(t, err)
+		s := &session{Config: testConfig("http://h")}
 		change(s)
-		_, err = newDriver(s)
+		_, err := newKubernetes(s)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
 		require.ErrorContains(t, err, want)
 		require.ErrorAs(t, err, &UsageError{})
 	}
 }
 
-// MAX_LATE has no flag in churn.
+// MAX_LATE has no flag in churn, and the script of finite reads MODEL.
 func TestSuiteSettingsWithoutFlags(t *testing.T) {
-	t.Setenv("MAX_LATE", "0")
-	t.Setenv("MEAN_HOLD", "3")
-	t.Setenv("BACKEND_URL", "http://elsewhere")
-	churn, err := suite.ByName(plan.Plan{Suite: "churn"})
-	require.NoError(t, err)
-	env := newSession(Config{Suite: churn}).settings(nil)
+	for name, value := range map[string]string{"MAX_LATE": "0", "MEAN_HOLD": "3", "BACKEND_URL": "http://elsewhere", "MODEL": "gpt"} {
+		t.Setenv(name, value)
+	}
+	env := (&session{Config: Config{Suite: suiteOf("churn")}}).settings(nil)
 	require.Equal(t, []string{"0", "3"}, []string{env["MAX_LATE"], env["MEAN_HOLD"]})
 	require.NotContains(t, env, "BACKEND_URL", "only the plan may contain the URL")
+	require.Equal(t, "gpt", (&session{Config: Config{Suite: suiteOf("finite")}}).settings(nil)["MODEL"])
 }
 
-// Runners publish the start of each action. Its command may contain a secret, so they do not get it.
-func TestRunnersGetTheTimesOfActions(t *testing.T) {
-	t.Parallel()
-	s := newSession(Config{})
-	require.NotContains(t, s.environment(), plan.ActionsVariable)
-	s.actions = []plan.Action{{Name: "deploy", At: time.Minute, Command: "secret"}}
-	require.Equal(t, "1m0s=deploy", s.environment()[plan.ActionsVariable])
-}
-
-// On Kubernetes the progress of streams comes from k6's metrics.
-func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
+// Runners publish the start of each action. Its command may contain a secret, so they do not get it. On Kubernetes the
+// progress of streams comes from k6's metrics.
+func TestEnvironmentOfRunners(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]string{"storm": {"true", ""}, "throughput": {"true", "true"}} {
-		kind, err := suite.ByName(plan.Plan{Suite: name})
-		require.NoError(t, err)
 		for i, on := range []string{"local", "k8s"} {
-			env := newSession(Config{Suite: kind, Local: plan.Local{On: on}}).environment()
-			require.Equal(t, []string{"disabled", want[i]}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"]}, name)
+			s := &session{Config: Config{Suite: suiteOf(name), Local: plan.Local{On: on}}}
+			require.NotContains(t, s.environment(), plan.ActionsVariable)
+			s.actions = []plan.Action{{Name: "deploy", At: time.Minute, Command: "secret"}}
+			env := s.environment()
+			require.Equal(t, []string{"disabled", want[i], "1m0s=deploy"}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"], env[plan.ActionsVariable]}, name)
 		}
 	}
 }
@@ -87,31 +82,16 @@ func TestLivePageCommandReachesTheBucket(t *testing.T) {
 		liveCommand("s3://b/t?endpoint=http://bucket.ns.svc:9000&anonymous=true"))
 }
 
-// Pods have neither the files of this machine nor its model.
-func TestFiniteOnKubernetesRejectsLocalFiles(t *testing.T) {
-	t.Setenv("MODEL", "gpt")
-	finite, err := suite.ByName(plan.Plan{Suite: "finite"})
-	require.NoError(t, err)
-	_, err = newKubernetes(newSession(Config{Suite: finite}))
-	require.ErrorContains(t, err, "requires BACKEND_URL")
-	_, err = newKubernetes(newSession(Config{Suite: finite, Settings: []string{"PROMPTS=/p.ndjson"}}))
-	require.ErrorContains(t, err, `PROMPTS must be empty for pods, which do not have that file, got "/p.ndjson"`)
-	require.Equal(t, "gpt", newSession(Config{Suite: finite}).settings(nil)["MODEL"])
-}
-
-// A soak under an untested version of the operator has a verdict with a warning.
+// A soak under an untested version of the operator has a warning.
 func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
-	r.release()
-	k, operator := r.inCluster(t)
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "k6-operator-controller-manager", Namespace: "k6-operator-system"}}
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: "ghcr.io/grafana/k6-operator:controller-v1.4.0"}}
-	require.NoError(t, operator.typed.Tracker().Add(d))
-	outcome, err := k.session.run(r.graceful, r.force)
-	require.NoError(t, err)
-	assert.Equal(t, verdict.Pass, outcome)
-	assert.Regexp(t, "the k6-operator is v1.4.0, older than the tested v1.6.0", r.verdict(t).Warnings)
+	d, operator := newRig(t).inCluster(t)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "k6-operator-controller-manager", Namespace: "k6-operator-system"}}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Image: "ghcr.io/grafana/k6-operator:controller-v1.4.0"}}
+	require.NoError(t, operator.typed.Tracker().Add(deployment))
+	d.checkOperator(t.Context())
+	require.Len(t, d.record.Warnings, 1)
+	assert.Contains(t, d.record.Warnings[0], "the k6-operator is v1.4.0, older than the tested v1.6.0")
 }
 
 // On AWS the runners use an address of the service that this machine cannot reach.

@@ -7,60 +7,39 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/run/live"
 )
-
-// newPinnedDriver returns a driver after pin has chosen its cores.
-func newPinnedDriver(t *testing.T, kind suite.Suite, mode string, managesTarget bool) *local {
-	t.Helper()
-	r := newRig(t, "")
-	r.config.Suite, r.config.Pin = kind, mode
-	d := &local{session: newSession(r.config)}
-	d.managesTarget = managesTarget
-	d.pin()
-	return d
-}
 
 func TestTargetAndRunnersGetSeparateCores(t *testing.T) {
 	t.Parallel()
-	clusterSuite, err := suite.ByName(plan.Plan{Suite: "cluster"})
-	require.NoError(t, err)
-	for _, d := range []*local{
-		newPinnedDriver(t, suite.Default(), "", true), newPinnedDriver(t, suite.Default(), plan.PinNone, true), newPinnedDriver(t, clusterSuite, plan.PinNone, true),
+	remote := []string{"PIN=auto: the target is not started here, so the runners use all cores"}
+	for _, c := range []struct {
+		suite, mode string
+		managed     bool // soak starts the target
+		separate    bool
+		warnings    []string
+	}{
+		{"storm", "", true, false, nil},
+		{"storm", plan.PinNone, true, false, nil},
+		{"cluster", plan.PinNone, true, false, nil},
+		{"storm", plan.PinAuto, true, true, nil},
+		{"cluster", "", true, true, nil},
+		{"storm", plan.PinAuto, false, false, remote},
+		{"cluster", "", false, false, nil}, // pinning was not requested
 	} {
-		require.Empty(t, d.targetCPUs)
-		require.Empty(t, d.runnerCPUs)
-		require.Empty(t, d.record.Cores)
-	}
-	for _, d := range []*local{newPinnedDriver(t, suite.Default(), plan.PinAuto, true), newPinnedDriver(t, clusterSuite, "", true)} {
-		if len(process.AllowedCPUs()) < 2 {
+		d := &local{session: &session{Config: Config{Suite: suiteOf(c.suite), Local: plan.Local{Pin: c.mode}}, managesTarget: c.managed, watch: new(live.Watch)}}
+		d.pin()
+		if c.separate && len(process.AllowedCPUs()) < 2 {
 			require.Equal(t, sharingReason(), d.record.Cores)
-			require.Empty(t, d.record.ServiceCores)
-			continue
+			c.separate, c.warnings = false, d.record.Warnings
 		}
-		require.NotEmpty(t, d.targetCPUs)
-		require.NotEmpty(t, d.runnerCPUs)
-		require.NotSubset(t, d.targetCPUs, d.runnerCPUs)
-		require.Contains(t, d.record.Cores, "service on "+cpuText(d.targetCPUs)+", runners on "+cpuText(d.runnerCPUs))
+		require.Equal(t, c.warnings, d.record.Warnings, c)
 		require.Equal(t, []int(d.runnerCPUs), d.record.RunnerCores)
-		require.Empty(t, d.record.Warnings)
+		require.Equal(t, c.separate, len(d.targetCPUs) > 0 && len(d.runnerCPUs) > 0, c)
+		if c.separate {
+			require.NotSubset(t, d.targetCPUs, d.runnerCPUs)
+			require.Contains(t, d.record.Cores, "service on "+cpuText(d.targetCPUs)+", runners on "+cpuText(d.runnerCPUs))
+		}
 	}
-}
-
-func TestReservedCPUsAreNamed(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "CPU 3", cpuText(process.CPUList{3}))
-	require.Equal(t, "CPUs 0,2", cpuText(process.CPUList{0, 2}))
-}
-
-func TestRunnersOfARemoteTargetGetAllCores(t *testing.T) {
-	t.Parallel()
-	d := newPinnedDriver(t, suite.Default(), plan.PinAuto, false)
-	require.Empty(t, d.runnerCPUs)
-	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners use all cores"}, d.record.Warnings)
-	clusterSuite, err := suite.ByName(plan.Plan{Suite: "cluster"})
-	require.NoError(t, err)
-	d = newPinnedDriver(t, clusterSuite, "", false)
-	require.Empty(t, d.runnerCPUs)
-	require.Empty(t, d.record.Warnings, "pinning was not requested")
+	require.Equal(t, []string{"CPU 3", "CPUs 0,2"}, []string{cpuText(process.CPUList{3}), cpuText(process.CPUList{0, 2})})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/live"
@@ -37,38 +38,55 @@ func TestProgressHasALineForEachRunner(t *testing.T) {
 
 func TestProgressInALogIsPlain(t *testing.T) {
 	t.Parallel()
-	for _, full := range []bool{false, true} {
-		out, watch := new(terminal.Output), new(live.Watch)
-		d := &display{out: &console{out: out}, total: 6 * time.Second, started: time.Now(), line: func() string { return "4/4 open" }}
-		if full {
-			d.full = &fullDisplay{watch: watch}
+	out, watch := new(terminal.Output), new(live.Watch)
+	d := &display{out: &console{out: out}, total: 6 * time.Second, started: time.Now(), line: func() string { return "4/4 open" }, full: &fullDisplay{watch: watch}}
+	watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", Text: "2 missed"}}, Unlisted: 7})
+	watch.Note("action deploy starts") // the session prints a note itself
+	ctx, stop := context.WithCancel(t.Context())
+	var showing sync.WaitGroup
+	showing.Go(func() { d.show(ctx) })
+	first := regexp.MustCompile(`(?m)^00:0[1-9]/00:06 4/4 open$`) // later than a second on a busy machine
+	require.Eventually(t, func() bool { return first.MatchString(out.String()) }, time.Minute, 10*time.Millisecond)
+	stop()
+	showing.Wait()
+	require.NotContains(t, out.String(), "\x1b", "nothing is redrawn")
+	require.NotContains(t, out.String(), "deploy")
+	require.Contains(t, out.String(), "00:00:01 runner 1, soak-3: 2 missed\n")
+	require.Contains(t, out.String(), " and 7 more connections at the same moment\n")
+}
+
+func TestProgressOfAllRunners(t *testing.T) {
+	t.Parallel()
+	h := shard.NewHistogram()
+	h.Record(100 * time.Millisecond)
+	soak := shard.Progress{Open: 4, Counts: ledger.Counts{Received: 40, Lost: 2, Corrupted: 1}, Lateness: h.Pack(), Dropped: 3, Published: 7, Confirmed: 6}
+	for name, c := range map[string]struct {
+		progress shard.Progress
+		want     string
+	}{
+		"soak":   {soak, "4/4 open · 40/60 noops · 2 missed · 3 dropped · 1 faulty · 6/7 confirmed · late p99 100 ms · backend 50% 16 MiB"},
+		"churn":  {soak, "4 open · 40 noops · 2 missed · 0 late · 6/7 confirmed · backend 50% 16 MiB"},
+		"rampup": {shard.Progress{Stage: "200/s", Requests: 9, Failed: 1}, "200/s · 9 requests · 1 failed · backend 50% 16 MiB"},
+	} {
+		s := &session{Config: testConfig("http://h"), watch: new(live.Watch)}
+		s.chooseService()
+		if name != "soak" {
+			s.Suite = suiteOf(name)
 		}
-		watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", Text: "2 missed"}}, Unlisted: 7})
-		watch.Note("action deploy starts") // the session prints a note itself
-		ctx, stop := context.WithCancel(t.Context())
-		var showing sync.WaitGroup
-		showing.Go(func() { d.show(ctx) })
-		first := regexp.MustCompile(`(?m)^00:0[1-9]/00:06 4/4 open$`) // later than a second on a busy machine
-		require.Eventually(t, func() bool { return first.MatchString(out.String()) }, time.Minute, 10*time.Millisecond)
-		stop()
-		showing.Wait()
-		require.NotContains(t, out.String(), "\x1b", "nothing is redrawn")
-		require.NotContains(t, out.String(), "deploy")
-		if full {
-			require.Contains(t, out.String(), "00:00:01 runner 1, soak-3: 2 missed\n")
-			require.Contains(t, out.String(), " and 7 more connections at the same moment\n")
-		} else {
-			require.NotContains(t, out.String(), "soak-3")
-		}
+		s.watch.Add(1, &c.progress)
+		require.Equal(t, c.want, s.progress(&meter{cpu: 50, last: resources.Sample{BackendRSS: 16 << 20}}), name)
 	}
 }
 
-// Each of two streams received one noop more than planned.
-func TestReceivedMessagesNeverExceedPlannedOnes(t *testing.T) {
+func TestReceivedMessages(t *testing.T) {
 	t.Parallel()
 	s := &session{service: shard.Service{CountBasis: shard.CountByInterval}}
 	require.Equal(t, "40/300 messages", s.receivedText(40, 300))
-	require.Equal(t, "302/302 messages", s.receivedText(302, 300))
+	require.Equal(t, "302/302 messages", s.receivedText(302, 300), "each of two streams received one message more than planned")
+	s.Plan.Topics, s.Plan.PublishRate = 1, 1
+	require.Equal(t, "3 messages", s.receivedText(3, 9), "the publisher starts later than the streams")
+	s.Plan, s.service = plan.Plan{}, shard.Service{Message: "noop"}
+	require.Equal(t, "3 noops", s.receivedText(3, 9), "the planned number is unknown")
 }
 
 func TestNarrowTerminalShowsCompleteParts(t *testing.T) {
@@ -85,9 +103,7 @@ func TestNarrowTerminalShowsCompleteParts(t *testing.T) {
 // A script limits the duration of its runners to a time in which all streams can end.
 func TestProgressHasTheLengthOfTheDeclaredPlan(t *testing.T) {
 	t.Parallel()
-	churn, err := suite.ByName(plan.Plan{Suite: "churn"})
-	require.NoError(t, err)
-	s := session{Config: Config{Suite: churn}, needs: runners.Requirements{Duration: 86 * time.Second, Seconds: 14}}
+	s := session{Config: Config{Suite: suiteOf("churn")}, needs: runners.Requirements{Duration: 86 * time.Second, Seconds: 14}}
 	declared := plan.Plan{Seconds: 14}
 	require.Equal(t, declared.Hold(), s.duration(), "the verdict of a stopped run has the same length")
 	s.needs.Seconds = 0

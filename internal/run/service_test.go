@@ -33,7 +33,7 @@ const (
 // newDescribedRig returns a rig whose script loads that description.
 func newDescribedRig(t *testing.T, text string) *rig {
 	t.Helper()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.config.Plan.Service = "mine"
 	require.NoError(t, os.WriteFile(filepath.Join(r.folder, description), []byte(text), 0o600))
 	return r
@@ -130,15 +130,14 @@ func TestNoopSuiteRejectsOtherServices(t *testing.T) {
 		if kind.Plan.BySettings { // a suite with the plan of a soak accepts any service
 			continue
 		}
-		for name, want := range map[string]string{"nchan": "SERVICE must be noop for " + kind.Name, "noop": "", "": ""} {
-			t.Setenv("SERVICE", name)
-			c := Config{Suite: kind, Plan: plan.Plan{Runners: 1}, Local: plan.DefaultLocal(), Backends: 1}
-			err := newSession(c).complete(time.Now())
-			if want != "" && kind.Target.Streams {
-				require.ErrorContains(t, err, want)
-				continue
+		for _, service := range []string{"nchan", "noop"} {
+			t.Setenv("SERVICE", service)
+			err := newSession(Config{Suite: kind, Plan: plan.Plan{Runners: 1}, Local: plan.DefaultLocal(), Backends: 1}).complete(time.Now())
+			if kind.Target.Streams && service == "nchan" {
+				require.ErrorContains(t, err, "SERVICE must be noop for "+kind.Name)
+			} else {
+				require.NoError(t, err)
 			}
-			require.NoError(t, err)
 		}
 	}
 }
@@ -146,10 +145,14 @@ func TestNoopSuiteRejectsOtherServices(t *testing.T) {
 // A described service gets no request for paths that only our backend has.
 func TestDriversRunADescribedService(t *testing.T) {
 	t.Parallel()
-	for name, drive := range drivers {
+	for name, want := range map[string]map[string]bool{
+		"local":      {"/healthz": true, "/soak-topic-0": true}, // the trial
+		"kubernetes": {"/healthz": true},                        // this machine may be unable to reach a service that pods reach
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newDescribedRig(t, intervalService)
+			r.release()
 			var mu sync.Mutex
 			requests := map[string]bool{}
 			r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, req *http.Request) {
@@ -160,27 +163,15 @@ func TestDriversRunADescribedService(t *testing.T) {
 					fmt.Fprint(w, `{"noop_interval_s": 15, "version": "of something else"}`)
 					return
 				}
-				w.Header().Set("Content-Type", "text/event-stream") // for the trial
+				w.Header().Set("Content-Type", "text/event-stream")
 				fmt.Fprint(w, "data: x\n\n")
 				_ = http.NewResponseController(w).Flush()
 				<-req.Context().Done()
 			})
-			output := &bytes.Buffer{}
-			r.config.Stdout = output
-			var release sync.WaitGroup
-			release.Go(func() {
-				r.awaitRunners(t)
-				r.release()
-			})
-			_, record, err := drive(t, r)
-			release.Wait()
+			_, record, err := drivers[name](t, r)
 			require.NoError(t, err)
 			assert.Empty(t, record.Backend)
 			mu.Lock()
-			want := map[string]bool{"/healthz": true}
-			if name != "kubernetes" { // this machine may be unable to reach a service that pods reach
-				want["/soak-topic-0"] = true // the trial
-			}
 			assert.Equal(t, want, requests)
 			mu.Unlock()
 			var p plan.Plan
@@ -195,10 +186,9 @@ func TestDriversRunADescribedService(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, []string{"mine", p.Marker}, []string{s.Plan.Service, s.Plan.Marker}, "the settings reach the runner")
 			}
-			if name != "parts" { // each part prints to its own terminal
-				assert.Contains(t, output.String(), "for 20 s, a message every 2 s, 2 runners\n")
-				assert.Contains(t, output.String(), "\ntarget mine at http://127.0.0.1:")
-			}
+			output := r.config.Stdout.(*bytes.Buffer).String()
+			assert.Contains(t, output, "for 20 s, a message every 2 s, 2 runners\n")
+			assert.Contains(t, output, "\ntarget mine at http://127.0.0.1:")
 		})
 	}
 }
@@ -206,21 +196,9 @@ func TestDriversRunADescribedService(t *testing.T) {
 func TestPodsGetTheTokensOfAService(t *testing.T) {
 	t.Setenv("PUBLISH_TOKEN", "psst")
 	t.Setenv("SUBSCRIBE_TOKEN", "")
-	s := newSession(Config{Plan: plan.Plan{Service: "mercure"}})
+	s := &session{isModule: true}
 	require.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, s.tokens("hush"))
-	require.Empty(t, newSession(Config{}).tokens(""), "without a module the pods must get no other token")
-}
-
-func TestProgressCountsMessagesOfADescribedService(t *testing.T) {
-	t.Parallel()
-	s := newSession(Config{Suite: suite.Default()})
-	require.Equal(t, "3/9 noops", s.receivedText(3, 9))
-	s.Plan, s.service = plan.Plan{Service: "mine"}, shard.Service{}
-	require.Equal(t, "3 messages", s.receivedText(3, 9), "the planned number is unknown")
-	s.service.CountBasis = shard.CountByInterval
-	require.Equal(t, "3/9 messages", s.receivedText(3, 9))
-	s.Plan.Topics, s.Plan.PublishRate = 1, 1
-	require.Equal(t, "3 messages", s.receivedText(3, 9), "the publisher starts later than the streams")
+	require.Empty(t, new(session).tokens(""), "without a module the pods must get no other token")
 }
 
 // A trial that fails leaves no folder, and does not change the link latest.
@@ -228,35 +206,16 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, intervalService)
 	r.config.Plan.BackendURL = serve(t, http.NotFound)
-	_, _, err := drivers["local"](t, r)
+	_, _, err := driveLocal(t, r)
 	require.ErrorContains(t, err, "answered 404 Not Found")
 	require.NoDirExists(t, string(r.dir()))
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
-// Each runner may have its own URL. A wrong one is found before the load.
-func TestTrialOpensAStreamOfEachTarget(t *testing.T) {
+// Each runner may have its own URL. A wrong one is found before the load. A run refuses a backend with another interval.
+func TestTryOpensAStreamOfEachTarget(t *testing.T) {
 	t.Parallel()
-	good := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") })
-	bad := serve(t, http.NotFound)
-	for urls, want := range map[string]string{good: "", good + "," + good: "", good + "," + bad: bad + "/event/connect?… answered 404 Not Found"} {
-		c := Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1}
-		c.Plan.BackendURL = urls
-		err := Try(t.Context(), c)
-		if want == "" {
-			require.NoError(t, err)
-			continue
-		}
-		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "run `soak init "+bad+"`")
-	}
-}
-
-// A run refuses a backend with another interval, so soak doctor reports it too.
-func TestTryComparesTheInterval(t *testing.T) {
-	t.Parallel()
-	c := Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Backends: 1}
-	c.Plan.BackendURL = serve(t, func(w http.ResponseWriter, req *http.Request) {
+	good := serve(t, func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/healthz" {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"noop_interval_s":1}`))
@@ -264,9 +223,19 @@ func TestTryComparesTheInterval(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 	})
-	require.ErrorContains(t, Try(t.Context(), c), "the backend sends a noop every 1s, and the plan has 15s")
-	c.Plan.NoopInterval = 1
-	require.NoError(t, Try(t.Context(), c))
+	bad := serve(t, http.NotFound)
+	for urls, want := range map[string]string{good: "", good + "," + good: "", good + "," + bad: bad + "/event/connect?… answered 404 Not Found"} {
+		err := Try(t.Context(), testConfig(urls))
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "run `soak init "+bad+"`")
+	}
+	c := testConfig(good)
+	c.Plan.NoopInterval = 5
+	require.ErrorContains(t, Try(t.Context(), c), "the backend sends a noop every 1s, and the plan has 5s")
 }
 
 // token() may log in: a stream then sends a token that the environment does not have.
@@ -274,8 +243,10 @@ func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"customToken":true`) // customToken is a field next to service
 	r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
-	_, record := r.runLocally(t)
-	require.Contains(t, record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")
+	s := r.session(r.config)
+	require.NoError(t, s.inspect(t.Context()))
+	require.NoError(t, s.tryService(t.Context()))
+	require.Contains(t, s.record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")
 }
 
 func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
@@ -288,7 +259,7 @@ func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 				<-req.Context().Done()
 			}
 		})
-		_, _, err := drivers["local"](t, r)
+		_, _, err := driveLocal(t, r)
 		require.EqualError(t, err, "stopped before the start; no load was generated")
 	}
 }
@@ -296,9 +267,9 @@ func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 // A target that requires nginx is rejected before a folder is created.
 func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.config.Plan.BackendURL, r.config.Plan.HTTPVersion, r.config.NoNginx = "", plan.HTTP2, true
-	_, _, err := drivers["local"](t, r)
+	_, _, err := driveLocal(t, r)
 	require.ErrorContains(t, err, "remove --no-nginx")
 	require.NoDirExists(t, string(r.dir()))
 }
@@ -306,7 +277,7 @@ func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 // A run that is stopped before its plan is stored leaves no folder and no link latest.
 func TestCtrlCDuringThePreparationLeavesNoFolder(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, req *http.Request) {
 		if _, err := os.Stat(string(r.dir())); err == nil {
 			r.stop()
@@ -315,7 +286,7 @@ func TestCtrlCDuringThePreparationLeavesNoFolder(t *testing.T) {
 		}
 		silentStream(w, req)
 	})
-	_, _, err := drivers["local"](t, r)
+	_, _, err := driveLocal(t, r)
 	require.EqualError(t, err, "stopped before the start; no load was generated")
 	files, err := os.ReadDir(r.config.Out)
 	require.NoError(t, err)

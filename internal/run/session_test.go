@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"os"
 	"runtime"
 	"strings"
@@ -12,13 +13,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The report states how the result was produced: the command with its variables, commit, versions and machine.
-func TestReportHasRunInfo(t *testing.T) {
+// The output and the report state how the result was produced: the command with its variables, commit, versions and
+// machine.
+func TestRunDescribesItself(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t, ends)
 	r.config.Commit, r.config.Version, r.config.Variables = "0123456789ab+dirty", "v1.2.3", []string{"CONNECTIONS=4", "PUBLISH_TOKEN=hunter2"}
-	outcome, record := r.runLocally(t)
+	r.config.Live = "1"
+	outcome, record, err := driveLocal(t, r)
+	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome)
+	output := r.config.Stdout.(*bytes.Buffer).String()
+	require.Regexp(t, "^soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\nlive +http://127\\.0\\.0\\.1:\\d+/\n", output)
+	require.Contains(t, output, "report.html")
 
 	info := r.verdict(t).RunInfo
 	require.NotNil(t, info)
@@ -44,7 +51,7 @@ func TestLivePageAddress(t *testing.T) {
 // An address that is in use is reported before the load.
 func TestRunWithoutALivePageDoesNotStart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.config.Live = r.service.Listener.Addr().String()
 	_, err := r.session(r.config).run(r.graceful, r.force)
 	require.ErrorAs(t, err, &UsageError{})
