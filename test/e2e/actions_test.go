@@ -31,8 +31,8 @@ func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
 	const streams = 40
-	r := begin(t, nil, "--connections", "40", "--seconds", "32", "--noop-interval", "0.2", "--reconnect",
-		"--at", "6s reload: PATH=$PATH:/usr/sbin nginx -c $SOAK_NGINX_CONF -s reload", "--at", "9s proxy: kill $SOAK_NGINX_PID", "--at", "18s backend: kill -KILL $SOAK_BACKEND_PID; echo killed")
+	r := begin(t, nil, "--connections", "40", "--seconds", "28", "--noop-interval", "0.2", "--reconnect",
+		"--at", "6s reload: PATH=$PATH:/usr/sbin nginx -c $SOAK_NGINX_CONF -s reload", "--at", "9s proxy: kill $SOAK_NGINX_PID", "--at", "16s backend: kill -KILL $SOAK_BACKEND_PID; echo killed")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Actions, 3)
@@ -92,7 +92,7 @@ func TestActionOnADescribedService(t *testing.T) {
 	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
 	file := filepath.Join(t.TempDir(), "cut")
 	r := begin(t, nil, "--service", nchan.Service, "--backend-url", proxy.URL, "--connections", "12", "--topics", "3", "--publish-rate", "30",
-		"--seconds", "24", "--runners", "1", "--reconnect", "--prefix", "act-", "--at", "8s cut: touch "+file)
+		"--seconds", "17", "--reconnect", "--prefix", "act-", "--at", "5s cut: touch "+file)
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
 		for range 3000 {

@@ -37,38 +37,12 @@ func attach(t *testing.T, killed *soakRun) (v *verdict.Verdict, out string) {
 // beginAndKill starts a soak of two runners, kills it, and returns the runners, which continue.
 func beginAndKill(t *testing.T, mark string) (killed *soakRun, runners []int) {
 	t.Helper()
-	killed = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "28", "--noop-interval", "1", "--min-coverage", "40")
+	killed = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "24", "--noop-interval", "1", "--min-coverage", "40", "--runners", "2")
 	killed.awaitStreams("20")
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
 	await(t, "the target of the control group must end", func() bool { return len(processes(mark)) == 2 })
 	return killed, runnersOf(mark)
-}
-
-func TestAttachFollowsRunnersOfAKilledSoak(t *testing.T) {
-	t.Parallel()
-	m := mark(t)
-	killed, runners := beginAndKill(t, m)
-	require.Len(t, runners, 2)
-	v, text := attach(t, killed)
-	require.Equal(t, verdict.Pass, v.Verdict, text)
-	require.Equal(t, 2, strings.Count(text, "is still running"), text)
-	require.Contains(t, text, "20/20 open", "the progress of the runners must be shown")
-	require.Equal(t, []int{20, 20}, []int{v.Connections.Opened, v.Connections.Completed}, text)
-	require.Nil(t, v.Watched, "the run must have been watched all the time")
-	require.Len(t, v.Runners, 2)
-	requireNoProcess(t, m)
-
-	// A second attach finds no runner and changes no file.
-	files := readFolder(t, filepath.Dir(string(killed.dir)))
-	for id, want := range map[string]string{"t": "it has ended: `soak merge ", "unknown": "this machine has no run "} {
-		cmd := attachCommand(killed)
-		cmd.Args[2] = id
-		text, err := cmd.CombinedOutput()
-		require.ErrorContains(t, err, "exit status 64", string(text))
-		require.Contains(t, string(text), want)
-	}
-	require.Equal(t, files, readFolder(t, filepath.Dir(string(killed.dir))))
 }
 
 // readFolder returns the files of a folder, with the time of their last change.
@@ -86,27 +60,41 @@ func readFolder(t *testing.T, dir string) map[string]time.Time {
 	return files
 }
 
-func TestAttachReplacesRunnersThatEndedEarly(t *testing.T) {
+// `soak attach` follows the runner that still runs, and replaces the one that ended early. A second attach finds no
+// runner and changes no file.
+func TestAttachFollowsAndReplacesRunners(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	killed, runners := beginAndKill(t, m)
+	require.Len(t, runners, 2)
 	require.NoError(t, syscall.Kill(runners[0], syscall.SIGTERM))
 	await(t, "the runner must end", func() bool { return len(runnersOf(m)) == 1 })
 	v, text := attach(t, killed)
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, 1, strings.Count(text, "is still running"), text)
 	require.Contains(t, text, "its clients continue for")
+	require.Contains(t, text, "20/20 open", "the progress of the runners must be shown")
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched}, text)
 	require.Less(t, v.Watched.Share, 1.)
 	require.Len(t, v.Runners, 3)
 	requireNoProcess(t, m)
+
+	files := readFolder(t, filepath.Dir(string(killed.dir)))
+	for id, want := range map[string]string{"t": "it has ended: `soak merge ", "unknown": "this machine has no run "} {
+		cmd := attachCommand(killed)
+		cmd.Args[2] = id
+		text, err := cmd.CombinedOutput()
+		require.ErrorContains(t, err, "exit status 64", string(text))
+		require.Contains(t, string(text), want)
+	}
+	require.Equal(t, files, readFolder(t, filepath.Dir(string(killed.dir))))
 }
 
 func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	killed := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1")
-	await(t, "both runners must run", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "the runner must run", func() bool { return len(runnersOf(m)) == 1 })
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
 	requireNoProcess(t, m)

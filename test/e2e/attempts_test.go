@@ -49,7 +49,7 @@ func TestRefusedAttemptsAreReported(t *testing.T) {
 	t.Run("for a moment", func(t *testing.T) {
 		t.Parallel()
 		f := &refusingService{period: 3 * time.Second}
-		v, r := f.run(t, "--seconds", "20")
+		v, r := f.run(t, "--seconds", "16")
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Equal(t, map[string]int{"status 503": int(f.refused.Load())}, v.RefusedAttempts)
 		require.GreaterOrEqual(t, f.refused.Load(), int64(5))
@@ -67,16 +67,9 @@ func TestRefusedAttemptsAreReported(t *testing.T) {
 	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
 		t.Parallel()
 		f := &refusingService{period: 5 * time.Second}
-		v, r := f.run(t, "--seconds", "20", "--max-outage", "4")
+		v, r := f.run(t, "--seconds", "16", "--max-outage", "4")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Regexp(t, `f-\d had no stream for \d[.\d]* s, from \d\d:\d\d:\d\d\S* UTC until its first stream opened; meanwhile it was refused \d times \(status 503\)`, reasons(v))
-	})
-	t.Run("for most of the run", func(t *testing.T) {
-		t.Parallel()
-		f := &refusingService{period: 10 * time.Second}
-		v, r := f.run(t, "--seconds", "20")
-		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-		require.Regexp(t, `f-\d was (connected for \d[.\d]* s of the planned 15 s|refused at)`, reasons(v))
 	})
 	t.Run("all the time", func(t *testing.T) {
 		t.Parallel()
@@ -102,7 +95,7 @@ func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 	args := func(seconds string, args ...string) []string {
 		return append([]string{"--backend-url", url, "--connections", "5", "--noop-interval", "1", "--prefix", "both-", "--seconds", seconds}, args...)
 	}
-	first := begin(t, nil, args("22")...)
+	first := begin(t, nil, args("18")...)
 	await(t, "all streams of the first soak must be open", func() bool {
 		response, err := http.Get(url + "/event/ledger?prefix=both-")
 		if err != nil {
@@ -112,16 +105,14 @@ func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 		text, err := io.ReadAll(response.Body)
 		return err == nil && strings.Count(string(text), `"open":true`) == 5
 	})
-	second, third := begin(t, nil, args("9")...), begin(t, nil, args("9", "--reconnect")...)
-	for _, r := range []*soakRun{second, third} {
-		v := r.verdict()
-		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-		require.Equal(t, verdict.Connections{Planned: 5, Refused: 5}, v.Connections)
-		require.Zero(t, v.Messages.Missed, r.out.String())
-		require.Zero(t, v.Server.Sent)
-		require.Regexp(t, `both-\d was refused at .* \(status 409.*another client uses this PREFIX`, reasons(v))
-		require.GreaterOrEqual(t, v.RefusedAttempts["status 409"], 5)
-	}
-	v := first.verdict()
+	second := begin(t, nil, args("8", "--reconnect")...)
+	v := second.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, second.out.String())
+	require.Equal(t, verdict.Connections{Planned: 5, Refused: 5}, v.Connections)
+	require.Zero(t, v.Messages.Missed, second.out.String())
+	require.Zero(t, v.Server.Sent)
+	require.Regexp(t, `both-\d was refused at .* \(status 409.*another client uses this PREFIX`, reasons(v))
+	require.GreaterOrEqual(t, v.RefusedAttempts["status 409"], 5)
+	v = first.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, first.out.String())
 }

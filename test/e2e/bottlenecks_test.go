@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/sse-soak/sse-soak/backend/services"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/sockets"
@@ -114,7 +112,7 @@ func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the sa
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	relay(t, l, listen, 100*time.Millisecond)
-	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--backend-url", "http://"+l.Addr().String())
+	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--stage-seconds", "4", "--warmup-seconds", "0", "--backend-url", "http://"+l.Addr().String())
 	v := r.verdict()
 	require.Equal(t, "1,500/s", fullFrom(v, "descriptors of the backend"), r.out.String())
 	require.Contains(t, factOf(v, "bottleneck"), "descriptors of the backend", r.out.String())
@@ -130,22 +128,4 @@ type delayedListener struct {
 func (l delayedListener) Accept() (net.Conn, error) {
 	time.Sleep(l.delay) // the fault
 	return l.Listener.Accept()
-}
-
-// Each request has its own connection to a listener that accepts 50 connections per second. At 10 requests per second
-// the accept queue has room for a stall of one second. At 300 it is full at once.
-func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the sampler needs a core while the service breaks
-	s := httptest.NewUnstartedServer(services.New(""))
-	raw, err := s.Listener.(*net.TCPListener).SyscallConn()
-	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 16) }))
-	require.NoError(t, err)
-	s.Listener = delayedListener{s.Listener, 20 * time.Millisecond}
-	s.Config.SetKeepAlivesEnabled(false)
-	s.Start()
-	t.Cleanup(s.Close)
-	r := begin(t, nil, "rampup", "--profile", "smoke", "--stages", "10,300", "--backend-url", s.URL)
-	v := r.verdict()
-	require.Equal(t, "300/s", fullFrom(v, "accept queue of the service"), r.out.String())
-	require.Contains(t, factOf(v, "bottleneck"), "connects found it full (ListenOverflows)", r.out.String())
 }

@@ -80,7 +80,7 @@ func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 func TestLostBucketIsReported(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
-	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
+	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
 	r.awaitStreams("20")
 	b.unreachable.Store(true)
 	await(t, "soak must report the error", func() bool {
@@ -97,36 +97,34 @@ func TestLostBucketIsReported(t *testing.T) {
 	require.NoError(t, os.Remove(files[1]))
 }
 
-// A complete run can be judged from its bucket on any machine. Missing or invalid objects make the verdict invalid.
-func TestMergeFromABucket(t *testing.T) {
-	t.Parallel()
-	b := startBucket(t)
-	place := strings.Replace(b.place, "all", "all/t", 1)
-	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
-	require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
-	mergeBucket := func(place string) (v *verdict.Verdict, text string) {
-		out := t.TempDir()
-		code, text := merge(t, place, out)
-		v = readVerdict(t, results.Dir(filepath.Join(out, "t")))
-		require.Equal(t, v.Verdict.ExitCode(), code, text)
-		return v, text
-	}
-	v, text := mergeBucket(place)
-	require.Equal(t, verdict.Pass, v.Verdict, text)
-	require.True(t, v.Server.Known)
+// run returns the place of the run t in the bucket.
+func (b *faultyBucket) run() string { return strings.Replace(b.place, "all", "all/t", 1) }
 
+// merge judges the run t from the bucket, in a new folder.
+func (b *faultyBucket) merge(t *testing.T) (v *verdict.Verdict, text string) {
+	t.Helper()
+	out := t.TempDir()
+	code, text := merge(t, b.run(), out)
+	v = readVerdict(t, results.Dir(filepath.Join(out, "t")))
+	require.Equal(t, v.Verdict.ExitCode(), code, text)
+	return v, text
+}
+
+// requireDamageIsFound requires that missing or invalid objects make the verdict of a run in a bucket invalid.
+func requireDamageIsFound(t *testing.T, b *faultyBucket) {
+	t.Helper()
 	b.truncates.Store(true)
-	v, text = mergeBucket(place)
+	v, text := b.merge(t)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 	require.Contains(t, reasons(v), "not a complete shard")
 	b.truncates.Store(false)
 
 	b.incomplete.Store(true)
-	code, text := merge(t, place, t.TempDir())
+	code, text := merge(t, b.run(), t.TempDir())
 	require.Equal(t, 2, code, text)
 	b.incomplete.Store(false)
 
-	bucket, err := store.Open(t.Context(), place)
+	bucket, err := store.Open(t.Context(), b.run())
 	require.NoError(t, err)
 	defer bucket.Close()
 	names, err := bucket.Names(t.Context())
@@ -140,10 +138,10 @@ func TestMergeFromABucket(t *testing.T) {
 		data[len(data)/2] ^= 4
 		require.NoError(t, bucket.Put(t.Context(), name, data))
 	}
-	v, text = mergeBucket(place)
+	v, text = b.merge(t)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 
-	code, text = merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir())
+	code, text = merge(t, strings.Replace(b.run(), "soaks", "none", 1), t.TempDir())
 	require.Equal(t, 2, code, text)
 	require.Contains(t, text, "INVALID: s3://none/all/t")
 	require.Contains(t, text, "the bucket does not exist; create it, or correct its name and region (NoSuchBucket: The specified bucket does not exist)")

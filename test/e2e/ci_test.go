@@ -39,7 +39,7 @@ func TestGitHubAction(t *testing.T) {
 		code                             int
 	}{
 		{"a run that passes", "", "pass", "::notice title=Soak pass::10 streams open to the end", 0},
-		{"a run that loses a noop", "drop:id=ci-3,noop=4", "fail", "::error title=Soak fail%3A noops missed::ci-3 missed noop 4", 1},
+		{"a run that loses a noop", "drop:id=ci-3,noop=2", "fail", "::error title=Soak fail%3A noops missed::ci-3 missed noop 2", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,7 @@ func TestGitHubAction(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script)
 			cmd.Dir = folder
 			cmd.Env = append(os.Environ(), "SOAK="+soak, "COMMAND=run", "BACKEND_URL=", "OUT=results", "JUNIT=soak.xml", "BACKEND_FAULT="+c.fault,
-				"ARGS=--connections=10\n--seconds=20\n--noop-interval=1\n--prefix=ci-\n--testid=in-ci", "GITHUB_STEP_SUMMARY="+in("summary"), "GITHUB_OUTPUT="+in("output"))
+				"ARGS=--connections=10\n--seconds=10\n--noop-interval=1\n--prefix=ci-\n--testid=in-ci", "GITHUB_STEP_SUMMARY="+in("summary"), "GITHUB_OUTPUT="+in("output"))
 			output, _ := cmd.CombinedOutput()
 			require.Equal(t, c.code, cmd.ProcessState.ExitCode(), string(output))
 			first, suffix, _ := strings.Cut(string(output), "\n")

@@ -27,7 +27,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := mark(t)
-			r := begin(t, []string{m}, "--connections", "20", "--runners", "1", "--seconds", "19", "--noop-interval", "2", "--max-late", "0")
+			r := begin(t, []string{m}, "--connections", "20", "--seconds", "16", "--noop-interval", "2", "--max-late", "0")
 			r.awaitStreams("20")
 			pid := find(t, m, c.stop)
 			require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))

@@ -53,7 +53,7 @@ func (r *soakRun) awaitStreams(connections string) {
 func TestNginxRestartDropsEveryStream(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
-	r := begin(t, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1")
+	r := begin(t, nil, "--connections", "20", "--seconds", "11", "--noop-interval", "1")
 	r.awaitStreams("20")
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
 	v := r.verdict()
@@ -66,11 +66,11 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 func TestStoppedRunnerIsLate(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "26", "--noop-interval", "1")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "18", "--noop-interval", "1")
 	r.awaitStreams("20")
 	runner := runnersOf(m)[0]
 	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
-	time.Sleep(8 * time.Second) // the fault: longer than the idle timeout
+	time.Sleep(5 * time.Second) // the fault: longer than the idle timeout
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
@@ -85,7 +85,7 @@ func TestStoppedRunnerIsLate(t *testing.T) {
 func TestStalledMachineDropsNothing(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "1")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "16", "--noop-interval", "1")
 	r.awaitStreams("20")
 	all := append(runnersOf(m), find(t, m, "bin/backend"))
 	for _, pid := range all {
@@ -116,7 +116,7 @@ func TestBusyCores(t *testing.T) {
 	}
 	t.Run("no message is lost", func(t *testing.T) {
 		t.Parallel()
-		v := begin(t, nil, "--connections", "100", "--seconds", "12", "--noop-interval", "1").verdict()
+		v := begin(t, nil, "--connections", "50", "--seconds", "9", "--noop-interval", "1").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 		require.Zero(t, v.Messages.Missed)
 		require.True(t, v.Generator.Saturated, "%+v", v.Generator)
@@ -126,7 +126,7 @@ func TestBusyCores(t *testing.T) {
 		t.Parallel()
 		url := backend(t, "NOOP_INTERVAL=1s")
 		// Each response takes more than a nanosecond, so the second stage fails on any machine.
-		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "4", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
+		r := smoke(t, "rampup", "--stages", "20,50", "--stage-seconds", "3", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
 		v := r.verdict()
 		rows := section(v, "Resource usage").Rows
 		require.NotEmpty(t, rows, r.out.String())
@@ -186,7 +186,7 @@ func TestUnwritableResults(t *testing.T) {
 // Shards of different runs, or incomplete shards, never pass.
 func TestIncompleteShardsAreInvalid(t *testing.T) {
 	t.Parallel()
-	complete := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
+	complete := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "2")
 	require.Equal(t, verdict.Pass, complete.verdict().Verdict, complete.out.String())
 	first, second := shardOf(t, complete.dir, 1), shardOf(t, complete.dir, 2)
 	cases := map[string]struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -70,7 +69,7 @@ type faultGroup struct {
 }
 
 var faultGroups = []faultGroup{
-	{"all but delay", "1", knownFaults, []string{"--seconds", "20"}},
+	{"all but delay", "1", knownFaults, []string{"--seconds", "18"}},
 	{"delay", "2", []knownFault{delayFault}, []string{"--max-late", "0", "--seconds", "15"}},
 }
 
@@ -121,7 +120,6 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 	t.Parallel()
 	g := faultGroups[0]
 	env, want, findings := g.expected()
-	g.args = append(slices.Clone(g.args), "--runners", "1")
 	t.Run("TLS", func(t *testing.T) {
 		t.Parallel()
 		url, trust := secureBackend(t, env...)
@@ -141,7 +139,7 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 func TestCrashingBackendFails(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "60", "--seconds", "12", "--noop-interval", "1", "--junit", filepath.Join(folder, "junit.xml"))
+	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "60", "--seconds", "9", "--noop-interval", "1", "--runners", "2", "--junit", filepath.Join(folder, "junit.xml"))
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Equal(t, 60, v.Connections.Dropped)

@@ -34,20 +34,6 @@ func TestFinite(t *testing.T) {
 	require.Greater(t, v.Responses.TTFT.P50, 50.)
 }
 
-// The findings name the requests with truncated responses, and the number of their chunks.
-func TestFiniteNamesTruncatedResponses(t *testing.T) {
-	t.Parallel()
-	r := begin(t, []string{"MODEL_FAULT=truncate@20:0.05"}, "finite", "--profile", "smoke", "--seconds", "6", "--runners", "2")
-	v := r.verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	require.Positive(t, v.Responses.Truncated)
-	require.EqualValues(t, 120, v.Responses.Complete+v.Responses.Truncated)
-	require.EqualValues(t, 40*v.Responses.Complete+20*v.Responses.Truncated, v.Messages.Received)
-	require.Len(t, v.Findings, int(v.Responses.Truncated))
-	require.Contains(t, v.Findings[0].Text, "truncated after 20 of 40 chunks")
-	require.Contains(t, v.Summary(), fmt.Sprintf("FAIL: %d of 120 responses truncated", v.Responses.Truncated))
-}
-
 // A finite service has a description in JavaScript. A proxy that buffers its responses causes a warning.
 func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 	t.Parallel()
@@ -79,26 +65,6 @@ func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 	require.EqualValues(t, 1, v.Messages.Missed)
 	require.Contains(t, reasons(v), "number 3")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), `header Server: "buffer/1.0"`)
-}
-
-func TestFiniteRefusesWrongUsage(t *testing.T) {
-	t.Parallel()
-	for want, args := range map[string][]string{
-		"must have streams that end by themselves": {"--service", "nchan", "--backend-url", "http://127.0.0.1:1"},
-		"ARRIVAL must be":                          {"--arrival", "uneven"},
-		"did you mean openai-chat":                 {"--service", "openai-chta"},
-		"RATE or CONCURRENCY must be over 0":       {"--rate", "0"},
-		"name a file with one JSON value":          {"--prompts", "missing.ndjson"},
-		"is a folder; name a file":                 {"--prompts", "."},
-		"connect to 127.0.0.1:1":                   {"--backend-url", "http://127.0.0.1:1"},
-	} {
-		r := begin(t, nil, append([]string{"finite", "--profile", "smoke"}, args...)...)
-		require.NotZero(t, r.end(), want)
-		require.Contains(t, r.out.String(), want)
-	}
-	r := begin(t, nil, "--service", "openai-chat", "--backend-url", "http://127.0.0.1:1")
-	require.Equal(t, 64, r.end(), r.out.String())
-	require.Contains(t, r.out.String(), "soak run finite")
 }
 
 // An action kills the model, which truncates the responses in flight, and starts another one later. The faulty

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +30,9 @@ import (
 
 const root = "../.."
 
+// sharedFolder has the files that several tests share.
+var sharedFolder string
+
 func TestMain(m *testing.M) {
 	suspension.Main()
 	for _, program := range []string{"soak", "k6", "backend"} {
@@ -45,7 +49,14 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	var err error
+	if sharedFolder, err = os.MkdirTemp("", "soak-e2e-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	stopSharedServices()
+	_ = os.RemoveAll(sharedFolder)
+	os.Exit(code)
 }
 
 // A soakRun is a running `soak run`.
@@ -83,6 +94,9 @@ func prepare(t *testing.T, out string, wrapper, env []string, args ...string) *s
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	r := &soakRun{t: t, dir: results.Dir(filepath.Join(out, "t")), cancel: cancel}
 	line := append(append([]string(nil), wrapper...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
+	if !slices.Contains(args, "--runner") {
+		line = append(line, "--runners", "1") // the default, 2, uses a quarter more CPU; a later flag overrides it
+	}
 	line = append(line, args...)
 	r.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
 	r.cmd.Env = append(os.Environ(), env...)

@@ -55,7 +55,7 @@ func TestSoakInAnEmptyFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(settings), "\nbackend-url: "+url+"\n")
 
-	r := beginInFolder(t, folder, "--connections", "10", "--seconds", "15")
+	r := beginInFolder(t, folder, "--connections", "10", "--seconds", "12")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "hub", v.Plan.ServiceName())
@@ -97,7 +97,7 @@ func TestSoakOfAPlainTextService(t *testing.T) {
 		"--publish-body", `{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}`)
 	require.Contains(t, output, "which checks every message:\n    soak run\n")
 
-	r := beginInFolder(t, folder, "--seconds", "20", "--require-messages")
+	r := beginInFolder(t, folder, "--seconds", "14", "--require-messages")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.EqualValues(t, 10, v.Connections.Planned)

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
@@ -50,9 +52,9 @@ func twoLaptops(t *testing.T, fault, second string) (shards string, laptops [2]*
 }
 
 // mergeLaptops runs `soak merge` on the shards of laptops.
-func mergeLaptops(t *testing.T, shards string) (v *verdict.Verdict, text string) {
+func mergeLaptops(t *testing.T, shards string, args ...string) (v *verdict.Verdict, text string) {
 	t.Helper()
-	code, text := merge(t, shards, "unused")
+	code, text := merge(t, shards, "unused", args...)
 	v = readVerdict(t, results.Dir(shards))
 	require.Equal(t, v.Verdict.ExitCode(), code, text)
 	return v, text
@@ -67,10 +69,9 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 		want          verdict.Outcome
 		wantText      []string
 	}{
-		"both clean":                 {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}},
 		"a loss":                     {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
 		"one PREFIX":                 {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
-		"prefixes with equal starts": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, nil}, // the first laptop has no laptop-a-10
+		"prefixes with equal starts": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}}, // the first laptop has no laptop-a-10
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,9 +91,41 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 				require.Equal(t, 10, v.Connections.Completed)
 				require.Equal(t, 10, v.Plan.Connections)
 				require.Len(t, v.Runners, 2)
+				for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
+					require.Contains(t, laptops[0].out.String(), "✓ "+name)
+				}
+				requireExpectedLaptops(t, shards)
 			}
 		})
 	}
+}
+
+// requireExpectedLaptops removes the shard of the second laptop. A merge then passes, with a note, unless --expect
+// states that there were two laptops.
+func requireExpectedLaptops(t *testing.T, shards string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(shards, "runner-1-*.json.gz"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	for _, file := range files {
+		s, err := shard.ReadFile(file)
+		require.NoError(t, err)
+		if s.Plan.Prefix != "laptop-a-" {
+			require.NoError(t, os.Remove(file))
+		}
+	}
+	v, text := mergeLaptops(t, shards)
+	require.Equal(t, verdict.Pass, v.Verdict, text)
+	require.Contains(t, reasons(v), `the shards are of 1 laptop (PREFIX "laptop-a-")`)
+
+	v, text = mergeLaptops(t, shards, "--expect", "2")
+	require.Equal(t, verdict.Invalid, v.Verdict, text)
+	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
+	v, text = mergeLaptops(t, shards)
+	require.Equal(t, verdict.Invalid, v.Verdict, "the merge must still expect two laptops: %s", text)
+	require.Contains(t, reasons(v), "pass --expect 0 to remove it")
+	v, text = mergeLaptops(t, shards, "--expect", "0")
+	require.Equal(t, verdict.Pass, v.Verdict, text)
 }
 
 // If all clients of one laptop miss a message without a number, the comparison with the clients of the other laptop

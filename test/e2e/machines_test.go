@@ -24,7 +24,7 @@ func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
 	name := netns.New(t)
-	r := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil, "--connections", "20", "--seconds", "18", "--noop-interval", "1")
+	r := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil, "--connections", "20", "--seconds", "12", "--noop-interval", "1", "--runners", "2")
 	r.awaitStreams("20")
 	const connects = 5
 	overflow(t, name, connects)

@@ -21,9 +21,9 @@ import (
 )
 
 // merge runs `soak merge` on a folder or a bucket, and returns its exit code and output.
-func merge(t *testing.T, place, out string) (code int, text string) {
+func merge(t *testing.T, place, out string, args ...string) (code int, text string) {
 	t.Helper()
-	b, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", place, "--out", out).CombinedOutput()
+	b, err := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"merge", place, "--out", out}, args...)...).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok {
 		return exit.ExitCode(), string(b)
 	}
@@ -54,52 +54,32 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1s")
 	flags := func(prefix string) []string {
-		return []string{"--backend-url", url, "--prefix", prefix, "--connections", "31", "--seconds", "9", "--noop-interval", "1"}
+		return []string{"--backend-url", url, "--prefix", prefix, "--connections", "31", "--seconds", "8", "--noop-interval", "1"}
 	}
-	single := begin(t, nil, flags("one-")...)
+	single := begin(t, nil, append(flags("one-"), "--runners", "2")...)
 	want := single.verdict()
 	require.Equal(t, verdict.Pass, want.Verdict, single.out.String())
 
-	bucket := startBucket(t).place
-	shared := t.TempDir()
-	for _, c := range []struct {
-		name, shards, merge string
-		bucket              bool
-	}{
-		{"bucket", bucket, strings.Replace(bucket, "all", "all/t", 1), true},
-		{"folder", shared, filepath.Join(shared, "t"), false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
-			var parts []*soakRun
-			references := []string{address.Reserve(t), address.Reserve(t)}
-			for i, runner := range []string{"1/2", "2/2"} {
-				args := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
-				if c.bucket { // the control group of each runner uses the reference of the other one; otherwise its own
-					args = append(args, "--control-listen", references[i], "--control-url", "http://"+references[1-i])
-				}
-				parts = append(parts, begin(t, nil, append(flags(c.name+"-"), args...)...))
-			}
-			for i, p := range parts {
-				require.Equal(t, 0, p.end(), p.out.String())
-				require.Contains(t, p.out.String(), fmt.Sprintf("part %d of 2 is finished", i+1))
-				require.Contains(t, p.out.String(), "no verdict yet")
-				require.Contains(t, p.out.String(), c.merge)
-			}
-			out := t.TempDir()
-			code, text := merge(t, c.merge, out)
-			require.Equal(t, 0, code, text)
-			dir := results.Dir(filepath.Join(out, "t"))
-			if !c.bucket {
-				dir = results.Dir(c.merge)
-			}
-			v := readVerdict(t, dir)
-			require.Equal(t, stablePart(want), stablePart(v), text)
-			require.True(t, v.Control.Decides && v.Control.URL == "", "%+v", v.Control)
-			require.Equal(t, 40, v.Control.Streams)
-		})
+	b := startBucket(t)
+	start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+	var parts []*soakRun
+	references := []string{address.Reserve(t), address.Reserve(t)}
+	for i, runner := range []string{"1/2", "2/2"} { // the control group of each runner uses the reference of the other one
+		parts = append(parts, begin(t, nil, append(flags("bucket-"), "--runner", runner, "--shards", b.place, "--start-at", start,
+			"--control-listen", references[i], "--control-url", "http://"+references[1-i])...))
 	}
+	for i, p := range parts {
+		require.Equal(t, 0, p.end(), p.out.String())
+		require.Contains(t, p.out.String(), fmt.Sprintf("part %d of 2 is finished", i+1))
+		require.Contains(t, p.out.String(), "no verdict yet")
+		require.Contains(t, p.out.String(), b.run())
+	}
+	v, text := b.merge(t)
+	require.Equal(t, verdict.Pass, v.Verdict, text)
+	require.Equal(t, stablePart(want), stablePart(v), text)
+	require.True(t, v.Control.Decides && v.Control.URL == "", "%+v", v.Control)
+	require.Equal(t, 40, v.Control.Streams)
+	requireDamageIsFound(t, b)
 }
 
 // A runner replaces an interrupted one and continues with its clients.
@@ -107,7 +87,7 @@ func TestReplacedRunner(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
 	part := func(runner string, args ...string) *soakRun {
-		return begin(t, nil, append([]string{"--backend-url", url, "--connections", "20", "--seconds", "28", "--noop-interval", "1",
+		return begin(t, nil, append([]string{"--backend-url", url, "--connections", "20", "--seconds", "24", "--noop-interval", "1",
 			"--min-coverage", "40", "--runner", runner, "--shards", shared}, args...)...)
 	}
 	complete, first := part("1/2"), part("2/2")
@@ -126,7 +106,7 @@ func TestReplacedRunner(t *testing.T) {
 	require.Len(t, v.Runners, 3)
 	require.Greater(t, v.Watched.Share, .5, "the other runner must have watched half of the run")
 	require.Less(t, v.Watched.Share, 1.)
-	require.Equal(t, 28, v.Plan.Seconds)
+	require.Equal(t, 24, v.Plan.Seconds)
 
 	third := part("2/2", "--continue")
 	require.Equal(t, 64, third.end())
@@ -139,7 +119,7 @@ func TestDeniedShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
 	url := backend(t, "NOOP_INTERVAL=1s")
-	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
+	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
 	r.awaitStreams("20")
 	b.readOnly.Store(true)
 	require.Equal(t, 2, r.end(), r.out.String())
@@ -168,7 +148,7 @@ func TestMissingBucketFailsAtTheStart(t *testing.T) {
 // The runners share several backends, whose ledgers are added up.
 func TestSeveralBackends(t *testing.T) {
 	t.Parallel()
-	r := begin(t, nil, "--backends", "2", "--runners", "3", "--connections", "95", "--connections-per-vu", "10", "--seconds", "9", "--noop-interval", "1", "--no-nginx")
+	r := begin(t, nil, "--backends", "2", "--runners", "3", "--connections", "95", "--connections-per-vu", "10", "--seconds", "8", "--noop-interval", "1", "--no-nginx")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Contains(t, r.out.String(), "2 backends started here, without nginx")

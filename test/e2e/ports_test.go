@@ -28,7 +28,7 @@ func TestEndWithoutLocalPortsIsInvalid(t *testing.T) {
 		text, err := exec.Command("ip", "netns", "exec", name, "ss", "-Hltn", "sport", "=", "8080").Output()
 		return err == nil && len(text) > 0
 	})
-	r := beginWith(t, t.TempDir(), enter, nil, "--backend-url", "http://127.0.0.1:8080", "--connections", "30", "--runners", "1", "--seconds", "15", "--noop-interval", "1")
+	r := beginWith(t, t.TempDir(), enter, nil, "--backend-url", "http://127.0.0.1:8080", "--connections", "30", "--seconds", "12", "--noop-interval", "1")
 	r.awaitStreams("30")
 	fillPorts(t, name, 8080)
 	v := r.verdict()

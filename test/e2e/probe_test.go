@@ -24,8 +24,8 @@ func TestSoakOfProbedDescription(t *testing.T) {
 		output, err := probe.CombinedOutput()
 		require.NoError(t, err, string(output))
 		// Each stream receives a message every 5 s, because some services have no heartbeat, or one every 30 s.
-		v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20", "--runners", "1",
-			"--seconds", "20", "--topics", "10", "--publish-rate", "2").verdict()
+		v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20",
+			"--seconds", "16", "--topics", "10", "--publish-rate", "2").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	})
 }

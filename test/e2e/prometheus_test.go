@@ -18,7 +18,7 @@ func TestResourcesFromPrometheus(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
 	address := watcher.Start(t, strings.TrimPrefix(url, "http://"))
-	r := begin(t, []string{"PROMETHEUS_URL=http://me:secret@" + address}, "--backend-url", url, "--connections", "20", "--seconds", "15", "--noop-interval", "1")
+	r := begin(t, []string{"PROMETHEUS_URL=http://me:secret@" + address}, "--backend-url", url, "--connections", "20", "--seconds", "10", "--noop-interval", "1")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.NotZero(t, v.Resources.BackendRSSMax)
@@ -30,7 +30,7 @@ func TestResourcesFromPrometheus(t *testing.T) {
 
 func TestUnreachablePrometheusWarns(t *testing.T) {
 	t.Parallel()
-	r := begin(t, []string{"PROMETHEUS_URL=http://127.0.0.1:1", "K6_PROMETHEUS_RW_SERVER_URL=http://127.0.0.1:1/api/v1/write"}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
+	r := begin(t, []string{"PROMETHEUS_URL=http://127.0.0.1:1", "K6_PROMETHEUS_RW_SERVER_URL=http://127.0.0.1:1/api/v1/write"}, "--connections", "20", "--seconds", "10", "--noop-interval", "1", "--runners", "2")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	warnings := strings.Join(v.Warnings, "\n")

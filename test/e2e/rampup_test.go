@@ -88,7 +88,7 @@ func TestRampup(t *testing.T) {
 // The suite finds the rate above which a service refuses requests.
 func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	t.Parallel()
-	const capacity = 120 // per second
+	const capacity = 60 // per second
 	var mu sync.Mutex
 	var recent []time.Time
 	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
@@ -105,15 +105,15 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 		recent = append(recent, now)
 		return false
 	})
-	r := smoke(t, "rampup", "--backend-url", url, "--stages", "20,50,300", "--search", "1")
+	r := smoke(t, "rampup", "--backend-url", url, "--stages", "20,150", "--stage-seconds", "4", "--warmup-seconds", "0", "--search", "1")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Regexp(t, `^between \d+ and \d+ requests/s`, factOf(v, "breaking point"))
 	var from, to float64
 	_, err := fmt.Sscanf(factOf(v, "breaking point"), "between %f and %f", &from, &to)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, from, 50.)
-	require.Less(t, to, 300., "the search must narrow the range")
+	require.GreaterOrEqual(t, from, 20.)
+	require.Less(t, to, 150., "the search must narrow the range")
 	require.Equal(t, []string{"status-503", "status 503"}, section(v, "Errors").Rows[0][:2])
 	require.DirExists(t, r.dir.Path("round-02"))
 	second, _, err := r.dir.Judge()
@@ -121,27 +121,12 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	require.Equal(t, v.Facts, second.Facts, "the files must be sufficient for the facts")
 }
 
-func TestWrongResponseIsAFailure(t *testing.T) {
-	t.Parallel()
-	url := plainServices(t, func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "math.multiply") {
-			return false
-		}
-		fmt.Fprint(w, `{"result": 199}`)
-		return true
-	})
-	v := smoke(t, "rampup", "--backend-url", url, "--stages", "20").verdict()
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "responses are correct")
-	require.Equal(t, []string{"wrong", "wrong response"}, section(v, "Errors").Rows[0][:2])
-}
-
 func TestInterruptedSuiteIsInvalid(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "rampup", "--stages", "20", "--stage-seconds", "60")
-	await(t, "the runners must write their first shards", func() bool {
+	await(t, "the runner must write its first shard", func() bool {
 		shards, err := filepath.Glob(r.dir.Path("shards/runner-*.json.gz"))
-		return err == nil && len(shards) == 2
+		return err == nil && len(shards) == 1
 	})
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
 	v := r.verdict()

@@ -19,7 +19,7 @@ import (
 
 // Each fault affects one message on one stream of its own topic. One finding names its stream, topic and number.
 func TestProxyFaultsAreFound(t *testing.T) {
-	eachService(t, func(t *testing.T, name string) {
+	eachOf(t, twoServices, func(t *testing.T, name string) {
 		const prefix = "faults-"
 		r := startService(t, name, services.Options{})
 		faults := map[int]faulty.Fault{ // by topic
@@ -101,45 +101,44 @@ func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int
 
 // A refused message is not expected, and a message without a response may arrive or not. In both cases the run fails.
 func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
-	eachOf(t, twoServices, func(t *testing.T, name string) {
-		r := startService(t, name, services.Options{})
-		s := soakService(t, r, "publisher-", faulty.Options{Publish: []faulty.PublishFault{
-			{Kind: faulty.Refuse, Status: 401, From: 15, Count: 2}, {Kind: faulty.Refuse, Status: 503, From: 20, Count: 3},
-			{Kind: faulty.CutBefore, From: 30, Count: 2}, {Kind: faulty.CutAfter, From: 40, Count: 2},
-		}})
-		v := s.verdict()
-		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
-		m := v.Messages
-		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted, s.out.String())
-		p := m.Published
-		require.Equal(t, [...]uint64{publishedTotal, publishedTotal - 9, 5, 4}, [...]uint64{p.Sent, p.Confirmed, p.Refused, p.Open})
-		received, first := serviceStreams*perTopic, map[string]faulty.Action{}
-		for _, d := range s.proxy.Actions() {
-			kind := fmt.Sprint(d.Publish, d.Status)
-			if _, known := first[kind]; !known {
-				first[kind] = d
-			}
-			if d.Publish != faulty.CutAfter {
-				received -= streamsOf(s.numberOf(d.Topic))
-			}
+	t.Parallel()
+	r := startService(t, "nchan", services.Options{})
+	s := soakService(t, r, "publisher-", faulty.Options{Publish: []faulty.PublishFault{
+		{Kind: faulty.Refuse, Status: 401, From: 15, Count: 2}, {Kind: faulty.Refuse, Status: 503, From: 20, Count: 3},
+		{Kind: faulty.CutBefore, From: 30, Count: 2}, {Kind: faulty.CutAfter, From: 40, Count: 2},
+	}})
+	v := s.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+	m := v.Messages
+	require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted, s.out.String())
+	p := m.Published
+	require.Equal(t, [...]uint64{publishedTotal, publishedTotal - 9, 5, 4}, [...]uint64{p.Sent, p.Confirmed, p.Refused, p.Open})
+	received, first := serviceStreams*perTopic, map[string]faulty.Action{}
+	for _, d := range s.proxy.Actions() {
+		kind := fmt.Sprint(d.Publish, d.Status)
+		if _, known := first[kind]; !known {
+			first[kind] = d
 		}
-		require.EqualValues(t, received, m.Received)
-		require.Equal(t, m.Received, m.Expected)
-		require.Equal(t, serviceStreams, v.Connections.Completed)
-		for kind, message := range map[string]string{
-			fmt.Sprint(faulty.Refuse, 401):  "2 messages were refused; the first was number %d of topic %s: 401 Unauthorized",
-			fmt.Sprint(faulty.Refuse, 503):  "3 messages were refused; the first was number %d of topic %s: 503 Service Unavailable",
-			fmt.Sprint(faulty.CutBefore, 0): " messages were not answered; the first was number %d of topic %s: the connection was closed before the response",
-		} {
-			require.Contains(t, reasons(v), fmt.Sprintf(message, first[kind].Number, first[kind].Topic))
+		if d.Publish != faulty.CutAfter {
+			received -= streamsOf(s.numberOf(d.Topic))
 		}
-	})
+	}
+	require.EqualValues(t, received, m.Received)
+	require.Equal(t, m.Received, m.Expected)
+	require.Equal(t, serviceStreams, v.Connections.Completed)
+	for kind, message := range map[string]string{
+		fmt.Sprint(faulty.Refuse, 401):  "2 messages were refused; the first was number %d of topic %s: 401 Unauthorized",
+		fmt.Sprint(faulty.Refuse, 503):  "3 messages were refused; the first was number %d of topic %s: 503 Service Unavailable",
+		fmt.Sprint(faulty.CutBefore, 0): " messages were not answered; the first was number %d of topic %s: the connection was closed before the response",
+	} {
+		require.Contains(t, reasons(v), fmt.Sprintf(message, first[kind].Number, first[kind].Topic))
+	}
 }
 
 // A restart of the service closes its streams. With RECONNECT the clients reconnect.
 func TestRestartedServiceDoesNotPass(t *testing.T) {
 	eachOf(t, twoServices, func(t *testing.T, name string) {
-		r := startService(t, name, services.Options{})
+		r := startOwnService(t, name, services.Options{})
 		s := soakService(t, r, "restart-", faulty.Options{})
 		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedTotal/2 })
 		require.NoError(t, r.Restart(t.Context()))

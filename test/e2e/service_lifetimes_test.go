@@ -55,7 +55,8 @@ func TestClosedStreamsReconnect(t *testing.T) {
 		// Mercure ends a stream after 80 to 100 % of the lifetime, minus 5 s.
 		{"mercure", services.Options{Lifetime: 10 * time.Second}, [2]string{"[475, 600]", "[2.5, 6]"}, true, verdict.Pass, nil},
 		{"mercure", services.Options{Lifetime: 10 * time.Second, History: -1}, [2]string{"[475, 600]", "[2.5, 6]"}, false, verdict.Fail, nil},
-		{"pocketbase", services.Options{Lifetime: 4 * time.Second}, [2]string{"[300, 1800]", "[3.5, 5]"}, false, verdict.Pass, mostlyOpen},
+		// The lifetime is ten times the delay of a reconnect, so that most messages are checked.
+		{"pocketbase", services.Options{Lifetime: 7 * time.Second}, [2]string{"[300, 1800]", "[6.5, 8]"}, false, verdict.Pass, mostlyOpen},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +97,6 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 		args             []string
 		minLost, maxLost uint64 // messages that each stream does not receive
 	}{
-		{"nchan", services.Options{}, verdict.Pass, nil, 0, 0},
 		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},     // without an announcement
 		{"sse-starlette", services.Options{}, verdict.Pass, mostlyOpen, 1, 6}, // the service does not resume
 	} {
@@ -131,21 +131,19 @@ func TestPlannedEndsWithinTheLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hub    *fakeservice.Hub
-		want   verdict.Outcome
 		reason string
 	}{
-		"in time":   {&fakeservice.Hub{Lifetime: 3 * time.Second, History: true}, verdict.Pass, " reconnects, "},
-		"too early": {&fakeservice.Hub{Lifetime: time.Second, History: true}, verdict.Fail, "before the end of its lifetime (end.lifetime)"},
-		"never":     {&fakeservice.Hub{History: true}, verdict.Fail, "s, longer than its lifetime (end.lifetime)"},
+		"too early": {&fakeservice.Hub{Lifetime: time.Second, History: true}, "before the end of its lifetime (end.lifetime)"},
+		"never":     {&fakeservice.Hub{History: true}, "s, longer than its lifetime (end.lifetime)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.hub.ID = fakeservice.DecimalID
 			server := c.hub.Start(t)
 			r := begin(t, nil, append(publishFlags(describeHub(t, "end: { by: 'server', lifetime: [2.5, 3.5] },"), server.URL),
-				"--prefix", "ends-", "--connections", "16", "--seconds", "16", "--runners", "1")...)
+				"--prefix", "ends-", "--connections", "16", "--seconds", "14")...)
 			v := r.verdict()
-			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 		})
 	}

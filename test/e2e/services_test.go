@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,16 +28,49 @@ const (
 	publishedTotal = serviceTopics * perTopic
 )
 
-// startService starts a service for a test and its subtests.
+// sharedServices has a function for each service with its default options that starts it once. Tests share the service.
+var sharedServices sync.Map
+
+// stopSharedServices stops the services that were started.
+func stopSharedServices() {
+	sharedServices.Range(func(_, start any) bool {
+		if r, err := start.(func() (*services.Instance, error))(); err == nil {
+			r.Stop()
+		}
+		return true
+	})
+}
+
+// startService returns a service for a test and its subtests. Tests share a service with the default options.
 func startService(t *testing.T, name string, o services.Options) *services.Instance {
+	t.Helper()
+	if o != (services.Options{}) {
+		return startOwnService(t, name, o)
+	}
+	start, _ := sharedServices.LoadOrStore(name, sync.OnceValues(func() (*services.Instance, error) {
+		return services.Start(context.Background(), name, services.Options{})
+	}))
+	r, err := start.(func() (*services.Instance, error))()
+	return available(t, r, err)
+}
+
+// startOwnService starts a service that no other test uses.
+func startOwnService(t *testing.T, name string, o services.Options) *services.Instance {
 	t.Helper()
 	o.Dir = t.TempDir()
 	r, err := services.Start(t.Context(), name, o)
+	r = available(t, r, err)
+	t.Cleanup(r.Stop)
+	return r
+}
+
+// available returns a started service, or skips the test if this machine lacks a program of the service.
+func available(t *testing.T, r *services.Instance, err error) *services.Instance {
+	t.Helper()
 	if missing := (*services.MissingError)(nil); errors.As(err, &missing) {
 		untested.SkipMissing(t, err.Error())
 	}
 	require.NoError(t, err)
-	t.Cleanup(r.Stop)
 	t.Log(r.Name, r.Version)
 	return r
 }
@@ -66,7 +101,7 @@ func soakThrough(t *testing.T, r *services.Instance, proxy *faulty.Proxy, prefix
 	t.Helper()
 	args := append([]string{
 		"--service", r.Service, "--backend-url", proxy.URL, "--prefix", prefix, "--connections", fmt.Sprint(serviceStreams), "--seconds", "14",
-		"--topics", fmt.Sprint(serviceTopics), "--publish-rate", fmt.Sprint(serviceTopics), "--runners", "1",
+		"--topics", fmt.Sprint(serviceTopics), "--publish-rate", fmt.Sprint(serviceTopics),
 	}, extra...)
 	return &serviceSoak{begin(t, r.Env, args...), proxy, prefix}
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,12 +21,12 @@ import (
 
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	r := begin(t, nil, "--connections", "100", "--seconds", "20", "--noop-interval", "1", "--runners", "2", "--prefix", "e2e-")
+	r := begin(t, nil, "--connections", "50", "--seconds", "12", "--noop-interval", "1", "--runners", "2", "--prefix", "e2e-")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Equal(t, verdict.Connections{Planned: 100, Opened: 100, Completed: 100}, v.Connections)
-	require.EqualValues(t, 1500, v.Messages.Floor)
-	require.InDelta(t, 1500, v.Messages.Expected, 100, "each connection expects floor(open / interval), or one more")
+	require.Equal(t, verdict.Connections{Planned: 50, Opened: 50, Completed: 50}, v.Connections)
+	require.EqualValues(t, 350, v.Messages.Floor)
+	require.InDelta(t, 350, v.Messages.Expected, 50, "each connection expects floor(open / interval), or one more")
 	require.Equal(t, v.Messages.Expected, v.Messages.Received)
 	require.True(t, v.Server.Known)
 	require.True(t, v.Server.Agrees)
@@ -38,7 +37,7 @@ func TestSoak(t *testing.T) {
 	require.NotNil(t, v.LatencyMS)
 	require.Equal(t, "send", v.LatencyMS.Above)
 	for _, c := range v.ScriptChecks {
-		require.EqualValues(t, 100, c.Passes, c.Name)
+		require.EqualValues(t, 50, c.Passes, c.Name)
 	}
 
 	for _, name := range []string{
@@ -52,39 +51,11 @@ func TestSoak(t *testing.T) {
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
 	require.NoError(t, err)
-	require.Len(t, rows, 101)
+	require.Len(t, rows, 51)
 	text, err := os.ReadFile(r.dir.Path("report.txt"))
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
-	}
-	requireContract(t, r.dir)
-}
-
-// requireContract checks the fields of verdict.json that other programs read.
-func requireContract(t *testing.T, dir results.Dir) {
-	t.Helper()
-	b, err := os.ReadFile(dir.Path(results.VerdictFile))
-	require.NoError(t, err)
-	var v map[string]any
-	require.NoError(t, json.Unmarshal(b, &v))
-	for group, fields := range map[string][]string{
-		"plan":        {"connections", "seconds", "noop_interval_s", "runners", "backend_url"},
-		"connections": {"planned", "opened", "completed", "refused", "dropped", "reconnected"},
-		"messages":    {"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late"},
-		"lateness_ms": {"p50", "p95", "p99", "max"},
-		"connect_ms":  {"p50", "p99", "max"},
-		"server":      {"sent", "agrees"},
-		"resources":   {"backend_rss_max_bytes", "backend_cpu_avg_percent", "runner_rss_max_bytes"},
-	} {
-		object, ok := v[group].(map[string]any)
-		require.True(t, ok, group)
-		for _, f := range fields {
-			require.Contains(t, object, f, group)
-		}
-	}
-	for _, f := range []string{"schema", "testid", "verdict", "reasons"} {
-		require.Contains(t, v, f)
 	}
 }
 
@@ -92,7 +63,7 @@ func requireContract(t *testing.T, dir results.Dir) {
 func cleanRuns(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("CLEAN_RUNS"))
 	if err != nil {
-		return 8
+		return 3
 	}
 	t.Logf("%d clean runs", n)
 	return n
@@ -115,7 +86,7 @@ func TestCleanRunsPass(t *testing.T) {
 func TestKilledRunnerIsInvalid(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "10", "--noop-interval", "1", "--runners", "2")
 	await(t, "the runners must start", func() bool {
 		return strings.Contains(r.log("k6-runner-1.log", "backend.log"), "listening") && len(runnersOf(m)) == 2
 	})
@@ -130,7 +101,7 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 func TestRunnerThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "0.5", "--min-coverage", "40")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "16", "--noop-interval", "0.5", "--min-coverage", "40", "--runners", "2")
 	await(t, "all streams must be open", func() bool { return strings.Contains(r.out.String(), "20/20 open") })
 	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGTERM))
 	v := r.verdict()
@@ -166,7 +137,7 @@ func TestCtrlCStopsInOrderAndIsInvalid(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	await(t, "the runners must start", func() bool { return len(runnersOf(m)) == 2 })
+	await(t, "the runner must start", func() bool { return len(runnersOf(m)) == 1 })
 	start := time.Now()
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	v := r.verdict()
@@ -179,7 +150,7 @@ func TestCtrlCStopsInOrderAndIsInvalid(t *testing.T) {
 func TestSecondCtrlCKills(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1", "--runners", "2")
 	await(t, "the runners must start", func() bool { return len(runnersOf(m)) == 2 })
 	for _, pid := range runnersOf(m) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // so that the runners do not stop in order
@@ -189,19 +160,6 @@ func TestSecondCtrlCKills(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	require.Equal(t, 2, r.end())
 	requireNoProcess(t, m)
-}
-
-func TestPlainK6FollowsThePlan(t *testing.T) {
-	t.Parallel()
-	url := backend(t, "NOOP_INTERVAL=1")
-	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests/sse/connectionTest.js"),
-		"--vus", "60", "--iterations", "60", "--duration", "60m",
-		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=10", "--env", "PREFIX=laptop-a-").CombinedOutput()
-	require.NoError(t, err, string(out))
-	for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
-		require.Contains(t, string(out), "✓ "+name)
-	}
-	require.Contains(t, string(out), "180 out of 180")
 }
 
 func TestPortableScript(t *testing.T) {

@@ -45,22 +45,6 @@ func TestBurst(t *testing.T) {
 	require.Equal(t, "good", rows[1][6], "the health check after the burst must succeed")
 }
 
-func TestBurstBreaksAService(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int64
-	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		if requests.Add(1) <= 60 {
-			return false
-		}
-		w.WriteHeader(http.StatusInternalServerError)
-		return true
-	})
-	v := smoke(t, "burst", "--backend-url", url).verdict()
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "after burst-100 the health check failed")
-	require.Contains(t, factOf(v, "breaking point"), "between 20 and 100 requests at once")
-}
-
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	v := runSmoke(t, "upload")
@@ -110,20 +94,6 @@ func TestCompareOneBackendWithACluster(t *testing.T) {
 	if runtime.NumCPU() > 1 {
 		require.Len(t, section(v, "Busy cores").Rows, 2, "service and runners must have separate cores by default")
 	}
-}
-
-func TestCompareNamesDeadMember(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int64
-	cluster := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[requests.Add(1)%2]) // alternating, without backend-2
-		return false
-	})
-	single := plainServices(t, nil)
-	v := smoke(t, "cluster", "--backend-url", single, "--cluster-url", cluster, "--levels", "1", "--rounds", "1").verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
-	require.Contains(t, factOf(v, "deploy"), "neither yet")
 }
 
 func TestCompareNamesCrashedMember(t *testing.T) {

@@ -41,7 +41,7 @@ func (w *wire) backend(t *testing.T, interval string) (url string, env []string)
 	args := []string{"LISTEN=" + serverAddress + ":8080", "NOOP_INTERVAL=" + interval}
 	scheme := "http"
 	if w.secure {
-		certs := certificates(t, serverAddress)
+		certs := certificates(t)
 		scheme, args, env = "https", append(args, tlsVariables(certs)...), []string{"SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")}
 	}
 	startBackend(t, []string{"ip", "netns", "exec", w.server}, args...)

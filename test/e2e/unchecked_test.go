@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -56,7 +54,6 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 		text     func(stream, n int) string
 		wantText string
 	}{
-		"a quiet service": {time.Second, func(int, int) string { return ": ping\n\n" }, " heartbeats"},
 		"prices": {170 * time.Millisecond, func(stream, n int) string {
 			if n%3 == stream%2 {
 				return ": ping\n\n"
@@ -90,52 +87,4 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Contains(t, reasons(v), "REQUIRE_MESSAGES")
 		})
 	}
-}
-
-// Half of the completions of a language model are truncated. Messages are not checked, so the verdict is not a plain
-// pass.
-func TestTruncatedCompletionsPassWithConnectionsOnly(t *testing.T) {
-	t.Parallel()
-	url := streamOf(t, 50*time.Millisecond, func(stream, n int) string {
-		switch last := 16 + 8*(stream%2); {
-		case n == last && stream%2 == 1:
-			return "data: [DONE]\n\n"
-		case n == last:
-			return "data: {\"error\":\"overloaded\"}\n\n"
-		case n > last:
-			return ""
-		}
-		return fmt.Sprintf("data: {\"token\":\"%x\"}\n\n", (n*7919+stream)%4096)
-	})
-	description := filepath.Join(t.TempDir(), "completions.js")
-	require.NoError(t, os.WriteFile(description, []byte(`export default { name: 'completions', message: 'unchecked', resume: { by: 'none' },
-  connect: { method: 'POST', url: '{base}/v1', body: '{"stream":true}' }, end: { by: 'server', lifetime: [0.5, 10] } };`), 0o600))
-	r := begin(t, nil, "--service", description, "--backend-url", url, "--connections", "4", "--seconds", "15")
-	v := r.verdict()
-	require.True(t, v.ConnectionsOnly(), r.out.String())
-	require.False(t, *v.MessagesChecked)
-}
-
-// A merge without the shards of one laptop is a pass only without --expect, and the pass has a note.
-func TestMergeWithoutOneLaptop(t *testing.T) {
-	t.Parallel()
-	url, shards := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
-	l := startLaptop(t, url, "laptop-a-", "6", shards)
-	require.NoError(t, l.cmd.Wait(), l.out.String())
-	v, text := mergeLaptops(t, shards)
-	require.Equal(t, verdict.Pass, v.Verdict, text)
-	require.Contains(t, reasons(v), `the shards are of 1 laptop (PREFIX "laptop-a-")`)
-
-	merged := exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "2", shards)
-	output, err := merged.CombinedOutput()
-	require.Error(t, err)
-	require.Equal(t, 2, merged.ProcessState.ExitCode(), string(output))
-	v = readVerdict(t, results.Dir(shards))
-	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
-	code, text := merge(t, shards, "unused")
-	require.Equal(t, 2, code, "the merge must still expect two runners: %s", text)
-	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "pass --expect 0 to remove it")
-	output, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()
-	require.NoError(t, err, string(output))
 }

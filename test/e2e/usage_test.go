@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,76 +18,72 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
+// Wrong arguments, and settings that a script or a description rejects, end soak with exit code 64 and without a folder.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
-		args     []string
-		wantText string
-	}{
-		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN must be positive"},
-		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60" in "60 deploy: systemctl restart hub"`},
-		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy must start before 30s, when the streams end, got 30s"},
-		"continue":    {[]string{"run", "--continue"}, "to continue a whole run after its soak process was killed, use `soak attach TESTID`"},
-		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
-		"argument":    {[]string{"run", "now"}, "unexpected argument"},
-		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": no such suite; did you mean storm?`},
-		"a URL":       {[]string{"run", "http://h/events"}, "run `soak init http://h/events` to describe the service"},
-		"not similar": {[]string{"run", "--json", "5"}, "unknown flag: --json\n"},
-		"misspelled":  {[]string{"run", "--conections", "5"}, "unknown flag: --conections; did you mean --connections?"},
-		"no CA":       {[]string{"run", "--ca", "nosuch.pem"}, "--ca: open nosuch.pem"},
-		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE must be smoke or full, got "tiny"`},
-		"stage":       {[]string{"run", "rampup", "--stages", "20,20"}, `stages must have unique names, got "rate-20"`},
-		"ceiling":     {[]string{"run", "rampup", "--ceiling", "5"}, "CEILING must be at least the lowest of STAGES"},
-		"runners":     {[]string{"run", "rampup", "--runners", "0"}, "RUNNERS must be at least 1, got 0"},
-		"command":     {[]string{"walk"}, "unknown command"},
-		"no folder":   {[]string{"merge"}, "name one folder"},
-		"one runner":  {[]string{"run", "capacity", "--runners", "2"}, "RUNNERS must be 1 for capacity, which needs the data of all connections, got 2"},
-		"levels":      {[]string{"run", "fanout", "--levels", "50,20"}, "LEVELS must increase, because each level adds connections to the previous one, got 50,20"},
-		"broadcasts":  {[]string{"run", "fanout", "--broadcasts", "0"}, "BROADCASTS must be at least 1, got 0"},
-		"no share":    {[]string{"run", "slow", "--slow-percent", "0"}, "SLOW_PERCENT must be from 1 to 50 percent, got 0"},
-		"too few":     {[]string{"run", "vanish", "--connections", "9", "--vanish-percent", "20"}, "CONNECTIONS must be at least 10 with VANISH_PERCENT=20, got 9"},
-		"ever faster": {[]string{"run", "churn", "--noop-interval", "0"}, "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
-		"two runs":    {[]string{"compare", "a", "b"}, "`soak history a b` shows what changed between these two"},
-		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections must be a whole number, got "abc"`},
-		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout must be a duration, such as 90s or 10m, got "soon"`},
-		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance must be at least 0, got -1"},
-		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL must be the URL of a service, such as http://127.0.0.1:8080, got \"http://a,http://b\""},
-		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL must begin with http:// or https:// and name a host, got \"h\""},
-		"service":     {serviceFlags("nchann"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
-		"no file":     {serviceFlags("nosuch/mine.js"), "nosuch/mine.js\""},
-		"mistakes":    {serviceFlags("testdata/mistaken.js"), "connect.url: unknown placeholder {tpoic}: did you mean {topic}?"},
-		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval cannot be combined with --topics"},
+	target, dir := backend(t, "NOOP_INTERVAL=1"), t.TempDir() // some targets are tried before the script is loaded
+	write := func(name, text string) (path string) {
+		path = filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
+	short := write("short.js", `export default { name: 'short', connect: { url: '{base}/{topic}' }, message: { seq: 'json:$.seq', run: 'json:$.run' },
+		end: { by: 'server', lifetime: 14 }, publish: { url: '{base}/{topic}', body: '{"run":"{run}","seq":{seq},"pad":"{padding}"}' } };`)
+	published := func(service string, args ...string) []string {
+		return append([]string{"--service", service, "--topics", "1", "--publish-rate", "10", "--backend-url", "http://127.0.0.1:1"}, args...)
+	}
+	suite := func(name string, args ...string) []string {
+		return append([]string{"run", name, "--profile", "smoke"}, args...)
+	}
+	for wantText, args := range map[string][]string{
+		"the action deploy must start before 30s, when the streams end, got 30s":              {"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"},
+		"to continue a whole run after its soak process was killed, use `soak attach TESTID`": {"run", "--continue"},
+		"unknown flag": {"run", "--nonsense"},
+		`unexpected argument "stom": no such suite; did you mean storm?`: {"run", "stom"},
+		"unknown command": {"walk"},
+		"name one folder": {"merge"},
+		"`soak history a b` shows what changed between these two":                                       {"compare", "a", "b"},
+		"--noop-interval cannot be combined with --topics":                                              {"plan", "--topics", "5", "--noop-interval", "2"},
+		"--ca: open nosuch.pem":                                                                         {"run", "--ca", "nosuch.pem"},
+		`soak: --start-timeout must be a duration, such as 90s or 10m, got "soon"`:                      {"run", "--start-timeout", "soon"},
+		"BACK_WITHIN must be positive":                                                                  {"run", "--reconnect", "--back-within", "0"},
+		"RUNNERS must be at least 1, got 0":                                                             {"run", "rampup", "--runners", "0"},
+		"CEILING must be at least the lowest of STAGES":                                                 {"run", "rampup", "--ceiling", "5"},
+		`CLUSTER_URL must begin with http:// or https:// and name a host, got "h"`:                      {"run", "cluster", "--cluster-url", "h"},
+		"RUNNERS must be 1 for capacity, which needs the data of all connections, got 2":                {"run", "capacity", "--runners", "2"},
+		"LEVELS must increase, because each level adds connections to the previous one, got 50,20":      {"run", "fanout", "--levels", "50,20"},
+		"CONNECTIONS must be at least 10 with VANISH_PERCENT=20, got 9":                                 {"run", "vanish", "--connections", "9", "--vanish-percent", "20"},
+		"SECONDS must be at least 15, because 200 streams need 4 seconds to open, and each of two":      suite("storm", "--seconds", "10"),
+		fmt.Sprintf("GAUGE must count the open streams, got pid:%d, which is memory", os.Getpid()):      suite("vanish", "--gauge", fmt.Sprint("pid:", os.Getpid()), "--backend-url", target),
+		"needs a gauge of its open streams, which shows when it notices a loss; set GAUGE":              suite("vanish", published(describeBackend(t), "--backend-url", target)...),
+		"a slow client would fall behind by less than 4096 KB (FILL_KB)":                                suite("slow", "--message-rate", "1"),
+		"publish.body of the description of mine has no {padding}":                                      suite("slow", published(describeHub(t, ""))...),
+		"the description of sse must have publish":                                                      suite("slow", "--service", "sse", "--backend-url", "http://127.0.0.1:1"),
+		"short may end its streams after 14 seconds (end.lifetime, TOKEN_TTL)":                          suite("slow", published(short, "--seconds", "30")...),
+		"must have streams that end by themselves":                                                      suite("finite", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"),
+		"RATE or CONCURRENCY must be over 0":                                                            suite("finite", "--rate", "0"),
+		"name a file with one JSON value":                                                               suite("finite", "--prompts", "missing.ndjson"),
+		"is a folder; name a file":                                                                      suite("finite", "--prompts", "."),
+		"soak run finite":                                                                               {"run", "--service", "openai-chat", "--backend-url", "http://127.0.0.1:1"},
+		"SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,": append([]string{"run"}, published("nchann")...),
+		`nosuch/mine.js"`: append([]string{"run"}, published("nosuch/mine.js")...),
+		"connect.url: unknown placeholder {tpoic}: did you mean {topic}?": append([]string{"run"}, published("testdata/mistaken.js")...),
+	} {
+		t.Run(wantText, func(t *testing.T) {
 			t.Parallel()
 			out := t.TempDir()
-			cmd := exec.Command(filepath.Join(root, "bin", "soak"), c.args...)
+			cmd := exec.Command(filepath.Join(root, "bin", "soak"), args...)
 			cmd.Env = append(cmd.Environ(), "OUT="+out)
 			text, err := cmd.CombinedOutput()
 			exit, ok := err.(*exec.ExitError)
 			require.True(t, ok, string(text))
 			require.Equal(t, 64, exit.ExitCode(), string(text))
-			require.Contains(t, string(text), c.wantText)
-			require.NotContains(t, string(text), "strconv")
+			require.Contains(t, string(text), wantText)
 			entries, err := filepath.Glob(filepath.Join(out, "*"))
 			require.NoError(t, err)
 			require.Empty(t, entries, "no incomplete folder may remain")
 		})
 	}
-}
-
-func serviceFlags(service string) []string {
-	return []string{"run", "--service", service, "--topics", "5", "--publish-rate", "2", "--backend-url", "http://127.0.0.1:1"}
-}
-
-func TestSuiteNeedsNoops(t *testing.T) {
-	t.Parallel()
-	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "run", "capacity", "--out", t.TempDir())
-	cmd.Env = append(cmd.Environ(), "SERVICE=nchan")
-	text, err := cmd.CombinedOutput()
-	require.ErrorContains(t, err, "exit status 64")
-	require.Contains(t, string(text), `SERVICE must be noop for capacity, got "nchan"`)
 }
 
 // A service with another protocol leads to one sentence within 10 s, without a report.
@@ -124,14 +122,6 @@ func TestUnknownServiceError(t *testing.T) {
 			require.NoFileExists(t, r.dir.Path(results.VerdictFile))
 		})
 	}
-}
-
-func TestOtherIntervalIsInvalid(t *testing.T) {
-	t.Parallel()
-	url := backend(t, "NOOP_INTERVAL=2")
-	r := begin(t, nil, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
-	require.Equal(t, 2, r.end())
-	require.Contains(t, r.out.String(), "the backend sends a noop every 2s, and the plan has 1s")
 }
 
 func TestScriptErrors(t *testing.T) {

@@ -55,20 +55,6 @@ func newWire(t *testing.T) *wire {
 	return w
 }
 
-// overWires runs a test on a wire to a backend with plain HTTP, and on one to a backend with TLS.
-func overWires(t *testing.T, test func(t *testing.T, w *wire)) {
-	t.Helper()
-	t.Parallel()
-	for _, secure := range []bool{false, true} {
-		t.Run(map[bool]string{false: "plain", true: "TLS"}[secure], func(t *testing.T) {
-			t.Parallel()
-			w := newWire(t)
-			w.secure = secure
-			test(t, w)
-		})
-	}
-}
-
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	text, err := exec.Command(name, args...).CombinedOutput()

@@ -24,7 +24,6 @@ type Options struct {
 	TLS     *tls.Config                  // clients must use TLS; nil: plain connections
 	Resolve func(address string) string  // returns the address to dial for host:port; nil: host:port itself
 	Refuse  func(r *http.Request) string // returns the text of a 403 response, or "" to forward; nil: no refusals
-	Idle    time.Duration                // time without data after which the proxy closes a connection; 0: unlimited
 }
 
 // A Proxy is a running forward proxy.
@@ -55,12 +54,6 @@ func Start(o Options) (*Proxy, error) {
 	p.handler = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host }, FlushInterval: -1, ErrorLog: logger,
 		Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true, DialContext: p.dial},
-		ModifyResponse: func(r *http.Response) error {
-			if o.Idle > 0 {
-				r.Body = &idleBody{r.Body, o.Idle}
-			}
-			return nil
-		},
 	}
 	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: logger, ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(l) }()
@@ -153,8 +146,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
 	var directions sync.WaitGroup
-	directions.Go(func() { p.forward(server, client) })
-	directions.Go(func() { p.forward(client, server) })
+	directions.Go(func() { forward(server, client) })
+	directions.Go(func() { forward(client, server) })
 	directions.Wait()
 	p.mu.Lock()
 	delete(p.conns, client)
@@ -162,33 +155,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 }
 
-// forward copies data until one side closes, or both are silent for Idle after the first data.
-func (p *Proxy) forward(to, from net.Conn) {
+// forward copies data until one side closes.
+func forward(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		if p.options.Idle > 0 {
-			_ = to.SetReadDeadline(time.Now().Add(p.options.Idle))
-			_ = from.SetReadDeadline(time.Now().Add(p.options.Idle))
-		}
-		if _, err := to.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// An idleBody is a response body that ends when no data arrives for the duration idle.
-type idleBody struct {
-	io.ReadCloser
-	idle time.Duration
-}
-
-func (b *idleBody) Read(p []byte) (int, error) {
-	timer := time.AfterFunc(b.idle, func() { _ = b.Close() })
-	defer timer.Stop()
-	return b.ReadCloser.Read(p)
+	_, _ = io.Copy(to, from)
 }
