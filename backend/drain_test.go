@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -13,65 +14,52 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The signal ends each stream with the terminator. The backend accepts no new stream, still serves the complete ledger,
-// and exits with code 0.
+// A drain ends each stream with the terminator. The backend accepts no new stream, still serves the complete ledger, and
+// then saves it.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	file := t.TempDir() + "/ledger.ndjson"
-	p := startChild(t, "--noop-interval=50ms", "--drain-timeout=3s", "--ledger-file="+file)
-	s := &testService{t: t, addr: p.addr}
+	dir := t.TempDir()
+	s := startTest(t, "--noop-interval=50ms", "--drain-timeout=1s", "--ledger-file="+dir+"/ledger.ndjson")
 	var list []*stream
 	for _, id := range []string{"a", "b", "c"} {
 		list = append(list, s.open(id))
 	}
 	list[0].numbers(3)
-	keep := dial(t, p.addr) // connected before the drain
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	dial(t, s.addr) // connected before the drain
+	drained := make(chan error)
+	go func() { drained <- s.drain(t.Context()) }()
 	received := map[string]uint64{"a": 3}
 	for _, c := range list {
 		events, err := c.readAll()
 		require.NoError(t, err, "the stream must end with the terminator")
 		received[c.id] += uint64(len(events))
 	}
-	status, _, _ := s.request("GET", "/readyz", "")
-	require.Equal(t, 503, status)
-	status, header, _ := s.request("GET", "/event/connect?id=new", "")
-	require.Equal(t, 503, status)
-	require.NotEmpty(t, header.Get("Retry-After"))
+	for _, path := range []string{"/readyz", "/event/connect?id=new"} {
+		status, header, _ := s.request("GET", path, "")
+		require.Equal(t, 503, status)
+		require.NotEmpty(t, header.Get("Retry-After"))
+	}
 	rows := s.rows("")
 	require.Len(t, rows, 3)
 	for id, n := range received {
 		require.Equal(t, n, rows[id].Sent)
 		require.Equal(t, "drain", rows[id].Closed)
 	}
-	keep.Close()
-	require.NoError(t, p.cmd.Wait())
-	data, err := os.ReadFile(file)
+	require.NoError(t, <-drained)
+	data, err := os.ReadFile(dir + "/ledger.ndjson")
 	require.NoError(t, err)
 	require.Equal(t, rows, parseRows(t, string(data)))
-}
-
-// Without DRAIN_TIMEOUT the process ends with its streams.
-func TestDrainEndsWithItsStreams(t *testing.T) {
-	t.Parallel()
-	p := startChild(t)
-	c := openOn(t, dial(t, p.addr), "a")
-	start := time.Now()
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
-	_, err := c.readAll()
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.NoError(t, p.cmd.Wait())
-	require.Less(t, time.Since(start), 8*time.Second, "the drain must not wait for WRITE_TIMEOUT")
+	require.Len(t, entries, 1, "the ledger must be written completely or not at all")
 }
 
 func TestSecondSignalEndsTheDrain(t *testing.T) {
 	t.Parallel()
-	p := startChild(t, "--drain-timeout=1h")
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	eventually(t, "draining", func() bool { return strings.Contains(p.log.String(), "draining") })
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.Error(t, p.cmd.Wait())
-	require.Equal(t, exitError, p.cmd.ProcessState.ExitCode())
+	signals := make(chan os.Signal, 2)
+	signals <- syscall.SIGTERM
+	signals <- syscall.SIGTERM
+	require.Equal(t, exitError, run([]string{"--listen=127.0.0.1:0", "--drain-timeout=1h"}, noEnv, signals, io.Discard, io.Discard))
 }
 
 // A client that never reads delays a drain for WRITE_TIMEOUT at most.

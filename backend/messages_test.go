@@ -7,23 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Line ends in the data do not end the event.
-func TestEventBody(t *testing.T) {
-	t.Parallel()
-	cases := []struct{ name, data, want string }{
-		{"", "", "data: \n\n"},
-		{"", "x", "data: x\n\n"},
-		{"note", "x", "event: note\ndata: x\n\n"},
-		{"", "a\nb", "data: a\ndata: b\n\n"},
-		{"", "a\r\nb\rc", "data: a\ndata: b\ndata: c\n\n"},
-		{"", "\n\nid: 9", "data: \ndata: \ndata: id: 9\n\n"},
-		{"", "end\n", "data: end\ndata: \n\n"},
-	}
-	for _, c := range cases {
-		require.Equal(t, c.want, string(eventBody(c.name, []byte(c.data))))
-	}
-}
-
 // Messages and noops have the same number sequence.
 func TestMessages(t *testing.T) {
 	t.Parallel()

@@ -66,16 +66,15 @@ func TestBroadcastSlots(t *testing.T) {
 	}
 	passes := map[int64]bool{}
 	for _, c := range list {
-		for n := uint64(1); n <= 4; n++ {
+		for n := uint64(1); n <= 2; n++ {
 			e := c.next()
 			require.Equal(t, n, e.id)
-			require.Equal(t, "0", e.data)
 			passes[e.sent] = true
 			after := time.Duration(e.sent-s.clk.unix) * time.Microsecond % interval
 			require.Less(t, after, interval*3/4, "a noop must be sent at the start of its slot")
 		}
 	}
-	require.LessOrEqual(t, len(passes), 6, "20 noops in 4 to 6 slots")
+	require.LessOrEqual(t, len(passes), 4, "10 noops in 2 to 4 slots")
 }
 
 // Ids are spread over the interval, and each gets exactly one noop per interval.
@@ -127,11 +126,11 @@ func TestMissedSlotsAreServedAfterAPause(t *testing.T) {
 	require.InDelta(t, 50*time.Millisecond, mean, float64(30*time.Millisecond))
 }
 
-// Each of 500 streams receives the noops that the ledger counts as sent.
+// Each of many streams receives the noops that the ledger counts as sent.
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=200ms")
-	const ids = 500
+	const ids = 2 * minBatch
 	list := make([]*stream, ids)
 	for i := range list {
 		list[i] = s.open(fmt.Sprintf("m-%d", i))

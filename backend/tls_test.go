@@ -12,19 +12,24 @@ import (
 	"github.com/sse-soak/sse-soak/test/certificate"
 )
 
-// Under TLS the service behaves as without: noops, forcedisconnect with the terminator, disconnects, resume, clients
-// that do not read.
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	ca, dir := certificate.NewAuthority(t), t.TempDir()
+// tlsFlags returns the flags of a backend with the certificates of an authority.
+func tlsFlags(t *testing.T, ca *certificate.Authority) []string {
+	t.Helper()
+	dir := t.TempDir()
 	cert, key := certificate.PEM(t, ca.Server())
 	authority, _ := certificate.PEM(t, ca.Certificate)
 	for name, text := range map[string]string{"cert": cert, "key": key, "ca": authority} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	s := startTest(t, "--tls-cert="+dir+"/cert", "--tls-key="+dir+"/key", "--tls-client-ca="+dir+"/ca",
-		"--noop-interval=50ms", "--write-timeout=300ms", "--max-pending=1000",
-		"--backend-fault=truncate:id=cut")
+	return []string{"--tls-cert=" + dir + "/cert", "--tls-key=" + dir + "/key", "--tls-client-ca=" + dir + "/ca"}
+}
+
+// Under TLS the service behaves as without: noops, forcedisconnect with the terminator, disconnects, resume, clients
+// that do not read.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca := certificate.NewAuthority(t)
+	s := startTest(t, append(tlsFlags(t, ca), "--noop-interval=50ms", "--write-timeout=300ms", "--max-pending=1000", "--backend-fault=truncate:id=cut")...)
 	client := &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{*ca.Client()}, ServerName: "127.0.0.1", NextProtos: []string{"h2", "http/1.1"}}
 	open := func(id string, headers ...string) *stream {
 		conn := tls.Client(dial(t, s.addr), client)

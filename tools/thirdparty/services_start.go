@@ -19,8 +19,8 @@ const backend = "backend"
 // bareSuffix is the end of the names of services without history.
 const bareSuffix = "-without-history"
 
-// traits has the heartbeat, the end and the resume of streams of each service, as in its description. In test/services,
-// TestDisconnectedStreamResumes and TestDisconnectWithoutHistory check how streams resume.
+// traits has the heartbeat, the end and the resume of streams of each service, as in its description. In test/e2e,
+// TestResumeOfThirdPartyServices checks how streams resume.
 var traits = map[string][]string{
 	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; omits messages silently if its buffer is too short"},
 	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`; reports a gap"},
