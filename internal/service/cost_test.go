@@ -1,9 +1,7 @@
 package service
 
 import (
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,10 +48,6 @@ func costCases(t testing.TB) map[string]func() {
 	require.Equal(t, Delivery, r.Read(long).Kind)
 	out["regexp 64 KB"] = func() { r.Read(long) }
 
-	chunks, chunk := load(t, "openai-chat"), newBlock("", "", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"[1/40:00000000] lorem "},"finish_reason":null}]}`)
-	require.True(t, chunks.ReadChunk(chunk).Content)
-	out["a chunk"] = func() { chunks.ReadChunk(chunk) }
-
 	publish := load(t, "mercure").Publish
 	buffer := make([]byte, 0, 1024)
 	out["a request of the publisher"] = func() {
@@ -91,23 +85,4 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
-}
-
-// The streams of a runner use one service concurrently.
-func TestConcurrentReadersAreIndependent(t *testing.T) {
-	s := descriptionOf(t, `"message":{"seq":"id:(?:a|b)+([0-9]+)","run":"json:$.run"}`)
-	var all sync.WaitGroup
-	mismatches := make([]int, 8)
-	for i := range mismatches {
-		all.Go(func() {
-			r, b := s.Reader("r1"), newBlock("", fmt.Sprintf("ab%d", i), `{"run":"r1"}`)
-			for range 500 {
-				if got := r.Read(b); got.Seq != int64(i) || got.Err != nil || got.Kind != Delivery {
-					mismatches[i]++
-				}
-			}
-		})
-	}
-	all.Wait()
-	require.Equal(t, make([]int, 8), mismatches)
 }

@@ -203,26 +203,3 @@ func TestClientOfTheSecondRequest(t *testing.T) {
 	_, ok = load(t, "sse").Client(newBlock("PB_CONNECT", "", "x"))
 	require.False(t, ok)
 }
-
-// An answer may consist of a refusal, of reasoning, of an image, or of a tool call without arguments.
-func TestContentOfModules(t *testing.T) {
-	for _, c := range []struct {
-		module, data string
-		content      bool
-	}{
-		{"openai-chat", `{"choices":[{"delta":{"role":"assistant","content":"","refusal":null}}]}`, false},
-		{"openai-chat", `{"choices":[{"delta":{"refusal":"I cannot"}}]}`, true},
-		{"openai-chat", `{"choices":[{"delta":{"reasoning":"First"}}]}`, true},
-		{"openai-chat", `{"choices":[{"delta":{"function_call":{"name":"now","arguments":""}}}]}`, true},
-		{"openai-responses", `{"type":"response.image_generation_call.partial_image","sequence_number":3,"partial_image_b64":"AAAA"}`, true},
-		{"anthropic-messages", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`, false},
-		{"anthropic-messages", `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"now","input":{}}}`, true},
-		{"anthropic-messages", `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":""}}`, false},
-		{"ag-ui", `{"type":"RUN_STARTED","threadId":"t","runId":"r"}`, false},
-		{"ag-ui", `{"type":"TOOL_CALL_START","toolCallId":"a","toolCallName":"now"}`, true},
-		{"ag-ui", `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"1","role":"assistant","content":"Hi"}]}`, true},
-		{"ag-ui", `{"type":"RUN_FINISHED","threadId":"t","runId":"r","result":{"answer":42}}`, true},
-	} {
-		require.Equal(t, c.content, load(t, c.module).ReadChunk(newBlock("", "", c.data)).Content, "%s: %s", c.module, c.data)
-	}
-}

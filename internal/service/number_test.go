@@ -69,26 +69,3 @@ func FuzzNumber(f *testing.F) {
 		}
 	})
 }
-
-func TestParseID(t *testing.T) {
-	for text, want := range map[string]int64{
-		"": 0, "0": 0, "1": 1, "0042": 42, "1732250000000000000": 1732250000000000000, "18446744073709551616": 0, "-1": 0, "1a": 0, " 1": 0, "1.5": 0, "1e3": 0,
-	} {
-		got, ok := parseID([]byte(text))
-		require.Equal(t, want > 0, ok, text)
-		if ok {
-			require.Equal(t, want, got, text)
-		}
-	}
-}
-
-func TestNoopReadsTheTimeOfSending(t *testing.T) {
-	r := Noop(time.Second).Reader("")
-	for comment, want := range map[string]int64{
-		"sent=1700000000000000": 1700000000000000, " sent=1700000000001000 ": 1700000000001000, "": 0, "sent=": 0, "sent=x": 0, "SENT=1": 0, "ping": 0,
-	} {
-		got := r.Read(&Block{Data: []byte("0"), HasData: true, Comment: []byte(comment), HasComment: true})
-		require.Equal(t, want, got.SentAt, comment)
-		require.Equal(t, want > 0, got.HasSentAt, comment)
-	}
-}

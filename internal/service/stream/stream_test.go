@@ -94,6 +94,38 @@ func TestFailureNamesTheRequestWithoutToken(t *testing.T) {
 	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing listens there (connection refused)")
 }
 
+// requestWithToken returns a request with a token in its URL and its headers.
+func requestWithToken(t *testing.T, base string) Request {
+	t.Helper()
+	s, err := service.Parse([]byte(`{"name":"x","token":true,"message":"unchecked","connect":{"url":"{base}/?access_token={token}",
+		"headers":{"Authorization":"Bearer {token}","Cookie":"s={token}","X-Api-Key":"{token}","User-Agent":"u-{token}"}}}`))
+	require.NoError(t, err)
+	r := Fill(&s.Connect, &service.Values{Base: base, Token: "s3cret"})
+	r.LastEventID = "7"
+	return r
+}
+
+// A redirect within the origin keeps the headers of the description. TestTrialFollowsNoRedirectToAnotherOrigin asserts
+// that another origin does not receive them.
+func TestRedirectWithinTheOrigin(t *testing.T) {
+	t.Parallel()
+	hops := make(chan *http.Request, 20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hops <- r
+		if r.URL.Path != "/end" {
+			http.Redirect(w, r, map[string]string{"/": "/end", "/loop": "/loop"}[r.URL.Path], http.StatusFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	_, err := new(Client).Do(t.Context(), requestWithToken(t, server.URL))
+	require.NoError(t, err)
+	<-hops
+	r := <-hops
+	require.Equal(t, []string{"Bearer s3cret", "s3cret", "u-s3cret", ""}, []string{r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.UserAgent(), r.Referer()})
+	_, err = new(Client).Do(t.Context(), get(server.URL+"/loop"))
+	require.EqualError(t, err, "GET "+server.URL+"/loop: more than 10 redirects")
+}
+
 // The error quotes the malformed header.
 func TestErrorsHideTheToken(t *testing.T) {
 	address := sockets.Serve(t, func(conn net.Conn) {
@@ -103,26 +135,6 @@ func TestErrorsHideTheToken(t *testing.T) {
 	_, err := new(Client).Open(t.Context(), requestWithToken(t, "http://"+address))
 	require.ErrorContains(t, err, "{token}")
 	require.NotContains(t, err.Error(), "s3cret")
-}
-
-func TestResponseToHEADHasNoBody(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "7") }))
-	defer server.Close()
-	r := get(server.URL)
-	r.Method = http.MethodHead
-	s := open(t, r)
-	_, err := s.Next()
-	require.ErrorIs(t, err, io.EOF)
-}
-
-func TestRequestTemplateIsFilled(t *testing.T) {
-	description, err := service.Parse([]byte(`{"name":"x","token":true,"connect":{"url":"{base}/sub/{topic}","headers":{"Authorization":"Bearer {token}"}},
-		"message":{"seq":"json:$.seq"},"publish":{"url":"{base}/pub/{topic}","body":"{\"seq\":{seq}}","headers":{"Authorization":"Bearer {token}"}}}`))
-	require.NoError(t, err)
-	v := service.Values{Base: "http://x", Topic: "a b", Seq: 3, Token: "t"}
-	require.Equal(t, Request{Request: sseclient.Request{Method: "GET", URL: "http://x/sub/a%20b", Header: http.Header{"Authorization": {"Bearer t"}}}, secret: "t"}, Fill(&description.Connect, &v))
-	v.Token = ""
-	require.Equal(t, Request{Request: sseclient.Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}}}, Fill(description.Publish, &v))
 }
 
 func TestAcceptEncodingOfTheDescriptionTakesPrecedence(t *testing.T) {
