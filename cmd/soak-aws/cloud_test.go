@@ -61,6 +61,7 @@ func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	s := newSite(t, map[string]string{"/sse-soak/a": "i-1"})
 	f.parameters["/sse-soak/a"], f.lostResponses = "ready i-1", 2
 	output := captureStdout(t, func() { require.NoError(t, s.awaitHosts(context.Background(), tick)) })
+	assert.Contains(t, output, "waiting for the setup of 1 host, ")
 	assert.Contains(t, output, "; retrying for ")
 	assert.Contains(t, output, "/sse-soak/a is ready")
 	assert.Zero(t, f.lostResponses)

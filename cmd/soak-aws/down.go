@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 type downOptions struct {
@@ -215,9 +217,9 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d resources in %s have the tag %s=%s and cost money, "+
-		"%d are free (delete them in the AWS console; deleting the VPC deletes its contents):\n  %s\n",
-		len(costs), s.aws.region, key, value, len(listed), strings.Join(append(costs, listed...), "\n  "))
+	fmt.Printf("resources in %s that have the tag %s=%s and cost money: %d; "+
+		"that are free: %d (delete them in the AWS console; deleting the VPC deletes its contents)\n  %s\n",
+		s.aws.region, key, value, len(costs), len(listed), strings.Join(append(costs, listed...), "\n  "))
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {
 		fmt.Printf("host %s of %s, created by %s\n", h.ID, h.Run, h.Owner)
@@ -227,7 +229,7 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	case !endHosts, len(hosts) == 0:
 		return nil
 	case !d.skipConfirm:
-		fmt.Printf("Enter yes to terminate these %d hosts: ", len(hosts))
+		fmt.Printf("Enter yes to terminate %s: ", format.Count(len(hosts), "host"))
 		if line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); strings.TrimSpace(line) != "yes" {
 			return errors.New("not confirmed, so no host was terminated; pass --yes to skip the question")
 		}
@@ -235,6 +237,6 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if err := s.aws.call(ctx, nil, args...); err != nil {
 		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
 	}
-	fmt.Printf("%d hosts are being terminated, and their disks are deleted\n", len(hosts))
+	fmt.Println(format.Plural(len(hosts), "host is being terminated with its disk", "hosts are being terminated with their disks"))
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 const setupTimeout = 25 * time.Minute
@@ -116,7 +118,7 @@ func setup(value, host string) (state, details string) {
 
 func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 	statuses := s.output.Statuses
-	fmt.Printf("waiting for %d hosts to set themselves up, which takes a few minutes\n", len(statuses))
+	fmt.Printf("waiting for the setup of %s, which takes a few minutes\n", format.Count(len(statuses), "host"))
 	start, ready := time.Now(), map[string]bool{}
 	err := poll(ctx, pause, setupTimeout, func() (bool, error) {
 		values, err := s.parameters(ctx)
@@ -135,7 +137,7 @@ func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 		return len(ready) == len(statuses), err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%d of %d hosts are not ready after %v", len(statuses)-len(ready), len(statuses), setupTimeout)
+		return fmt.Errorf("%d of %s not ready after %v", len(statuses)-len(ready), format.Count(len(statuses), "host"), setupTimeout)
 	}
 	return err
 }
