@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"archive/zip"
-	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -86,17 +85,13 @@ func writeTar(w io.Writer, files []file, modified time.Time) error {
 }
 
 func writeTarGz(w io.Writer, files []file, modified time.Time) error {
-	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	compressed := gzip.NewWriter(w) // the best compression costs 2.5 times the CPU and saves 0.2 %
 	return errors.Join(writeTar(compressed, files, modified), compressed.Close())
 }
 
 // writeZip writes a reproducible archive in ZIP format, with the same order and times as writeTar.
 func writeZip(w io.Writer, files []file, modified time.Time) error {
 	archive := zip.NewWriter(w)
-	archive.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })
 	for _, f := range sortByName(files) {
 		content, err := f.read()
 		if err != nil {

@@ -49,6 +49,7 @@ func (p platform) environment() []string {
 	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
 
+// build builds programs for a platform. A program that exists in work is not built again.
 func (r *release) build(work string, p platform, programs ...string) (out []file, err error) {
 	folder := filepath.Join(work, p.os+"-"+p.arch) + string(filepath.Separator)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -57,17 +58,21 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	// Programs are built one at a time, because linking k6 uses 1.3 GB. Each keeps its build ID, a hash of its content,
 	// from which the linker derives the UUID that macOS requires.
 	for _, program := range programs {
+		name := filepath.Base(program)
+		if p.os == "windows" {
+			name += ".exe"
+		}
+		built := file{name: name, path: filepath.Join(folder, name), mode: 0o755}
+		out = append(out, built)
+		if _, err := os.Stat(built.path); err == nil {
+			continue
+		}
 		flags := "-s -w -X main.version=" + r.version + " -X main.release=" + r.version + " -X main.revision=" + r.commit
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", folder, program)
 		build.Dir, build.Env, build.Stderr = r.root, p.environment(), os.Stderr
 		if err := build.Run(); err != nil {
 			return nil, fmt.Errorf("build %s for %s: %w", program, p, err)
 		}
-		name := filepath.Base(program)
-		if p.os == "windows" {
-			name += ".exe"
-		}
-		out = append(out, file{name: name, path: filepath.Join(folder, name), mode: 0o755})
 	}
 	return out, nil
 }
@@ -75,7 +80,7 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 // commonFiles returns the documents, shell completions and manual pages, which every archive contains.
 func (r *release) commonFiles(work string) ([]file, error) {
 	host := platform{runtime.GOOS, runtime.GOARCH}
-	programs, err := r.build(filepath.Join(work, "host"), host, "./cmd/soak")
+	programs, err := r.build(work, host, "./cmd/soak")
 	if err != nil {
 		return nil, err
 	}
