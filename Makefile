@@ -289,7 +289,7 @@ aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: no archive), destroy all 
 .PHONY: aws-test aws-host-test aws-deployment-test
 aws-test: aws-host-test aws-deployment-test ## test the Terraform code, and boot the stack's host in a container (root, Docker)
 aws-host-test:
-	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m
+	.ci/gotest ./infra/terraform/check -count=1 -tags aws -timeout 45m -parallel 6
 aws-deployment-test:
 	.ci/gotest ./cmd/soak-aws -count=1 -tags aws -timeout 45m -run 'TestDeployment$$'
 

@@ -22,7 +22,10 @@ import (
 // The real terraform creates, uses and destroys a deployment. A fake provider replaces the provider of AWS, which would
 // create hosts; fakeAWS responds to soak-aws.
 func TestDeployment(t *testing.T) {
-	offline.Terraform(t, "../..")
+	for _, variable := range offline.Terraform(t, "../..", t.TempDir()) {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+	}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider

@@ -23,23 +23,20 @@ func NeedTerraform(t *testing.T) {
 	}
 }
 
-// Terraform makes terraform use a local stand-in for the AWS provider until the test ends. The stand-in sends no
-// requests to AWS. repository is the path of the repository's root.
-func Terraform(t *testing.T, repository string) {
+// Terraform builds a stand-in for the AWS provider in mirror, which sends no requests to AWS. It returns the variables
+// that make terraform use it. repository is the path of the repository's root.
+func Terraform(t *testing.T, repository, mirror string) (env []string) {
 	t.Helper()
 	NeedTerraform(t)
-	mirror := t.TempDir() // not shared, because another build would change the checksum that terraform recorded
 	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")
 	build.Dir = filepath.Join(repository, "test/offline/terraform")
 	build.Env = append(os.Environ(), "GOWORK=off")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "build the stand-in of the AWS provider: %s", output)
-	config := filepath.Join(t.TempDir(), "cli.tfrc")
+	config := filepath.Join(mirror, "cli.tfrc")
 	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
-	t.Setenv("TF_CLI_CONFIG_FILE", config)
-	t.Setenv("TF_IN_AUTOMATION", "1")
-	t.Setenv("CHECKPOINT_DISABLE", "1")
 	t.Log("STAND-IN, not the real AWS provider: it has the schema of " + providerVersion + " and sends no request to AWS")
+	return []string{"TF_CLI_CONFIG_FILE=" + config, "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"}
 }

@@ -123,7 +123,9 @@ func prometheusConfig(t *testing.T, ec2 string) string {
 	config["scrape_configs"] = slices.DeleteFunc(config["scrape_configs"].([]any), func(job any) bool {
 		discovers, is := job.(map[string]any)["ec2_sd_configs"].([]any)
 		if is {
-			discovers[0].(map[string]any)["endpoint"] = ec2
+			for name, value := range map[string]string{"endpoint": ec2, "access_key": "test", "secret_key": "test"} {
+				discovers[0].(map[string]any)[name] = value
+			}
 		}
 		return !is
 	})

@@ -20,6 +20,7 @@ import (
 // TestFilesAreReproducible builds and collects the files of the hosts twice, because a changed file replaces the hosts.
 // The test creates its own versions of the files of GitHub and container registries.
 func TestFilesAreReproducible(t *testing.T) {
+	t.Parallel()
 	offline.NeedDocker(t, "compose", "buildx")
 	dir := t.TempDir()
 	sum := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
@@ -31,24 +32,22 @@ func TestFilesAreReproducible(t *testing.T) {
 	}
 	run(t, dir, "docker", "build", "--quiet", "--tag", "soak-test/runner:1", ".")
 	out := filepath.Join(dir, "out")
-	for name, value := range map[string]string{
-		"OUT": out, "K3S_RELEASE": "file://" + dir, "OPERATOR_MANIFEST": "file://" + dir + "/bundle.yaml", "OPERATOR_SHA256": sum("kind: Bundle\n"),
-		"OPERATOR_IMAGE": "soak-test/runner:1", "RUNNER_IMAGE": "soak-test/runner:1", "STACK_IMAGES": "sse-soak/backend:local sse-soak/nginxconf:local",
-	} {
-		t.Setenv(name, value)
+	variables := []string{
+		"OUT=" + out, "K3S_RELEASE=file://" + dir, "OPERATOR_MANIFEST=file://" + dir + "/bundle.yaml", "OPERATOR_SHA256=" + sum("kind: Bundle\n"),
+		"OPERATOR_IMAGE=soak-test/runner:1", "RUNNER_IMAGE=soak-test/runner:1", "STACK_IMAGES=sse-soak/backend:local sse-soak/nginxconf:local",
 	}
 	collect := func() map[string]string {
-		run(t, root, "make", "--no-print-directory", "stack-images")
-		run(t, root, "infra/terraform/files", "amd64")
-		files := map[string]string{}
+		buildStackImages(t)
+		run(t, root, "env", append(variables, "infra/terraform/files", "amd64")...)
+		sums := map[string]string{}
 		found, err := filepath.Glob(filepath.Join(out, "*", "*"))
 		require.NoError(t, err)
 		for _, file := range found {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			files[strings.TrimPrefix(file, out+"/")] = sum(string(text))
+			sums[strings.TrimPrefix(file, out+"/")] = sum(string(text))
 		}
-		return files
+		return sums
 	}
 	first := collect()
 	for _, name := range []string{
@@ -64,9 +63,9 @@ func TestFilesAreReproducible(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(out, "stack/image-of-yesterday.tar.gz"), nil, 0o600))
 	assert.Equal(t, first, collect())
 
-	t.Setenv("OPERATOR_SHA256", sum("another"))
 	require.NoError(t, os.Remove(filepath.Join(out, "runner/operator.yaml")))
-	cmd := exec.CommandContext(t.Context(), "infra/terraform/files", "amd64")
+	variables = append(variables, "OPERATOR_SHA256="+sum("another"), "infra/terraform/files", "amd64")
+	cmd := exec.CommandContext(t.Context(), "env", variables...)
 	cmd.Dir = root
 	require.Error(t, cmd.Run(), "a download with another checksum")
 	assert.NoFileExists(t, filepath.Join(out, "runner/operator.yaml"))

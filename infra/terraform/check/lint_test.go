@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 
 // TestUserData checks the rendered user data of the hosts. EC2 accepts at most 16 KiB.
 func TestUserData(t *testing.T) {
+	t.Parallel()
 	for module, text := range userData(t) {
 		assert.Less(t, len(text), 16<<10, module)
 		assert.True(t, strings.HasPrefix(text, "#cloud-config\n"), module)

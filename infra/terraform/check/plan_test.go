@@ -17,8 +17,9 @@ var update = flag.Bool("update", false, "rewrite docs/results/terraform-plan.txt
 
 // TestPlan checks that the committed plan is the plan of terraform.
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	dir := initCopy(t)
-	plan := run(t, dir, "terraform", "plan", "-no-color", "-input=false",
+	plan := terraform(t, dir, "plan", "-no-color", "-input=false",
 		"-var", `alert_emails=["you@example.com"]`,
 		"-var", "stack_dir=tests/files/stack", "-var", "runner_dir=tests/files/runner")
 	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // the end of each schedule

@@ -33,18 +33,21 @@ signal.pause()'
 func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	t.Helper()
 	untested.Note(t, "k3s and the k6-operator on such a host")
-	const token, kubeconfig = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
+	const (
+		token, kubeconfig = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
+		ofServer, ofAgent = "/sse-soak/runners/status-0", "/sse-soak/runners/status-2"
+	)
 	folder := t.TempDir()
 	for name, text := range map[string]string{"k3s": k3s, "operator.yaml": "kind: Bundle\n", "image-k6.tar.gz": "an image\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	c := site.cloud(t, token, kubeconfig, "/sse-soak/runners/status-0", "/sse-soak/runners/status-2")
+	c := site.cloud(t, token, kubeconfig, ofServer, ofAgent, end)
 	objects, agentData := withObjects(t, userData["runners.agents"], "agents", folder)
 	_, serverData := withObjects(t, userData["runners.server"], "server", folder)
 	c.files = objects
 	agent := site.boot(t, c, agentData)
 	server := site.boot(t, c, serverData)
-	for _, status := range []string{"/sse-soak/runners/status-0", "/sse-soak/runners/status-2"} {
+	for _, status := range []string{ofServer, ofAgent} {
 		await(t, 8*time.Minute, "a host did not report", server, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		require.Equal(t, "ready "+instanceID, c.parameter(status))
 	}
@@ -64,4 +67,7 @@ func bootRunners(t *testing.T, site *site, userData map[string]string) {
 		m.checkExporter()
 	}
 	checkDiscovery(t, map[string]string{"runner-1": server.ip, "runner-3": agent.ip})
+	agent.checkFailedSetup(c, ofAgent)
+	agent.checkExtension(c)
+	agent.checkEnd()
 }

@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,81 +50,134 @@ func needs(t *testing.T, tool, remedy string) {
 	untested.SkipMissing(t, tool+" is not installed: "+remedy)
 }
 
-// copyCode returns a copy of the Terraform code, so that neither state nor lock file gets into the repository.
-func copyCode(t *testing.T) string {
+// copyCode copies the Terraform code, so that neither state nor lock file gets into the repository.
+func copyCode(t *testing.T, dir string) {
 	t.Helper()
 	offline.NeedTerraform(t)
-	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(source)))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "check")))
+}
+
+// standIn is the Terraform code after `terraform init` with the stand-in for the provider, for all tests.
+var standIn struct {
+	once   sync.Once
+	folder string // with the code and the stand-in
+	code   string // folder of the code; "": init failed
+	env    []string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(standIn.folder)
+	os.Exit(code)
+}
+
+// initCopy returns a copy of the code in standIn.
+func initCopy(t *testing.T) (dir string) {
+	t.Helper()
+	standIn.once.Do(func() {
+		offline.NeedTerraform(t)
+		var err error
+		standIn.folder, err = os.MkdirTemp("", "terraform-")
+		require.NoError(t, err)
+		code := filepath.Join(standIn.folder, "code")
+		copyCode(t, code)
+		require.NoError(t, os.RemoveAll(filepath.Join(code, ".terraform.lock.hcl"))) // of the real provider
+		standIn.env = offline.Terraform(t, root, filepath.Join(standIn.folder, "mirror"))
+		terraform(t, code, "init", "-backend=false", "-input=false", "-no-color")
+		t.Log(strings.TrimSpace(terraform(t, code, "version")))
+		standIn.code = code
+	})
+	offline.NeedTerraform(t)
+	require.NotEmpty(t, standIn.code, "terraform init failed in another test")
+	dir = t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(standIn.code)))
 	return dir
 }
 
-// initCopy returns a copy after `terraform init` with the stand-in for the provider.
-func initCopy(t *testing.T) string {
+// terraform runs terraform with the stand-in and returns its output.
+func terraform(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	dir := copyCode(t)
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider
-	offline.Terraform(t, root)
-	run(t, dir, "terraform", "init", "-backend=false", "-input=false", "-no-color")
-	t.Log(strings.TrimSpace(run(t, dir, "terraform", "version")))
-	return dir
+	return run(t, dir, "env", slices.Concat(standIn.env, []string{"terraform"}, args)...)
 }
+
+// planTests are the tests of the root module with valid settings. userData runs them.
+const planTests = "tests/plan.tftest.hcl"
 
 func TestTerraform(t *testing.T) {
+	t.Parallel()
 	dir := initCopy(t)
-	run(t, dir, "terraform", "fmt", "-check", "-diff", "-recursive")
-	checkCode(t, dir)
+	terraform(t, dir, "fmt", "-check", "-diff", "-recursive")
+	terraform(t, dir, "validate", "-no-color")
+	files, err := filepath.Glob(filepath.Join(dir, "tests/*.tftest.hcl"))
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, planTests) })
+	args := []string{"test", "-no-color"}
+	for _, file := range files {
+		args = append(args, "-filter=tests/"+filepath.Base(file))
+	}
+	requirePassed(t, terraform(t, dir, args...), files...)
 }
 
 // TestRealProvider checks the code with the schema of the real provider.
 func TestRealProvider(t *testing.T) {
-	dir := copyCode(t)
+	t.Parallel()
+	dir := t.TempDir()
+	copyCode(t, dir)
 	init := exec.CommandContext(t.Context(), "terraform", "init", "-backend=false", "-input=false", "-no-color")
 	init.Dir = dir
 	if output, err := init.CombinedOutput(); err != nil {
 		t.Logf("%s", output)
 		untested.Skip(t, "the schema of the real AWS provider, because terraform cannot download it")
 	}
-	checkCode(t, dir)
-}
-
-// checkCode checks that the code is valid and that all its tests pass.
-func checkCode(t *testing.T, dir string) {
-	t.Helper()
 	run(t, dir, "terraform", "validate", "-no-color")
-	output := run(t, dir, "terraform", "test", "-no-color")
-	passed := regexp.MustCompile(`(?m)^Success! (\d+) passed, 0 failed\.$`).FindStringSubmatch(output)
-	require.NotNil(t, passed, output) // terraform test also succeeds without any test
-	require.GreaterOrEqual(t, len(passed[1]), 2, "only %s runs", passed[1])
-	t.Log(passed[0])
+	files, err := filepath.Glob(filepath.Join(dir, "tests/*.tftest.hcl"))
+	require.NoError(t, err)
+	requirePassed(t, run(t, dir, "terraform", "test", "-no-color"), files...)
 }
 
-// rendered caches the result of userData, which is equal in all tests. Tests that use it must not run in parallel.
-var rendered map[string]string
+// requirePassed asserts that each run of the test files passed. `terraform test` also succeeds without any test.
+func requirePassed(t *testing.T, output string, files ...string) {
+	t.Helper()
+	runs := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		runs += len(regexp.MustCompile(`(?m)^run "`).FindAll(text, -1))
+	}
+	require.Positive(t, runs)
+	require.Contains(t, output, fmt.Sprintf("Success! %d passed, 0 failed.", runs))
+}
+
+// rendered is the result of userData.
+var rendered struct {
+	once  sync.Once
+	hosts map[string]string
+}
 
 // userData returns the user data of each host, by the name of its module, as `terraform test` renders it.
 func userData(t *testing.T) map[string]string {
 	t.Helper()
-	if rendered != nil {
-		return rendered
-	}
-	output := run(t, initCopy(t), "terraform", "test", "-json", "-verbose", "-filter=tests/plan.tftest.hcl")
-	found := map[string]string{}
-	for line := range strings.SplitSeq(output, "\n") {
-		var message struct {
-			Run   string `json:"@testrun"`
-			State *struct {
-				Root module `json:"root_module"`
-			} `json:"test_state"`
+	dir := initCopy(t)
+	rendered.once.Do(func() {
+		output := terraform(t, dir, "test", "-json", "-verbose", "-filter="+planTests)
+		requirePassed(t, output, filepath.Join(dir, planTests))
+		hosts := map[string]string{}
+		for line := range strings.SplitSeq(output, "\n") {
+			var message struct {
+				Run   string `json:"@testrun"`
+				State *struct {
+					Root module `json:"root_module"`
+				} `json:"test_state"`
+			}
+			if json.Unmarshal([]byte(line), &message) == nil && message.State != nil && message.Run == "everything" {
+				message.State.Root.collect(hosts)
+			}
 		}
-		if json.Unmarshal([]byte(line), &message) == nil && message.State != nil && message.Run == "everything" {
-			message.State.Root.collect(found)
-		}
-	}
-	require.Len(t, found, 3, "one each for stack, server and agent")
-	rendered = found
-	return found
+		rendered.hosts = hosts
+	})
+	require.Len(t, rendered.hosts, 3, "one each for stack, server and agent")
+	return rendered.hosts
 }
 
 // A module is a module in the output of `terraform show -json`.

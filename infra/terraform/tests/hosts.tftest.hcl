@@ -121,7 +121,7 @@ run "the_role_of_a_host" {
   }
 }
 
-run "an_existing_subnet_and_a_boundary" {
+run "an_existing_subnet_a_boundary_a_timeout_and_graviton" {
   command = plan
 
   module {
@@ -129,42 +129,20 @@ run "an_existing_subnet_and_a_boundary" {
   }
 
   variables {
-    network = { subnet_id = "subnet-0123456789abcdef0", public = false }
-    guard   = merge(var.guard, { permissions_boundary_arn = "arn:aws:iam::123456789012:policy/boundary" })
+    network                             = { subnet_id = "subnet-0123456789abcdef0", public = false }
+    guard                               = merge(var.guard, { permissions_boundary_arn = "arn:aws:iam::123456789012:policy/boundary" })
+    connection_tracking_timeout_seconds = 86400
+    architecture                        = "arm64"
   }
 
   assert {
     condition     = aws_launch_template.this.network_interfaces[0].associate_public_ip_address == null && aws_iam_role.this.permissions_boundary == "arn:aws:iam::123456789012:policy/boundary"
     error_message = "The existing subnet must decide on public addresses, and the role must have the permissions boundary."
   }
-}
-
-run "connection_tracking" {
-  command = plan
-
-  module {
-    source = "./modules/host"
-  }
-
-  variables {
-    connection_tracking_timeout_seconds = 86400
-  }
 
   assert {
     condition     = aws_launch_template.this.network_interfaces[0].connection_tracking_specification[0].tcp_established_timeout == 86400
     error_message = "The network interface must have the timeout."
-  }
-}
-
-run "graviton" {
-  command = plan
-
-  module {
-    source = "./modules/host"
-  }
-
-  variables {
-    architecture = "arm64"
   }
 
   assert {
@@ -173,7 +151,7 @@ run "graviton" {
   }
 }
 
-run "metadata_hops" {
+run "metadata_hops_and_settings_with_a_quote" {
   command = plan
 
   module {
@@ -182,23 +160,10 @@ run "metadata_hops" {
 
   variables {
     metadata_hops = 3
+    settings      = { GREETING = "'; poweroff; '" }
   }
 
-  expect_failures = [var.metadata_hops]
-}
-
-run "settings_with_a_quote" {
-  command = plan
-
-  module {
-    source = "./modules/host"
-  }
-
-  variables {
-    settings = { GREETING = "'; poweroff; '" }
-  }
-
-  expect_failures = [var.settings]
+  expect_failures = [var.metadata_hops, var.settings]
 }
 
 run "user_data_that_is_too_long" {

@@ -29,6 +29,7 @@ run "values_below_the_minimum" {
     runner_disk_gib       = 8
     ttl_minutes           = 10
     retention_days        = 0
+    stack_dir             = "tests" # no files of the stack
   }
 
   expect_failures = [
@@ -45,6 +46,7 @@ run "values_below_the_minimum" {
     var.runner_disk_gib,
     var.ttl_minutes,
     var.retention_days,
+    var.stack_dir,
   ]
 }
 
@@ -62,6 +64,8 @@ run "values_above_the_maximum" {
     runner_disk_gib                     = 2000
     ttl_minutes                         = 10000
     retention_days                      = 1000
+    budget_usd                          = -1
+    zone                                = "us-west-2a" # of another region
   }
 
   expect_failures = [
@@ -75,6 +79,8 @@ run "values_above_the_maximum" {
     var.runner_disk_gib,
     var.ttl_minutes,
     var.retention_days,
+    var.budget_usd,
+    var.zone,
   ]
 }
 
@@ -82,14 +88,17 @@ run "values_of_the_wrong_type" {
   command = plan
 
   variables {
-    laptop_cidrs         = ["me"]
-    alert_emails         = ["me"]
-    connections          = 1.5
-    stack_instance_type  = "c7g.large"
-    runner_instance_type = "m6gd"
-    runner_node_count    = 1.5
-    ttl_minutes          = 90.5
-    retention_days       = 1.5
+    laptop_cidrs             = ["me"]
+    alert_emails             = ["me"]
+    connections              = 1.5
+    stack_instance_type      = "c7g.large"
+    runner_instance_type     = "m6gd"
+    runner_node_count        = 1.5
+    ttl_minutes              = 90.5
+    retention_days           = 1.5
+    permissions_boundary_arn = "boundary"
+    subnet_id                = "vpc-0123"
+    tags                     = { Run = "mine" }
   }
 
   expect_failures = [
@@ -101,6 +110,9 @@ run "values_of_the_wrong_type" {
     var.runner_node_count,
     var.ttl_minutes,
     var.retention_days,
+    var.permissions_boundary_arn,
+    var.subnet_id,
+    var.tags,
   ]
 }
 
@@ -110,121 +122,46 @@ run "nitro_v6_without_a_timeout" {
   variables {
     stack_instance_type  = "c8i.large"
     runner_instance_type = "m8a.xlarge"
+    runner_dir           = "tests/files/stack" # without k3s
   }
 
   expect_failures = [
     var.stack_instance_type,
     var.runner_instance_type,
-  ]
-}
-
-run "a_negative_budget" {
-  command = plan
-
-  variables {
-    budget_usd = -1
-  }
-
-  expect_failures = [
-    var.budget_usd,
-  ]
-}
-
-run "a_budget_without_an_address" {
-  command = plan
-
-  variables {
-    alert_emails = []
-  }
-
-  expect_failures = [
-    var.alert_emails,
-  ]
-}
-
-run "a_zone_of_another_region" {
-  command = plan
-
-  variables {
-    zone = "us-west-2a"
-  }
-
-  expect_failures = [
-    var.zone,
-  ]
-}
-
-run "a_folder_without_files_of_the_stack" {
-  command = plan
-
-  variables {
-    stack_dir = "tests"
-  }
-
-  expect_failures = [
-    var.stack_dir,
-  ]
-}
-
-run "no_folder_for_the_runners" {
-  command = plan
-
-  variables {
-    runner_dir = null
-  }
-
-  expect_failures = [
     var.runner_dir,
   ]
 }
 
-run "files_without_k3s" {
+# A validation that reads another variable is skipped if that variable is not valid, so these are not in the runs above.
+run "a_budget_without_an_address_and_runners_without_files" {
   command = plan
 
   variables {
-    runner_dir = "tests/files/stack"
-  }
-
-  expect_failures = [
-    var.runner_dir,
-  ]
-}
-
-run "invalid_settings_of_an_organization" {
-  command = plan
-
-  variables {
-    permissions_boundary_arn = "boundary"
-    subnet_id                = "vpc-0123"
-    tags                     = { Run = "mine" }
-  }
-
-  expect_failures = [
-    var.permissions_boundary_arn,
-    var.subnet_id,
-    var.tags,
-  ]
-}
-
-run "a_connection_tracking_timeout_that_is_too_short" {
-  command = plan
-
-  variables {
+    alert_emails                        = []
+    runner_dir                          = null
     connection_tracking_timeout_seconds = 30
   }
 
   expect_failures = [
+    var.alert_emails,
+    var.runner_dir,
     var.connection_tracking_timeout_seconds,
   ]
 }
 
 # Valid values close to the limits.
-run "no_budget" {
+run "no_budget_and_a_graphics_card" {
   command = plan
 
   variables {
-    alert_emails = []
-    budget_usd   = 0
+    alert_emails         = []
+    budget_usd           = 0
+    runner_instance_type = "g4dn.xlarge"
+  }
+
+  assert {
+    condition     = output.deployment.settings.runner_architecture == "amd64"
+    error_message = "A type with a graphics card (g4dn) is not Graviton."
   }
 }
 
@@ -238,19 +175,6 @@ run "graviton" {
   assert {
     condition     = output.deployment.settings.runner_architecture == "arm64"
     error_message = "Graviton hosts must use an arm64 image."
-  }
-}
-
-run "instance_types_with_a_g_that_are_not_graviton" {
-  command = plan
-
-  variables {
-    runner_instance_type = "g4dn.xlarge"
-  }
-
-  assert {
-    condition     = output.deployment.settings.runner_architecture == "amd64"
-    error_message = "A type with a graphics card (g4dn) is not Graviton."
   }
 }
 
