@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -40,10 +41,5 @@ func IsOutOfDescriptors(err error) bool { return IsOneOf(err, syscall.EMFILE, sy
 
 // IsOneOf reports whether err is one of the given system errors, whose numbers differ on Windows.
 func IsOneOf(err error, errnos ...syscall.Errno) bool {
-	for _, e := range errnos {
-		if errors.Is(err, systemErrno(e)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(errnos, func(e syscall.Errno) bool { return errors.Is(err, systemErrno(e)) })
 }

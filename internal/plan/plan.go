@@ -246,19 +246,13 @@ func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
 
-// Values of ACCEPT_ENCODING and HTTP_VERSION. anyHTTP lets the server choose over TLS, and means HTTP/1.1 over http://.
+// Values of HTTP_VERSION. anyHTTP lets the server choose over TLS, and means HTTP/1.1 over http://.
 const (
-	noEncoding = "none"
-	anyHTTP    = "auto"
-
-	encodingRule = "none, gzip or browser"
-	httpRule     = "auto, 1.1 or 2"
+	anyHTTP  = "auto"
+	httpRule = "auto, 1.1 or 2"
 )
 
-var (
-	encodings    = []string{noEncoding, "gzip", "browser"}
-	httpVersions = []string{anyHTTP, "1.1", HTTP2}
-)
+var httpVersions = []string{anyHTTP, "1.1", HTTP2}
 
 // AcceptHeader returns the Accept-Encoding of each stream; "" for none. The plan must pass Check.
 func (p *Plan) AcceptHeader() string {

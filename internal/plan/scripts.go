@@ -3,6 +3,8 @@ package plan
 import (
 	"math"
 	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
 // The types of the settings of scripts, whose rows have no value.
@@ -118,7 +120,7 @@ var scriptSettings = map[string][]Setting{
 			Help: "how abandoning clients disconnect: fin, reset, or vanish (no acknowledgements)"},
 		{Name: "MODEL_URL", Value: textType, Help: "URL of the numbered model behind a gateway, for its ledger (empty: the target)"},
 		{Name: "GAUGE", Value: textType, Help: "open requests of a model without a ledger: a metric of its /metrics, or PromQL"},
-		{Name: "ACCEPT_ENCODING", Value: textType, Texts: encodings, Rule: encodingRule, Help: "accepted compression of responses: none, gzip or browser"},
+		{Name: "ACCEPT_ENCODING", Value: textType, Texts: coding.Settings, Rule: coding.SettingsRule, Help: "accepted compression of responses: " + coding.SettingsRule},
 		{Name: "HTTP_VERSION", Value: textType, Texts: httpVersions, Rule: httpRule, Help: "HTTP version of responses: auto, 1.1 or 2"},
 	},
 	"handshake": {

@@ -1,6 +1,10 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
+)
 
 //go:generate go run ./generate ../..
 
@@ -91,8 +95,8 @@ func (p *Plan) Settings() []Setting {
 			Help: "existing topic to use instead of generated names (repeatable)"},
 		{Name: "TOKEN_TTL", Value: &p.TokenTTL, Max: year, Rule: "a whole number of seconds up to a year, or 0 (not passed)", Doc: "docs/services.md",
 			Help: "token lifetime in seconds, passed to token(); implies --reconnect (0: omitted)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
-		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, ZeroText: noEncoding, WithoutSoak: noEncoding, Texts: encodings, Rule: encodingRule, Doc: "docs/services.md",
-			Help:   "accepted compression of streams: none, gzip or browser (gzip, deflate, br, zstd)",
+		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, ZeroText: coding.NoneSetting, WithoutSoak: coding.NoneSetting, Texts: coding.Settings, Rule: coding.SettingsRule, Doc: "docs/services.md",
+			Help:   "accepted compression of streams: " + coding.SettingsRule + " (" + coding.Browser + ")",
 			Script: "acceptEncoding?", ScriptHelp: "accepted compression of streams: `none`, `gzip` or `browser`"},
 		{Name: "HTTP_VERSION", Value: &p.HTTPVersion, ZeroText: anyHTTP, WithoutSoak: anyHTTP, Texts: httpVersions, Rule: httpRule, Doc: "docs/services.md",
 			Help:   "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)",

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -31,10 +31,11 @@ type Proxy struct {
 	target *url.URL // URL of the requests
 }
 
-var (
-	schemes = []string{"http", "https", "socks5", "socks5h"} // the schemes that net/http accepts
-	ports   = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
-)
+// defaultPorts has the schemes of proxies that net/http accepts.
+var defaultPorts = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
+
+// DefaultPort returns the port of a URL without one, "" for an unknown scheme.
+func DefaultPort(scheme string) string { return defaultPorts[scheme] }
 
 // For returns the proxy for requests to a URL, or nil for none. A nil Chooser reads the environment. If the proxy's
 // URL has no host or an unknown scheme, For returns the proxy and an error.
@@ -47,7 +48,7 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{url: proxyURL, target: target}
-	if p.url.Hostname() == "" || !slices.Contains(schemes, p.url.Scheme) {
+	if p.url.Hostname() == "" || DefaultPort(p.url.Scheme) == "" {
 		return p, p.newError(fmt.Errorf("has an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
 	}
 	return p, nil
@@ -76,11 +77,7 @@ func (p *Proxy) Address(target *url.URL) string {
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // ToASCII rejects an IPv6 address
 		host = ascii
 	}
-	port := target.Port()
-	if port == "" {
-		port = ports[target.Scheme]
-	}
-	return net.JoinHostPort(host, port)
+	return net.JoinHostPort(host, cmp.Or(target.Port(), DefaultPort(target.Scheme)))
 }
 
 // Forwards reports whether the proxy receives the requests themselves, with absolute URLs (RFC 9112, section 3.2.2).

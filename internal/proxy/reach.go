@@ -16,11 +16,10 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-const (
-	maxHead = 64 << 10 // maximum bytes of the response to CONNECT
-	// refusalTimeout limits the wait for the text of a refusal.
-	refusalTimeout = 250 * time.Millisecond
-)
+const maxHead = 64 << 10 // maximum bytes of the response to CONNECT
+
+// RefusalTimeout is the timeout for reading the body of an error response.
+const RefusalTimeout = 250 * time.Millisecond
 
 // Reach performs the handshakes with the proxy on conn, a connection to Address. It returns a connection for requests:
 // to the server, or to a proxy that forwards the requests. Without a proxy, Reach returns conn itself. secure returns a
@@ -101,7 +100,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 		return nil, p.newError(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}
 	if !opensTunnel(resp) {
-		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // if this fails, so does reading the body
+		_ = conn.SetReadDeadline(time.Now().Add(RefusalTimeout)) // if this fails, so does reading the body
 		return nil, p.RefusalError(request, resp.Status, resp.Header, resp.Body)
 	}
 	if remainder, _ := in.Peek(in.Buffered()); len(remainder) > 0 {

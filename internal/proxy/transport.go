@@ -33,8 +33,6 @@ type transport struct {
 	chooser Chooser
 }
 
-var _ http.RoundTripper = transport{}
-
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	p, chooseErr := t.chooser.For(r.URL)

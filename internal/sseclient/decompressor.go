@@ -23,8 +23,6 @@ type decompressor struct {
 	err     error  // result of reading into target
 }
 
-var _ io.Reader = (*decompressor)(nil)
-
 const decodedBufferSize = 1 << 10
 
 var errStopped = errors.New("the stream has ended")

@@ -50,11 +50,6 @@ type polledConn struct {
 	inRound  bool       // the connection already has a turn in this round
 }
 
-var (
-	_ transport = (*polledConn)(nil)
-	_ io.Closer = (*polledConn)(nil)
-)
-
 const (
 	eventsPerWait = 256
 	pollBuffer    = 32 << 10 // shared by all streams

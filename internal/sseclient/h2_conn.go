@@ -136,8 +136,6 @@ func (c *h2Conn) isClosed() bool {
 	return c.endErr != nil
 }
 
-var _ turner = (*h2Conn)(nil)
-
 // turn writes queued bytes, gives a turn to the streams that requested one, and processes the bytes that have arrived.
 // It uses one half of the buffer for frames, and the other for the streams.
 func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {

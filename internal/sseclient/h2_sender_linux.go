@@ -142,5 +142,3 @@ func (c *h2Conn) poll() bool {
 	}
 	return true
 }
-
-var _ net.Conn = queuedCiphertext{}

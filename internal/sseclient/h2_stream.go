@@ -1,8 +1,6 @@
 package sseclient
 
 import (
-	"errors"
-	"io"
 	"net"
 	"os"
 	"time"
@@ -28,11 +26,6 @@ type h2Stream struct {
 	closed      bool  // removed from the streams of the connection
 	ignoresCuts bool  // turns only read; see readArrived
 }
-
-var (
-	_ transport = (*h2Stream)(nil)
-	_ io.Closer = (*h2Stream)(nil)
-)
 
 // start sets the reader. The first turn of the reader reads the bytes that arrived after the response head.
 func (st *h2Stream) start(reader turner) {
@@ -191,8 +184,6 @@ type h2Pipe struct {
 	deadline time.Time // of Read; zero: none
 }
 
-var _ net.Conn = (*h2Pipe)(nil)
-
 func newH2Pipe(st *h2Stream) *h2Pipe {
 	return &h2Pipe{st: st, changed: make(chan struct{}, 1)}
 }
@@ -257,11 +248,6 @@ func (p *h2Pipe) readNow(to []byte) (n int, remaining time.Duration, err error) 
 	return 0, remaining, err
 }
 
-// Write fails, because requests are sent in frames.
-func (p *h2Pipe) Write([]byte) (int, error) {
-	return 0, errors.New("write to an HTTP/2 stream: bytes must be framed")
-}
-
 // Close closes the stream. Any goroutine may call it.
 func (p *h2Pipe) Close() error {
 	c := p.st.conn
@@ -285,7 +271,5 @@ func (p *h2Pipe) SetReadDeadline(t time.Time) error {
 	p.wake()
 	return nil
 }
-
-func (p *h2Pipe) SetWriteDeadline(time.Time) error { return nil }
 
 func (p *h2Pipe) RemoteAddr() net.Addr { return p.st.conn.remote }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 // checkRedirect reports whether a redirect leads to another origin, and returns an error if it must not be followed.
@@ -28,10 +30,8 @@ func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err e
 // Origin returns the ASCII origin of a URL: scheme, host, and any port but the default (HTML standard, section 7.1.1).
 func Origin(u *url.URL) string {
 	host := strings.ToLower(u.Host)
-	if port := u.Port(); port == "" || port == defaultPorts[u.Scheme] {
+	if port := u.Port(); port == "" || port == proxy.DefaultPort(u.Scheme) {
 		host = strings.TrimSuffix(host, ":"+u.Port())
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: host}).String() // escapes characters that are not ASCII
 }
-
-var defaultPorts = map[string]string{"http": "80", "https": "443"}

@@ -78,9 +78,6 @@ func (r *Response) IsEventStream() bool {
 	return r.Status == http.StatusOK && strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
 }
 
-// refusalTimeout is the timeout for reading the body of an error response.
-const refusalTimeout = 250 * time.Millisecond
-
 // validate returns nil for an event stream (HTML standard, section 9.2.3): status 200 and the type text/event-stream,
 // or any type if the caller accepts it. The stream must have no content coding, or a supported one that was requested.
 func (r *Response) validate(req *request) *failure {
@@ -112,9 +109,9 @@ func (r *Response) validate(req *request) *failure {
 
 var errNoContent = errors.New("the server responded with 204 No Content, so the client must not reconnect")
 
-// refusal returns the decoded body of an error response. Reads fail after refusalTimeout.
+// refusal returns the decoded body of an error response. Reads fail after proxy.RefusalTimeout.
 func (r *Response) refusal() io.Reader {
-	_ = r.conn.SetReadDeadline(time.Now().Add(refusalTimeout))
+	_ = r.conn.SetReadDeadline(time.Now().Add(proxy.RefusalTimeout))
 	b := new(body)
 	b.begin(r, blockingConn{r.conn})
 	if contentCoding := r.Coding(); coding.Supported(contentCoding) {

@@ -11,8 +11,6 @@ type tlsSocket struct {
 	open bool // the response head has been read
 }
 
-var _ net.Conn = (*tlsSocket)(nil)
-
 // typeHandshake is the content type of a TLS record with a handshake message (RFC 5246, section 6.2.1). In TLS 1.3 no
 // record has this type after the handshake.
 const typeHandshake = 22

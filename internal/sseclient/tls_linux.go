@@ -18,8 +18,6 @@ type ciphertext struct {
 	conn     *polledConn
 }
 
-var _ net.Conn = ciphertext{}
-
 // Read reads from the socket, or returns errNotReady.
 func (c ciphertext) Read(p []byte) (int, error) { return c.conn.readSocket(p) }
 

@@ -38,8 +38,6 @@ func (notReady) Temporary() bool { return true }
 // A blockingConn is a connection whose reader waits in Read.
 type blockingConn struct{ net.Conn }
 
-var _ transport = blockingConn{}
-
 // interrupt makes the read return os.ErrDeadlineExceeded.
 func (c blockingConn) interrupt() { _ = c.SetReadDeadline(processStart) } // the read returns the same error
 
@@ -53,5 +51,3 @@ func (c blockingConn) keep() bool { return false }
 type turner interface {
 	turn(buf []byte, b *eventstream.Block)
 }
-
-var _ turner = (*Stream)(nil)

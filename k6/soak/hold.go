@@ -210,7 +210,7 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 // setTransport sets the options of a script for compression and HTTP. An empty acceptEncoding means "none", and an
 // empty httpVersion means "auto".
 func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err error) {
-	if o.AcceptEncoding, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, "none")); err != nil {
+	if o.AcceptEncoding, err = coding.AcceptEncoding(cmp.Or(acceptEncoding, coding.NoneSetting)); err != nil {
 		return fmt.Errorf("option acceptEncoding: %w", err)
 	}
 	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(httpVersion, "auto")); err != nil {

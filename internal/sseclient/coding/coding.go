@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,17 +25,21 @@ const (
 	Browser = "gzip, deflate, br, zstd" // the value of Chrome, Edge and Firefox over TLS
 )
 
-// AcceptEncoding returns the Accept-Encoding for a value of the setting: none, gzip or browser.
-func AcceptEncoding(value string) (accept string, err error) {
-	switch value {
-	case "none":
-		return None, nil
-	case "gzip":
-		return Gzip, nil
-	case "browser":
-		return Browser, nil
+// The setting for None, and the rule of all settings.
+const (
+	NoneSetting  = "none"
+	SettingsRule = "none, gzip or browser"
+)
+
+// Settings lists the settings for None, Gzip and Browser.
+var Settings = []string{NoneSetting, "gzip", "browser"}
+
+// AcceptEncoding returns the Accept-Encoding for one of Settings.
+func AcceptEncoding(setting string) (accept string, err error) {
+	if i := slices.Index(Settings, setting); i >= 0 {
+		return []string{None, Gzip, Browser}[i], nil
 	}
-	return "", fmt.Errorf("must be none, gzip or browser, got %q", value)
+	return "", fmt.Errorf("must be "+SettingsRule+", got %q", setting)
 }
 
 // Name returns the coding of a Content-Encoding in lower case, "" for none. Several fields form one list (RFC 9110).
@@ -108,8 +113,6 @@ type Reader struct {
 	decoder    io.Reader // nil before the first byte
 	err        error     // of the last Read
 }
-
-var _ io.Reader = (*Reader)(nil)
 
 // New returns a Reader for a coding. The name of the coding must have the form that Name returns.
 func New(coding string, src io.Reader) (*Reader, error) {
