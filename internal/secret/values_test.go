@@ -115,20 +115,3 @@ func TestShortValuesMatchAsWords(t *testing.T) {
 		assert.Empty(t, v.FindRemaining([]byte(text)), "a value that matches only as a word must not prevent an archive")
 	}
 }
-
-func BenchmarkFindRemaining(b *testing.B) {
-	v := Environment([]string{
-		"BACKEND_TOKEN=" + token, "SUBSCRIBE_TOKEN=1" + token, "PUBLISH_TOKEN=2" + token, "GRAFANA_PASSWORD=3" + token,
-		"AWS_SECRET_ACCESS_KEY=4" + token, "GITHUB_TOKEN=5" + token,
-	})
-	line, err := json.Marshal(map[string]string{
-		"id": "soak-000001", "reason": "status \"503\"\n<html>",
-		"histogram": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("some counts\x00\x01", 100))),
-	})
-	require.NoError(b, err)
-	text := []byte(strings.Repeat(string(line)+",", 1000))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		_ = v.FindRemaining(text)
-	}
-}

@@ -60,6 +60,15 @@ func finish(t *testing.T, c *Client, url, connection string) (end Close, events 
 // lastResponse, at the end of a response of respondEach, closes the connection after that response. It is not sent.
 const lastResponse = "\x00"
 
+// readRequest reads a whole request. It returns false if there is none.
+func readRequest(in *bufio.Reader) bool {
+	r, err := http.ReadRequest(in)
+	if err == nil {
+		_, err = io.Copy(io.Discard, r.Body)
+	}
+	return err == nil
+}
+
 // respondEach starts a server that sends the result of response for each request.
 func respondEach(t *testing.T, response func(n int) string) (url string, accepted, requests *atomic.Int32) {
 	t.Helper()
@@ -67,13 +76,11 @@ func respondEach(t *testing.T, response func(n int) string) (url string, accepte
 	return "http://" + sockets.Serve(t, func(conn net.Conn) {
 		accepted.Add(1)
 		for in := bufio.NewReader(conn); ; {
-			r, err := http.ReadRequest(in)
-			if err != nil {
+			if !readRequest(in) {
 				return
 			}
-			_, _ = io.Copy(io.Discard, r.Body)
 			text, isLast := strings.CutSuffix(response(int(requests.Add(1))), lastResponse)
-			if _, err = io.WriteString(conn, text); err != nil || isLast {
+			if _, err := io.WriteString(conn, text); err != nil || isLast {
 				return
 			}
 		}
@@ -219,11 +226,9 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 	address := sockets.Serve(t, func(conn net.Conn) {
 		conns <- conn
 		for in := bufio.NewReader(conn); ; requests.Add(1) {
-			r, err := http.ReadRequest(in)
-			if err != nil {
+			if !readRequest(in) {
 				return
 			}
-			_, _ = io.Copy(io.Discard, r.Body)
 			_, _ = io.WriteString(conn, okResponse)
 		}
 	})
@@ -263,11 +268,9 @@ func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 				}
 				_ = conn.SetReadDeadline(time.Time{})
 			}
-			r, err := http.ReadRequest(in)
-			if err != nil {
+			if !readRequest(in) {
 				return
 			}
-			_, _ = io.Copy(io.Discard, r.Body)
 			requests.Add(1)
 			_, _ = io.WriteString(conn, okResponse)
 		}
@@ -333,11 +336,9 @@ func TestConnectionOfAServerWithoutReuseIsNotReused(t *testing.T) {
 	address := sockets.Serve(t, func(conn net.Conn) {
 		first := accepted.Add(1) == 1
 		for in := bufio.NewReader(conn); ; {
-			r, err := http.ReadRequest(in)
-			if err != nil {
+			if !readRequest(in) {
 				return
 			}
-			_, _ = io.Copy(io.Discard, r.Body)
 			_, _ = io.WriteString(conn, okResponse)
 			if first {
 				_ = conn.Close()

@@ -59,32 +59,6 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn measures an event in the poller, except for the kernel: read, parse, report, count.
-func BenchmarkTurn(b *testing.B) {
-	for name, tt := range map[string]struct {
-		callbacks Callbacks
-		text      string
-	}{
-		"noop":             {Callbacks{}, noop},
-		"noop, blocks":     {blocks, noop},
-		"heartbeat, event": {Callbacks{}, "event: ping\n\n" + noop},
-		"heartbeat, block": {blocks, "event: ping\n\n" + noop},
-	} {
-		b.Run(name, func(b *testing.B) {
-			events := 0
-			s, buf, block := quietStream(tt.callbacks, &events), make([]byte, 4096), &eventstream.Block{}
-			w := &endlessStream{text: tt.text}
-			s.body = body{idleMark: idleMark{transport: w}}
-			b.ReportAllocs()
-			for b.Loop() {
-				w.reads = 1
-				s.turn(buf, block)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
-		})
-	}
-}
-
 // Without a poller, a read of the bytes that have arrived would block until the server sends.
 func TestFinishedStreamEndsWithoutPoller(t *testing.T) {
 	t.Parallel()

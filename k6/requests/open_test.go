@@ -37,24 +37,6 @@ func TestLowRateMakesOneRequest(t *testing.T) {
 	require.Equal(t, counts{Made: 1}, newVU(t).await(`open({rate: 1e-12, seconds: 0.1, concurrency: 1, operations: [{url: %q}]})`, s.URL))
 }
 
-// Requests that wait for a connection while the service stalls are late by the time that a user would have waited.
-func TestStallCountsForWaitingRequests(t *testing.T) {
-	t.Parallel()
-	const stall = 400 * time.Millisecond
-	var first atomic.Bool
-	s := serve(t, func(http.ResponseWriter, *http.Request) {
-		if first.CompareAndSwap(false, true) {
-			time.Sleep(stall)
-		}
-	})
-	v := newVU(t)
-	require.Equal(t, counts{Made: 50}, v.await(`open({rate: 100, seconds: 0.5, concurrency: 1, operations: [{url: %q}]})`, s.URL))
-	sums := v.sums()["request_duration ok"]
-	require.GreaterOrEqual(t, sums.max, 390.0)
-	// During the stall 40 requests were due, one every 10 ms. Together they were late by 8 s.
-	require.GreaterOrEqual(t, sums.total, 7500.0)
-}
-
 func TestRequestsWithoutALaneAreDropped(t *testing.T) {
 	t.Parallel()
 	u := serveRaw(t, func(_ net.Conn, request func() bool) {

@@ -14,40 +14,39 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// The streams reconnect on one connection.
-func TestLostConnectionEndsAllItsStreams(t *testing.T) {
-	runH2(t, func(p *framePeer) {
-		if p.n > 0 {
-			assert.Equal(p.t, 1, p.n, "the streams must reconnect on one connection")
-			for range 10 {
-				p.data(p.acceptStream(), "data: back\n\n")
-			}
-			p.readAll()
-			return
-		}
-		for range 10 {
-			p.data(p.acceptStream(), "data: a\n\n")
-		}
-		p.settle()
-		_ = p.tcp.SetLinger(0)
-		_ = p.tcp.Close()
-	}, func(t *testing.T, v *vu) {
-		ledgers := observers[recorder](v)
-		require.Equal(t, "10", v.log(`
-			let back = 0;
-			for (let i = 0; i < 10; i++) {
-				const s = new EventSource(url, { http: "2", ledger: ledger(), reconnectDelay: 1 });
-				s.addEventListener("message", (e) => {
-					if (e.data !== "back") return;
-					s.close();
-					if (++back === 10) log.push(back);
-				});
-			}
-		`))
-		for _, r := range *ledgers {
-			require.Equal(t, "connecting opened event:a closed:reset+retry connecting opened event:back closed:client", r.String())
-		}
-	})
+func TestStreamsOfALostConnectionReconnectOnOneConnection(t *testing.T) {
+	for reason, lose := range map[string]func(p *framePeer){
+		"reset": func(p *framePeer) {
+			p.settle()
+			_ = p.tcp.SetLinger(0)
+			_ = p.tcp.Close()
+		},
+		"idle": func(p *framePeer) { <-p.t.Context().Done() },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			runH2(t, func(p *framePeer) {
+				assert.LessOrEqual(p.t, p.n, 1, "the streams must reconnect on one connection")
+				for range 10 {
+					p.data(p.acceptStream(), []string{"data: a\n\n", "data: back\n\n"}[p.n])
+				}
+				if p.n == 0 {
+					lose(p)
+				}
+				p.readAll()
+			}, func(t *testing.T, v *vu) {
+				ledgers := observers[recorder](v)
+				v.mustRun(`
+					for (let i = 0; i < 10; i++) {
+						const s = new EventSource(url, { http: "2", ledger: ledger(), reconnectDelay: 1, idleTimeout: 500 });
+						s.onmessage = (e) => { if (e.data === "back") s.close(); };
+					}
+				`)
+				for _, r := range *ledgers {
+					require.Equal(t, "connecting opened event:a closed:"+reason+"+retry connecting opened event:back closed:client", r.String())
+				}
+			})
+		})
+	}
 }
 
 // The client sends the request on up to five connections.

@@ -54,18 +54,14 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			always   bool   // reconnects with reconnect: true
 		}{
 			{"clean end", respond(streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "ended the stream", true, true},
-			{"clean end, no event", respond(streamHead), "", true, sseclient.ReasonServer, "", true, true},
 			{"clean end, chunked", respond(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, sseclient.ReasonServer, "", true, true},
 			{"clean end, content-length", respond(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, sseclient.ReasonServer, "", true, true},
 			{"an incomplete event at a clean end", respond(streamHead + "data: 0\n\ndata: 1\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
-			{"an incomplete event, chunked", respond(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
 			{"no last chunk", respond(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
-			{"inside a chunk", respond(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
 			{"before its content-length", respond(lengthHead + "data: 0\n\n"), "", true, sseclient.ReasonTruncated, "content-length", true, true},
 			{"broken chunks", respond(chunkedHead + "zz\r\n"), "", true, sseclient.ReasonError, "malformed chunked", true, true},
 			{"reset", func(p *peer) { p.send(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, sseclient.ReasonReset, "reset", true, true},
 			{"silent", func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, sseclient.ReasonIdle, "the idle timeout", true, true},
-			{"silent from the start", func(p *peer) { p.send(streamHead); p.hold() }, "idleTimeout: '60ms'", true, sseclient.ReasonIdle, "the idle timeout", true, true},
 			{"long event", respond(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, sseclient.ReasonTooLong, "1000 bytes", false, false},
 			{"204", status("204 No Content", ""), "", false, sseclient.ReasonNoContent, "204", false, false},
 			{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, sseclient.ReasonStatus, "404 Not Found: no such device", false, false},
@@ -73,9 +69,6 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			{"429", status("429 Too Many Requests", ""), "", false, sseclient.ReasonStatus, "429", false, true},
 			{"500", status("500 Internal Server Error", "<html>"), "", false, sseclient.ReasonStatus, "500 Internal Server Error", false, true},
 			{"503", status("503 Service Unavailable", ""), "", false, sseclient.ReasonStatus, "503", false, true},
-			{"text/plain", respond("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `"text/plain"`, false, false},
-			{"no type", respond("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `""`, false, false},
-			{"gzip", respond("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, sseclient.ReasonContentType, `content-encoding "gzip"`, false, false},
 			{"no response", func(*peer) {}, "", false, sseclient.ReasonTruncated, "read the response header", true, true},
 			{"an incomplete header", respond("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
 			{"no HTTP", respond("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},
@@ -124,31 +117,6 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestEventSourceReportsAFailedDial(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, url, options string
-		reason             sseclient.Reason
-	}{
-		{"refused", "http://127.0.0.1:1/", "", sseclient.ReasonRefused},
-		{"no such name", "http://no-such-host.invalid/", "", sseclient.ReasonDNS},
-		{"blocked address", "http://192.0.2.1/", "", sseclient.ReasonRefused},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			v := newVU(t)
-			v.block("192.0.2.0/24")
-			v.set("url", tt.url)
-			require.Equal(t, string(tt.reason)+" true 0", v.log(`
-				const s = new EventSource(url);
-				s.onopen = () => log.push("open");
-				s.onerror = (e) => { log.push(e.reason, e.willReconnect, e.status); s.close(); };
-			`))
-		})
-	}
 }
 
 func TestWrongArgumentsThrowATypeError(t *testing.T) {

@@ -71,6 +71,22 @@ func TestHeartbeatsWithoutABlankLineUseLittleMemory(t *testing.T) {
 	require.Regexp(t, "Z\nlast$", events[0].Comment)
 }
 
+// An endlessReader repeats a text, at most maxBytes per read if maxBytes is positive.
+type endlessReader struct {
+	text     string
+	at       int
+	maxBytes int
+}
+
+func (r *endlessReader) Read(p []byte) (int, error) {
+	if r.maxBytes > 0 && len(p) > r.maxBytes {
+		p = p[:r.maxBytes]
+	}
+	n := copy(p, r.text[r.at:])
+	r.at = (r.at + n) % len(r.text)
+	return n, nil
+}
+
 func TestPartsAllocateNothing(t *testing.T) {
 	for name, source := range map[string]*endlessReader{
 		"small": {text: ":\n: ping\n\nevent: ping\n\nid: 12345\n\nretry: 10\n\n: sent=1\nid: 6\ndata: {\"seq\":1}\n\n"},
