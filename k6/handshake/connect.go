@@ -17,6 +17,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/http1"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
@@ -38,10 +39,10 @@ type Connection struct {
 	ctx             context.Context // of the iteration
 	request         *request
 	conn            net.Conn
-	wire            *wire   // below conn
-	handshake       traffic // of the TLS handshake
-	reportedTraffic traffic // the traffic that samples already include
-	openCount       int64   // number of open connections of the process after this one opened
+	wire            *sseclient.Conn // below conn
+	handshake       traffic         // of the TLS handshake
+	reportedTraffic traffic         // the traffic that samples already include
+	openCount       int64           // number of open connections of the process after this one opened
 	closeOnce       sync.Once
 }
 
@@ -78,7 +79,7 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 		c.fail(dialCause(ctx, err), err)
 		return
 	}
-	c.wire = &wire{Conn: raw}
+	c.wire = &sseclient.Conn{Conn: raw, Received: new(int64), Sent: new(int64)}
 	c.conn, c.openCount = c.wire, c.m.root.openCount.Add(1)
 	connected := time.Now()
 	c.TCPMs = metrics.D(connected.Sub(start))
@@ -88,7 +89,7 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 		return
 	}
 	c.conn = secure
-	c.TLSMs, c.handshake = metrics.D(time.Since(connected)), c.wire.bytes()
+	c.TLSMs, c.handshake = metrics.D(time.Since(connected)), trafficOf(c.wire)
 	s := secure.ConnectionState()
 	c.Version, c.Cipher, c.Group = tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite), s.CurveID.String()
 	if s.DidResume {

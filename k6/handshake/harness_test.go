@@ -72,18 +72,13 @@ func (v *vu) sums() map[string]float64 {
 
 // drain removes all queued samples, and calls each for every one.
 func (v *vu) drain(each func(name string, value float64)) {
-	for {
-		select {
-		case container := <-v.samples:
-			for _, s := range container.GetSamples() {
-				name := s.Metric.Name
-				if cause, ok := s.Tags.Get("cause"); ok {
-					name += " " + cause
-				}
-				each(name, s.Value)
+	for _, container := range metrics.GetBufferedSamples(v.samples) {
+		for _, s := range container.GetSamples() {
+			name := s.Metric.Name
+			if cause, ok := s.Tags.Get("cause"); ok {
+				name += " " + cause
 			}
-		default:
-			return
+			each(name, s.Value)
 		}
 	}
 }

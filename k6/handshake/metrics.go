@@ -1,10 +1,13 @@
 package handshake
 
 import (
+	"sync/atomic"
 	"time"
 
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // handshakeMetrics holds the metrics of the module. handshake.d.ts documents them for users.
@@ -33,6 +36,17 @@ func registerMetrics(vu modules.VU) *handshakeMetrics {
 		tlsSent:     r.MustNewMetric("handshake_tls_sent", metrics.Counter, metrics.Data),
 		tlsReceived: r.MustNewMetric("handshake_tls_received", metrics.Counter, metrics.Data),
 	}
+}
+
+// A traffic value is the number of bytes of TLS records in each direction, without the headers of TCP and IP.
+type traffic struct{ sent, received int64 }
+
+// trafficOf returns the traffic of a connection below TLS; zero without a connection.
+func trafficOf(conn *sseclient.Conn) traffic {
+	if conn == nil {
+		return traffic{}
+	}
+	return traffic{atomic.LoadInt64(conn.Sent), atomic.LoadInt64(conn.Received)}
 }
 
 // reportConnection pushes the samples of a new connection, with the tags of the VU and of the call.
@@ -72,8 +86,8 @@ func (m *module) tagsOf(c *Connection) *metrics.TagSet {
 
 // push pushes samples, the traffic since the last push and, if the connection failed, a failure tagged with its cause.
 func (m *module) push(c *Connection, tags *metrics.TagSet, samples []metrics.Sample) {
-	total := c.wire.bytes()
-	if added := total.since(c.reportedTraffic); added != (traffic{}) {
+	total := trafficOf(c.wire)
+	if added := (traffic{total.sent - c.reportedTraffic.sent, total.received - c.reportedTraffic.received}); added != (traffic{}) {
 		samples = append(samples, sampleOf(m.metrics.sent, tags, float64(added.sent)), sampleOf(m.metrics.received, tags, float64(added.received)))
 	}
 	c.reportedTraffic = total

@@ -106,23 +106,19 @@ type sum struct {
 // sums summarizes the samples since the last call, by metric and outcome.
 func (v *vu) sums() map[string]sum {
 	out := map[string]sum{}
-	for {
-		select {
-		case container := <-v.samples:
-			for _, s := range container.GetSamples() {
-				name := s.Metric.Name
-				for _, tag := range []string{"code", "server"} {
-					if value, ok := s.Tags.Get(tag); ok {
-						name += " " + value
-					}
+	for _, container := range metrics.GetBufferedSamples(v.samples) {
+		for _, s := range container.GetSamples() {
+			name := s.Metric.Name
+			for _, tag := range []string{"code", "server"} {
+				if value, ok := s.Tags.Get(tag); ok {
+					name += " " + value
 				}
-				previous := out[name]
-				out[name] = sum{previous.n + 1, previous.total + s.Value, max(previous.max, s.Value)}
 			}
-		default:
-			return out
+			previous := out[name]
+			out[name] = sum{previous.n + 1, previous.total + s.Value, max(previous.max, s.Value)}
 		}
 	}
+	return out
 }
 
 // codes counts the requests since the last call by outcome.

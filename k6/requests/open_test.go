@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
 	"golang.org/x/time/rate"
 )
 
@@ -183,8 +184,7 @@ func TestSentAfterHasTheSendTime(t *testing.T) {
 	})
 	v := newVU(t)
 	v.await(`burst({requests: 3, operations: [{url: %q}]})`, s.URL)
-	close(v.samples)
-	for container := range v.samples {
+	for _, container := range metrics.GetBufferedSamples(v.samples) {
 		for _, sample := range container.GetSamples() {
 			if sample.Metric.Name == "sent_after" {
 				require.Less(t, sample.Time.UnixMicro(), arrived.Load()+490_000, "before the first response")
