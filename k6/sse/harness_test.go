@@ -178,6 +178,17 @@ func (v *vu) log(script string) string {
 	return v.str(`log.join(" ")`)
 }
 
+// readStream opens a stream with the given options. It returns the data of each message, or the length of long data, and
+// the reason and the message of the end.
+func (v *vu) readStream(options string) string {
+	v.t.Helper()
+	return v.log(`{
+		const s = new EventSource(url, { reconnect: false, ` + options + ` });
+		s.onmessage = (e) => log.push(e.data.length > 100 ? e.data.length : e.data);
+		s.onerror = (e) => log.push(e.reason + ":", e.message);
+	}`)
+}
+
 // str returns the value of an expression as a string.
 func (v *vu) str(expression string) string {
 	v.t.Helper()

@@ -178,11 +178,7 @@ func TestTLSUsesTheConfigurationOfTheVU(t *testing.T) {
 	v.set("url", hostURL)
 	for http, want := range map[string]string{"auto": "HTTP/2.0", "1.1": "HTTP/1.1"} {
 		v.set("http", http)
-		require.Equal(t, want+" localhost server", v.log(`{
-			const s = new EventSource(url, { http, reconnect: false });
-			s.onmessage = (e) => log.push(e.data);
-			s.onerror = (e) => log.push(e.reason);
-		}`))
+		require.Equal(t, want+" localhost server: the server ended the stream", v.readStream("http"))
 	}
 	require.Equal(t, []string{"h2"}, v.state.TLSConfig.NextProtos, "the configuration of the VU must not change")
 	n, _ := v.sum(v.drainSamples(), "sse_event", "tls_version", "tls1.3")

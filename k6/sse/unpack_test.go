@@ -119,11 +119,7 @@ func TestEndsOfPackedStreams(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 				v := w.serveVU(t, tt.handle)
-				got := v.log(`
-					const s = new EventSource(url, { reconnect: false, acceptEncoding: 'browser', ` + tt.options + ` });
-					s.onmessage = (e) => log.push(e.data);
-					s.onerror = (e) => log.push(e.reason + ":", e.message);
-				`)
+				got := v.readStream(`acceptEncoding: 'browser', ` + tt.options)
 				require.Equal(t, tt.want, addresses.ReplaceAllString(got, ""))
 			})
 		})
