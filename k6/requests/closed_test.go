@@ -248,15 +248,17 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 				}
 			})
 			v := newVU(t)
-			c := v.await(call, u)
+			var failed int64
+			for timelyCount.Load() == 0 { // on a busy machine, each second response may be late
+				failed += v.await(call, u).Failed
+			}
 			sums := v.sums()
-			require.Positive(t, timelyCount.Load())
 			// A request that is sent within these 3 ms reads the second response to the previous request as its own.
 			wrong := float64(sums["request_duration wrong"].n)
 			found := sums["unrequested_bytes"].total + wrong
 			require.LessOrEqual(t, found, float64(sentCount.Load()))
 			require.GreaterOrEqual(t, found, .7*(float64(timelyCount.Load())-wrong))
-			require.EqualValues(t, c.Failed, sums["request_duration wrong"].n)
+			require.EqualValues(t, failed, sums["request_duration wrong"].n)
 		})
 	}
 }
