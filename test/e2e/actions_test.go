@@ -61,16 +61,6 @@ func TestActionsAreReported(t *testing.T) {
 	require.Equal(t, v.Actions, readVerdict(t, r.dir).Actions)
 }
 
-func TestFailedActionIsInvalid(t *testing.T) {
-	t.Parallel()
-	r := begin(t, []string{"AT=3s deploy: echo no route; exit 7\n4s second: sleep 60"}, "--connections", "10", "--seconds", "10", "--noop-interval", "1")
-	v := r.verdict()
-	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
-	require.Contains(t, reasons(v), "the action deploy (echo no route; exit 7, at 3 s) failed: exit code 7; last line of its output: no route")
-	require.Contains(t, reasons(v), "the action second (sleep 60, at 4 s) failed: it was stopped when the run ended")
-	require.Equal(t, 10, v.Connections.Completed)
-}
-
 // nchan stores the messages that are published while its clients are disconnected, and each client receives them once
 // after its reconnect.
 func TestActionOnADescribedService(t *testing.T) {

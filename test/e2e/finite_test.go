@@ -5,12 +5,9 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,39 +29,6 @@ func TestFinite(t *testing.T) {
 	require.Zero(t, v.Evidence.Undetectable)
 	require.Contains(t, r.out.String(), "PASS: 200 of 200 responses complete, 8,000 of 8,000 chunks received")
 	require.Greater(t, v.Responses.TTFT.P50, 50.)
-}
-
-// A finite service has a description in JavaScript. A proxy that buffers its responses causes a warning.
-func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		n := requests.Add(1)
-		var body strings.Builder
-		for k := range 8 {
-			if n != 5 || k != 3 {
-				fmt.Fprintf(&body, "event: piece\ndata: {\"n\":%d,\"text\":\"a\"}\n\n", k)
-			}
-		}
-		body.WriteString("event: finished\ndata: {}\n\n")
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Server", "buffer/1.0")
-		_, _ = w.Write([]byte(body.String()))
-	}))
-	t.Cleanup(server.Close)
-	module := filepath.Join(t.TempDir(), "answers.js")
-	require.NoError(t, os.WriteFile(module, []byte(`export default {
-		name: 'answers',
-		connect: { method: 'POST', url: '{base}/ask', body: '{"question":"{prompt}"}' },
-		message: { event: 'piece', seq: 'json:$.n', per: 'request' },
-		end: { by: 'event', done: { event: 'finished' }, failed: { event: 'error' } },
-	};`), 0o600))
-	v := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "3", "--service", module, "--backend-url", server.URL).verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.EqualValues(t, 60, v.Responses.Complete)
-	require.EqualValues(t, 1, v.Messages.Missed)
-	require.Contains(t, reasons(v), "number 3")
-	require.Contains(t, strings.Join(v.Warnings, "\n"), `header Server: "buffer/1.0"`)
 }
 
 // An action kills the model, which truncates the responses in flight, and starts another one later. The faulty

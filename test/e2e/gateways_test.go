@@ -3,14 +3,9 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"log/slog"
-	"maps"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +16,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
 )
 
 // startModel starts the numbered model in the process of the test.
@@ -39,46 +35,16 @@ func startModel(t *testing.T) (m *model.Server, url string) {
 	return m, "http://" + l.Addr().String()
 }
 
-// completingGateway starts a gateway that completes a truncated response, as LiteLLM does: it adds a finish_reason and
-// [DONE].
-func completingGateway(t *testing.T, model string) (url string) {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := http.NewRequestWithContext(r.Context(), r.Method, model+r.URL.Path, r.Body)
-		if err != nil {
-			panic(err)
-		}
-		request.Header = r.Header.Clone()
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		defer response.Body.Close()
-		maps.Copy(w.Header(), response.Header)
-		w.WriteHeader(response.StatusCode)
-		done := false
-		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-			done = done || lines.Text() == "data: [DONE]"
-			fmt.Fprintln(w, lines.Text())
-			_ = http.NewResponseController(w).Flush()
-		}
-		if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") && !done {
-			fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
-		}
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// If a gateway completes a truncated response, the numbers in its text still show the loss.
-func TestFiniteThroughAGatewayThatCompletesResponses(t *testing.T) {
+// LiteLLM completes a truncated response: it adds a finish_reason and [DONE]. The numbers in the text still show the
+// loss.
+func TestFiniteThroughLiteLLM(t *testing.T) {
 	t.Parallel()
 	m, url := startModel(t)
+	gateway := startService(t, "litellm", services.Options{Upstream: url})
 	prompts := filepath.Join(t.TempDir(), "prompts")
 	lines := strings.Repeat("\"soak id={id}\"\n", 9) + "\"soak id={id} fault=truncate@10\"\n"
 	require.NoError(t, os.WriteFile(prompts, []byte(lines), 0o600))
-	v := begin(t, nil, "finite", "--service", "openai-chat", "--backend-url", completingGateway(t, url), "--rate", "12", "--seconds", "5",
+	v := begin(t, gateway.Env, "finite", "--service", gateway.Service, "--backend-url", gateway.URL, "--rate", "6", "--seconds", "10",
 		"--prompts", prompts).verdict()
 	require.EqualValues(t, 60, v.Responses.Started)
 	truncated := 0

@@ -139,17 +139,6 @@ func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, handler func(
 	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 }
 
-// A server that stops checking certificates after the attempts before the first scale is detected at the second one.
-func TestHandshakeFindsOpenServer(t *testing.T) {
-	t.Parallel()
-	certs := certificates(t)
-	url := untrustedService(t, certs, tls.RequestClientCert, refuseFirst(3))
-	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20,40").verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "a client without a certificate received a response: ")
-	require.Equal(t, "60 made, 60 good, 0 (0.00 %) failed", factOf(v, "connections"))
-}
-
 // refuseFirst returns a handler that refuses the first n requests.
 func refuseFirst(n int64) http.HandlerFunc {
 	var requests atomic.Int64

@@ -137,14 +137,6 @@ func TestDeniedShardIsSavedLocally(t *testing.T) {
 	require.Equal(t, 0, code, text)
 }
 
-func TestMissingBucketFailsAtTheStart(t *testing.T) {
-	t.Parallel()
-	place := startBucket(t).place
-	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1", "--shards", strings.Replace(place, "soaks", "none", 1))
-	require.Equal(t, 2, r.end(), r.out.String())
-	require.Contains(t, r.out.String(), "the bucket does not exist; create it, or correct its name and region")
-}
-
 // The runners share several backends, whose ledgers are added up.
 func TestSeveralBackends(t *testing.T) {
 	t.Parallel()

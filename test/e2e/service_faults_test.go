@@ -19,7 +19,7 @@ import (
 
 // Each fault affects one message on one stream of its own topic. One finding names its stream, topic and number.
 func TestProxyFaultsAreFound(t *testing.T) {
-	eachOf(t, twoServices, func(t *testing.T, name string) {
+	eachService(t, func(t *testing.T, name string) {
 		const prefix = "faults-"
 		r := startService(t, name, services.Options{})
 		faults := map[int]faulty.Fault{ // by topic

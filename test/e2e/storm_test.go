@@ -93,6 +93,17 @@ func TestServiceRefusesAfterStorm(t *testing.T) {
 	require.Contains(t, reasons(v), "reconnects at once: 16 of 36 streams did not reconnect within 5 s; refused: ")
 }
 
+// A delayedListener waits before it accepts a connection.
+type delayedListener struct {
+	net.Listener
+	delay time.Duration
+}
+
+func (l delayedListener) Accept() (net.Conn, error) {
+	time.Sleep(l.delay) // the fault
+	return l.Listener.Accept()
+}
+
 // The accept queue of a service, which holds two connections, overflows. So connects take over 1 s, and the counters of
 // the machine show the reason.
 func TestStormOverflowsTheAcceptQueue(t *testing.T) {

@@ -123,24 +123,3 @@ func TestUnknownServiceError(t *testing.T) {
 		})
 	}
 }
-
-func TestScriptErrors(t *testing.T) {
-	t.Parallel()
-	for message, env := range map[string][]string{
-		"BACKEND_URL is missing":                    {"BACKEND_URL="},
-		"SECONDS must be a whole number of seconds": {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
-		"so that a stream receives two noops":       {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
-	} {
-		t.Run(message, func(t *testing.T) {
-			t.Parallel()
-			args := []string{"run", "--quiet", filepath.Join(root, "load-tests/sse/connectionTest.js")}
-			for _, e := range env {
-				args = append(args, "--env", e)
-			}
-			text, err := exec.Command(filepath.Join(root, "bin", "k6"), args...).CombinedOutput()
-			require.Error(t, err)
-			require.Contains(t, string(text), message)
-			require.NotContains(t, strings.ToLower(string(text)), "panic")
-		})
-	}
-}
