@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/pkg/browser"
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/run"
@@ -17,11 +16,7 @@ func liveCommand() *cobra.Command {
 			"`soak run --live` shows its own run with a delay of one second.",
 		Args: oneArg("folder of a run, such as results/latest, or one bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w.Location, w.Stdout = args[0], cmd.OutOrStdout()
-			w.OpenURL = func(url string) error {
-				browser.Stdout = cmd.ErrOrStderr()
-				return browser.OpenURL(url)
-			}
+			w.Location, w.Stdout, w.OpenURL = args[0], cmd.OutOrStdout(), urlOpener(cmd.ErrOrStderr())
 			return run.Watch(cmd.Context(), w)
 		},
 	}

@@ -26,7 +26,7 @@ func reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run.UpdateRunList(d)
+			run.WriteRunList(d, "") // only an existing list
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path(results.PageFile), v.Verdict)
 			if !open {
 				return nil
@@ -37,6 +37,14 @@ func reportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the latest pass next to DIR)")
 	cmd.Flags().BoolVar(&open, "open", false, "open report.html in the browser")
 	return cmd
+}
+
+// urlOpener returns a function that opens a URL in a browser, whose messages go to out.
+func urlOpener(out io.Writer) func(url string) error {
+	return func(url string) error {
+		browser.Stdout = out
+		return browser.OpenURL(url)
+	}
 }
 
 func openPage(path string, out io.Writer) error {

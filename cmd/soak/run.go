@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pkg/browser"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -241,11 +240,7 @@ func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, out
 			c.Settings = append(c.Settings, setting.Name+"="+setting.String())
 		}
 	}
-	c.Stdout = cmd.OutOrStdout()
-	c.OpenURL = func(url string) error {
-		browser.Stdout = cmd.ErrOrStderr()
-		return browser.OpenURL(url)
-	}
+	c.Stdout, c.OpenURL = cmd.OutOrStdout(), urlOpener(cmd.ErrOrStderr())
 	c.Executable, _ = os.Executable() // "": the run continues without a control group
 	*outcome, err = run.Run(cmd.Context(), *c)
 	var usage usageError

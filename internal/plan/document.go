@@ -103,10 +103,7 @@ func ParseInterval(text string) (time.Duration, error) {
 
 // Plan returns the plan of the document, or the defaults of scripts, changed by the settings of the source.
 func (s *Source) Plan() (Plan, error) {
-	p := scriptDefaults()
-	if s.document != nil {
-		p = s.document.Plan
-	}
+	p := s.Base()
 	err := p.ReadEnvironment(s.Setting)
 	return p, err
 }

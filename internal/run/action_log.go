@@ -46,7 +46,7 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 		return nil, errors.Join(fmt.Errorf("open the log of the action: %w", err), out.Close())
 	}
 	l := &actionLog{raw: raw, out: out, stop: make(chan struct{})}
-	l.redacted = secrets.Writer(writerFunc(l.write))
+	l.redacted = secrets.Writer(l)
 	l.copier.Go(func() {
 		for {
 			select {
@@ -79,15 +79,12 @@ func (l *actionLog) copy() {
 	}
 }
 
-func (l *actionLog) write(text []byte) (int, error) {
+// Write writes text without secrets to the log. The caller holds mu, except in close.
+func (l *actionLog) Write(text []byte) (int, error) {
 	l.end = append(l.end, text...)
 	l.end = l.end[max(0, len(l.end)-maxOutput):]
 	return l.out.Write(text)
 }
-
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func (l *actionLog) tail() string {
 	l.copy()

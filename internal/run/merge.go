@@ -43,7 +43,7 @@ func Merge(location, out string, expect int, stdout io.Writer, options report.Te
 		if err != nil {
 			return "", reportError(d, v, err)
 		}
-		writeRunList(d, out)
+		WriteRunList(d, out)
 		t.SetVerdict(v, d.Path(results.PageFile))
 		return v.Verdict, report.Terminal(stdout, v, options, reportLines(d, "", v)...)
 	})
@@ -92,13 +92,10 @@ func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; fix the cause, and run `soak report %s`", v.Verdict, err, d.Relative())
 }
 
-// UpdateRunList updates the page of all runs, if the folder above the run has such a page.
-func UpdateRunList(d results.Dir) { writeRunList(d, "") }
-
-// writeRunList writes the page of all runs and returns its path. If the run is not in out, it only replaces an existing
+// WriteRunList writes the page of all runs and returns its path. If the run is not in out, it only replaces an existing
 // page in the folder above the run. It returns "" if it writes no page. An error becomes a warning, because the verdict
 // exists.
-func writeRunList(d results.Dir, out string) (page string) {
+func WriteRunList(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(resolveLink(string(d)))
 	if (out == "" || resolveLink(out) != folder) && !results.HasHistory(folder) {
 		return ""
@@ -139,7 +136,7 @@ func (s *session) conclude() (verdict.Outcome, error) {
 	if err != nil {
 		return "", reportError(s.dir, v, err)
 	}
-	history := writeRunList(s.dir, s.Out)
+	history := WriteRunList(s.dir, s.Out)
 	s.ci.SetVerdict(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
 	return v.Verdict, report.Terminal(s.Stdout, v, s.Terminal, reportLines(s.dir, history, v)...)

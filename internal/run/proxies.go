@@ -23,16 +23,12 @@ func (s *session) findProxies() error {
 			continue
 		}
 		s.record.Proxies = append(s.record.Proxies, p.String())
+		host := target
+		if u, err := url.Parse(target); err == nil {
+			host = u.Host
+		}
 		s.warn(fmt.Sprintf("the runners connect to %s through the proxy %s (%s), whose delays, disconnects and refusals count as the service's; list the host in NO_PROXY to connect directly",
-			hostOf(target), p, p.Variable()))
+			host, p, p.Variable()))
 	}
 	return nil
-}
-
-func hostOf(target string) string {
-	u, err := url.Parse(target)
-	if err != nil {
-		return "the service"
-	}
-	return u.Host
 }
