@@ -46,7 +46,7 @@ type fakeOperator struct {
 // fakeCluster returns a cluster with an operator whose runners are fakes, and the overlay for it.
 func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay string, operator *fakeOperator) {
 	t.Helper()
-	o := &fakeOperator{typed: fake.NewClientset(), k6: k6, runners: map[string]*exec.Cmd{}}
+	o := &fakeOperator{typed: fake.NewSimpleClientset(), k6: k6, runners: map[string]*exec.Cmd{}}
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}: "TestRunList"})
 	dynamic.PrependReactor("create", "testruns", func(action clienttesting.Action) (bool, runtime.Object, error) {

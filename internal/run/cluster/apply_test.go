@@ -38,14 +38,22 @@ func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	require.NoError(t, w.Delete(t.Context(), "ns", runName), "deleting a missing object is not an error")
 }
 
-func TestCleanupReportsRemainingPods(t *testing.T) {
+// The fake has no garbage collector, so pods remain. A user who may create TestRuns but not list pods gets an error, not
+// an endless wait.
+func TestFailedCleanupIsReported(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)
-	w.show(t, snapshot("running")) // the fake has no garbage collector
+	w.show(t, snapshot("running"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	err := w.Delete(ctx, "ns", runName)
-	require.ErrorContains(t, err, "clean up the run: 5 pods still exist; run `kubectl delete testrun -n ns soak-t`")
+	require.ErrorContains(t, w.Delete(ctx, "ns", runName), "clean up the run: 5 pods still exist; run `kubectl delete testrun -n ns soak-t`")
+	w.typed.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not you"))
+	})
+	ctx, cancel = context.WithTimeout(t.Context(), 10*pollInterval)
+	defer cancel()
+	require.ErrorContains(t, w.Delete(ctx, "ns", runName), "not you")
+	require.NoError(t, ctx.Err())
 }
 
 func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
@@ -67,16 +75,10 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	assert.Equal(t, secret.OwnerReferences, module.OwnerReferences)
 	err = w.Create(t.Context(), m.TestRun, Job{Plan: plan.Plan{TestID: "u"}})
 	require.ErrorContains(t, err, "the TestRun soak-u already exists; choose another --testid, or follow it with `soak attach u`")
-}
-
-func TestMissingOperatorErrorHasARemedy(t *testing.T) {
-	t.Parallel()
-	w := newFakeCluster(t)
 	w.dynamic.PrependReactor("create", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(testRuns.GroupResource(), "")
 	})
-	err := w.Create(t.Context(), buildOverlay(t, "local").TestRun, Job{Plan: testPlan()})
-	require.ErrorContains(t, err, "install the k6-operator v1.6 (docs/distributed.md)")
+	require.ErrorContains(t, w.Create(t.Context(), m.TestRun, job), "install the k6-operator v1.6 (docs/distributed.md)")
 }
 
 // A pipeline's service account may create TestRuns, but not the namespace and its policies. Apply assumes that an
@@ -110,19 +112,6 @@ func TestForbiddenObjectsMustExist(t *testing.T) {
 	_, err = w.Apply(t.Context(), overlay.Setup)
 	require.ErrorContains(t, err, "apply Namespace sse-soak: ")
 	require.ErrorContains(t, err, "not you; an administrator must apply the overlay once")
-}
-
-// A user who may create TestRuns but not list pods gets an error, not an endless wait.
-func TestCleanupEndsWithoutPermission(t *testing.T) {
-	t.Parallel()
-	w := newFakeCluster(t)
-	w.typed.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not you"))
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*pollInterval)
-	defer cancel()
-	require.ErrorContains(t, w.Delete(ctx, "ns", runName), "not you")
-	require.NoError(t, ctx.Err())
 }
 
 func TestTargetRestartsAreFailures(t *testing.T) {

@@ -45,7 +45,7 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 	text, err := json.Marshal(testPlan())
 	require.NoError(t, err)
 	run.SetAnnotations(map[string]string{planAnnotation: string(text), shardsAnnotation: "s3://soak/t", lengthAnnotation: "1h0m0s"})
-	w := &fakeCluster{typed: fake.NewClientset(), k6: newFakeK6(t)}
+	w := &fakeCluster{typed: fake.NewSimpleClientset(), k6: newFakeK6(t)}
 	w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{testRuns: "TestRunList"}, run)
 	w.Client = &Client{Interface: w.typed, Dynamic: w.dynamic, Open: w.k6.open}
 	return w

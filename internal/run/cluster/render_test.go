@@ -83,7 +83,9 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 	m := buildOverlay(t, "local")
 	p := testPlan()
 	p.NoopInterval = 0.5
-	require.NoError(t, m.Render(jobOf(p, "s3://bucket/t?region=x", false)))
+	require.NoError(t, m.Render(jobOf(p, "s3://bucket/t?region=x", true)))
+	assert.Contains(t, field(t, m, "spec", "runner", "envFrom"), map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
+	assert.Nil(t, field(t, m, "spec", "initializer", "envFrom"), "the initializer shows its variables as arguments")
 	assert.Equal(t, "soak-t", m.TestRun.GetName())
 	assert.EqualValues(t, 3, field(t, m, "spec", "parallelism"))
 	assert.Equal(t, []any{"--no-color", "--out", "soak=s3://bucket/t?region=x"}, field(t, m, "spec", "args"))
@@ -94,15 +96,6 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 		}
 		assert.NotContains(t, variable(t, m, pod, plan.DocumentVariable)[0], "{", "the operator writes it into a line of shell")
 	}
-}
-
-// Secrets are for the runners only: the initializer shows its variables as arguments.
-func TestInitializerDoesNotGetTheToken(t *testing.T) {
-	t.Parallel()
-	m := buildOverlay(t, "local")
-	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", true)))
-	assert.Contains(t, field(t, m, "spec", "runner", "envFrom"), map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
-	assert.Nil(t, field(t, m, "spec", "initializer", "envFrom"))
 }
 
 // Pods get the user's module as a file, at the path that the plan names.
@@ -145,21 +138,16 @@ func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	// (64 MiB + 400 × 400 KiB + 20,000 × 18 KiB) × 1.5
 	assert.Equal(t, "858Mi", memory(t, m, "limits"))
 	assert.Equal(t, "858Mi", memory(t, m, "requests"))
-}
 
-// The overlay scale also works without soak, so it has the memory that soak would set.
-func TestScaleOverlayFitsItsPlan(t *testing.T) {
-	t.Parallel()
-	m := buildOverlay(t, "scale")
-	assert.Equal(t, []string{"100000"}, variable(t, m, "runner", "CONNECTIONS"))
-	assert.Equal(t, []string{"100000"}, variable(t, m, "initializer", "CONNECTIONS"))
-	assert.Equal(t, []string{"10"}, variable(t, m, "runner", "RUNNERS"))
-	assert.Equal(t, []string{"10"}, variable(t, m, "initializer", "RUNNERS"))
-	p := testPlan()
-	p.Connections, p.Runners = 100_000, 10
-	original := memory(t, m, "limits")
-	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))
-	assert.Equal(t, original, memory(t, m, "limits"))
+	scale := buildOverlay(t, "scale") // it also works without soak, so it has the memory that soak would set
+	for _, pod := range []string{"runner", "initializer"} {
+		assert.Equal(t, []string{"100000"}, variable(t, scale, pod, "CONNECTIONS"))
+		assert.Equal(t, []string{"10"}, variable(t, scale, pod, "RUNNERS"))
+	}
+	p.Runners = 10
+	original = memory(t, scale, "limits")
+	require.NoError(t, scale.Render(jobOf(p, "s3://b/t", false)))
+	assert.Equal(t, original, memory(t, scale, "limits"))
 }
 
 func TestNewBackendHasThePlannedInterval(t *testing.T) {
@@ -182,17 +170,11 @@ func TestNewBackendHasThePlannedInterval(t *testing.T) {
 	url, err = buildOverlay(t, "aws").RenewBackend(p)
 	require.NoError(t, err)
 	assert.Empty(t, url, "the overlay aws has no backend")
-}
 
-func TestRunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
-	t.Parallel()
-	m := buildOverlay(t, "local")
-	before := len(m.Setup)
 	m.OmitBackend()
 	assert.Nil(t, m.find("Deployment", "backend"))
 	assert.Nil(t, m.find("Service", "backend"))
-	assert.NotNil(t, m.find("Deployment", "bucket"), "the run still needs a bucket")
-	assert.Less(t, len(m.Setup), before)
+	assert.NotNil(t, m.find("Deployment", "bucket"), "a run with its own target still needs a bucket")
 }
 
 func TestObjectNamesHaveTheTestID(t *testing.T) {

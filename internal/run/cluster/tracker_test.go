@@ -40,29 +40,12 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 	assert.Empty(t, m.Ends)
 }
 
-func TestNewsUsesTheSingularForOneRunner(t *testing.T) {
-	t.Parallel()
-	s := snapshot("creating")
-	s.Runners = s.Runners[2:] // the runner whose pod is not scheduled
-	assert.Equal(t, []string{"the script is valid (0s); waiting for 1 runner"}, newTracker(1, testLimits(), noon).Advance(s))
-}
-
-// Only the verdict judges a failed threshold: the runner completed and left its shard.
-func TestFailedThresholdIsNotALostRunner(t *testing.T) {
-	t.Parallel()
-	m := newTracker(3, testLimits(), noon)
-	advance(m, "running")
-	s := snapshot("finished")
-	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, setExited(runners.ThresholdsFailed, "Error"))
-	m.Advance(s)
-	assert.Equal(t, Ended, m.phase)
-	assert.Empty(t, m.Ends)
-}
-
-// Two soak processes may be attached to one run. The first to finish removes the pods between two polls of the other.
-func TestRemovalAfterTheEndIsNotALostRunner(t *testing.T) {
+// Only the verdict judges a failed threshold. Two soak processes may be attached to one run: the first to finish removes
+// the pods between two polls of the other.
+func TestEndedRunnerIsNotLost(t *testing.T) {
 	t.Parallel()
 	for name, changes := range map[string][]func(*corev1.Pod){
+		"a threshold failed":          {setExited(runners.ThresholdsFailed, "Error")},
 		"deleted":                     {setExited(0, "Completed"), setDeleting},
 		"drained":                     {setExited(0, "Completed"), setDrained},
 		"deleted, a threshold failed": {setExited(runners.ThresholdsFailed, "Error"), setDeleting},
@@ -176,6 +159,10 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		"a runner dies before the start": {"starting", func(s *Snapshot) {
 			s.Runners[0] = part(runName+"-1", batchv1.JobFailed, setExited(107, "Error"))
 		}, "runner 1 ended before all had started"},
+		"a runner does not end": {"running", func(s *Snapshot) {
+			s.Runners[0], s.Runners[1] = snapshot("finished").Runners[0], snapshot("finished").Runners[1]
+			s.At = noon.Add(11 * time.Minute)
+		}, `the phase "run" took over 10m0s: runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it has not ended`},
 		"the TestRun is deleted": {"creating", func(s *Snapshot) { s.Deleted = true }, `the TestRun was deleted while it was in the phase "runners"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,22 +174,9 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 			c.change(&s)
 			m.Advance(s)
 			assert.True(t, m.Failed)
-			ends := fmt.Sprint(m.Ends)
-			assert.Contains(t, ends, c.want)
+			assert.Contains(t, fmt.Sprint(m.Ends), c.want)
 		})
 	}
-}
-
-func TestRunThatDoesNotEndTimesOut(t *testing.T) {
-	t.Parallel()
-	m := newTracker(3, testLimits(), noon)
-	advance(m, "running")
-	s := snapshot("finished")
-	s.Runners[2] = snapshot("running").Runners[2]
-	s.At = noon.Add(11 * time.Minute)
-	m.Advance(s)
-	assert.True(t, m.Failed)
-	assert.Equal(t, []shard.RunnerEnd{{Text: `the phase "run" took over 10m0s: runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it has not ended`}}, m.Ends)
 }
 
 // badImage returns a snapshot of a run whose runners cannot pull their image.

@@ -201,11 +201,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	r := w.Runners()
 	require.Len(t, r[0].Late, latenessBuckets)
 	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
-}
 
-func TestTotalSumsTheLastReportsOfRunners(t *testing.T) {
-	t.Parallel()
-	var w Watch
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	for runner := 1; runner <= 3; runner++ {
