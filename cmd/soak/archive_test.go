@@ -38,21 +38,14 @@ func startBucket(t *testing.T) string {
 	return fakebucket.Start(t, fakebucket.New(t, "kept"))
 }
 
-func TestArchiveOfARunWithoutShards(t *testing.T) {
+func TestArchiveDescribesTheRun(t *testing.T) {
 	t.Parallel()
 	run := runFolder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-7", "verdict": "invalid", "started_unix_s": 0, "ended_unix_s": 0}`), 0o600))
-	var output bytes.Buffer
-	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, "", &output))
-	require.Contains(t, output.String(), "run      run-7: invalid, at an unknown time\n")
-}
-
-func TestArchiveNamesRedactedFiles(t *testing.T) {
-	t.Parallel()
-	run := runFolder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(run, "k6.log"), []byte("Authorization: Bearer abc\n"), 0o600))
 	var output bytes.Buffer
 	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, "", &output))
+	require.Contains(t, output.String(), "run      run-7: invalid, at an unknown time\n", "it has no shards")
 	require.Contains(t, output.String(), "\nsecrets  were redacted in k6.log\n")
 }
 
@@ -133,7 +126,8 @@ func TestRunsAreFoundByIDOrFolder(t *testing.T) {
 	}
 }
 
-// Without Prometheus data, `soak open` starts no Prometheus. It keeps the unpacked files until Ctrl-C.
+// Without Prometheus data, `soak open` starts no Prometheus. It keeps the unpacked files until Ctrl-C, which ends it at
+// any time.
 func TestOpenOfAnArchiveWithoutData(t *testing.T) {
 	run := runFolder(t)
 	tmp := t.TempDir()
@@ -149,20 +143,6 @@ func TestOpenOfAnArchiveWithoutData(t *testing.T) {
 	require.NoError(t, openArchive(ctx, file, "", false, out))
 	require.Len(t, unpacked, 1)
 	require.Contains(t, out.String(), "report   none; run `soak report ")
-	files, err := os.ReadDir(tmp)
-	require.NoError(t, err)
-	require.Empty(t, files, "files after `soak open`: %v", files)
-}
-
-// Ctrl-C ends `soak open` at any time.
-func TestInterruptedOpen(t *testing.T) {
-	run := runFolder(t)
-	file := filepath.Join(t.TempDir(), "x.tar.gz")
-	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, file, &bytes.Buffer{}))
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
 	require.ErrorIs(t, openArchive(ctx, file, "", false, &bytes.Buffer{}), context.Canceled)
 	files, err := os.ReadDir(tmp)
 	require.NoError(t, err)

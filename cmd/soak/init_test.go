@@ -57,21 +57,15 @@ func TestInitRequiresAURL(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 }
 
-func TestInitNamesTheServiceByItsHost(t *testing.T) {
+// The name of a service, by default the host of its URL, names its file.
+func TestInitNamesTheService(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]string{"https://hub.example:8443/events": "hub.example", "http://[::1]:80/": "1"} {
-		got, err := serviceName(&probe.Config{URL: url})
+	for _, c := range []struct{ url, name, want string }{
+		{"https://hub.example:8443/events", "", "hub.example"}, {"http://[::1]:80/", "", "1"}, {"http://h/", "my hub", "my hub"}, {"http://h/", "hüb", "hüb"},
+	} {
+		got, err := serviceName(&probe.Config{URL: c.url, Name: c.name})
 		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-}
-
-func TestInitChecksTheServiceName(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"hub", "hub.example", "my hub", "hüb"} {
-		got, err := serviceName(&probe.Config{URL: "http://h/", Name: name})
-		require.NoError(t, err)
-		require.Equal(t, name, got)
+		require.Equal(t, c.want, got)
 	}
 	for _, name := range []string{"../hub", "a/b", "a/", ".hub", "..", "/"} {
 		_, err := serviceName(&probe.Config{URL: "http://h/", Name: name})
@@ -138,20 +132,12 @@ func TestInitTopics(t *testing.T) {
 	}
 }
 
-// The first run fails without the token, so init reports the variable of the token.
-func TestInitNamesTheVariablesOfTokens(t *testing.T) {
-	t.Chdir(t.TempDir())
-	var out bytes.Buffer
-	require.NoError(t, writeProject(&out, &probe.Config{URL: "http://h/x", Name: "hub"}, nil, probe.Result{Variables: []string{"SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}}, overwriteMode{}))
-	require.Contains(t, out.String(), "A run reads them from the environment: set SUBSCRIBE_TOKEN and PUBLISH_TOKEN.\n\nNext, a first run")
-}
-
 func TestInitUpdateKeepsEdits(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(module string, mode overwriteMode) string {
 		var out bytes.Buffer
 		c := &probe.Config{URL: "http://h/x", Name: "hub"}
-		require.NoError(t, writeProject(&out, c, nil, probe.Result{Module: module, Missing: []string{"end: unknown."}}, mode))
+		require.NoError(t, writeProject(&out, c, nil, probe.Result{Module: module, Missing: []string{"end: unknown."}, Variables: []string{"SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}}, mode))
 		return out.String()
 	}
 	read := func(name string) string {
@@ -159,7 +145,9 @@ func TestInitUpdateKeepsEdits(t *testing.T) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.Contains(t, write("one\n", overwriteMode{}), "Not found:\n  - end: unknown.\n")
+	first := write("one\n", overwriteMode{})
+	require.Contains(t, first, "Not found:\n  - end: unknown.\n")
+	require.Contains(t, first, "A run reads them from the environment: set SUBSCRIBE_TOKEN and PUBLISH_TOKEN.\n\nNext, a first run")
 	write("two\n", overwriteMode{update: true})
 	require.Contains(t, read("hub.js"), "two\n")
 	require.NoFileExists(t, "hub.new.js")

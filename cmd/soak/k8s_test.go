@@ -38,12 +38,3 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 		assert.Equal(t, c.want, execute(c.args), "%v", c.args)
 	}
 }
-
-func TestRunReadsTheEnvironment(t *testing.T) {
-	for _, c := range [][2]string{{"ON", "moon"}, {"END_TIMEOUT", "-1"}, {"START_AT", "noon"}, {"CONNECTIONS", "0"}} {
-		t.Run(c[0], func(t *testing.T) {
-			t.Setenv(c[0], c[1])
-			assert.Equal(t, exitUsage, execute([]string{"run", "--out", t.TempDir()}))
-		})
-	}
-}

@@ -17,6 +17,10 @@ func TestRunReadsVariables(t *testing.T) {
 		_, _, err := soak(t, strings.Fields(line)...)
 		require.ErrorContains(t, err, `--on must be local or k8s, got "moon"`, line)
 	}
+	t.Setenv("ON", "")
+	t.Setenv("START_AT", "noon")
+	_, _, err := soak(t, "run")
+	require.ErrorContains(t, err, `--start-at must be HH:MM or HH:MM:SS in UTC, or 2026-01-31T15:04:05Z, got "noon"`)
 }
 
 // Other programs use variables such as PREFIX, so the error of a value names the variables.

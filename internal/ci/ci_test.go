@@ -130,7 +130,7 @@ func TestAnnotationsContainTheFindings(t *testing.T) { //nolint:paralleltest // 
 // GitHub's runner executes the commands of soak only, even if a text of a service or a script contains a command.
 func TestTextsOfServicesAreNotCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for _, evil := range []string{
-		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass",
+		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass", "\x1b]0;title\x07\u202e",
 	} {
 		summary, outputs := setGitHubFiles(t)
 		v := newVerdict(verdict.Fail)
@@ -151,21 +151,8 @@ func TestTextsOfServicesAreNotCommands(t *testing.T) { //nolint:paralleltest // 
 			require.NotContains(t, properties, ",", "the text does not end the property")
 		}
 		require.Equal(t, 3, strings.Count(outputs(), "\n"), "the text adds no output")
-		require.NotContains(t, summary(), "\r")
+		require.False(t, strings.ContainsAny(summary(), "\r\x1b\u202e"), "control characters are escaped")
 	}
-}
-
-func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest // GitHub's variables
-	summary, _ := setGitHubFiles(t)
-	v := newVerdict(verdict.Fail)
-	v.Reasons = []string{"the service sent \x1b]0;title\x07 and \u202e"}
-	for i := range v.Checks {
-		v.Checks[i].Name += "\x1b\u202e"
-	}
-	reportVerdict(t, Targets{GitHub: true}, v, "")
-	require.Contains(t, summary(), `\u001b\u202e`)
-	require.NotContains(t, summary(), "\x1b")
-	require.NotContains(t, summary(), "\u202e")
 }
 
 func TestAnnotationsAreLimited(t *testing.T) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package safefile
 
 import (
@@ -5,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,14 +27,15 @@ func TestReadAcceptsARegularFileUpToItsLimit(t *testing.T) {
 	require.ErrorContains(t, err, "read "+path+": the file is too large: it must be at most ")
 }
 
-func TestReadRefusesFoldersAndLinks(t *testing.T) {
+func TestReadRefusesFoldersLinksAndPipes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	target, link, sub := filepath.Join(dir, "target"), filepath.Join(dir, "link"), filepath.Join(dir, "sub")
+	target, link, sub, pipe := filepath.Join(dir, "target"), filepath.Join(dir, "link"), filepath.Join(dir, "sub"), filepath.Join(dir, "pipe")
 	require.NoError(t, os.WriteFile(target, nil, 0o600))
 	require.NoError(t, os.Symlink(target, link))
 	require.NoError(t, os.Mkdir(sub, 0o700))
-	for _, path := range []string{link, sub} {
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, path := range []string{link, sub, pipe, "/dev/zero"} {
 		_, err := Read(path, Document)
 		require.EqualError(t, err, "read "+path+": not a regular file; remove it")
 	}
