@@ -2,8 +2,6 @@ package verdict
 
 import (
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -144,13 +142,9 @@ func (l *clientLife) account() (a account, confirmed []uint64) {
 // STREAMS=1000000 go test -run LossesOfCheckedMessages ./internal/verdict
 func TestLossesOfCheckedMessagesAreDetectable(t *testing.T) {
 	t.Parallel()
-	count := 5000
-	if n, err := strconv.Atoi(os.Getenv("STREAMS")); err == nil {
-		count = n
-	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for n := range uint64(count) {
+	for n := range uint64(environment(t, "STREAMS", 1000)) {
 		l := drawLife(rand.New(rand.NewPCG(seed, n)))
 		want := map[string]uint64{}
 		for number, m := range l.messages {

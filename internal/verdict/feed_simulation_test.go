@@ -298,7 +298,7 @@ func (f *simulatedFeed) judge() *Verdict {
 	p := base.plan
 	p.Connections, p.Runners, p.Reconnect = len(layout), 1+slices.Max(layout), true
 	base.cfg.Resumes = strings.Contains(f.clients, "resume")
-	return judgeSoak(mergeFeed(p, &base.cfg, layout, func(ledgers []*ledger.Ledger) {
+	return judgeStreams(mergeFeed(p, &base.cfg, layout, func(ledgers []*ledger.Ledger) {
 		var all []feedArrival
 		for client := range ledgers {
 			all = append(all, f.arrivals(client)...)

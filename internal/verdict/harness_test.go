@@ -31,15 +31,19 @@ func mustFitSchema(v *Verdict) *Verdict {
 	return v
 }
 
-// judgeSoak judges streams that were planned to be open for the whole run, by all checks of such streams. It panics if
-// the verdict does not fit the schema.
+// judgeSoak judges streams as judgeStreams does. It panics if the verdict does not fit the schema.
 func judgeSoak(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
+	return mustFitSchema(judgeStreams(m, server, e))
+}
+
+// judgeStreams judges streams that were planned to be open for the whole run, by all checks of such streams.
+func judgeStreams(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 	e.Rounds, e.Server = []*shard.Merged{m}, server
 	s := StreamsOf(m, server, e.OneHost)
-	return mustFitSchema(Judge(&e, Assessment{
+	return Judge(&e, Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(), Doubts: []Check{s.UndetectableLosses()},
 		Checks: slices.Concat(s.CutChecks(), s.Faults(), s.OpenTimeChecks(), []Check{s.GeneratorCheck()}, s.Agreement()),
-	}))
+	})
 }
 
 // requireOutcome compares the outcome of a verdict, and returns the verdict. name identifies the case of a table.

@@ -32,7 +32,7 @@ var slopeCases = map[string]struct {
 	},
 	"reconnects": {
 		CheckReconnectSlope, func(p *plan.Plan) *float64 { return &p.MaxReconnectSlope },
-		func(b *shard.Bucket, _ *resources.Sample, value float64) { b.Opened = int(value) }, 720,
+		func(b *shard.Bucket, _ *resources.Sample, value float64) { b.Opened = int(value) }, 120,
 	},
 	"connect time": {
 		CheckConnectSlope, func(p *plan.Plan) *float64 { return &p.MaxConnectSlope },
@@ -56,9 +56,9 @@ func judgeHour(t *testing.T, name string, limit, windowS float64, value func(hou
 	m, server := cleanRun()
 	*c.limit(&m.Plan), m.Plan.WindowS = limit*c.unit, windowS
 	var samples []resources.Sample
-	for at := range int64(720) {
-		b, s := shard.Bucket{Unix: start + 5*at, Open: 3, Noops: 1}, resources.Sample{Unix: start + 5*at}
-		c.set(&b, &s, value(float64(at)/720))
+	for at := range int64(120) { // one bucket each half minute
+		b, s := shard.Bucket{Unix: start + 30*at, Open: 3, Noops: 1}, resources.Sample{Unix: start + 30*at}
+		c.set(&b, &s, value(float64(at)/120))
 		if edit != nil {
 			edit(&b)
 		}
@@ -70,7 +70,7 @@ func judgeHour(t *testing.T, name string, limit, windowS float64, value func(hou
 func TestSlopesHaveLimits(t *testing.T) {
 	t.Parallel()
 	rises := func(hour float64) float64 { return 300 + 90*hour }
-	noise := func(hour float64) float64 { return 300 + 90*rand.New(rand.NewPCG(37, uint64(hour*720))).Float64() }
+	noise := func(hour float64) float64 { return 300 + 90*rand.New(rand.NewPCG(37, uint64(hour*120))).Float64() }
 	for name, c := range map[string]struct {
 		limit, windowS float64
 		value          func(hour float64) float64
@@ -103,16 +103,12 @@ func TestSlopesHaveLimits(t *testing.T) {
 	}
 }
 
-func TestSlopeOfAnUnknownFigure(t *testing.T) {
+func TestSlopeIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, figure := range []string{"memory", "connect time"} {
 		v := requireOutcome(t, Invalid, judgeHour(t, figure, 5, 300, func(float64) float64 { return 0 }, nil))
 		require.Contains(t, v.Reasons[0], "the growth is unknown")
 	}
-}
-
-func TestSlopeIsNamed(t *testing.T) {
-	t.Parallel()
 	v := judgeHour(t, "memory", 5, 300, func(hour float64) float64 { return 300 + 90*hour }, nil)
 	require.Equal(t, "the memory of the target grew by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB); the limit is 5.0 MiB (MAX_MEMORY_SLOPE)", v.Reasons[0])
 	require.Equal(t, []string{"memory of the target changes by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB)"}, v.Trends())
