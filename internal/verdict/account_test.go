@@ -77,46 +77,6 @@ func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 	}
 }
 
-// A message is expected if it is published while the client has an open stream, and not while it is disconnected.
-func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
-	t.Parallel()
-	for last, want := range map[uint64]Outcome{14: Pass, 15: Fail} { // 9 was sent 1 s before the end, 15 over 1 s after the headers
-		p := newPublishedRun()
-		p.drop(10*time.Second, func(l *ledger.Ledger) { reopen(l, 12*time.Second, 13*time.Second+100*time.Millisecond, false) })
-		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= last })
-		v := requireOutcome(t, want, p.judge(t))
-		require.Equal(t, last-14, v.Messages.Missed)
-		require.Equal(t, 80-(last-9), v.Messages.Received)
-	}
-}
-
-// A message between two that arrived on one stream is lost, even if it is close to an end of the stream.
-func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
-	t.Parallel()
-	for anyOrder, want := range map[bool]uint64{false: 1, true: 0} {
-		p := newPublishedRun()
-		p.cfg.AnyOrder = anyOrder
-		p.drop(7*time.Second, func(l *ledger.Ledger) { reopen(l, 7*time.Second, 8*time.Second+time.Millisecond, false) }) // 8 was in transit, and 9 is sent within a second
-		p.lose(func(stream int, number uint64) bool { return stream == 0 && (number == 7 || number == 9) })
-		p.changeEach(func(s *shard.Shard) { s.Service.AnyOrder = anyOrder })
-		v := p.judge(t)
-		require.Equal(t, want, v.Messages.Missed, v.Reasons)
-		require.EqualValues(t, 2-want, v.Messages.NotExpected)
-	}
-}
-
-// A message that was published while a client was disconnected is expected if the client had an id to resume from.
-func TestResumedStreamExpectsMissedMessages(t *testing.T) {
-	t.Parallel()
-	for lost, want := range map[uint64]Outcome{0: Pass, 9: Fail, 10: Fail, 12: Fail, 14: Fail} {
-		p := newPublishedRun()
-		p.breakStream(10*time.Second, 13*time.Second, lost)
-		v := requireOutcome(t, want, p.judge(t))
-		require.Equal(t, want == Fail, v.Messages.Missed == 1, lost)
-		require.Zero(t, v.Evidence.Undetectable)
-	}
-}
-
 // A client that reconnects right before the end of the run cannot receive all messages that it missed. If a short
 // stream was open in between, the messages that were published before this stream are expected.
 func TestLateReconnectExpectsNoReplay(t *testing.T) {

@@ -44,14 +44,6 @@ func replaceMessage(number uint64, replacements ...uint64) func(int, uint64) []u
 	return replaceMessages(0, map[uint64][]uint64{number: replacements})
 }
 
-// The sentence counts the streams that ended, even if the service does not resume them.
-func TestPausedStreamIsNotReopened(t *testing.T) {
-	t.Parallel()
-	s := &Streams{m: &shard.Merged{}}
-	s.m.Service.Resume, s.Cuts = "none", []Cuts{{Kind: "rst", Count: 2, Ended: 2, Resumed: 2}, {Kind: "pause", Count: 3}}
-	require.Contains(t, s.cutSummary(), "5 streams were disconnected or paused, 2 ended and reopened; the service does not resume (resume.by)")
-}
-
 func TestCutWithoutLossPasses(t *testing.T) {
 	t.Parallel()
 	v := newCutRun().judge(t)

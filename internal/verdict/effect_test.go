@@ -93,16 +93,6 @@ func TestSuccessiveActionsShareTheLostStreams(t *testing.T) {
 	require.Nil(t, v.Actions[2].Effect)
 }
 
-func TestActionWithoutEffect(t *testing.T) {
-	t.Parallel()
-	m, _ := cleanRun()
-	v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("reload", 60, 1)}}))
-	e := v.Actions[0].Effect
-	require.Equal(t, 0, e.Lost+e.Losses+e.Peak+len(e.Refused))
-	require.Nil(t, e.Reconnected50)
-	require.Nil(t, e.Slowest)
-}
-
 func TestStreamsThatDoNotReconnect(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)

@@ -21,50 +21,16 @@ func TestColumnsOfNumbers(t *testing.T) {
 	require.False(t, (&Table{Columns: []string{"stage"}}).Numeric(0), "a column without rows is not numeric")
 }
 
-func suiteMerged() *shard.Merged {
-	return &shard.Merged{
-		Plan:    plan.Plan{TestID: "t", Suite: "rampup", Runners: 1, BackendURL: "http://h"},
-		Suite:   &shard.Suite{Name: "rampup", Profile: "smoke", Parameters: map[string]string{"STAGES": "20"}},
-		Runners: []shard.Runner{{Index: 1, State: shard.Finished, EndedUS: 1e6}},
-	}
-}
-
-func TestJudge(t *testing.T) {
-	t.Parallel()
-	good := Check{Name: "a", Pass: true}
-	bad := Check{Name: "b", Actual: "2", Limit: "1", Reasons: []string{"why"}}
-	advice := Check{Name: "c", Severity: SeverityWarning, Reasons: []string{"take care"}}
-	for _, c := range []struct {
-		name    string
-		edit    func(m *shard.Merged, f *Evidence, a *Assessment)
-		want    Outcome
-		reasons []string
-	}{
-		{"all checks are met", nil, Pass, []string{"all was well"}},
-		{"a check is not met", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, bad) }, Fail, []string{"why"}},
-		{"a warning", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Checks = append(a.Checks, advice) }, Pass, []string{"all was well"}},
-		{"incomplete data, and a check is not met", func(m *shard.Merged, _ *Evidence, a *Assessment) {
-			m.Problems = []string{"runner 2 left no shard"}
-			a.Checks = append(a.Checks, bad)
-		}, Invalid, []string{"runner 2 left no shard", "why"}},
-		{"the target died", func(_ *shard.Merged, f *Evidence, _ *Assessment) { f.Failures = []TargetFailure{{Text: "it died"}} }, Fail, []string{"it died"}},
-	} {
-		m, f, a := suiteMerged(), Evidence{}, Assessment{Layout: Layout{Declared: true}, Checks: []Check{good}, Passed: []string{"all was well"}}
-		if c.edit != nil {
-			c.edit(m, &f, &a)
-		}
-		f.Rounds = []*shard.Merged{m}
-		v := Judge(&f, a)
-		require.Equal(t, c.want, v.Verdict, c.name)
-		require.Equal(t, c.reasons, v.Reasons, c.name)
-	}
-}
-
 // The verdict.json of a suite without streams omits the counts of streams, because zeros would look like a soak without
 // messages.
 func TestVerdictJSONOfASuite(t *testing.T) {
 	t.Parallel()
-	b, err := json.Marshal(Judge(&Evidence{Rounds: []*shard.Merged{suiteMerged()}}, Assessment{
+	m := &shard.Merged{
+		Plan:    plan.Plan{TestID: "t", Suite: "rampup", Runners: 1, BackendURL: "http://h"},
+		Suite:   &shard.Suite{Name: "rampup", Profile: "smoke", Parameters: map[string]string{"STAGES": "20"}},
+		Runners: []shard.Runner{{Index: 1, State: shard.Finished, EndedUS: 1e6}},
+	}
+	b, err := json.Marshal(Judge(&Evidence{Rounds: []*shard.Merged{m}}, Assessment{
 		Layout: Layout{Declared: true}, Tables: []Table{{Title: "T", Columns: []string{"a"}, Rows: [][]string{{"1"}}}},
 	}))
 	require.NoError(t, err)

@@ -124,20 +124,6 @@ func TestRunnerKilledAtItsStartAddsNoCPU(t *testing.T) {
 	require.InDelta(t, before, judgeSoak(m, server, Evidence{}).Resources.RunnerCPUAverage, .01)
 }
 
-// On a stream that is not open to the end of the run, as in churn, no message is expected after the close request,
-// even if a busy client detects the end late.
-func TestNoMessageIsExpectedAfterACloseRequest(t *testing.T) {
-	t.Parallel()
-	for open, want := range map[time.Duration]Outcome{90 * time.Second: Pass, 200 * time.Second: Fail} {
-		m, server := cleanRun()
-		r := &m.Connections.Edit(0).Record
-		r.StreamTime, r.OpenTime, r.Received, r.Last = 200*time.Second, open, 6, 6
-		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
-		v := judgeSoak(m, server, Evidence{})
-		require.Equal(t, want == Pass, check(t, v, "noops expected per client").Pass, open)
-	}
-}
-
 // A testRun is a clean run that the edit of a case changes.
 type testRun struct {
 	*shard.Merged
@@ -335,17 +321,6 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	m.Plan.Reconnect = true
 	v := judgeSoak(m, server, Evidence{Failures: []TargetFailure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
 	require.Equal(t, "backend 1 died (and 2 more findings)", check(t, v, "target stayed up").Actual)
-}
-
-func TestRunWithoutRunners(t *testing.T) {
-	t.Parallel()
-	p := plan.Default()
-	p.TestID = "t"
-	v := requireOutcome(t, Invalid, judgeSoak(shard.Merge(p, nil), nil, Evidence{}))
-	require.Equal(t, 1200, v.Connections.Unobserved)
-	for _, c := range v.Checks {
-		require.NotEqual(t, Broken, c.State(), "%s: %s", c.Name, c.Actual)
-	}
 }
 
 // A client that was not observed is not a fault, because CheckComplete reports it.

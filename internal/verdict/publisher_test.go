@@ -18,13 +18,8 @@ func TestUnconfirmedMessagesAreNotExpected(t *testing.T) {
 	t.Parallel()
 	for _, state := range []shard.MessageState{shard.Refused, shard.Open} {
 		p := newPublishedRun()
-		p.outcome = func(topic int, number uint64) shard.MessageState {
-			if topic == 1 && number == 5 {
-				return state
-			}
-			return shard.Confirmed
-		}
-		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 && stream > 1 }) // one stream received it nevertheless
+		p.failToPublish(state)
+		p.lose(func(stream int, number uint64) bool { return stream == 3 && number == 5 }) // stream 1 received it nevertheless
 		v := requireOutcome(t, Fail, p.judge(t))
 		require.Zero(t, v.Messages.Missed)
 		require.EqualValues(t, 39, v.Messages.Published.Confirmed)
@@ -149,13 +144,7 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 	t.Parallel()
 	for idle, want := range map[bool]Outcome{true: Invalid, false: Fail} {
 		p := newPublishedRun()
-		p.outcome = func(topic int, number uint64) shard.MessageState {
-			if topic == 1 && number == 5 {
-				return shard.Open
-			}
-			return shard.Confirmed
-		}
-		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 })
+		p.failToPublish(shard.Open)
 		p.change = func(shards []*shard.Shard) {
 			shards[0].Published.Failed[0].Idle = idle
 			shards[1].Checks = []shard.ScriptCheck{{Name: "Received all messages", Fails: 2}}
@@ -171,13 +160,7 @@ func TestMessagesWithoutALocalPortAreInvalid(t *testing.T) {
 	t.Parallel()
 	for local, want := range map[bool]Outcome{true: Invalid, false: Fail} {
 		p := newPublishedRun()
-		p.outcome = func(topic int, number uint64) shard.MessageState {
-			if topic == 1 && number == 5 {
-				return shard.Refused
-			}
-			return shard.Confirmed
-		}
-		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 })
+		p.failToPublish(shard.Refused)
 		p.change = func(shards []*shard.Shard) {
 			shards[0].Published.Failed[0].Status, shards[0].Published.Failed[0].Local = 0, local
 		}
@@ -238,6 +221,17 @@ func (p *publishedRun) lose(match func(stream int, number uint64) bool) {
 		}
 		return []uint64{number}
 	}
+}
+
+// failToPublish sets the outcome of message 5 of topic 1, which no stream receives.
+func (p *publishedRun) failToPublish(state shard.MessageState) {
+	p.outcome = func(topic int, number uint64) shard.MessageState {
+		if topic == 1 && number == 5 {
+			return state
+		}
+		return shard.Confirmed
+	}
+	p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 })
 }
 
 // changeEach changes each shard before the merge.

@@ -134,56 +134,46 @@ func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 	require.Equal(t, []string{"s-1 received message 20 of topic s-topic-1 before it was published: the message is from another run with the same marker (t-1)"}, v.Reasons)
 }
 
+// The server's ledger has the number of the last message, so with it no loss at the end is undetectable. If it has only
+// a count, a duplicate may have replaced a lost message.
 func TestUndetectableLosses(t *testing.T) {
 	t.Parallel()
-	t.Run("with a server's ledger no loss is undetectable", func(t *testing.T) {
-		t.Parallel()
+	numbered := func(r *ledger.Record) { r.Undetectable = 1 }
+	byClock := func(r *ledger.Record) { r.Numbered, r.Last, r.Undetectable = false, 0, 2 }
+	withCopies := func(r *ledger.Record) { r.Numbered, r.Last, r.Undetectable, r.PossibleCopies = false, 0, 3, 2 }
+	const atTheEnd = "on 3 numbered streams a noop was due right before the end and may have been in transit"
+	const withoutIDs = "3 streams had no ids that count 1, 2, 3 …"
+	for _, c := range []struct {
+		edit         func(r *ledger.Record) // of each client
+		hasLedger    bool
+		maxHidden    int
+		want         Outcome
+		basis        string
+		undetectable uint64
+		reason       string
+	}{
+		{numbered, true, -1, Pass, ByServer, 0, "3 streams open to the end"},
+		{numbered, false, -1, Invalid, ByNumbers, 3, atTheEnd},
+		{numbered, false, 3, Pass, ByNumbers, 3, "up to 3 of 717 could be undetectable losses"},
+		{byClock, false, -1, Pass, ByClock, 6, "no noop is known to be missing; up to 6 of 717 could be undetectable losses"},
+		{byClock, false, 5, Invalid, ByClock, 6, "up to 6 noops could be undetectable losses (MAX_HIDDEN allows 5): " + withoutIDs},
+		{withCopies, true, -1, Pass, ByClock, 6, "up to 6 of 717"},
+		{withCopies, true, 0, Invalid, ByClock, 6, withoutIDs},
+	} {
 		m, server := cleanRun()
-		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Undetectable = 1 // one was due at the end, and the server's ledger has the last number
+		for i := range connections {
+			c.edit(&m.Connections.Edit(i).Record)
 		}
-		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
-		require.Equal(t, Basis{Kind: ByServer, Why: []string{}}, v.Evidence)
-	})
-	t.Run("a pass by interval states the number of undetectable losses", func(t *testing.T) {
-		t.Parallel()
-		m, _ := cleanRun()
-		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Undetectable = false, 0, 2
+		if !c.hasLedger {
+			server = nil
 		}
-		v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{}))
-		require.Equal(t, ByClock, v.Evidence.Kind)
-		require.EqualValues(t, 6, v.Evidence.Undetectable)
-		require.Len(t, v.Evidence.Why, 1)
-		require.Equal(t, "no noop is known to be missing; up to 6 of 717 could be undetectable losses", v.Reasons[0])
-
-		m, _ = cleanRun()
-		for i := range m.Connections.Len() {
-			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Undetectable = false, 0, 2
+		m.Plan.MaxHidden = c.maxHidden
+		v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}), c)
+		require.Equal(t, c.basis, v.Evidence.Kind)
+		require.Equal(t, c.undetectable, v.Evidence.Undetectable)
+		require.Contains(t, v.Reasons[0], c.reason)
+		if c.want == Invalid {
+			require.Equal(t, []string{"undetectable losses"}, failedChecks(v))
 		}
-		m.Plan.MaxHidden = 5
-		v = requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}))
-		require.Equal(t, []string{"undetectable losses"}, failedChecks(v))
-		require.Contains(t, v.Reasons[0], "up to 6 noops could be undetectable losses (MAX_HIDDEN allows 5): 3 streams had no ids that count")
-	})
-	t.Run("without a server's ledger the loss of a noop that was due at the end is undetectable", func(t *testing.T) {
-		t.Parallel()
-		m, _ := cleanRun()
-		m.Connections.Edit(1).Undetectable = 1
-		v := requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}))
-		require.Equal(t, ByNumbers, v.Evidence.Kind)
-		m.Plan.MaxHidden = 1
-		require.Equal(t, Pass, judgeSoak(m, nil, Evidence{}).Verdict)
-	})
-	t.Run("a duplicate may replace a lost noop in the server's count", func(t *testing.T) {
-		t.Parallel()
-		m, server := cleanRun()
-		m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
-		m.Connections.Edit(1).Undetectable, m.Connections.Edit(1).PossibleCopies = 3, 2
-		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
-		require.Equal(t, ByClock, v.Evidence.Kind)
-		require.EqualValues(t, 2, v.Evidence.Undetectable)
-		m.Plan.MaxHidden = 0
-		require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)
-	})
+	}
 }
