@@ -2,8 +2,6 @@ package suite
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,25 +37,6 @@ func TestCompare(t *testing.T) {
 		require.Equal(t, c.winner, got.Winner, name)
 		require.Contains(t, got.Sentence(), c.wantText, name)
 	}
-}
-
-// If equal targets differ by chance alone, one of them wins in less than one of twenty cases.
-func TestChanceRarelyWins(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	wins := 0
-	const cases = 2000
-	for range cases {
-		var one, several []float64
-		for range 5 {
-			one, several = append(one, 100*math.Exp(.2*random.NormFloat64())), append(several, 100*math.Exp(.2*random.NormFloat64()))
-		}
-		if Compare(one, several, false, Reason{}).Winner != "" {
-			wins++
-		}
-	}
-	require.Less(t, wins, cases*6/100)
-	require.NotZero(t, wins, "about one case in twenty must have a winner by chance")
 }
 
 func TestDeployment(t *testing.T) {

@@ -149,10 +149,3 @@ func TestOpenConnectionsAreConcurrent(t *testing.T) {
 		require.Contains(t, fact(judge(r), "peak"), "in one of 2 runners")
 	}
 }
-
-// Every cause of k6/x/handshake has a text.
-func TestCausesHaveText(t *testing.T) {
-	t.Parallel()
-	require.Len(t, causes, 20)
-	require.Equal(t, "unlisted", causeText("unlisted"))
-}

@@ -102,20 +102,6 @@ func TestFindBreakingPoint(t *testing.T) {
 	}
 }
 
-func TestRecommendations(t *testing.T) {
-	t.Parallel()
-	want := map[string]string{"conservative": "280", "standard": "500", "aggressive": "700"}
-	for _, row := range (BreakingPoint{Sustained: 700}).recommendations(perSecond).Rows {
-		require.Equal(t, want[row[0]], row[2], row[0])
-	}
-	ranges := func(b BreakingPoint) string {
-		facts := b.facts(perSecond)
-		return facts[1].Value + ", " + facts[2].Value
-	}
-	require.Equal(t, "up to 500 requests/s, 500 to 700 requests/s", ranges(BreakingPoint{Sustained: 700, Failed: 1000}))
-	require.Equal(t, "none, none", ranges(BreakingPoint{Failed: 20}))
-}
-
 // If the generator was saturated at a rate between a sustained one and a bad one, that rate is neither confirmed nor
 // refuted.
 func TestMinimumRateWithSaturatedGenerator(t *testing.T) {

@@ -62,6 +62,7 @@ func TestRampupBreaks(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, "a limit of the service is not a fault: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "between 50 and 100 requests/s (40.00 % failed, mostly by status 503, 60.0 % answered)")
+	require.Equal(t, "up to 36 requests/s", fact(v, "safe load"))
 	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
 	require.Equal(t, [][]string{
 		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},
@@ -280,22 +281,6 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 		require.Empty(t, fact(v, "bottleneck"))
 		require.Equal(t, "not known", table(v, "Recommended maximum loads").Rows[0][2])
 	}
-}
-
-func TestMeanAndDeviation(t *testing.T) {
-	t.Parallel()
-	q := newRequests()
-	for _, ms := range []float64{10, 20, 30} {
-		r := newRampRun(20)
-		r.Rounds[0].Metrics = nil
-		r.addAnswers("rate-20", 1, ms)
-		q.Add(r.Rounds[0].Metrics[0])
-	}
-	require.InDelta(t, 20, q.Mean(), 1e-9)
-	require.InDelta(t, 8.165, q.StdDev(), .001)
-	require.InDelta(t, 10, q.fastest, 0)
-	require.InDelta(t, .3, q.PerSecond(), 1e-9)
-	require.Equal(t, 30*time.Millisecond, q.OK.Max())
 }
 
 // addWaits adds n good responses whose requests waited for a connection. Both times are in milliseconds; duration

@@ -162,5 +162,8 @@ func TestRunWithoutShardsIsInvalid(t *testing.T) {
 		v := judge(&Run{Rounds: []*shard.Merged{shard.Merge(p, nil)}})
 		require.Equal(t, verdict.Invalid, v.Verdict, s.Name)
 		require.Contains(t, v.Sentence, "left no shard", s.Name)
+		for _, c := range v.Checks {
+			require.False(t, s.Name == "soak" && c.State() == verdict.Broken, "%s: %s", c.Name, c.Actual)
+		}
 	}
 }
