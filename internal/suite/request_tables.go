@@ -108,9 +108,12 @@ func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 	return []verdict.Table{counts, latencyTable("Latency by endpoint"+suffix+", ms", "endpoint", parts)}
 }
 
-func (q *Requests) codesByCount() []string {
-	return slices.SortedFunc(maps.Keys(q.Codes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
+func (q *Requests) codesByCount() []string { return byCount(q.Codes) }
+
+// byCount returns the keys in descending order of their counts.
+func byCount(counts map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 }
 

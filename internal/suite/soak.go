@@ -1,8 +1,6 @@
 package suite
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -154,8 +152,7 @@ func endTables(e *verdict.EndRequests) []verdict.Table {
 	if e.FailedMS != nil {
 		add("failed", e.Failed, rate(e.Failed), "", e.FailedMS)
 	}
-	byFrequency := func(a, b string) int { return cmp.Or(cmp.Compare(e.Failures[b], e.Failures[a]), cmp.Compare(a, b)) }
-	for _, code := range slices.SortedFunc(maps.Keys(e.Failures), byFrequency) {
+	for _, code := range byCount(e.Failures) {
 		add("failed: "+codeText(code), e.Failures[code], "", "", nil)
 	}
 	for _, s := range e.Servers {

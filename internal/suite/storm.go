@@ -37,7 +37,8 @@ func assessStorm(r *Run) verdict.Assessment {
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
-		a.Checks = append(a.Checks, s.checkDropped(), s.checkDialDelay(r), s.checkReconnected(), s.checkRefusals(), s.checkConnectTimes())
+		a.Checks = append(a.Checks, checkDisturbed(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open"),
+			s.checkDialDelay(r), s.checkReconnected(), s.checkRefusals(), s.checkConnectTimes())
 		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.reconnectText(1)))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % reconnected, " + s.Title, Unit: "ms", Value: float64(s.reconnectTime(.99).Milliseconds())})
 		t.Add(row(s.Title, s.dropped, s.reconnectText(.5), s.reconnectText(.99), s.reconnectText(1), s.rateText(), s.peak(),
@@ -82,10 +83,6 @@ func stormFaults(streams *verdict.Streams) []verdict.Check {
 		}
 	}
 	return all
-}
-
-func (s *stormStage) checkDropped() verdict.Check {
-	return checkDisturbed(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
 }
 
 // checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm.

@@ -78,9 +78,7 @@ func (s *Streams) setBasis() {
 		if c.Received > 0 && !c.Numbered && (!isCompared || n > 0) {
 			byClock++
 		}
-		if n > 0 {
-			e.Undetectable += n
-		}
+		e.Undetectable += n
 		if n > 0 && c.LastOutage == nil {
 			undetectableStreams++
 		}

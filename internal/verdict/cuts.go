@@ -44,8 +44,8 @@ type cutAccount struct {
 }
 
 // allCuts returns the sums over the cuts of all kinds.
-func (s *Streams) allCuts() (all Cuts) {
-	for _, c := range s.Cuts {
+func (c *Counts) allCuts() (all Cuts) {
+	for _, c := range c.Cuts {
 		all.Planned += c.Planned
 		all.Count += c.Count
 		all.Ended += c.Ended
@@ -96,7 +96,7 @@ func (a *account) cutOf(number uint64) int {
 		if number <= c.LastNumber {
 			continue
 		}
-		if c.ReconnectedAt == 0 || number < c.Next || a.messages[number-1].SentUS <= a.wallTime(c.ReconnectedAt+a.margin) {
+		if c.ReconnectedAt == 0 || number < c.Next || a.messages[number-1].SentUS <= a.startedUS+(c.ReconnectedAt+a.margin).Microseconds() {
 			return k
 		}
 		return -1
@@ -326,6 +326,3 @@ func (s *Streams) cutSummary() string {
 	}
 	return text
 }
-
-// wallTime returns an instant of the runner in microseconds since 1970.
-func (a *account) wallTime(i ledger.Instant) int64 { return a.startedUS + i.Microseconds() }

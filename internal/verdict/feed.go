@@ -139,11 +139,19 @@ func (t *comparedTopic) messagesFor(runner *shard.Runner, index int) []shard.Mes
 	return t.messages
 }
 
+// comparedTopicOf returns the topic of a connection; nil if its clients are not compared with each other.
+func (s *Streams) comparedTopicOf(r *shard.Connection) *comparedTopic {
+	name, ok := s.m.FeedTopic(r)
+	if !ok {
+		return nil
+	}
+	return s.comparedTopics[name]
+}
+
 // compareClients compares the ith connection with the other clients of its topic.
 func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
-	name, ok := s.m.FeedTopic(r)
-	t := s.comparedTopics[name]
-	if !ok || t == nil {
+	t := s.comparedTopicOf(r)
+	if t == nil {
 		return r
 	}
 	t.aligned.JoinTime = s.streamMarginOf(r)
@@ -171,8 +179,7 @@ func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 // streamMarginOf returns the stream margin of a connection (see streamMargin). If contents repeat, the longest stall of
 // a runner extends the margin: after a stall the first message of a stream remains unknown for longer.
 func (s *Streams) streamMarginOf(r *shard.Connection) time.Duration {
-	name, _ := s.m.FeedTopic(r)
-	if t := s.comparedTopics[name]; t != nil && t.aligned.HasRepeatedContent() {
+	if t := s.comparedTopicOf(r); t != nil && t.aligned.HasRepeatedContent() {
 		return streamMargin + useOf(s.m).Stall
 	}
 	return streamMargin
@@ -192,8 +199,7 @@ const maxDiverged = 10
 
 // recipients states how many clients of a topic received a message: "3 of 4 clients".
 func (s *Streams) recipients(r *shard.Connection, number uint64) string {
-	name, _ := s.m.FeedTopic(r)
-	t := s.comparedTopics[name]
+	t := s.comparedTopicOf(r)
 	if t == nil || number == 0 || number > clamp.Uint64(len(t.aligned.Messages)) {
 		return ""
 	}

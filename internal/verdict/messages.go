@@ -245,11 +245,7 @@ const (
 
 func (s *Streams) publishedOnTime() bool {
 	p := s.Messages.Published
-	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.longestLag() <= maxLag
-}
-
-func (p *Publication) longestLag() time.Duration {
-	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
+	return float64(p.Late) <= maxLagShare*float64(p.Sent) && p.MaxLagMS <= format.InMilliseconds(maxLag)
 }
 
 func (p *Publication) lagText() string {

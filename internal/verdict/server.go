@@ -26,13 +26,6 @@ type ServerEntry struct {
 // A ServerLedger has the server's own counts by id; nil if the server has no ledger.
 type ServerLedger map[string]ServerEntry
 
-func (l ServerLedger) entry(id string) *ServerEntry {
-	if e, ok := l[id]; ok {
-		return &e
-	}
-	return nil
-}
-
 // ReadServerLedger reads the NDJSON file that the run saved. It returns nil if the file does not exist.
 func ReadServerLedger(path string) (ServerLedger, error) {
 	l := make(ServerLedger, estimatedEntries(path))

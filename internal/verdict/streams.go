@@ -175,9 +175,9 @@ func (s *Streams) count(i int, r *shard.Connection) {
 		r.State = ledger.Dropped
 	}
 	s.countState(r, endedEarly)
-	entry := s.server.entry(r.ID)
-	if !s.m.Runners[r.Runner].IsComplete() {
-		entry = nil // the entry has messages that were sent before and after this runner's streams
+	var entry *ServerEntry
+	if e, ok := s.server[r.ID]; ok && s.m.Runners[r.Runner].IsComplete() { // otherwise the entry has messages of other streams, too
+		entry = &e
 	}
 	r, mismatch := s.addTail(i, r, entry)
 	s.recordProofs(r, entry)

@@ -141,27 +141,10 @@ func (v *Verdict) failSummary() string {
 	if omitted > 0 {
 		text += fmt.Sprintf(", and %s not met", format.Plural(omitted+implied, "more check", "more checks"))
 	}
-	if at := v.firstFault(); hasTime && at > 0 {
-		text += "; first fault at " + format.Clock(at) + " UTC"
+	if hasTime && len(v.Incidents) > 0 {
+		text += "; first fault at " + format.Clock(v.Incidents[0].FirstUnix) + " UTC"
 	}
 	return text
-}
-
-// firstFault returns the Unix time of the first fault of a stream; 0: none is known.
-func (v *Verdict) firstFault() float64 {
-	if len(v.Incidents) == 0 {
-		return 0
-	}
-	return v.Incidents[0].FirstUnix
-}
-
-// cutLossClause describes the disconnects of the run that lost or repeated messages.
-func (v *Verdict) cutLossClause(c *Check) string {
-	cuts := 0
-	for _, kind := range v.Cuts {
-		cuts += kind.Count
-	}
-	return fmt.Sprintf("%s of %s lost or repeated messages", c.Actual, format.Count(cuts, "disconnect"))
 }
 
 // clause describes an unmet check; "" if another check describes its cause. hasTime reports whether findings have the
@@ -202,7 +185,7 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	case CheckCorrupted:
 		return messages(m.Corrupted, "corrupted")
 	case CheckCutLoss:
-		return v.cutLossClause(c), true
+		return fmt.Sprintf("%s of %s lost or repeated messages", c.Actual, format.Count(v.allCuts().Count, "disconnect")), true
 	case CheckConfirmed:
 		if p := m.Published; p != nil && p.Sent > p.Confirmed {
 			return fmt.Sprintf("%s of %s not confirmed by the service", format.Thousands(p.Sent-p.Confirmed), format.Count(p.Sent, "published message")), false
