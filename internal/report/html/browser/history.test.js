@@ -26,16 +26,12 @@ function color(page, name) {
   }, `--${name}`);
 }
 
-for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
-  for (const viewport of [WIDE, NARROW]) {
-    test(`all runs are listed, and no element overflows: ${colorScheme}, ${viewport.width} px`, () =>
-      open('index.html', { colorScheme, viewport }, async (page) => {
-        assert.equal(await page.locator('#runs tbody tr').count(), 9);
-        assert.deepEqual(await overflow(page), { page: viewport.width, elements: [] });
-        for (const spark of await page.locator('.spark').all()) {
-          const box = await spark.boundingBox();
-          assert(box && box.width > 10 && box.height > 20, 'the bars are visible');
-        }
+test('the page of all runs', (t) =>
+  open('index.html', {}, async (page) => {
+    const index = page.url();
+    for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+      await page.emulateMedia({ colorScheme });
+      await t.test(`has the colors of the theme: ${colorScheme}`, async () => {
         const bar = page.locator('#plan-1 .spark i').first();
         assert.equal(await bar.evaluate((e) => getComputedStyle(e).color), await color(page, 'line-1'));
         const regression = page.locator('#plan-1 .spark i.bad').first();
@@ -44,31 +40,33 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
         const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
         assert.equal(background, await color(page, 'back'));
         assert.equal(background === 'rgb(14, 17, 22)', colorScheme === 'dark');
+      });
+      const viewport = colorScheme === 'light' ? WIDE : NARROW;
+      await page.setViewportSize(viewport);
+      await t.test(`has all runs, does not overflow and is accessible: ${colorScheme}, ${viewport.width} px`, async () => {
+        assert.equal(await page.locator('#runs tbody tr').count(), 9);
+        assert.deepEqual(await overflow(page), { page: viewport.width, elements: [] });
+        const bars = await page.locator('.spark').evaluateAll((all) => all.map((one) => one.getBoundingClientRect()));
+        assert(bars.every(({ width, height }) => width > 10 && height > 20), 'the bars are visible');
         assert.deepEqual(await violationsOf(page), []);
-      }));
-  }
-}
-
-test('a run links to its report, for mouse and keyboard', () =>
-  open('index.html', {}, async (page) => {
-    const index = page.url();
-    await page.locator('#runs a', { hasText: 'run-001' }).click();
-    assert.equal(basename(page.url()), 'report.html');
-    await page.goto(index);
-    await page.locator('#runs a', { hasText: 'run-001' }).focus();
-    await page.keyboard.press('Enter');
-    await page.waitForURL(/run-001.report\.html$/);
+      });
+    }
+    await t.test('bars have a description for screen readers', async () =>
+      assert(await page.getByRole('img', { name: /^lateness p99 over \d+ runs, from / }).first().isVisible()));
+    await t.test('a plan links to its metrics', async () => {
+      await page.locator('#runs a[href="#plan-1"]').first().click();
+      const box = await page.locator('#plan-1').boundingBox();
+      assert(box && box.y >= 0 && box.y < NARROW.height, 'the metrics are visible');
+    });
+    await t.test('a run links to its report, for mouse and keyboard', async () => {
+      await page.locator('#runs a', { hasText: 'run-001' }).click();
+      assert.equal(basename(page.url()), 'report.html');
+      await page.goto(index);
+      await page.locator('#runs a', { hasText: 'run-001' }).focus();
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/run-001.report\.html$/);
+    });
   }));
-
-test('a plan links to its metrics', () =>
-  open('index.html', { viewport: NARROW }, async (page) => {
-    await page.locator('#runs a[href="#plan-1"]').first().click();
-    const box = await page.locator('#plan-1').boundingBox();
-    assert(box && box.y >= 0 && box.y < NARROW.height, 'the metrics are visible');
-  }));
-
-test('bars have a description for screen readers', () =>
-  open('index.html', {}, async (page) => assert(await page.getByRole('img', { name: /^lateness p99 over \d+ runs, from / }).first().isVisible())));
 
 test('a page of a hundred runs opens', () =>
   open('many/index.html', { viewport: NARROW }, async (page) => {

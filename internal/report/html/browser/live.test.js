@@ -3,22 +3,13 @@
 // DIRECTOR: /advance adds ten seconds to the run, /disconnect and /restore change the network, /finish ends the run. PAGE is
 // the address of the page through that network, DIRECT the address without it.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 
-import { chromium } from 'playwright-core';
+import { NARROW, overflow, violationsOf, visit, WIDE } from './open.js';
 
-import { violationsOf, overflow } from './open.js';
+/** @import { Page } from 'playwright-core' */
 
-/** @import { Browser, Page } from 'playwright-core' */
-
-const { CHROMIUM = '', DIRECTOR = '', PAGE = '', DIRECT = '' } = process.env;
-
-/** @type {Browser} */
-let browser;
-before(async () => {
-  browser = await chromium.launch({ executablePath: CHROMIUM });
-});
-after(() => browser.close());
+const { DIRECTOR = '', PAGE = '', DIRECT = '' } = process.env;
 
 /**
  * Sends a command to DIRECTOR.
@@ -26,24 +17,6 @@ after(() => browser.close());
  * @param {string} command
  */
 const sendCommand = async (command) => assert((await fetch(`${DIRECTOR}/${command}`)).ok);
-
-/**
- * Opens the page, and collects its console messages except those about failed requests.
- *
- * @param {string} url
- * @param {import('playwright-core').BrowserContextOptions} [look]
- */
-async function open(url, look) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...look });
-  const page = await context.newPage();
-  /** @type {string[]} */
-  const problems = [];
-  page.on('console', (message) => message.text().includes('net::') || problems.push(message.text()));
-  page.on('pageerror', (error) => problems.push(error.message));
-  page.on('dialog', (dialog) => problems.push(dialog.message()));
-  await page.goto(url);
-  return { context, page, problems };
-}
 
 /**
  * Returns the content of the page: texts, pixels of the charts, and their descriptions. Legends depend on the cursor, so they
@@ -67,7 +40,7 @@ function contentOf(page) {
  * @param {(content: Awaited<ReturnType<typeof contentOf>>) => unknown} [part] selects the part of the content to compare
  */
 async function awaitCurrentContent(page, look, part = (content) => content) {
-  const { context, page: newPage } = await open(DIRECT, look);
+  const { context, page: newPage } = await visit(DIRECT, look);
   const want = await contentOf(newPage);
   await context.close();
   let last;
@@ -82,44 +55,23 @@ async function awaitCurrentContent(page, look, part = (content) => content) {
   return want;
 }
 
-for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
-  for (const viewport of [{ width: 1280, height: 900 }, { width: 400, height: 800 }]) {
-    test(`charts grow, and no element overflows: ${colorScheme}, ${viewport.width} px`, async () => {
-      const look = { colorScheme, viewport };
-      const { context, page, problems } = await open(DIRECT, look);
-      await sendCommand('advance');
-      await page.waitForSelector('figure canvas');
-      await awaitCurrentContent(page, look);
-      await sendCommand('advance');
-      const { charts } = await awaitCurrentContent(page, look);
-      assert(Object.keys(charts).length >= 8, Object.keys(charts).join(' '));
-      assert.deepEqual(await overflow(page), { page: viewport.width, elements: [] });
-      assert.deepEqual(await violationsOf(page), []);
-      assert.deepEqual(problems, []);
-      await context.close();
-    });
-  }
+for (const look of /** @type {const} */ ([{ colorScheme: 'light', viewport: WIDE }, { colorScheme: 'dark', viewport: NARROW }])) {
+  test(`charts grow, and no element overflows: ${look.colorScheme}, ${look.viewport.width} px`, async () => {
+    const { context, page, problems } = await visit(DIRECT, look);
+    await sendCommand('advance');
+    await page.waitForSelector('figure canvas');
+    await sendCommand('advance');
+    const { charts } = await awaitCurrentContent(page, look);
+    assert(Object.keys(charts).length >= 8, Object.keys(charts).join(' '));
+    assert.deepEqual(await overflow(page), { page: look.viewport.width, elements: [] });
+    assert.deepEqual(await violationsOf(page), []);
+    assert.deepEqual(problems, []);
+    await context.close();
+  });
 }
 
-test('a finding links to its time in the charts, also a new one', async () => {
-  const { context, page } = await open(DIRECT);
-  await sendCommand('advance');
-  await awaitCurrentContent(page);
-  const link = page.locator('#findings a.moment').first();
-  const at = Number(await link.getAttribute('data-at'));
-  await link.focus();
-  await page.keyboard.press('Enter');
-  const over = page.locator('#chart-connections .u-over');
-  const box = await over.boundingBox();
-  assert(box);
-  await page.mouse.move(box.x + 2, box.y + 50);
-  const [h, m, second] = (await page.locator('#chart-connections .u-legend .u-series:first-child .u-value').innerText()).split(':').map(Number);
-  assert(Math.abs(h * 3600 + m * 60 + second - ((at - 60) % 86400)) <= 10, `the charts start at ${h}:${m}:${second}, a minute before ${at}`);
-  await context.close();
-});
-
-test('a zoomed chart keeps its range when points arrive', async () => {
-  const { context, page } = await open(DIRECT);
+test('a zoomed chart keeps its range when points arrive, and a new finding links to its time', async () => {
+  const { context, page } = await visit(DIRECT);
   await sendCommand('advance');
   await awaitCurrentContent(page); // new findings move the chart
   const over = page.locator('#chart-connections .u-over');
@@ -128,7 +80,7 @@ test('a zoomed chart keeps its range when points arrive', async () => {
     await over.scrollIntoViewIfNeeded();
     const box = await over.boundingBox();
     assert(box);
-    await page.mouse.move(box.x + box.width * share, box.y + 50, { steps: 5 });
+    await page.mouse.move(box.x + 2 + (box.width - 2) * share, box.y + 50, { steps: 5 });
   };
   /** @returns {Promise<string>} the time in the middle of the chart */
   const middle = async () => {
@@ -147,11 +99,19 @@ test('a zoomed chart keeps its range when points arrive', async () => {
   assert.equal(await middle(), zoomedMiddle);
   await over.dblclick();
   assert.notEqual(await middle(), zoomedMiddle);
+
+  const link = page.locator('#findings a.moment').first();
+  const at = Number(await link.getAttribute('data-at'));
+  await link.focus();
+  await page.keyboard.press('Enter');
+  await point(0);
+  const [h, m, second] = (await page.locator('#chart-connections .u-legend .u-series:first-child .u-value').innerText()).split(':').map(Number);
+  assert(Math.abs(h * 3600 + m * 60 + second - ((at - 60) % 86400)) <= 10, `the charts start at ${h}:${m}:${second}, a minute before ${at}`);
   await context.close();
 });
 
 test('the page follows the run, also after a network failure, and loads the report', async () => {
-  const { context, page, problems } = await open(PAGE);
+  const { context, page, problems } = await visit(PAGE);
   await sendCommand('advance');
   await page.waitForSelector('figure canvas');
   await awaitCurrentContent(page);

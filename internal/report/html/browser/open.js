@@ -24,27 +24,38 @@ before(async () => {
 after(() => browser.close());
 
 /**
- * Opens a page, calls use, and asserts that the page wrote nothing to the console and loaded nothing.
+ * Opens an address in a new context, and collects what the page writes to the console. The caller closes the context.
+ *
+ * @param {string} url
+ * @param {import('playwright-core').BrowserContextOptions} [look]
+ */
+export async function visit(url, look) {
+  const context = await browser.newContext({ viewport: WIDE, ...look });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const problems = [];
+  page.on('console', (message) => message.text().includes('net::') || problems.push(message.text()));
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('dialog', (dialog) => problems.push(dialog.message()));
+  page.on('request', (request) => {
+    if (url.startsWith('file:') && !request.isNavigationRequest() && !request.url().startsWith('blob:')) {
+      problems.push(request.url());
+    }
+  });
+  await page.goto(url);
+  return { context, page, problems };
+}
+
+/**
+ * Opens a page from disk, calls use, and asserts that the page wrote nothing to the console and loaded nothing.
  *
  * @param {string} name
  * @param {{ colorScheme?: 'light' | 'dark', viewport?: { width: number, height: number } }} look
  * @param {(page: Page) => Promise<void>} use
  */
 export async function open(name, look, use) {
-  const context = await browser.newContext({ viewport: WIDE, ...look, offline: true });
-  const page = await context.newPage();
-  /** @type {string[]} */
-  const problems = [];
-  page.on('console', (message) => problems.push(message.text()));
-  page.on('pageerror', (error) => problems.push(error.message));
-  page.on('dialog', (dialog) => problems.push(dialog.message()));
-  page.on('request', (request) => {
-    if (!request.isNavigationRequest() && !request.url().startsWith('blob:')) {
-      problems.push(request.url());
-    }
-  });
+  const { context, page, problems } = await visit(pathToFileURL(join(PAGES, name)).href, { ...look, offline: true });
   try {
-    await page.goto(pathToFileURL(join(PAGES, name)).href);
     await use(page);
     assert.deepEqual(problems, [], 'the page writes nothing to the console, and loads nothing');
   } finally {
@@ -67,13 +78,14 @@ export function overflow(page) {
 }
 
 /**
- * Returns the violations of accessibility rules that axe finds.
+ * Returns the violations of accessibility rules that axe finds in the elements of a selector.
  *
  * @param {Page} page
+ * @param {string} [selector]
  * @returns {Promise<string[]>}
  */
-export async function violationsOf(page) {
+export async function violationsOf(page, selector = 'html') {
   await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run());
+  const { violations } = await page.evaluate((part) => /** @type {any} */ (window).axe.run(part, { resultTypes: ['violations'] }), selector);
   return violations.map((/** @type {import('axe-core').Result} */ v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html).join(' ')}`);
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 
 import { withUnit } from '../page/theme.js';
 import { NARROW, open, overflow, PAGES, violationsOf, WIDE } from './open.js';
@@ -75,55 +75,66 @@ async function point(page, chart, share) {
   return legendTimes(page);
 }
 
-for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
-  for (const viewport of [WIDE, NARROW]) {
-    test(`every chart is drawn, and no element overflows: ${colorScheme}, ${viewport.width} px`, () =>
-      open('hour.html', { colorScheme, viewport }, async (page) => {
-        const figures = await page.locator('figure').count();
-        assert.equal(figures, 15);
-        assert.equal(await page.locator('html').getAttribute('data-drawn'), String(figures));
-        for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
-          assert(pixels > 30, `${chart} has ${pixels} pixels of a line's color`);
-        }
-        assert.deepEqual(await overflow(page), { page: viewport.width, elements: [] });
-      }));
+/**
+ * Asserts that each chart has lines.
+ *
+ * @param {Page} page
+ */
+async function assertLines(page) {
+  for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
+    assert(pixels > 30, `${chart} has ${pixels} pixels of a line's color`);
   }
 }
 
-for (const [name, colorScheme, viewport] of /** @type {const} */ ([['hour.html', 'light', WIDE], ['hour.html', 'dark', NARROW], ['passed.html', 'dark', WIDE]])) {
-  test(`the page is accessible: ${name}, ${colorScheme}, ${viewport.width} px`, () =>
-    open(name, { colorScheme, viewport }, async (page) => {
-      await page.waitForSelector('[data-drawn]');
-      assert.deepEqual(await violationsOf(page), []);
-    }));
+/**
+ * Changes the color scheme of the browser, and asserts that the charts follow.
+ *
+ * @param {Page} page
+ * @param {'light' | 'dark'} colorScheme
+ */
+async function changeTheme(page, colorScheme) {
+  await page.emulateMedia({ colorScheme });
+  await page.waitForFunction((scheme) => getComputedStyle(document.body).colorScheme.includes(scheme), colorScheme);
+  // The charts follow in the next frame. A second read of a canvas would cause a warning.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await assertLines(page);
 }
 
-test('the page of a failed run starts with the incidents, the page of a passed run with the timelines', async () => {
-  const sections = (/** @type {Page} */ page) => page.locator('section').evaluateAll((all) => all.map((one) => one.id));
-  await open('hour.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['story', 'checks']));
-  await open('passed.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['timelines', 'checks']));
-});
+/**
+ * Asserts that all charts are drawn and no element is wider than the page.
+ *
+ * @param {Page} page
+ * @param {number} width
+ */
+async function assertLayout(page, width) {
+  const figures = await page.locator('figure').count();
+  assert.equal(figures, 15);
+  assert.equal(await page.locator('html').getAttribute('data-drawn'), String(figures));
+  assert.deepEqual(await overflow(page), { page: width, elements: [] });
+}
 
-test('legends are not cards on a phone', () =>
-  open('hour.html', { viewport: NARROW }, async (page) => {
-    await page.waitForSelector('[data-drawn]');
-    const displays = await page.locator('.u-legend td').evaluateAll((all) => all.map((one) => getComputedStyle(one).display));
-    assert(displays.length > 0);
-    assert(!displays.includes('grid'));
-  }));
+/**
+ * Returns the ids of the first two sections.
+ *
+ * @param {Page} page
+ */
+const firstSections = async (page) => (await page.locator('section').evaluateAll((all) => all.map((one) => one.id))).slice(0, 2);
 
-describe('the charts over time', () => {
-  test('share one cursor', () =>
-    open('hour.html', {}, async (page) => {
+test('the page of a failed run: light, then dark', (t) =>
+  open('hour.html', { colorScheme: 'light' }, async (page) => {
+    await t.test('starts with the incidents, has every chart, and does not overflow', async () => {
+      await assertLayout(page, WIDE.width);
+      assert.deepEqual(await firstSections(page), ['story', 'checks']);
+    });
+    await t.test('is accessible', async () => assert.deepEqual(await violationsOf(page), []));
+    await t.test('has one cursor for all charts over time', async () => {
       const times = await point(page, 'lateness', 0.5);
       assert.equal(times.length, 14);
       for (const time of times) {
         assert(Math.abs(time - times[0]) <= 60, `one cursor, but times ${times}`);
       }
-    }));
-
-  test('zoom and reset together', () =>
-    open('hour.html', {}, async (page) => {
+    });
+    await t.test('zooms and resets all charts together', async () => {
       const [initial] = await point(page, 'connections', 0.1);
       await point(page, 'messages', 0.5);
       await page.mouse.down();
@@ -137,10 +148,17 @@ describe('the charts over time', () => {
       await page.locator('#chart-messages .u-over').dblclick();
       const [reset] = await point(page, 'connections', 0.1);
       assert(Math.abs(reset - initial) <= 10);
-    }));
-
-  test('show the time of a finding, also by keyboard', () =>
-    open('hour.html', {}, async (page) => {
+    });
+    await t.test('downloads the files', async () => {
+      for (const name of ['verdict.json', 'connections.csv', 'series.csv']) {
+        const event = page.waitForEvent('download');
+        await page.getByRole('button', { name }).click();
+        const download = await event;
+        assert.equal(download.suggestedFilename(), name);
+        assert.equal(await readFile(await download.path(), 'utf8'), await readFile(join(PAGES, name), 'utf8'));
+      }
+    });
+    await t.test('shows the time of a finding, also by keyboard', async () => {
       const link = page.locator('#account a.moment').last();
       const at = Number(await link.getAttribute('data-at'));
       await link.focus();
@@ -150,29 +168,28 @@ describe('the charts over time', () => {
       for (const time of await point(page, 'lateness', 0.5)) {
         assert(Math.abs(time - seconds) <= 30, `the middle of the chart is at ${time} s of the day, the finding at ${seconds}`);
       }
-    }));
+      await page.locator('#chart-messages .u-over').dblclick(); // shows the whole run again
+    });
+    await t.test('follows a change of the theme', () => changeTheme(page, 'dark'));
+  }));
 
-  test('follow a change of the theme', () =>
-    open('hour.html', { colorScheme: 'light' }, async (page) => {
-      await page.emulateMedia({ colorScheme: 'dark' });
-      await page.waitForFunction(() => getComputedStyle(document.body).colorScheme.includes('dark'));
-      // The charts follow in the next frame. A second read of a canvas would cause a warning.
-      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-      for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
-        assert(pixels > 30, `${chart} has ${pixels} pixels of a color of the dark theme`);
-      }
-    }));
-});
+test('the page of a failed run on a phone: dark, then light', (t) =>
+  open('hour.html', { colorScheme: 'dark', viewport: NARROW }, async (page) => {
+    await t.test('has every chart, and does not overflow', () => assertLayout(page, NARROW.width));
+    await t.test('has no legends that are cards', async () => {
+      const displays = await page.locator('.u-legend td').evaluateAll((all) => all.map((one) => getComputedStyle(one).display));
+      assert(displays.length > 0);
+      assert(!displays.includes('grid'));
+    });
+    await t.test('is accessible', async () => assert.deepEqual(await violationsOf(page), []));
+    await t.test('follows a change of the theme', () => changeTheme(page, 'light'));
+  }));
 
-test('downloads have the content of the files', () =>
-  open('hour.html', {}, async (page) => {
-    for (const name of ['verdict.json', 'connections.csv', 'series.csv']) {
-      const event = page.waitForEvent('download');
-      await page.getByRole('button', { name }).click();
-      const download = await event;
-      assert.equal(download.suggestedFilename(), name);
-      assert.equal(await readFile(await download.path(), 'utf8'), await readFile(join(PAGES, name), 'utf8'));
-    }
+test('the page of a passed run, dark, starts with the timelines', () =>
+  open('passed.html', { colorScheme: 'dark' }, async (page) => {
+    assert.deepEqual(await firstSections(page), ['timelines', 'checks']);
+    await assertLines(page);
+    assert.deepEqual(await violationsOf(page, '.banner'), []);
   }));
 
 test('two small values on an axis have different labels', () => {
@@ -188,9 +205,7 @@ test('a run of 72 hours is drawn', (t) =>
     const drawn = await page.evaluate(() => performance.getEntriesByName('drawn')[0].startTime);
     t.diagnostic(`opened from disk and drawn in ${Math.round(drawn)} ms`);
     assert(drawn < 2000);
-    for (const [chart, pixels] of Object.entries(await countLinePixels(page))) {
-      assert(pixels > 30, `${chart} has ${pixels} pixels of a line's color`);
-    }
+    await assertLines(page);
   }));
 
 test('a run without data has no charts and no errors', () =>
