@@ -151,14 +151,9 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 	unix := s.Runner.StartedUS / 1e6
 	for name, c := range map[string]struct{ list, elements, want string }{ // without a list, elements are the text
 		"a text of a gigabyte":            {"", `{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
-		"blanks":                          {"", strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
 		"half a million buckets and more": {"series", repeatElement(`{}`, maxBuckets+1), "series must have at most 524288 elements"},
-		"a million connections and more":  {"connections", repeatElement(`{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
-		"ten thousand histograms":         {"metrics", repeatElement(`{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
 		"four million findings":           {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
 		"a million ids":                   {"connections", uniqueConnections(), "1048576 connections"},
-		"a million times one id":          {"connections", repeatElement(`{"id":"a"}`, maxConnections), "1048576 connections"},
-		"four million empty findings":     {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists of a connection must not have empty elements"},
 		"thirty million disconnects":      {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a connection must not have empty elements"},
 		"half a million buckets":          {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"undisturbed":{}}`, unix), maxBuckets), "0 connections"},
 		"six thousand histograms":         {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},

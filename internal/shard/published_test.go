@@ -104,10 +104,10 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, names := range []int{1, 10_000} {
-		l := NewPublishLog(topics(names), 1000, started, 3_600_000)
+	for names, messages := range map[int]int{1: 360_000, 10_000: 3_600_000} { // a single topic costs less, so a tenth is enough
+		l := NewPublishLog(topics(names), 1000, started, uint64(messages))
 		lag, answer := jitter(r, 0, 3*time.Millisecond), jitter(r, 200*time.Microsecond, 20*time.Millisecond)
-		for i := range 3_600_000 {
+		for i := range messages {
 			sent := l.Due(uint64(i)) + lag().Microseconds()
 			l.Settle(i%names, l.Begin(i%names, sent), PublishOutcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()})
 		}
@@ -115,10 +115,10 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		before := len(encode(t, s))
 		s.Published = l.Published(true)
 		file := encode(t, s)
-		require.Less(t, len(file)-before, 6_000_000, "%d topics", names)
+		require.Less(t, len(file)-before, 6_000_000*messages/3_600_000, "%d topics", names)
 		got, err := Read(bytes.NewReader(file))
 		require.NoError(t, err)
-		require.EqualValues(t, 3_600_000, got.Published.Sums().Confirmed)
+		require.EqualValues(t, messages, got.Published.Sums().Confirmed)
 	}
 }
 

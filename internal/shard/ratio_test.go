@@ -16,7 +16,7 @@ func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	p := planFor(1, 200_000)
+	p := planFor(1, 20_000)
 	s := newEmptyShard(p, 1)
 	s.Runner.EndedUS = s.Runner.StartedUS + time.Hour.Microseconds()
 	for i := range p.Connections {

@@ -78,15 +78,12 @@ func (b *bucketSum) addPending(buffer *packedBuffer) {
 	b.pending = b.pending[:0]
 }
 
-// SumBuckets adds buckets of the same time. If it returns an error, their lateness is unreadable; other sums are valid.
-func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
+// SumBuckets returns the sums of the buckets of each time. It omits unreadable lateness.
+func SumBuckets(buckets []Bucket) []Bucket {
 	var buffer packedBuffer
-	for _, b := range buckets {
-		sum.Unix = b.Unix
-		sum.addCounts(b)
-		err = cmp.Or(addPacked(&sum.Lateness, b.Lateness, &buffer), err)
-	}
-	return sum, err
+	sums := bucketSums{}
+	_ = sums.add(buckets, &buffer)
+	return sums.buckets(&buffer)
 }
 
 // addCounts adds the fields of another bucket, except Unix, Undisturbed and Lateness.

@@ -27,15 +27,6 @@ func timedMetric(scenario string, at int64, values ...float64) Metric {
 	return m
 }
 
-// A shard without a suite does not belong to a plan with one.
-func TestSoakAndSuiteShardsDoNotMerge(t *testing.T) {
-	t.Parallel()
-	p := planFor(1, 1)
-	s := newEmptyShard(p, 1)
-	p.Suite = "churn"
-	require.Contains(t, Merge(p, []*Shard{s}).Problems, `runner 1 ran no suite, but the plan has "churn"`)
-}
-
 func TestMergeOfASuite(t *testing.T) {
 	t.Parallel()
 	a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")

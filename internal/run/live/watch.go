@@ -185,12 +185,10 @@ func (w *Watch) recentBuckets(limit int64) []shard.Bucket {
 	var out []shard.Bucket
 	for unix, byRunner := range w.recent {
 		if unix < limit {
-			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(byRunner))) // the merge of the shards reports an unreadable histogram
-			out = append(out, sum)
+			out = slices.AppendSeq(out, maps.Values(byRunner))
 		}
 	}
-	slices.SortFunc(out, func(a, b shard.Bucket) int { return cmp.Compare(a.Unix, b.Unix) })
-	return out
+	return shard.SumBuckets(out)
 }
 
 // Series returns all buckets so far, each summed over the runners: points if the run is short. The last one may be
