@@ -207,7 +207,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			edit(t, d.Path(second), func(s *shard.Shard) {
 				s.Runner.StartedUS -= 1e9
 				s.Runner.EndedUS -= 1e9
-				s.Machine, s.EndRequests = nil, nil // their times would be outside of the run
+				s.Machine, s.EndRequests, s.Points = nil, nil, nil // their times would be outside of the run
 				for i := range s.Series {
 					s.Series[i].Unix -= 1000
 				}

@@ -17,68 +17,67 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// Each fault affects one message on one stream of its own topic. One finding names its stream, topic and number.
-func TestProxyFaultsAreFound(t *testing.T) {
-	eachService(t, func(t *testing.T, name string) {
-		const prefix = "faults-"
-		r := startService(t, name, services.Options{})
-		faults := map[int]faulty.Fault{ // by topic
-			1: {Kind: faulty.Lose, Number: 3}, 2: {Kind: faulty.Repeat, Number: 3}, 3: {Kind: faulty.Swap, Number: 2},
-			4: {Kind: faulty.NoNumber, Number: 3}, 5: {Kind: faulty.OtherDigit, Number: 3}, 6: {Kind: faulty.OtherMarker, Number: 3},
-			7: {Kind: faulty.OtherTime, Number: 3}, 8: {Kind: faulty.Garble, Number: 3},
-			// These faults affect the last message, so that a stream that reconnects misses no message.
-			9: {Kind: faulty.Reset, Number: perTopic}, 10: {Kind: faulty.Close, Number: perTopic}, 11: {Kind: faulty.End, Number: perTopic},
-		}
-		o := faulty.Options{}
-		for k, f := range faults {
-			f.Topic, f.Stream = fmt.Sprintf("%stopic-%d", prefix, k), 1
-			o.Faults = append(o.Faults, f)
-		}
-		s := soakService(t, r, prefix, o)
-		v := s.verdict()
-		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
-		require.Len(t, s.proxy.Actions(), len(faults), "the proxy must apply all faults")
+// requireProxyFaults requires that a soak finds each fault of a proxy, which affects one message on one stream of its own
+// topic. One finding names its stream, topic and number.
+func requireProxyFaults(t *testing.T, r *services.Instance) {
+	t.Helper()
+	const prefix = "faults-"
+	faults := map[int]faulty.Fault{ // by topic
+		1: {Kind: faulty.Lose, Number: 3}, 2: {Kind: faulty.Repeat, Number: 3}, 3: {Kind: faulty.Swap, Number: 2},
+		4: {Kind: faulty.NoNumber, Number: 3}, 5: {Kind: faulty.OtherDigit, Number: 3}, 6: {Kind: faulty.OtherMarker, Number: 3},
+		7: {Kind: faulty.OtherTime, Number: 3}, 8: {Kind: faulty.Garble, Number: 3},
+		// These faults affect the last message, so that a stream that reconnects misses no message.
+		9: {Kind: faulty.Reset, Number: perTopic}, 10: {Kind: faulty.Close, Number: perTopic}, 11: {Kind: faulty.End, Number: perTopic},
+	}
+	o := faulty.Options{}
+	for k, f := range faults {
+		f.Topic, f.Stream = fmt.Sprintf("%stopic-%d", prefix, k), 1
+		o.Faults = append(o.Faults, f)
+	}
+	s := soakService(t, r, prefix, o)
+	v := s.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+	require.Len(t, s.proxy.Actions(), len(faults), "the proxy must apply all faults")
 
-		m, disconnects := v.Messages, uint64(3)
-		const corrupted = 5
-		require.Equal(t, [...]uint64{1, 1, 1, corrupted}, [...]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
-		undelivered := disconnects // messages that the disconnected streams do not receive
-		if name == "mercure" {
-			undelivered = 0 // the service sends them to the next stream
-		}
-		require.EqualValues(t, serviceStreams*perTopic-1-corrupted-undelivered, m.Received)
-		require.Equal(t, m.Received+m.Missed+m.Corrupted, m.Expected)
-		require.Zero(t, m.Foreign)
-		require.EqualValues(t, publishedTotal, m.Published.Confirmed)
-		require.Equal(t, "publisher", v.Evidence.Kind)
-		require.Zero(t, v.Evidence.Undetectable)
+	m, disconnects := v.Messages, uint64(3)
+	const corrupted = 5
+	require.Equal(t, [...]uint64{1, 1, 1, corrupted}, [...]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
+	undelivered := disconnects // messages that the disconnected streams do not receive
+	if r.Name == "mercure" {
+		undelivered = 0 // the service sends them to the next stream
+	}
+	require.EqualValues(t, serviceStreams*perTopic-1-corrupted-undelivered, m.Received)
+	require.Equal(t, m.Received+m.Missed+m.Corrupted, m.Expected)
+	require.Zero(t, m.Foreign)
+	require.EqualValues(t, publishedTotal, m.Published.Confirmed)
+	require.Equal(t, "publisher", v.Evidence.Kind)
+	require.Zero(t, v.Evidence.Undetectable)
 
-		s.requireFinding(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC, published at ")
-		s.requireFinding(v, ledger.KindDuplicated, 2, "received message 3 of topic TOPIC twice, ")
-		s.requireFinding(v, ledger.KindReordered, 3, "received message 2 of topic TOPIC out of order, ")
-		for k := 4; k <= 8; k++ {
-			s.requireFinding(v, ledger.KindCorrupted, k, "received message 3 of topic TOPIC corrupted at ")
-			require.EqualValues(t, 1, s.counts(v, k).Corrupted)
+	s.requireFinding(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC, published at ")
+	s.requireFinding(v, ledger.KindDuplicated, 2, "received message 3 of topic TOPIC twice, ")
+	s.requireFinding(v, ledger.KindReordered, 3, "received message 2 of topic TOPIC out of order, ")
+	for k := 4; k <= 8; k++ {
+		s.requireFinding(v, ledger.KindCorrupted, k, "received message 3 of topic TOPIC corrupted at ")
+		require.EqualValues(t, 1, s.counts(v, k).Corrupted)
+	}
+	require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
+	lossKind, reconnects := ledger.KindDropped, 0
+	if endsStreams(r.Name) {
+		lossKind, reconnects = ledger.KindEndedEarly, int(disconnects)
+	}
+	require.Len(t, findings(v, lossKind), int(disconnects))
+	for k, text := range map[int]string{9: "was disconnected (reset) after ", 10: "was closed by the server in the middle of a response after ", 11: "was closed by the server after "} {
+		if lossKind == ledger.KindEndedEarly {
+			text = "was closed by the service at "
 		}
-		require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
-		lossKind, reconnects := ledger.KindDropped, 0
-		if endsStreams(name) {
-			lossKind, reconnects = ledger.KindEndedEarly, int(disconnects)
-		}
-		require.Len(t, findings(v, lossKind), int(disconnects))
-		for k, text := range map[int]string{9: "was disconnected (reset) after ", 10: "was closed by the server in the middle of a response after ", 11: "was closed by the server after "} {
-			if lossKind == ledger.KindEndedEarly {
-				text = "was closed by the service at "
-			}
-			s.requireFinding(v, lossKind, k, text)
-		}
-		require.Equal(t, reconnects, v.Connections.Reconnected)
-		require.Equal(t, int(disconnects)-reconnects, v.Connections.Dropped)
-		require.Equal(t, serviceStreams-int(disconnects)+reconnects, v.Connections.Completed)
-		for _, kind := range []ledger.Kind{ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered} {
-			require.Len(t, findings(v, kind), 1)
-		}
-	})
+		s.requireFinding(v, lossKind, k, text)
+	}
+	require.Equal(t, reconnects, v.Connections.Reconnected)
+	require.Equal(t, int(disconnects)-reconnects, v.Connections.Dropped)
+	require.Equal(t, serviceStreams-int(disconnects)+reconnects, v.Connections.Completed)
+	for _, kind := range []ledger.Kind{ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered} {
+		require.Len(t, findings(v, kind), 1)
+	}
 }
 
 // requireFinding asserts that exactly one finding of a kind concerns a stream of topic k, and that it has the text

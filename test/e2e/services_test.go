@@ -159,24 +159,32 @@ func eachOf(t *testing.T, names []string, test func(t *testing.T, name string)) 
 // endsStreams reports whether a service ends streams by itself, so that its clients reconnect.
 func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
 
-func TestThirdPartyServicesPass(t *testing.T) {
+// A soak of each service passes, and another one finds faults of a proxy. They run one after the other, because a service
+// may be slow.
+func TestThirdPartyServices(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
-		s := soakService(t, r, "clean-", faulty.Options{})
-		v := s.verdict()
-		require.Equal(t, verdict.Pass, v.Verdict, s.out.String())
-		m := v.Messages
-		require.EqualValues(t, serviceStreams*perTopic, m.Received)
-		require.Equal(t, m.Received, m.Expected)
-		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted+m.Foreign)
-		require.Equal(t, "publisher", v.Evidence.Kind)
-		require.Zero(t, v.Evidence.Undetectable)
-		require.EqualValues(t, publishedTotal, m.Published.Confirmed)
-		require.Equal(t, verdict.Connections{Planned: serviceStreams, Opened: serviceStreams, Completed: serviceStreams}, v.Connections)
-		for k := range serviceTopics {
-			topic := s.counts(v, k)
-			require.Equal(t, streamsOf(k), topic.Streams)
-			require.EqualValues(t, perTopic*streamsOf(k), topic.Received)
-		}
+		t.Run("clean", func(t *testing.T) { requireCleanSoak(t, r) })
+		t.Run("faults", func(t *testing.T) { requireProxyFaults(t, r) })
 	})
+}
+
+func requireCleanSoak(t *testing.T, r *services.Instance) {
+	t.Helper()
+	s := soakService(t, r, "clean-", faulty.Options{})
+	v := s.verdict()
+	require.Equal(t, verdict.Pass, v.Verdict, s.out.String())
+	m := v.Messages
+	require.EqualValues(t, serviceStreams*perTopic, m.Received)
+	require.Equal(t, m.Received, m.Expected)
+	require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted+m.Foreign)
+	require.Equal(t, "publisher", v.Evidence.Kind)
+	require.Zero(t, v.Evidence.Undetectable)
+	require.EqualValues(t, publishedTotal, m.Published.Confirmed)
+	require.Equal(t, verdict.Connections{Planned: serviceStreams, Opened: serviceStreams, Completed: serviceStreams}, v.Connections)
+	for k := range serviceTopics {
+		topic := s.counts(v, k)
+		require.Equal(t, streamsOf(k), topic.Streams)
+		require.EqualValues(t, perTopic*streamsOf(k), topic.Received)
+	}
 }
