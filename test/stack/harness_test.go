@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +43,9 @@ type stack struct {
 	grafana bool   // the image of Grafana is available
 	url     string // URL for clients, at an address of this host that is not loopback
 }
+
+// built builds the images once for all tests. If it fails, start of a later test fails because of missing images.
+var built sync.Once
 
 // start builds the images, writes the settings and starts all services.
 func start(t *testing.T, settings map[string]string) *stack {
@@ -75,8 +79,10 @@ func start(t *testing.T, settings map[string]string) *stack {
 		}
 		s.down()
 	})
-	// The images come from one build, which Docker repeats for images that are not built together.
-	t.Logf("built the image of the backend in %v, and the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
+	built.Do(func() {
+		// The images come from one build, which Docker repeats for images that are not built together.
+		t.Logf("built the image of the backend in %v, and the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
+	})
 	_, port, err := net.SplitHostPort(address.Reserve(t)) // after the builds, because the port is reserved for a minute
 	require.NoError(t, err)
 	s.set(map[string]string{"HTTP_PORT": port})

@@ -173,11 +173,11 @@ func (s *stack) remoteWrite(env ...string) []string {
 		"K6_PROMETHEUS_RW_PASSWORD="+s.env["PROMETHEUS_PASSWORD"])
 }
 
-// requirePassingSoak runs 200 streams of two runners for 30 s through the public port.
+// requirePassingSoak runs 200 streams of two runners for 15 s through the public port.
 func (s *stack) requirePassingSoak() {
 	out := s.t.TempDir()
 	output := runWith(s.t, 3*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"]), "bin/soak", "run", "--backend-url", s.url,
-		"--connections", "200", "--seconds", "30", "--noop-interval", "1", "--runners", "2", "--out", out, "--testid", "stack")
+		"--connections", "200", "--seconds", "15", "--noop-interval", "1", "--runners", "2", "--out", out, "--testid", "stack")
 	s.t.Log(output)
 	b, err := os.ReadFile(results.Dir(filepath.Join(out, "stack")).Path(results.VerdictFile))
 	require.NoError(s.t, err)
@@ -221,7 +221,7 @@ func (s *stack) requireContainers() {
 func (s *stack) requireK6Metrics() {
 	runWith(s.t, 2*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
-		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
+		"--env", "SECONDS=10", "--env", "PREFIX=laptop-a-")
 	await(s.t, "Prometheus must have the metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
 	require.Equal(s.t, "1", s.value(`min(k6_checks_rate{testid="laptop"})`))
 	require.NotEmpty(s.t, s.value(`k6_sse_connecting_p99{testid="laptop"}`))
