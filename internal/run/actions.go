@@ -151,11 +151,7 @@ func (s *session) actionEnvironment() []string {
 	}
 	env := []string{"SOAK_TESTID=" + s.Plan.TestID, "SOAK_DIR=" + folder, "SOAK_TARGET=" + s.Plan.BackendURL}
 	var nginx, backends, configurations []string
-	targets := slices.Clip(s.targets)
-	if s.cluster != nil {
-		targets = append(targets, s.cluster)
-	}
-	for _, t := range targets {
+	for _, t := range s.allTargets() {
 		l := t.Local
 		if l == nil {
 			continue

@@ -49,25 +49,25 @@ type kubernetes struct {
 
 // newKubernetes returns a UsageError for settings that Kubernetes does not support.
 func newKubernetes(s *session) (*kubernetes, error) {
-	d := &kubernetes{session: s}
+	err := cluster.CheckTestID(s.Plan.TestID)
 	switch {
 	case s.runnerNumber > 0 || !s.startAt.IsZero():
-		return nil, UsageError{errors.New("--runner and --start-at cannot be combined with --on k8s: the operator starts all runners together")}
+		err = errors.New("--runner and --start-at cannot be combined with --on k8s: the operator starts all runners together")
 	case s.Script != "":
-		return nil, UsageError{errors.New("--script cannot be combined with --on k8s; set spec.script of the overlay")}
+		err = errors.New("--script cannot be combined with --on k8s; set spec.script of the overlay")
 	case s.setting("PROMPTS", "") != "":
-		return nil, UsageError{fmt.Errorf("PROMPTS must be empty for pods, which do not have that file, got %q; put the prompts into body(n) of the module of the service", s.setting("PROMPTS", ""))}
+		err = fmt.Errorf("PROMPTS must be empty for pods, which do not have that file, got %q; put the prompts into body(n) of the module of the service", s.setting("PROMPTS", ""))
 	case s.Suite.Target.Kind == suite.Model && s.Plan.BackendURL == "":
-		return nil, UsageError{fmt.Errorf("%s on Kubernetes requires BACKEND_URL: no model is started there", s.Suite.Name)}
+		err = fmt.Errorf("%s on Kubernetes requires BACKEND_URL: no model is started there", s.Suite.Name)
 	case s.Suite.Runners.NoKubernetes != "":
-		return nil, UsageError{fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.Runners.NoKubernetes)}
+		err = fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.Runners.NoKubernetes)
 	case s.Suite.Target.Kind == suite.Cluster && (s.ClusterURL == "" || s.Plan.BackendURL == ""):
-		return nil, UsageError{fmt.Errorf("%s on Kubernetes requires BACKEND_URL and CLUSTER_URL: neither is started there", s.Suite.Name)}
+		err = fmt.Errorf("%s on Kubernetes requires BACKEND_URL and CLUSTER_URL: neither is started there", s.Suite.Name)
 	}
-	if err := cluster.CheckTestID(s.Plan.TestID); err != nil {
+	if err != nil {
 		return nil, UsageError{err}
 	}
-	return d, nil
+	return &kubernetes{session: s}, nil
 }
 
 func (d *kubernetes) check(ctx context.Context) (err error) {

@@ -206,10 +206,7 @@ func (d *local) openShards(ctx context.Context, location string) (store.Store, e
 }
 
 func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string) {
-	targets := d.targets
-	if d.cluster != nil {
-		targets = append(targets, d.cluster)
-	}
+	targets := d.allTargets()
 	switch err := targets.Ready(ctx); {
 	case err == nil || ctx.Err() != nil:
 	case http1.IsExhausted(err): // closed streams keep their local ports for a minute
@@ -238,8 +235,5 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 
 func (d *local) close(force context.Context) {
 	d.stopControl(force)
-	d.targets.Stop(force)
-	if d.cluster != nil {
-		target.Targets{d.cluster}.Stop(force)
-	}
+	d.allTargets().Stop(force)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,12 +56,8 @@ func newMeter(s *session) *meter {
 	if !s.service.Backend {
 		return m
 	}
-	targets := s.targets
-	if s.cluster != nil {
-		targets = append(slices.Clip(targets), s.cluster)
-	}
 	m.logs, m.listeners, m.reportsCPU = map[*target.Local]*resources.LogReader{}, map[*target.Target]*resources.Listener{}, map[*target.Target]bool{}
-	for _, t := range targets {
+	for _, t := range s.allTargets() {
 		m.targets = append(append(m.targets, t), t.Backends()[1:]...)
 		if t.Local != nil {
 			m.logs[t.Local] = &resources.LogReader{}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -297,6 +298,14 @@ func (s *session) localPlan() plan.Plan {
 		p.Connections, p.Runners, p.BackendURL = p.Share(s.runnerNumber), 1, p.BackendOf(s.runnerNumber)
 	}
 	return p
+}
+
+// allTargets returns the targets, and the cluster with which the suite compares them.
+func (s *session) allTargets() target.Targets {
+	if s.cluster == nil {
+		return s.targets
+	}
+	return append(slices.Clip(s.targets), s.cluster)
 }
 
 // awaitStart waits until the time of --start-at, and returns errStopped if ctx ends first.

@@ -64,27 +64,31 @@ func fakeConfig(t *testing.T, runners int, script string) Config {
 	return Config{K6: k6, Script: "s.js", Plan: p, Token: "secret", Dir: dir}
 }
 
-func wait(t *testing.T, g *Group) {
+// runToEnd runs the runners of a configuration to their end, and returns their group and a function for their logs.
+func runToEnd(t *testing.T, c Config) (g *Group, log func(index int) string) {
 	t.Helper()
+	g, err := Start(c)
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, g.Wait(ctx, t.Context()))
 	require.NoError(t, ctx.Err(), "the runners did not end by themselves")
+	return g, func(index int) string {
+		text, err := os.ReadFile(logPath(c.Dir, index))
+		require.NoError(t, err)
+		return string(text)
+	}
 }
 
 func TestRunnersGetThePlan(t *testing.T) {
 	t.Parallel()
 	c := fakeConfig(t, 2, `echo "args $*"; env`)
 	c.Settings = map[string]string{"STEP": "3"}
-	g, err := Start(c)
-	require.NoError(t, err)
-	wait(t, g)
+	g, log := runToEnd(t, c)
 	require.Empty(t, g.Ends())
 	require.Len(t, g.runners, 2)
 	for i := 1; i <= 2; i++ {
-		text, err := os.ReadFile(filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", i)))
-		require.NoError(t, err)
-		lines := strings.Split(string(text), "\n")
+		lines := strings.Split(log(i), "\n")
 		require.Contains(t, lines[0], "--out soak="+filepath.Join(c.Dir, "shards"))
 		require.Contains(t, lines[0], "--execution-segment "+Segment(i, 2)+" --execution-segment-sequence 0,1/2,1 s.js")
 		require.NotContains(t, lines[0], "secret", "every user can read arguments")
@@ -107,21 +111,12 @@ func TestRunnersGetThePlan(t *testing.T) {
 func TestRunnersWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	c := fakeConfig(t, 2, `touch "$0.$RUNNER"; eval "exec $READY_FD>&-"; eval "cat <&$START_FD"; echo "$0".*`)
-	g, err := Start(c)
-	require.NoError(t, err)
-	wait(t, g)
+	_, log := runToEnd(t, c)
 	for i := 1; i <= 2; i++ {
-		text, err := os.ReadFile(filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", i)))
-		require.NoError(t, err)
-		require.Equal(t, c.K6+".1 "+c.K6+".2\n", string(text))
+		require.Equal(t, c.K6+".1 "+c.K6+".2\n", log(i))
 	}
-	c = fakeConfig(t, 1, "env")
-	g, err = Start(c)
-	require.NoError(t, err)
-	wait(t, g)
-	text, err := os.ReadFile(filepath.Join(c.Dir, "k6-runner-1.log"))
-	require.NoError(t, err)
-	require.NotContains(t, string(text), "START_FD", "it has no other runner to wait for")
+	_, log = runToEnd(t, fakeConfig(t, 1, "env"))
+	require.NotContains(t, log(1), "START_FD", "it has no other runner to wait for")
 }
 
 // Not parallel, as it sets the environment.
@@ -133,13 +128,8 @@ func TestRunnersGetThePrometheusOutput(t *testing.T) {
 	} {
 		t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", c.url)
 		t.Setenv("K6_PROMETHEUS_RW_TREND_STATS", c.stats)
-		config := fakeConfig(t, 2, `echo "args $*"; echo "stats=$K6_PROMETHEUS_RW_TREND_STATS"`)
-		g, err := Start(config)
-		require.NoError(t, err)
-		wait(t, g)
-		text, err := os.ReadFile(filepath.Join(config.Dir, "k6-runner-2.log"))
-		require.NoError(t, err)
-		lines := strings.Split(string(text), "\n")
+		_, log := runToEnd(t, fakeConfig(t, 2, `echo "args $*"; echo "stats=$K6_PROMETHEUS_RW_TREND_STATS"`))
+		lines := strings.Split(log(2), "\n")
 		require.True(t, strings.HasSuffix(lines[0], c.wantArgs), lines[0])
 		require.Equal(t, "stats="+c.wantStats, lines[1])
 	}
@@ -156,9 +146,7 @@ func TestEachRunnerReportIsHandledOnce(t *testing.T) {
 		}
 		reports <- fmt.Sprintf("%d has %d open, %d found", index, p.Open, len(p.Found))
 	}
-	g, err := Start(c)
-	require.NoError(t, err)
-	wait(t, g)
+	runToEnd(t, c)
 	close(reports)
 	var texts []string
 	for text := range reports {
@@ -176,9 +164,7 @@ func TestProblemsOfRunners(t *testing.T) {
 		{"exit 3", "runner 1 ended with exit code 3: see "},
 		{"kill -9 $$", " UTC (signal: killed; see k6-runner-1.log)"},
 	} {
-		g, err := Start(fakeConfig(t, 1, c.script))
-		require.NoError(t, err)
-		wait(t, g)
+		g, _ := runToEnd(t, fakeConfig(t, 1, c.script))
 		if c.want == "" {
 			require.Empty(t, g.Ends())
 			continue
@@ -188,7 +174,7 @@ func TestProblemsOfRunners(t *testing.T) {
 	}
 }
 
-func TestRunnersAreInterruptedThenKilled(t *testing.T) {
+func TestRunnersAreStartedInterruptedAndKilled(t *testing.T) {
 	t.Parallel()
 	c := fakeConfig(t, 2, `trap 'exit 105' INT; echo '{"open":1}' >&3; while :; do sleep 0.02; done`)
 	reports := make(chan *shard.Progress, 4)
@@ -208,13 +194,9 @@ func TestRunnersAreInterruptedThenKilled(t *testing.T) {
 	g.Kill()
 	require.Len(t, g.Ends(), 2)
 	require.Contains(t, g.Ends()[0].Text, "signal: killed")
-}
 
-func TestMissingK6LeavesNothing(t *testing.T) {
-	t.Parallel()
-	c := fakeConfig(t, 2, "")
 	c.K6 += "-missing"
-	_, err := Start(c)
+	_, err = Start(c)
 	require.ErrorContains(t, err, "build k6 with `make build`")
 }
 
@@ -227,20 +209,15 @@ func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	t.Setenv("K6_NO_USAGE_REPORT", "1")
-	c := fakeConfig(t, 1, "env")
-	g, err := Start(c)
-	require.NoError(t, err)
-	wait(t, g)
-	text, err := os.ReadFile(filepath.Join(c.Dir, "k6-runner-1.log"))
-	require.NoError(t, err)
+	_, log := runToEnd(t, fakeConfig(t, 1, "env"))
 	var variables []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(log(1)) {
 		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, "K6_") && name != plan.DocumentVariable {
 			variables = append(variables, strings.TrimSpace(line))
 		}
 	}
 	require.ElementsMatch(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}, variables)
-	require.Contains(t, string(text), noConfiguration+"\n", "a configuration file in the home of the user may set vus too")
+	require.Contains(t, log(1), noConfiguration+"\n", "a configuration file in the home of the user may set vus too")
 	require.Equal(t, "K6_CONFIG, K6_DURATION, K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_LINGER, K6_NO_SETUP, K6_NO_THRESHOLDS, K6_OUT, K6_RPS, K6_STAGES, K6_VUS in the environment: "+
 		"ignored, because the plan sets them for the runners", IgnoredVariables())
 }

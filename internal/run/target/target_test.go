@@ -118,17 +118,17 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, page.Close())
 	require.Equal(t, "x 1\n", string(text))
-	_, ok = serve(t, http.NotFound).Metrics(t.Context())
-	require.False(t, ok)
-	_, ok = Remote("http://127.0.0.1:1", "").Metrics(t.Context())
-	require.False(t, ok)
+	for _, without := range []*Target{serve(t, http.NotFound), Remote("http://127.0.0.1:1", "")} {
+		_, ok = without.Metrics(t.Context())
+		require.False(t, ok)
+	}
 }
 
-func TestVersionOf(t *testing.T) {
+func TestVersionOfNginx(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "nginx/1.22.1", versionOf("nginx version: nginx/1.22.1\n"))
-	require.Equal(t, "nginx/1.22.1", versionOf("nginx version: nginx/1.22.1 (Ubuntu)"))
-	require.Equal(t, "nginx", versionOf("hello"))
+	for text, want := range map[string]string{"nginx version: nginx/1.22.1\n": "nginx/1.22.1", "nginx version: nginx/1.22.1 (Ubuntu)": "nginx/1.22.1", "hello": "nginx"} {
+		require.Equal(t, want, versionOf(text))
+	}
 }
 
 // A certificate that the runners do not verify does not prevent the run.
