@@ -19,6 +19,12 @@ func TestParseActions(t *testing.T) {
 	none, err := ParseActions(nil)
 	require.NoError(t, err)
 	require.Empty(t, none)
+
+	var lines []string // a variable has one action per line
+	setting := Setting{Name: "AT", Value: &lines}
+	require.NoError(t, setting.Set("5s a: true\n\n6s b: false\n"))
+	require.NoError(t, setting.Set("7s c: true"))
+	require.Equal(t, []string{"5s a: true", "6s b: false", "7s c: true"}, lines)
 }
 
 func TestActionTimesOmitCommands(t *testing.T) {
@@ -56,16 +62,4 @@ func TestParseActionsRejectsInvalidLines(t *testing.T) {
 	}
 	_, err := ParseActions([]string{"5s a: true", "6s a: true"})
 	require.ErrorContains(t, err, `--at must have unique names, got "6s a: true" and another a`)
-}
-
-func TestActionsInTheEnvironmentAreOnePerLine(t *testing.T) {
-	t.Parallel()
-	var l Local
-	for _, s := range l.Settings() {
-		if s.Name == "AT" {
-			require.NoError(t, s.Set("5s a: true\n\n6s b: false\n"))
-			require.NoError(t, s.Set("7s c: true"))
-		}
-	}
-	require.Equal(t, []string{"5s a: true", "6s b: false", "7s c: true"}, l.At)
 }

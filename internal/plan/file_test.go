@@ -91,12 +91,7 @@ func TestOnlyAnExplicitFileMustExist(t *testing.T) {
 	read, err = FlagsFromFile(f, writeFile(t, "# nothing\n"), true, isStormSetting)
 	require.NoError(t, err)
 	require.True(t, read)
-}
 
-func TestLinkToAMissingFileIsAnError(t *testing.T) {
-	t.Parallel()
-	f, _, _ := flagsOf(t)
-	path := filepath.Join(t.TempDir(), SettingsFile)
 	require.NoError(t, os.Symlink("missing.yaml", path))
 	for _, explicit := range []bool{false, true} {
 		_, err := FlagsFromFile(f, path, explicit, isStormSetting)

@@ -31,12 +31,8 @@ func TestReplaceableRunners(t *testing.T) {
 			t.Parallel()
 			p := plan.Default()
 			p.TestID, p.Prefix, p.BackendURL, p.Runners = "t", "d-", "http://h", 2
-			last := &shard.Shard{
-				Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-				Runner: shard.Runner{
-					TestID: "t", Index: 2, Segment: "1/2:1", Script: "s.js", State: shard.Running, StartedUS: start.UnixMicro(), EndedUS: start.Add(time.Minute).UnixMicro(),
-				},
-			}
+			last := shardOf(p, 2)
+			last.Runner.State, last.Runner.StartedUS, last.Runner.EndedUS = shard.Running, start.UnixMicro(), start.Add(time.Minute).UnixMicro()
 			c.edit(last)
 			out := t.TempDir()
 			d, err := results.Rejoin(out, "t")
@@ -70,17 +66,16 @@ func TestContinueStartsRunnerWithoutShard(t *testing.T) {
 // A runner and the one that replaced it left two shards; the names of their files are random.
 func TestPartReportsTheLastOfItsShards(t *testing.T) {
 	t.Parallel()
-	shards, err := store.Open(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	defer shards.Close()
-	for _, runner := range []shard.Runner{{Process: "b", StartedUS: 1}, {Process: "a", StartedUS: 2, ReplacedStartUS: 1}, {Process: "c", StartedUS: 1}} {
-		runner.Index, runner.RunID, runner.TestID, runner.Segment, runner.Script, runner.EndedUS = 2, "r", "t", "1/2:1", "s.js", 9
-		s := &shard.Shard{Schema: shard.Schema, Runner: runner, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram()}
-		data, err := new(shard.Encoder).Encode(s)
-		require.NoError(t, err)
-		require.NoError(t, shards.Put(t.Context(), shard.FileName(runner), data))
+	folder := t.TempDir()
+	p := watchedPlan()
+	p.RunID = "r"
+	for process, delayUS := range map[string]int64{"b": 0, "a": 1, "c": 0} {
+		s := shardOf(p, 2)
+		s.Runner.Process = process
+		s.Runner.StartedUS += delayUS
+		require.NoError(t, put(t.Context(), folder, s))
 	}
-	_, last, err := findShard(t.Context(), shards, 2, "r")
+	_, last, err := findShard(t.Context(), store.Folder(folder), 2, "r")
 	require.NoError(t, err)
-	require.EqualValues(t, 2, last.Runner.StartedUS)
+	require.Equal(t, "a", last.Runner.Process)
 }

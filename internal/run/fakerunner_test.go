@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -130,22 +131,24 @@ func fakeRunner(args []string) int {
 
 func deliver(args []string, s *shard.Shard) error {
 	for _, arg := range args {
-		location, ok := strings.CutPrefix(arg, "soak=")
-		if !ok {
-			continue
+		if location, ok := strings.CutPrefix(arg, "soak="); ok {
+			return put(context.Background(), location, s)
 		}
-		var e shard.Encoder
-		data, err := e.Encode(s)
-		if err != nil {
-			return err
-		}
-		to, err := store.Create(context.Background(), location)
-		if err != nil {
-			return err
-		}
-		return to.Put(context.Background(), shard.FileName(s.Runner), data)
 	}
 	return os.ErrInvalid
+}
+
+// put stores a shard at a location.
+func put(ctx context.Context, location string, s *shard.Shard) error {
+	data, err := new(shard.Encoder).Encode(s)
+	if err != nil {
+		return err
+	}
+	to, err := store.Create(ctx, location)
+	if err != nil {
+		return err
+	}
+	return errors.Join(to.Put(ctx, shard.FileName(s.Runner), data), to.Close())
 }
 
 // shardOf returns the shard of one runner of the plan, with two streams.

@@ -55,13 +55,7 @@ func writeShard(t *testing.T, location string, p plan.Plan, index int, state sha
 	t.Helper()
 	s := shardOf(p, index)
 	s.Runner.State = state
-	var e shard.Encoder
-	data, err := e.Encode(s)
-	require.NoError(t, err)
-	to, err := store.Create(t.Context(), location)
-	require.NoError(t, err)
-	require.NoError(t, to.Put(t.Context(), shard.FileName(s.Runner), data))
-	require.NoError(t, to.Close())
+	require.NoError(t, put(t.Context(), location, s))
 }
 
 func watchedPlan() plan.Plan {
