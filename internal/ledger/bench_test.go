@@ -21,37 +21,6 @@ func BenchmarkNoop(b *testing.B) {
 	}
 }
 
-// ledgerWithHundredNoops returns the ledger of a stream with a hundred noops on time.
-func ledgerWithHundredNoops() *Ledger {
-	l := openLedger(&Config{Interval: time.Second, LatenessLimit: time.Second})
-	for n := range 100 {
-		l.Noop(Noop{At: Instant(n+1) * time.Second, Number: uint64(n + 1), Intact: true})
-	}
-	return l
-}
-
-// BenchmarkSums measures the cost of the sums of a stream, which a runner requests once a second for each stream.
-func BenchmarkSums(b *testing.B) {
-	l := ledgerWithHundredNoops()
-	b.ReportAllocs()
-	for b.Loop() {
-		if l.Sums().Received != 100 {
-			b.Fatal("the sums must have 100 received noops")
-		}
-	}
-}
-
-// BenchmarkSteady measures the cost of Steady, which replaces Sums for most streams.
-func BenchmarkSteady(b *testing.B) {
-	l := ledgerWithHundredNoops()
-	b.ReportAllocs()
-	for b.Loop() {
-		if s, ok := l.Steady(); !ok || s.Received != 100 {
-			b.Fatal("the sums must have 100 received noops")
-		}
-	}
-}
-
 // BenchmarkUnnumbered measures the cost of a message without a number. The first stream appends it to the log, the
 // others follow the log.
 func BenchmarkUnnumbered(b *testing.B) {

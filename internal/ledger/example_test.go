@@ -30,22 +30,3 @@ func Example() {
 	// completed: received 4 of 5, faultless: false
 	// lost: noop 3, noticed at 5s
 }
-
-// Without numbers, noops are counted by interval: one is expected in each. A late noop that arrives before the next is
-// due does not count as lost.
-func ExampleLedger_Noop_byTheClock() {
-	const sec = time.Second
-	l := ledger.New("device-1", &ledger.Config{Interval: sec, LatenessLimit: sec / 4})
-
-	l.Connecting(1 * sec)
-	l.Opened(1 * sec)
-	for _, at := range []float64{2, 3, 4.5, 5, 7} { // 4.5 is late, and none arrives at 6
-		l.Noop(ledger.Noop{At: time.Duration(at * float64(sec)), Intact: true})
-	}
-	l.CloseRequested(7*sec + sec/2)
-	l.Closed(7*sec+sec/2, "server", true, false)
-
-	r := l.Record()
-	fmt.Printf("received %d, missed %d, late %d\n", r.Received, r.Missed(), r.Late)
-	// Output: received 5, missed 1, late 1
-}

@@ -78,26 +78,3 @@ func FuzzLedger(f *testing.F) {
 		}
 	})
 }
-
-// A stream without messages, then a short stream: the messages of the first one stay missing.
-func TestSilentStreamStaysMissingAfterAShortOne(t *testing.T) {
-	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})
-	at := Instant(sec)
-	stream := func(open time.Duration) {
-		l.Connecting(at)
-		l.Opened(at)
-		at += open
-		l.Closed(at, "reset", true, true)
-	}
-	stream(7*interval + interval/2)
-	stream(0)
-	l.Connecting(at)
-	l.Opened(at)
-	at += interval
-	l.Noop(Noop{At: at, Intact: true})
-	l.CloseRequested(at)
-	l.Closed(at+1, "server", true, false)
-	r := l.Record()
-	require.Equal(t, uint64(1), r.Received)
-	require.Equal(t, uint64(7), r.Missed())
-}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -163,19 +162,4 @@ func TestReconnectsAgreeWithTheModelOfIDs(t *testing.T) {
 		}
 	}
 	extend()
-}
-
-// The test tries long random sequences: STREAMS=1000000 go test -run RandomReconnects ./internal/ledger
-func TestRandomReconnectsAgreeWithTheModelOfIDs(t *testing.T) {
-	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	for range scenarioCount {
-		steps := make([]byte, r.IntN(60))
-		for i := range steps {
-			steps[i] = idSteps[r.IntN(len(idSteps))]
-		}
-		checkIDs(t, steps)
-	}
 }

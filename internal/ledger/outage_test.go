@@ -130,21 +130,6 @@ func TestAllOutagesCount(t *testing.T) {
 	require.Equal(t, (outages+1)*sec, r.OpenTime)
 }
 
-func TestOutageWithoutANextStream(t *testing.T) {
-	t.Parallel()
-	p := newUnopenedTape().open()
-	p.regular(1, 3, true).Closed(p.at, "reset", false, true)
-	from := p.at
-	p.fail(4, "status 503", true)
-	p.CloseRequested(p.wait(sec).at)
-	r := p.Record()
-	require.Equal(t, Waiting, r.State)
-	require.Equal(t, from, r.Longest.From)
-	require.Equal(t, 5*sec, r.Longest.To-r.Longest.From)
-	require.Equal(t, 4, r.Longest.Refusals[0].Count)
-	require.Zero(t, r.Survived)
-}
-
 func TestOpenTimeEndsWithTheRequestToEnd(t *testing.T) {
 	t.Parallel()
 	p := newUnopenedTape().open()

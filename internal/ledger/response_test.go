@@ -64,26 +64,21 @@ func TestResponseThatEndsBeforeItsLastNumber(t *testing.T) {
 	require.Equal(t, uint64(21), number)
 }
 
+// A chunk may be changed on its way. Its number is then wrong, or it does not match the description.
 func TestResponseWithChangedChunk(t *testing.T) {
-	var r Response
-	for k := range uint64(5) {
-		r.Block(&Chunk{Content: true})
-		r.AddNumber(k+1, 5, k != 2)
+	for _, numbered := range []bool{true, false} {
+		var r Response
+		for k := range uint64(5) {
+			r.Block(&Chunk{Content: true, Corrupted: !numbered && k == 2})
+			if numbered {
+				r.AddNumber(k+1, 5, k != 2)
+			}
+		}
+		r.Block(&Chunk{Done: true})
+		r.Close(0, ClosedInOrder)
+		require.Equal(t, ResponseComplete, r.State)
+		require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Totals())
 	}
-	r.Block(&Chunk{Done: true})
-	r.Close(0, ClosedInOrder)
-	require.Equal(t, ResponseComplete, r.State)
-	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Totals())
-}
-
-// A chunk that has no number and does not match the description was changed on its way.
-func TestResponseWithBrokenChunk(t *testing.T) {
-	var r Response
-	for k := range 5 {
-		r.Block(&Chunk{Content: true, Corrupted: k == 2})
-	}
-	r.Block(&Chunk{Done: true})
-	require.Equal(t, Totals{Received: 4, Corrupted: 1, Expected: 5}, r.Totals())
 }
 
 // The numbers of the service do not count the chunks of a response that has numbers in its text.

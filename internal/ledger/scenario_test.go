@@ -20,7 +20,6 @@ type wireEvent struct {
 // because the scenario is generated.
 type scenario struct {
 	numbered bool
-	interval time.Duration
 	opened   Instant
 	events   []wireEvent // in the order of the wire
 	end      Instant     // the close is requested
@@ -50,14 +49,12 @@ type options struct {
 	faults           float64 // probability of a fault in a slot
 	jitter, drift    float64 // of an interval
 	spaced           bool    // at least three clean slots between faults
-	noSkip, noBurst  bool
-	noEdges          bool // neither the first nor the last two slots have a fault
 	headLo, headHigh float64
 }
 
 // newScenario generates a scenario. Each slot has at most one fault.
 func newScenario(r *rand.Rand, c options) *scenario {
-	s := &scenario{numbered: c.numbered, interval: interval, opened: time.Duration(1+r.IntN(1000)) * time.Millisecond}
+	s := &scenario{numbered: c.numbered, opened: time.Duration(1+r.IntN(1000)) * time.Millisecond}
 	slotCount := 12 + r.IntN(50)
 	length := float64(interval) * (1 + c.drift*(2*r.Float64()-1))
 	head := (c.headLo + (c.headHigh-c.headLo)*r.Float64()) * float64(interval)
@@ -84,7 +81,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			number++
 			return number
 		}
-		fault := r.Float64() < c.faults && !(c.spaced && calm < 3 && slot > 1) && !(c.noEdges && (slot < 2 || slot > slotCount-2))
+		fault := r.Float64() < c.faults && !(c.spaced && calm < 3 && slot > 1)
 		if !fault {
 			calm++
 			deliver(wireEvent{at: at, number: num()})
@@ -96,7 +93,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			num()
 			s.lost++
 			s.describe("%d:drop", slot)
-		case kind == 1 && !c.noSkip: // never sent
+		case kind == 1: // never sent
 			s.lost++
 			s.skipped++
 			s.describe("%d:skip", slot)
@@ -125,7 +122,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			s.swaps++
 			s.describe("%d:swap", slot)
 			slot++
-		case kind == 5 && slot < slotCount-4 && !c.noBurst: // delayed, then all at once
+		case kind == 5 && slot < slotCount-4: // delayed, then all at once
 			n := 1 + r.IntN(3)
 			delay := (float64(n) + .3*r.Float64()) * float64(interval)
 			s.delays++
@@ -154,7 +151,7 @@ func (s *scenario) play() Record { return s.playAndInspect(func(*Ledger) {}) }
 
 // playAndInspect is play with a call of inspect after each noop.
 func (s *scenario) playAndInspect(inspect func(*Ledger)) Record {
-	l := openLedgerAt(&Config{Interval: s.interval, LatenessLimit: sec}, 0, s.opened)
+	l := openLedgerAt(&Config{Interval: interval, LatenessLimit: sec}, 0, s.opened)
 	for _, e := range s.events {
 		if e.message {
 			l.NumberedEvent(e.at, e.number)

@@ -309,39 +309,3 @@ func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 		}
 	}
 }
-
-func TestClocksOfRunnersDiffer(t *testing.T) {
-	t.Parallel()
-	b := newBroadcast(1, 0, 1)
-	for n := 1; n <= 20; n++ {
-		b.send(n, func(i int) int {
-			if n == 10 && i == 1 {
-				return 0
-			}
-			return 1
-		})
-	}
-	_, f := b.end()
-	for i := range f.logs[1].Entries {
-		f.logs[1].Entries[i].At += time.Hour
-	}
-	f.offsets = make([][]offset, 2)
-	require.InDelta(t, (f.ArrivedAt(9, 0) + time.Hour).Seconds(), f.ArrivedAt(9, 1).Seconds(), 1)
-}
-
-// Eight runners receive 125,000 messages, and each misses one in a thousand.
-func BenchmarkAlign(b *testing.B) {
-	w := newSimulation([]int{0, 1, 2, 3, 4, 5, 6, 7})
-	for i := range w.ledgers {
-		w.open(i)
-		for n := range 125_000 {
-			if n%1000 != i {
-				w.perform(i, step{message: n + 1})
-			}
-		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		w.end()
-	}
-}
