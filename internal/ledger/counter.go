@@ -42,14 +42,6 @@ func (c *counter) Arrived() uint64 {
 	return c.Received + c.faults.Corrupted
 }
 
-// copies returns the number of copies: duplicated if the service must not repeat messages, otherwise repeated.
-func (c *counter) copies() (duplicated, repeated uint64) {
-	if c.faults == nil {
-		return 0, 0
-	}
-	return c.faults.Duplicated, c.faults.Repeated
-}
-
 func (c *counter) faultCount() uint64 {
 	if c.faults == nil {
 		return 0
@@ -171,16 +163,16 @@ func (c *counter) addUnsent(from uint64, at Instant, count uint64) {
 
 // addLateness counts the lateness of a message. A pause of the client does not count as lateness of a noop. It counts
 // for other messages, because MaxLateness bounds their delay in the comparison of clients (package feed).
-func (c *counter) addLateness(a *Arrival, number uint64, at Instant, lateness time.Duration) {
+func (c *counter) addLateness(delta *Delta, number uint64, at Instant, lateness time.Duration) {
 	if c.stream.cfg.Counting == Noops {
 		lateness -= c.stream.cuts.pauseBetween(at-lateness, at)
 	}
 	lateness = max(lateness, 0)
-	a.Lateness[a.LatenessCount] = lateness
-	a.LatenessCount++
+	delta.Lateness[delta.LatenessCount] = lateness
+	delta.LatenessCount++
 	c.maxLateness = max(c.maxLateness, lateness)
 	if lateness > c.stream.cfg.LatenessLimit {
-		a.Late++
+		delta.Late++
 		c.addLate(number, at, lateness)
 	}
 }

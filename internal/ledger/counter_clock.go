@@ -28,7 +28,7 @@ func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 // is the last one, it counts as a copy.
 const knownPhase = 5
 
-func (c *clockCounter) noop(n *Noop) (a Arrival) {
+func (c *clockCounter) noop(n *Noop) (delta Delta) {
 	interval := c.interval()
 	if c.early.isCopyBefore(n.At, interval) {
 		c.countAsDuplicate()
@@ -45,10 +45,10 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	if duplicate {
 		c.fault().Duplicated++
 		c.findAt(KindDuplicated, ordinal-1, n.At)
-		return a
+		return delta
 	}
 	if uncertain {
-		c.decideLateness(&a, ordinal-1, passed)
+		c.decideLateness(&delta, ordinal-1, passed)
 	}
 	c.addEmptySlots(c.lastAt, c.slots.fill(n.At, passed, 1, 0, burst, true))
 	switch {
@@ -57,9 +57,9 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	case passed == 0: // it may be a copy of the previous noop, in place of a lost one
 		c.fault().PossibleCopies++
 		c.Undetectable++
-		c.addLateness(&a, ordinal, n.At, c.delayOf(n.At))
+		c.addLateness(&delta, ordinal, n.At, c.delayOf(n.At))
 	default:
-		c.addLateness(&a, ordinal, n.At, gap-interval)
+		c.addLateness(&delta, ordinal, n.At, gap-interval)
 	}
 	if since := n.At - anchorBefore; !first && !uncertain && since >= interval/4 && since < share(interval, 1-jitter) {
 		c.early = earlyArrival{previous: anchorBefore, time: n.At, intact: n.Intact}
@@ -68,9 +68,9 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 		c.countFirst(n.At, passed)
 	}
 	c.recordGap(n.At, gap)
-	a.Counted, c.hasMessage = true, true
+	delta.Counted, c.hasMessage = true, true
 	c.count(n)
-	return a
+	return delta
 }
 
 // place assigns an arrival to a slot. It returns the number of slots from the last arrival to this one; 0: this one
@@ -106,7 +106,7 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 }
 
 // decideLateness records the lateness of the previous noop, now that the present one shows which noops were lost.
-func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) {
+func (c *clockCounter) decideLateness(delta *Delta, ordinal uint64, passed int64) {
 	if c.pendingGap <= 0 {
 		return
 	}
@@ -114,7 +114,7 @@ func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) 
 	if passed == 0 {
 		slots = 1
 	}
-	c.addLateness(a, ordinal, c.lastAt, c.pendingGap-time.Duration(slots)*c.interval())
+	c.addLateness(delta, ordinal, c.lastAt, c.pendingGap-time.Duration(slots)*c.interval())
 	c.pendingGap = 0
 }
 

@@ -61,7 +61,7 @@ func (c *numberCounter) numberedEvent(at Instant, number uint64) {
 	}
 }
 
-func (c *numberCounter) noop(n *Noop) (a Arrival) {
+func (c *numberCounter) noop(n *Noop) (delta Delta) {
 	if n.Number == 0 || n.Number > c.numbers.highest+1+maxJump {
 		c.assumeNext(n)
 	}
@@ -76,7 +76,8 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		}
 		c.fault().Duplicated++
 		c.findAt(KindDuplicated, n.Number, n.At)
-		return a
+		delta.duplicated = true
+		return delta
 	}
 	gap, uncertain := n.At-c.lastAt, c.slots.balance > 0
 	if !known {
@@ -89,7 +90,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	passed, measured := c.fillSlots(n.At, int64(growth)), c.measures(n.At) // #nosec G115 -- numbers grow by less than 1<<63
 	c.recordGap(n.At, gap)
-	a.Counted, c.hasMessage, c.silentSlots = true, true, 0
+	delta.Counted, c.hasMessage, c.silentSlots = true, true, 0
 	c.count(n)
 	if result.placement == filled {
 		if n.At-result.skippedAt >= 2*c.interval() {
@@ -99,7 +100,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		}
 		c.fault().Reordered++
 		c.findAt(KindReordered, n.Number, n.At)
-		return a
+		return delta
 	}
 	if measured && c.stream.closeRequestedAt == 0 {
 		c.checkGap(n.At - c.pace.last)
@@ -114,11 +115,11 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		c.ids.gap = true
 	}
 	if uncertain && passed == 0 && growth == 1 {
-		c.addLateness(&a, n.Number, n.At, c.delayOf(n.At))
+		c.addLateness(&delta, n.Number, n.At, c.delayOf(n.At))
 	} else {
-		c.addLateness(&a, n.Number, n.At, gap-time.Duration(growth)*c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
+		c.addLateness(&delta, n.Number, n.At, gap-time.Duration(growth)*c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
-	return a
+	return delta
 }
 
 // intervalsUpTo returns how many intervals passed since the last noop, by the growth of the numbers. If other messages

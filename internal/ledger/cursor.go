@@ -49,21 +49,19 @@ type Fingerprint struct {
 func (l *Ledger) UseLog(log *Log) { l.messages.cursor = &cursor{log: log} }
 
 // DeliveredUnnumbered counts a message without a number; the log of its topic numbers it.
-func (l *Ledger) DeliveredUnnumbered(p Fingerprint) (a Arrival) {
+func (l *Ledger) DeliveredUnnumbered(p Fingerprint) (delta Delta) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endSilence(p.At)
 	c := l.messages
-	duplicated, repeated := c.copies()
 	faultsBefore := c.faultCount()
-	a = c.follow(&p)
-	a.Faults = c.faultCount() - faultsBefore
-	nowDuplicated, nowRepeated := c.copies()
-	l.cutMessage(p.At, c.cursor.last, nowDuplicated > duplicated, nowRepeated > repeated)
-	return a
+	delta = c.follow(&p)
+	delta.Faults = c.faultCount() - faultsBefore
+	l.cutMessage(p.At, c.cursor.last, delta.duplicated, delta.repeated)
+	return delta
 }
 
-func (c *deliveries) follow(p *Fingerprint) (a Arrival) {
+func (c *deliveries) follow(p *Fingerprint) (delta Delta) {
 	f := c.cursor
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
@@ -71,20 +69,20 @@ func (c *deliveries) follow(p *Fingerprint) (a Arrival) {
 		span.addFingerprint(p)
 	}
 	if next := f.last + 1; f.joined == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum {
-		c.receive(next, p.At, &a)
-		return a
+		c.receive(next, p.At, &delta)
+		return delta
 	}
-	c.deviate(p, &a)
-	return a
+	c.deviate(p, &delta)
+	return delta
 }
 
 //go:noinline
-func (c *deliveries) deviate(p *Fingerprint, a *Arrival) {
+func (c *deliveries) deviate(p *Fingerprint, delta *Delta) {
 	if c.isJoining() {
-		c.join(p, a)
+		c.join(p, delta)
 		return
 	}
-	c.place(p, a)
+	c.place(p, delta)
 }
 
 func (f *cursor) ensureDeviations() *Deviations {
@@ -103,34 +101,37 @@ func addDeviation[T any](d *Deviations, to *[]T, one T) {
 }
 
 // place counts a message that is not the next one of the log. The message may be new, skipped before, or a copy.
-func (c *deliveries) place(p *Fingerprint, a *Arrival) {
+func (c *deliveries) place(p *Fingerprint, delta *Delta) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
 	if !known {
-		c.addEntry(p, a)
+		c.addEntry(p, delta)
 		return
 	}
 	if number := c.candidate(uint64(first), p); number > 0 {
-		c.receive(number, p.At, a)
+		c.receive(number, p.At, delta)
 		return
 	}
 	span := c.openSpan()
 	resumed := span != nil && span.Resumed && (p.At-span.From < joinTime || !c.hasMessage) && c.has(uint64(first))
 	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
 	if last && (f.log.hasRepeat || !resumed) {
-		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
+		c.addEntry(p, delta) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
 	}
 	if f.log.hasSharedRepeat && span != nil && !span.Resumed && p.At-span.From < joinTime {
+		delta.repeated = true
 		c.fault().Repeated++ // the place of a message whose content repeats is uncertain at the start of a stream
 		return
 	}
 	addDeviation(f.ensureDeviations(), &f.ensureDeviations().Repeats, Repeat{Extra: f.log.extra(f.last, p, resumed), Number: uint64(first), At: p.At})
 	c.recordGap(p.At, p.At-c.lastAt)
 	if c.stream.cfg.Repeats {
+		delta.repeated = true
 		c.fault().Repeated++
 		return
 	}
+	delta.duplicated = true
 	c.fault().Duplicated++
 	c.findAt(KindDuplicated, uint64(first), p.At)
 }
@@ -209,7 +210,7 @@ func (c *deliveries) has(number uint64) bool {
 }
 
 // addEntry adds a message to the log, and counts it. If the log is full, addEntry only counts the message as dropped.
-func (c *deliveries) addEntry(p *Fingerprint, a *Arrival) {
+func (c *deliveries) addEntry(p *Fingerprint, delta *Delta) {
 	log := c.cursor.log
 	if log.last() >= MaxEntries {
 		log.dropped++
@@ -217,13 +218,13 @@ func (c *deliveries) addEntry(p *Fingerprint, a *Arrival) {
 	}
 	last := c.cursor.last
 	lags := last > 0 && last+2*lookback < log.last()
-	c.receive(log.add(p.Sum, p.At), p.At, a)
+	c.receive(log.add(p.Sum, p.At), p.At, delta)
 	if lags { // the place stays the same, because other connections lost this message
 		c.cursor.last = last
 	}
 }
 
-func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
+func (c *deliveries) receive(number uint64, at Instant, delta *Delta) {
 	f := c.cursor
 	e := f.log.at(number)
 	if e.Count++; e.Count > 1 && e.Repeat {
@@ -239,7 +240,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 		addDeviation(f.ensureDeviations(), &f.ensureDeviations().Overtakes, Overtake{Number: number, By: highest, At: at})
 	}
 	f.last = number
-	a.Counted = true
+	delta.Counted = true
 	c.Received++
 	c.recordGap(at, at-c.lastAt)
 	c.hasMessage = true
@@ -247,7 +248,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 		span.receive(number)
 	}
 	if e.Count > 1 && e.At >= opened { // otherwise it may be part of a history
-		c.addLateness(a, number, at, at-e.At)
+		c.addLateness(delta, number, at, at-e.At)
 	}
 }
 

@@ -111,50 +111,50 @@ type corrupted struct {
 
 // Delivered counts a numbered message. A message with an impossible number counts as corrupted, with a
 // CorruptionReason.
-func (l *Ledger) Delivered(d *Delivery) Arrival {
+func (l *Ledger) Delivered(d *Delivery) Delta {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endSilence(d.At)
-	duplicated, repeated := l.messages.copies()
 	faultsBefore := l.messages.faultCount()
-	a := l.messages.add(d)
-	a.Faults = l.messages.faultCount() - faultsBefore
+	delta := l.messages.add(d)
+	delta.Faults = l.messages.faultCount() - faultsBefore
 	if d.CorruptionReason == "" {
-		nowDuplicated, nowRepeated := l.messages.copies()
-		l.cutMessage(d.At, d.Number, nowDuplicated > duplicated, nowRepeated > repeated)
+		l.cutMessage(d.At, d.Number, delta.duplicated, delta.repeated)
 	}
-	return a
+	return delta
 }
 
-func (c *deliveries) add(d *Delivery) (a Arrival) {
+func (c *deliveries) add(d *Delivery) (delta Delta) {
 	if d.CorruptionReason == "" {
 		d.CorruptionReason = c.checkNumber(d.Number)
 	}
 	if d.CorruptionReason != "" {
 		c.addCorrupted(d)
-		a.Counted = true
-		return a
+		delta.Counted = true
+		return delta
 	}
 	switch c.record(d.Number, d.At) {
 	case inOrder:
-		a.Counted = true
+		delta.Counted = true
 	case filled:
-		a.Counted = true
+		delta.Counted = true
 		if !c.stream.cfg.AnyOrder {
 			c.fault().Reordered++
 			c.findAt(KindReordered, d.Number, d.At)
 		}
 	case repeated:
 		if c.withdrawGuess(d.Number) {
-			a.Counted = true
+			delta.Counted = true
 			break
 		}
 		if c.stream.cfg.Repeats {
 			c.fault().Repeated++
-			return a
+			delta.repeated = true
+			return delta
 		}
 		c.addDuplicate(d)
-		return a
+		delta.duplicated = true
+		return delta
 	}
 	c.Received++
 	c.recordGap(d.At, d.At-c.lastAt)
@@ -163,9 +163,9 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 		span.receive(d.Number)
 	}
 	if d.Timed {
-		c.addLateness(&a, d.Number, d.At, d.Lateness)
+		c.addLateness(&delta, d.Number, d.At, d.Lateness)
 	}
-	return a
+	return delta
 }
 
 func (c *deliveries) record(number uint64, at Instant) placement {

@@ -18,34 +18,35 @@ func (c *deliveries) isJoining() bool {
 // join counts a message of a stream whose place in the log is uncertain. If the log has an entry with the same content,
 // the number of the message may be uncertain. In that case, the message is pending until the pending messages fit at
 // only one place of the log.
-func (c *deliveries) join(p *Fingerprint, a *Arrival) {
+func (c *deliveries) join(p *Fingerprint, delta *Delta) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
 	if !known {
 		c.claim(f.log.last() + 1)
-		c.addEntry(p, a)
+		c.addEntry(p, delta)
 		return
 	}
 	number, live := c.anchor(p)
 	switch {
 	case live && c.hasMessage && len(f.pending) == 0:
-		c.place(p, a)
+		c.place(p, delta)
 		return
 	case number > f.log.last(), c.receivesFirst(p):
 		c.claim(f.log.last() + 1)
-		c.addEntry(p, a)
+		c.addEntry(p, delta)
 		return
 	case number > 0:
 		c.claim(number)
-		c.receive(number, p.At, a)
+		c.receive(number, p.At, delta)
 		return
 	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.hasRepeat || p.At-c.openedAt() < joinTime):
 		// It is part of a history.
+		delta.repeated = true
 		c.fault().Repeated++
 		return
 	}
 	c.Received++
-	a.Counted = true
+	delta.Counted = true
 	c.recordGap(p.At, p.At-c.lastAt)
 	if len(f.pending) == maxRanges {
 		c.forgetPending(1)
@@ -158,8 +159,8 @@ func (c *deliveries) claim(next uint64) {
 			number = f.log.add(w.print, w.at)
 		}
 		c.Received-- // receive counts it
-		var a Arrival
-		c.receive(number, w.at, &a)
+		var delta Delta
+		c.receive(number, w.at, &delta)
 	}
 	f.pending = nil
 }

@@ -35,7 +35,7 @@ type Shard struct {
 	Service     Service         `json:"service,omitzero"`  // zero: no streams
 	Connect     *Histogram      `json:"connect"`           // first dial to the headers, of each opened stream
 	FirstNoop   *Histogram      `json:"first_noop"`        // headers to the first noop
-	Lateness    *Histogram      `json:"lateness"`          // of messages; see ledger.Arrival
+	Lateness    *Histogram      `json:"lateness"`          // of messages; see ledger.Delta
 	Latency     *Latency        `json:"latency,omitempty"` // nil: messages have no send time
 	Reach       *Reach          `json:"reach,omitempty"`   // of published messages
 	Series      []Bucket        `json:"series"`

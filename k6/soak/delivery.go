@@ -169,5 +169,3 @@ func (d *delivery) saveLocally(s *shard.Shard) (path string, err error) {
 	}
 	return "", err
 }
-
-func fallbackFolders() []string { return []string{".", os.TempDir()} }

@@ -284,12 +284,12 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		latency = time.Duration(o.recorder.wall(at).UnixMicro()-r.SentAt) * time.Microsecond
 	}
 	first := o.firstMessageDelay(at)
-	switch o.ledger.Counting() {
-	case ledger.Nothing:
+	var delta ledger.Delta
+	hasLatency := r.HasSentAt
+	switch counting := o.ledger.Counting(); {
+	case counting == ledger.Nothing:
 		o.ledger.RecordSign(instant, ledger.UncheckedSign)
-		o.recorder.addArrival(ledger.Arrival{}, o.excluded, first, latency, r.HasSentAt)
-		return
-	case ledger.Noops:
+	case counting == ledger.Noops:
 		if o.topic.tracksSilence {
 			o.ledger.RecordSign(instant, ledger.OtherSign)
 		}
@@ -297,25 +297,20 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		if !n.Intact {
 			n.Data = o.credentials().excerpt(b.Data)
 		}
-		arrival := o.ledger.Noop(n)
-		o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt)
-		return
-	case ledger.Numbered:
+		delta = o.ledger.Noop(n)
+	case o.topic.log != nil:
+		delta = o.ledger.DeliveredUnnumbered(ledger.Fingerprint{At: instant, Sum: r.Print})
+	default:
+		m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.latenessOf(latency)} // #nosec G115 -- a negative number fits no sequence
+		if r.Err != nil {
+			m.CorruptionReason = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
+		}
+		delta = o.ledger.Delivered(&m)
+		if hasLatency = m.Timed && m.CorruptionReason == ""; hasLatency && delta.Counted {
+			o.recorder.noteReach(o.topic.number, m.Number, m.Lateness)
+		}
 	}
-	if o.topic.log != nil {
-		arrival := o.ledger.DeliveredUnnumbered(ledger.Fingerprint{At: instant, Sum: r.Print})
-		o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt)
-		return
-	}
-	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.latenessOf(latency)} // #nosec G115 -- a negative number fits no sequence
-	if r.Err != nil {
-		m.CorruptionReason = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
-	}
-	arrival := o.ledger.Delivered(&m)
-	if arrival.Counted && m.CorruptionReason == "" && m.Timed {
-		o.recorder.noteReach(o.topic.number, m.Number, m.Lateness)
-	}
-	o.recorder.addArrival(arrival, o.excluded, first, latency, r.HasSentAt && m.CorruptionReason == "")
+	o.recorder.addDelta(delta, o.excluded, first, latency, hasLatency)
 }
 
 // firstMessageDelay returns the time between the headers of a stream and its first message, and -1 for later messages.

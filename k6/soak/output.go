@@ -153,7 +153,7 @@ func (o *outputSoak) Start() error {
 		return err
 	}
 	o.delivery = &delivery{
-		store: destination, name: o.name, explicitName: o.explicitName, log: o.log, timeout: finalTimeout, localFolders: fallbackFolders(),
+		store: destination, name: o.name, explicitName: o.explicitName, log: o.log, timeout: finalTimeout, localFolders: []string{".", os.TempDir()},
 		localName: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, onRetry: o.reportRetry, mayReplace: o.mayReplaceCheckpoint,
 	}
 	o.machine.Sample(o.recorder.wall(time.Now()))

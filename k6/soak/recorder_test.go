@@ -333,7 +333,7 @@ func TestTallyIsSmall(t *testing.T) {
 			now = now.Add(time.Second)
 			for n := range connections {
 				lateness := time.Duration(n*5+s%5) * 33 * time.Microsecond
-				r.addArrival(ledger.Arrival{Counted: true, LatenessCount: 1, Lateness: [2]time.Duration{lateness}}, false, -1, time.Millisecond, true)
+				r.addDelta(ledger.Delta{Counted: true, LatenessCount: 1, Lateness: [2]time.Duration{lateness}}, false, -1, time.Millisecond, true)
 			}
 			if r.isBucketOver(now) {
 				r.endBucket(now, shard.ProcessUsage{RSS: 1, HeapLive: 1}, nil)

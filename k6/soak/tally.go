@@ -114,28 +114,28 @@ func (t *tally) addGap(gap time.Duration, previous *uint32) {
 	t.bursts.Add(gap, previous)
 }
 
-// addArrival adds an arrival to the sums. excluded reports whether a phase acts on the stream. first is the time since
+// addDelta adds a message to the sums. excluded reports whether a phase acts on the stream. first is the time since
 // the headers for the first noop of a stream, and negative for others. latency is the time between send and receipt, if
 // hasLatency.
-func (t *tally) addArrival(a ledger.Arrival, excluded bool, first time.Duration, latency time.Duration, hasLatency bool) {
+func (t *tally) addDelta(delta ledger.Delta, excluded bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count(func(b *shard.Bucket) {
-		if a.Counted {
+		if delta.Counted {
 			b.Noops++
 		}
-		b.Faults += clamp.Int(a.Faults)
-		b.Late += a.Late
+		b.Faults += clamp.Int(delta.Faults)
+		b.Late += delta.Late
 	})
-	for _, lateness := range a.Lateness[:a.LatenessCount] {
+	for _, lateness := range delta.Lateness[:delta.LatenessCount] {
 		t.recent.Record(lateness)
 		t.lateness.Record(lateness)
 		if t.pointLateness != nil {
 			t.pointLateness.Record(lateness)
 		}
 	}
-	if a.Late > 0 && !excluded {
-		t.countUndisturbedLate(&a)
+	if delta.Late > 0 && !excluded {
+		t.countUndisturbedLate(&delta)
 	}
 	if first >= 0 {
 		t.firstNoopDelay.Record(first)
@@ -145,15 +145,15 @@ func (t *tally) addArrival(a ledger.Arrival, excluded bool, first time.Duration,
 	}
 }
 
-func (t *tally) countUndisturbedLate(a *ledger.Arrival) {
+func (t *tally) countUndisturbedLate(delta *ledger.Delta) {
 	if t.undisturbedLateness == nil {
 		t.undisturbedLateness = shard.NewHistogram()
 	}
 	if t.bucket.Undisturbed == nil {
 		t.bucket.Undisturbed = &shard.LateMessages{}
 	}
-	t.bucket.Undisturbed.Late += a.Late
-	for _, lateness := range a.Lateness[:a.LatenessCount] {
+	t.bucket.Undisturbed.Late += delta.Late
+	for _, lateness := range delta.Lateness[:delta.LatenessCount] {
 		t.undisturbedLateness.Record(lateness)
 	}
 }

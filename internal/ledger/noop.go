@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// A Noop is the arrival of one noop.
+// A Noop is one received noop.
 type Noop struct {
 	At      Instant
 	Number  uint64 // number in the `id:` field; 0: it has no numeric id
@@ -12,10 +12,12 @@ type Noop struct {
 	source  Source // source of the finding; if it is SourceNumber, Data is the reason
 }
 
-// An Arrival is the result of counting one message, for sums over all connections.
-type Arrival struct {
+// A Delta is the change of the counts by one message, for sums over all connections.
+type Delta struct {
 	Counted bool // the message is counted as received or as corrupted, not as a copy
-	// Faults is the number of missing, duplicated, reordered and corrupted messages that the arrival shows. A message
+	// duplicated and repeated report whether the message is counted as a copy, and of which kind; see Counts.
+	duplicated, repeated bool
+	// Faults is the number of missing, duplicated, reordered and corrupted messages that the message shows. A message
 	// that was counted as missing is not counted again if it arrives out of order.
 	Faults uint64
 	// Lateness has the lateness of up to two messages. Without numbers, only the next arrival shows whether a long gap
@@ -29,29 +31,27 @@ type Arrival struct {
 //
 // On systems without epoll, thousands of reading goroutines call it deep in their stacks. Rare cases are in functions
 // that are not inlined, so that the common case fits into the initial stack of a goroutine.
-func (l *Ledger) Noop(n Noop) Arrival {
+func (l *Ledger) Noop(n Noop) Delta {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.clock.Arrived() == 0 {
 		l.checkFirst(&n)
 	}
 	faultsBefore := l.clock.faultCount()
-	a := l.clock.noop(&n)
-	a.Faults = l.clock.faultCount() - faultsBefore
+	delta := l.clock.noop(&n)
+	delta.Faults = l.clock.faultCount() - faultsBefore
 	c := l.byNumber
 	if c == nil {
 		l.cutMessage(n.At, 0, false, false)
-		return a
+		return delta
 	}
 	if n.OtherID {
 		n.Number = 0
 	}
-	before, _ := c.copies()
 	faultsBefore = c.faultCount()
 	byNumber := c.noop(&n)
 	byNumber.Faults = c.faultCount() - faultsBefore
-	duplicated, _ := c.copies()
-	l.cutMessage(n.At, n.Number, duplicated > before, false)
+	l.cutMessage(n.At, n.Number, byNumber.duplicated, false)
 	if c.ids.isDisproved() {
 		l.byNumber = nil
 		l.classify(otherIDs)
@@ -64,7 +64,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	if l.numbersDecide() {
 		return byNumber
 	}
-	return a
+	return delta
 }
 
 // NumberedEvent counts a numbered event that is not a noop: it uses a number, but no slot. It ignores an event without
