@@ -253,40 +253,33 @@ func TestClockStepIgnoresSlewingAndSuspension(t *testing.T) {
 	require.Len(t, w.Record().Series(ClockStep).Stretches, 1, "two successive intervals are one stretch")
 }
 
-// Any reading of the suspension may fail, even the first one.
-func TestUnknownSuspensionIsNotAClockStep(t *testing.T) {
-	t.Parallel()
-	for name, unknown := range map[string]int{"the first one": 0, "one in between": 2} {
-		n := 0
-		s := fakeSource(t)
-		s.suspended = func() (time.Duration, bool) { return time.Hour, n != unknown }
-		s.clocks = func() (time.Duration, time.Duration) {
-			return time.Duration(n)*time.Second + 2*time.Hour, time.Duration(n) * time.Second
-		}
-		w := newWatch(s, time.Second)
-		for ; n < 5; n++ {
-			w.Sample(start.Add(time.Duration(n) * time.Second))
-		}
-		require.Zero(t, w.Record().Series(ClockStep).Increase, name)
-	}
-}
-
-// A clock step is detected at the next sample whose suspension is known. If the system never reports a suspension, the
-// next sample detects the step.
+// Any reading of the suspension may fail. A clock step is detected at the next sample whose suspension is known. If the
+// system never reports a suspension, the next sample detects the step.
 func TestClockStepNextToUnknownSuspension(t *testing.T) {
 	t.Parallel()
-	for name, known := range map[string]func(n int) bool{
-		"one unknown": func(n int) bool { return n != 2 }, "all unknown": func(int) bool { return false },
+	never := func(int) bool { return false }
+	for name, c := range map[string]struct {
+		known func(n int) bool
+		step  time.Duration // at sample 2
+		want  float64
+	}{
+		"the first is unknown": {known: func(n int) bool { return n > 0 }},
+		"one is unknown":       {known: func(n int) bool { return n != 2 }},
+		"a step at an unknown": {known: func(n int) bool { return n != 2 }, step: time.Minute, want: 60},
+		"all are unknown":      {known: never, step: time.Minute, want: 60},
 	} {
 		n := 0
 		s := fakeSource(t)
-		s.suspended = func() (time.Duration, bool) { return time.Hour, known(n) }
-		s.clocks = func() (time.Duration, time.Duration) { return time.Duration(n/2) * time.Minute, 0 } // one step, at sample 2
+		s.suspended = func() (time.Duration, bool) { return time.Hour, c.known(n) }
+		s.clocks = func() (time.Duration, time.Duration) {
+			monotonic := time.Duration(n) * time.Second
+			return monotonic + 2*time.Hour + time.Duration(n/2)*c.step, monotonic
+		}
 		w := newWatch(s, time.Second)
 		for ; n < 4; n++ {
 			w.Sample(start.Add(time.Duration(n) * time.Second))
 		}
-		require.InDelta(t, 60, w.Record().Series(ClockStep).Increase, 1e-9, name)
+		require.InDelta(t, c.want, w.Record().Series(ClockStep).Increase, 1e-9, name)
 	}
 }
 
@@ -296,12 +289,4 @@ func TestSuspendedForIsConstantWithoutSuspension(t *testing.T) {
 	require.True(t, ok)
 	second, _ := SuspendedFor()
 	require.InDelta(t, first.Seconds(), second.Seconds(), 1, "the machine was not suspended")
-}
-
-// BenchmarkSample measures a sample, which a runner takes every 5 s.
-func BenchmarkSample(b *testing.B) {
-	w := New(time.Second)
-	for b.Loop() {
-		w.Sample(time.Now())
-	}
 }
