@@ -99,22 +99,6 @@ func faults(w *simulation) (lost, others uint64) {
 	return lost, others
 }
 
-// Streams join and leave a feed whose messages have one of a few contents.
-func TestTimedFeedWithoutFaults(t *testing.T) {
-	t.Parallel()
-	for _, contents := range []int{1, 2, 3, 5, 20} {
-		for _, interval := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, time.Second} {
-			for _, spread := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
-				for seed := range uint64(12) {
-					feed := timedFeed{contents: contents, interval: interval, spread: spread}
-					lost, others := faults(feed.run(seed, 0, 0, 0, 1, 1, 2))
-					require.Zero(t, lost+others, "%d contents, interval %v, spread %v, seed %d: %d lost, %d other faults", contents, interval, spread, seed, lost, others)
-				}
-			}
-		}
-	}
-}
-
 // A loss long after the start of a stream is found, unless all messages have the same content, or the position of the
 // stream was uncertain until then. If most messages are uncertain, the verdict is invalid.
 func TestTimedFeedWithOneLoss(t *testing.T) {
@@ -143,24 +127,6 @@ func TestTimedFeedWithOneLoss(t *testing.T) {
 			require.GreaterOrEqual(t, exact, runs*3/4, "%d contents", contents)
 		}
 	}
-}
-
-// A client that is alone on its runner reconnects, and no other stream of the runner shows which messages follow.
-func TestTimedFeedOfSingleClients(t *testing.T) {
-	t.Parallel()
-	b := newBroadcast(1, 0, 1, 2)
-	b.lag = 0
-	for n := range 200 {
-		if n == 100 {
-			b.reconnect(0)
-		}
-		b.send(1+b.random.IntN(7), single)
-	}
-	records, f := b.end()
-	require.Len(t, f.Messages, 200)
-	r := correct(f, 0, records[0])
-	require.Equal(t, uint64(200), r.Last)
-	require.Less(t, len(r.Deviations.UnknownAt), 25, "only the messages of about two seconds may have unknown numbers")
 }
 
 // A message that arrives with different content on one stream is found although content repeats, unless the position of
