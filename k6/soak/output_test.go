@@ -160,75 +160,47 @@ func TestUnwritableFolderFailsBeforeTheRun(t *testing.T) {
 func TestUndeliveredShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	dir, fallback := filepath.Join(t.TempDir(), "shards"), t.TempDir()
-	o := newTestOutput(t, params(t, dir, map[string]string{"TESTID": "t"}))
-	require.NoError(t, o.Start())
-	require.NoError(t, os.RemoveAll(dir))
-	o.delivery.localFolders = []string{filepath.Join(fallback, "none"), fallback}
-	err := o.Stop()
+	stop := func(folders ...string) (o *outputSoak, err error) {
+		o = newTestOutput(t, params(t, dir, map[string]string{"TESTID": "t"}))
+		require.NoError(t, o.Start())
+		require.NoError(t, os.RemoveAll(dir))
+		o.delivery.localFolders = folders
+		return o, o.Stop()
+	}
+	o, err := stop(filepath.Join(fallback, "none"), fallback)
 	saved := filepath.Join(fallback, "t-"+o.name)
 	require.ErrorContains(t, err, "it is saved as "+saved+"; copy it to "+filepath.Join(dir, o.name))
 	s, err := shard.ReadFile(saved)
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, s.Runner.State)
-}
 
-func TestUnsavedShardIsLost(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "shards")
-	o := newTestOutput(t, params(t, dir, nil))
-	require.NoError(t, o.Start())
-	require.NoError(t, os.RemoveAll(dir))
-	o.delivery.localFolders = []string{dir}
-	err := o.Stop()
+	_, err = stop(dir)
 	require.ErrorContains(t, err, "write the shard: write "+dir)
 	require.ErrorContains(t, err, "its data is lost")
 }
 
-// withProgress returns an output and the file from which its lines of progress can be read.
-func withProgress(t *testing.T) (o *outputSoak, reader *os.File) {
-	t.Helper()
-	reader, writer, err := os.Pipe()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = reader.Close() })
-	o = newTestOutput(t, params(t, t.TempDir(), nil))
-	o.progress = writer
-	return o, reader
-}
-
 func TestProgressLine(t *testing.T) {
 	t.Parallel()
-	o, reader := withProgress(t)
-	require.NoError(t, o.Start())
-	client := newObserver(t, o.recorder, "d-0")
-	client.connect(time.Now())
-	require.NoError(t, o.Stop())
-	lines := json.NewDecoder(reader)
-	var last shard.Progress
-	for lines.More() {
-		require.NoError(t, lines.Decode(&last))
+	for _, reads := range []bool{true, false} {
+		reader, writer, err := os.Pipe()
+		require.NoError(t, err)
+		defer reader.Close()
+		fd, err := syscall.Dup(int(writer.Fd())) // the output closes its descriptor
+		require.NoError(t, err)
+		require.NoError(t, writer.Close())
+		o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"PROGRESS_FD": strconv.Itoa(fd)}))
+		require.NoError(t, o.Start())
+		newObserver(t, o.recorder, "d-0").connect(time.Now())
+		if !reads {
+			require.NoError(t, reader.Close())
+		}
+		require.NoError(t, o.Stop(), "the run continues without a reader")
+		var last shard.Progress
+		for lines := json.NewDecoder(reader); reads && lines.More(); {
+			require.NoError(t, lines.Decode(&last))
+		}
+		require.Equal(t, reads, last.Open == 1)
 	}
-	require.Equal(t, 1, last.Open)
-}
-
-func TestRunContinuesWithoutReader(t *testing.T) {
-	t.Parallel()
-	o, reader := withProgress(t)
-	require.NoError(t, o.Start())
-	require.NoError(t, reader.Close())
-	require.NoError(t, o.Stop())
-}
-
-func TestProgressFileDescriptor(t *testing.T) {
-	t.Parallel()
-	reader, writer, err := os.Pipe()
-	require.NoError(t, err)
-	defer reader.Close()
-	defer writer.Close()
-	fd, err := syscall.Dup(int(writer.Fd())) // the output closes its descriptor
-	require.NoError(t, err)
-	o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"PROGRESS_FD": strconv.Itoa(fd)}))
-	require.NotNil(t, o.progress)
-	require.NoError(t, o.progress.Close())
 }
 
 // The operator starts all runners with the same environment, so only the segment distinguishes them.
