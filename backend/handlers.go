@@ -26,11 +26,7 @@ func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	row, err := query(s.hub, func() (ledgerRow, error) { return s.hub.forceDisconnect(id) })
-	if err != nil {
-		return err
-	}
-	return answer.JSON(w, http.StatusOK, row)
+	return respond(w, s.hub, http.StatusOK, func() (ledgerRow, error) { return s.hub.forceDisconnect(id) })
 }
 
 // readMessage returns the event of a message without its head: the name from the query, the data from the body.
@@ -74,11 +70,7 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := query(s.hub, func() (delivery, error) { return s.hub.broadcast(body), nil })
-	if err != nil {
-		return err
-	}
-	return answer.JSON(w, http.StatusOK, out)
+	return respond(w, s.hub, http.StatusOK, func() (delivery, error) { return s.hub.broadcast(body), nil })
 }
 
 // ledger responds with a line for each id with the prefix in the query.
@@ -163,12 +155,8 @@ func (s *service) clearFaults(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *service) changeFaults(w http.ResponseWriter, status int, change func()) error {
-	list, err := query(s.hub, func() ([]fault.ArmedFault, error) {
+	return respond(w, s.hub, status, func() ([]fault.ArmedFault, error) {
 		change()
 		return s.hub.faults.Status(), nil
 	})
-	if err != nil {
-		return err
-	}
-	return answer.JSON(w, status, list)
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"container/list"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sse-soak/sse-soak/backend/answer"
 	"github.com/sse-soak/sse-soak/backend/fault"
 	"github.com/sse-soak/sse-soak/backend/services"
 )
@@ -104,12 +106,21 @@ func (h *hub) call(f func()) bool {
 	return true
 }
 
+// respond responds with the result of a function that the scheduler runs.
+func respond[T any](w http.ResponseWriter, h *hub, status int, f func() (T, error)) error {
+	out, err := query(h, f)
+	if err != nil {
+		return err
+	}
+	return answer.JSON(w, status, out)
+}
+
 // query is like call, and returns the results of the function. After the end of the scheduler it returns errStopped.
-func query[T any](h *hub, f func() (T, error)) (answer T, err error) {
-	if !h.call(func() { answer, err = f() }) {
+func query[T any](h *hub, f func() (T, error)) (out T, err error) {
+	if !h.call(func() { out, err = f() }) {
 		err = errStopped
 	}
-	return answer, err
+	return out, err
 }
 
 // stop ends the scheduler and the watcher, and closes all open streams.

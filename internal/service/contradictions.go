@@ -3,9 +3,11 @@ package service
 import "reflect"
 
 func (p *parser) checkContradictions(root *fields) {
-	p.checkInterval(root)
-	p.rejectEndlessFields(root)
 	s := p.service
+	if m := &s.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
+		p.mistakes.add(root.position("message"), "message.every cannot be combined with numbers per topic, where each gap is a loss; remove message.every")
+	}
+	p.rejectEndlessFields(root)
 	if n := root.valueNode("publish"); n != nil && n.kind == kindObject && root.valueNode("message") != nil {
 		p.checkPublisher(root, n)
 	} else if s.Message.Summed && n == nil {
@@ -27,12 +29,6 @@ func (p *parser) checkContradictions(root *fields) {
 	}
 	if s.heartbeat.data != nil && s.Message.data != nil && *s.heartbeat.data == *s.Message.data && s.heartbeat.event == nil {
 		p.mistakes.add(at, "heartbeat.data and message.data are both %q, but a heartbeat is never a message; change one of them", *s.Message.data)
-	}
-}
-
-func (p *parser) checkInterval(root *fields) {
-	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
-		p.mistakes.add(root.position("message"), "message.every cannot be combined with numbers per topic, where each gap is a loss; remove message.every")
 	}
 }
 

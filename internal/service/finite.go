@@ -192,16 +192,10 @@ func (p *parser) finite(end *fields) {
 }
 
 func (p *parser) conditions(n *node, path string) (out []condition) {
-	if n == nil {
-		return nil
-	}
-	if n.kind != kindList {
-		return append(out, p.condition(n, path))
-	}
-	for _, item := range n.items {
+	for _, item := range n.list() {
 		out = append(out, p.condition(item, path))
 	}
-	if len(out) == 0 {
+	if n != nil && len(out) == 0 {
 		p.mistakes.add(n.at, "%s is an empty list; name a block or a value in its JSON, or remove it", path)
 	}
 	return out
@@ -238,14 +232,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 }
 
 func (p *parser) contents(n *node) (out []extractor) {
-	if n == nil {
-		return nil
-	}
-	items := n.items
-	if n.kind != kindList {
-		items = []*node{n}
-	}
-	for _, item := range items {
+	for _, item := range n.list() {
 		out = append(out, p.extractor(item, "message.content", &p.service.paths))
 	}
 	return out

@@ -71,12 +71,16 @@ func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 }
 
 func (d *document) visit(parent gjson.Result, paths []branch) {
-	forEach(parent, func(key, value gjson.Result) {
+	parent.ForEach(func(key, value gjson.Result) bool { // the key is a name or an index
+		if key.Type == gjson.String {
+			key.Str = unquote(key.Raw)
+		}
 		for i := range paths {
 			if b := &paths[i]; b.names(key) {
 				d.record(b, value)
 			}
 		}
+		return true
 	})
 }
 
@@ -119,17 +123,6 @@ func isTooDeep(data []byte) bool {
 	return false
 }
 
-// forEach visits each member of an object or item of a list. The key is its name or index.
-func forEach(parent gjson.Result, visit func(key, value gjson.Result)) {
-	parent.ForEach(func(key, value gjson.Result) bool {
-		if key.Type == gjson.String {
-			key.Str = unquote(key.Raw)
-		}
-		visit(key, value)
-		return true
-	})
-}
-
 func (s *segment) names(key gjson.Result) bool {
 	if s.index < 0 {
 		return key.Type == gjson.String && key.Str == s.key
@@ -166,6 +159,7 @@ func unquote(raw string) string {
 	return decodeString(raw)
 }
 
+// decodeString is not part of unquote, whose text would escape to the heap.
 func decodeString(raw string) (text string) {
 	_ = json.Unmarshal([]byte(raw), &text)
 	return text

@@ -79,6 +79,17 @@ func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	return n, err
 }
 
+// list returns the items of a list, or the node itself if it is not a list; nil for nil.
+func (n *node) list() []*node {
+	switch {
+	case n == nil:
+		return nil
+	case n.kind == kindList:
+		return n.items
+	}
+	return []*node{n}
+}
+
 func (n *node) fill(decoder *json.Decoder, depth int) error {
 	for decoder.More() {
 		m := member{}

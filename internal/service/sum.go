@@ -23,10 +23,6 @@ func messageSum(marker uint32, seq, sentAt int64) uint32 {
 	return crc32.Update(marker, castagnoli, fmt.Appendf(nil, "%d\x00%d", seq, sentAt))
 }
 
-func appendSum(dst []byte, v *Values) []byte {
-	return fmt.Appendf(dst, "%08x", messageSum(markerSum([]byte(v.Run)), v.Seq, v.SentAt))
-}
-
 func parseSum(text []byte) (sum uint32, ok bool) {
 	n, err := strconv.ParseUint(string(text), 16, 32)
 	return uint32(n), err == nil && fmt.Sprintf("%08x", n) == string(text)

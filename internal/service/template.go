@@ -86,7 +86,7 @@ func (t Template) Append(dst []byte, v *Values) []byte {
 		case p.field.isNumeric():
 			dst = strconv.AppendInt(dst, v.number(p.field), 10)
 		case p.field == Sum:
-			dst = appendSum(dst, v)
+			dst = fmt.Appendf(dst, "%08x", messageSum(markerSum([]byte(v.Run)), v.Seq, v.SentAt))
 		default:
 			dst = p.escape.append(dst, v.text(p.field))
 		}
@@ -123,13 +123,7 @@ type compiler struct {
 
 // compileTemplate returns the template of text. It passes each error to fail.
 func compileTemplate(text string, l language, fields []Field, fail func(format string, args ...any)) Template {
-	c := compiler{language: l, fields: fields, fail: fail}
-	if l == languageForm {
-		c.inQuery = true
-	}
-	if l == languageJSON {
-		c.json, c.place = true, "the text"
-	}
+	c := compiler{language: l, fields: fields, fail: fail, inQuery: l == languageForm, json: l == languageJSON, place: "the text"}
 	for i := 0; i < len(text); {
 		if found := placeholder.FindString(text[i:]); found != "" && !(c.json && c.quoted && c.isEscaped(text[:i])) {
 			c.placeholder(found[1 : len(found)-1])

@@ -15,26 +15,24 @@ import (
 
 // gateways are servers that forward the responses of Options.Upstream, a server with OpenAI's chat API, to clients.
 var gateways = []definition{
-	liteLLM,
+	{name: "litellm", service: "openai-chat", set: setLiteLLM},
 	{name: "nginx", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, false) }},
 	{name: "nginx-unbuffered", service: "openai-chat", set: func(s setup) (command, error) {
 		return nginxGateway(s, true)
 	}},
-	haproxy,
-	aiSDK,
+	{name: "haproxy", service: "openai-chat", set: setHAProxy},
+	{name: "ai-sdk", service: "test/services/ai-sdk.js", set: setAISDK},
 }
 
 // Gateways returns the names of the gateways. Start needs Options.Upstream for them.
 func Gateways() []string { return names(gateways) }
-
-// liteLLM is the proxy of the Python package litellm. SUBSCRIBE_TOKEN in Instance.Env is the key of the proxy.
-var liteLLM = definition{name: "litellm", service: "openai-chat", set: setLiteLLM}
 
 const liteLLMConfig = `model_list:
   - model_name: numbered
     litellm_params: {model: openai/numbered, api_base: %s/v1, api_key: none}
 `
 
+// setLiteLLM returns the command of the proxy in the Python package litellm, which requires a key.
 func setLiteLLM(s setup) (command, error) {
 	ready, err := buildPath(s, "litellm", "litellm", "ready")
 	if err != nil {
@@ -108,8 +106,6 @@ func nginxGateway(s setup, streams bool) (command, error) {
 	}, nil
 }
 
-var haproxy = definition{name: "haproxy", service: "openai-chat", set: setHAProxy}
-
 func setHAProxy(s setup) (command, error) {
 	program, err := find("haproxy", "haproxy", "haproxy")
 	if err != nil {
@@ -130,9 +126,7 @@ func setHAProxy(s setup) (command, error) {
 	}, nil
 }
 
-// aiSDK is ai-sdk/server.js, a server with Vercel's AI SDK.
-var aiSDK = definition{name: "ai-sdk", service: "test/services/ai-sdk.js", set: setAISDK}
-
+// setAISDK returns the command of ai-sdk/server.js, a server with Vercel's AI SDK.
 func setAISDK(s setup) (command, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {

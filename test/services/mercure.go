@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// mercure is the hub in mercure/, which embeds github.com/dunglas/mercure.
-var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
-
 // mercureKey signs the tokens for the hubs that tests start on this machine. The key is not secret.
 const mercureKey = "a public key for tests of this project"
 
+// setMercure returns the command of the hub in mercure/, which embeds github.com/dunglas/mercure.
 func setMercure(s setup) (command, error) {
 	hub, err := buildPath(s, "mercure", "mercure")
 	if err != nil {

@@ -11,11 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
-// nchan is nginx with the module nchan from Debian's package libnginx-mod-nchan.
-var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
-
 var nchanModules = []string{"/usr/lib/nginx/modules/ngx_nchan_module.so", "/usr/lib64/nginx/modules/ngx_nchan_module.so"}
 
+// setNchan returns the command of nginx with the module nchan from Debian's package libnginx-mod-nchan.
 func setNchan(s setup) (command, error) {
 	nginx, err := find("nchan", "nginx", "nginx-light libnginx-mod-nchan")
 	if err != nil {

@@ -2,9 +2,7 @@ package services
 
 import "path/filepath"
 
-// pocketbase is the server in pocketbase/, which embeds github.com/pocketbase/pocketbase.
-var pocketbase = definition{name: "pocketbase", service: "pocketbase", set: setPocketbase}
-
+// setPocketbase returns the command of the server in pocketbase/, which embeds github.com/pocketbase/pocketbase.
 func setPocketbase(s setup) (command, error) {
 	program, err := buildPath(s, "pocketbase", "pocketbase")
 	if err != nil {

@@ -91,7 +91,13 @@ type command struct {
 	settings string
 }
 
-var definitions = []definition{nchan, mercure, djangoEventstream, pocketbase, sseStarlette}
+var definitions = []definition{
+	{name: "nchan", service: "nchan", set: setNchan},
+	{name: "mercure", service: "mercure", set: setMercure},
+	djangoEventstream,
+	{name: "pocketbase", service: "pocketbase", set: setPocketbase},
+	sseStarlette,
+}
 
 // Names returns the names of the services in the order of docs/services.md.
 func Names() []string { return names(definitions) }

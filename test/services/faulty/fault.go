@@ -84,18 +84,6 @@ const (
 	CutAfter
 )
 
-func (k PublishKind) String() string {
-	switch k {
-	case Refuse:
-		return "refuse"
-	case CutBefore:
-		return "cut before the service"
-	case CutAfter:
-		return "cut after the service"
-	}
-	return fmt.Sprintf("publish fault %d", int(k))
-}
-
 // A PublishFault is an effect on publish requests, which are counted in the order of their arrival.
 type PublishFault struct {
 	Kind PublishKind

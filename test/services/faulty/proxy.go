@@ -214,8 +214,9 @@ func (p *Proxy) response(r *http.Response) error {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return nil
 	}
+	conn, _ := r.Request.Context().Value(connKey{}).(net.Conn)
 	s := &stream{
-		proxy: p, body: r.Body, conn: connOf(r.Request), path: r.Request.URL.RequestURI(), chunk: make([]byte, 4096),
+		proxy: p, body: r.Body, conn: conn, path: r.Request.URL.RequestURI(), chunk: make([]byte, 4096),
 		disconnected: r.Request.Context().Done(), client: r.Request.URL.Query().Get("id"),
 	}
 	s.topic = topicOf(s.path)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -165,8 +164,3 @@ func (s *stream) fault(n int64) Fault {
 }
 
 type connKey struct{}
-
-func connOf(r *http.Request) net.Conn {
-	conn, _ := r.Context().Value(connKey{}).(net.Conn)
-	return conn
-}
