@@ -216,7 +216,7 @@ func maxHeap(do func()) (peak uint64) {
 }
 
 func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // memory of the process
-	run := plantFiles(t, 48<<20)
+	run := plantFiles(t, 34<<20)
 	peak := maxHeap(func() {
 		_, c := makeArchive(t, Source{Folder: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
 		require.Empty(t, c.Omitted)
