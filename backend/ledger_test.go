@@ -80,8 +80,8 @@ func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	require.Equal(t, uint64(5000-15), h.evicted)
 }
 
-// A ledger of 5,000 ids is written in pages, so the scheduler also sends noops. In this test it evicts the last id
-// after the first page.
+// A ledger of 5,000 ids is written in pages, so that the scheduler can send noops between them. After the first page,
+// the hub evicts the last id.
 func TestLargeLedger(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=100ms")

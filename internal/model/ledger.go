@@ -90,13 +90,14 @@ func (l *ledger) records(prefix string) iter.Seq[Record] {
 	}
 }
 
-// batch appends records from request next on, up to the capacity of to. It also returns the number after the last one.
-func (l *ledger) batch(to []Record, next int) ([]Record, int) {
+// batch appends the records of the requests from number next on to buf, up to its capacity. It also returns the number
+// after the last one.
+func (l *ledger) batch(buf []Record, next int) ([]Record, int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	next = max(next, l.total-len(l.ring))
-	for ; next < l.total && len(to) < cap(to); next++ {
-		to = append(to, l.ring[next%l.capacity])
+	for ; next < l.total && len(buf) < cap(buf); next++ {
+		buf = append(buf, l.ring[next%l.capacity])
 	}
-	return to, next
+	return buf, next
 }

@@ -94,7 +94,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	for _, value := range values {
 		switch {
 		case value.Kind != yaml.ScalarNode:
-			return fmt.Errorf("%s must be a text or a number; put quotes around a text with a colon and a space", name)
+			return fmt.Errorf("%s must be a string or a number; put quotes around a string that contains a colon and a space", name)
 		case value.Tag == "!!null":
 			return fmt.Errorf("%s must have a value; write one%s, or remove the line", name, example(flag))
 		}

@@ -61,7 +61,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "MAX_LATE", Value: &p.MaxLate, Default: -1, Help: "maximum number of late noops (-1: no limit)"},
 		{Name: "RECONNECT", Value: &p.Reconnect, Help: "reconnect and resume with Last-Event-ID (implied by run resume, end.by 'server')", Script: "reconnect"},
 		{Name: "MAX_HIDDEN", Value: &p.MaxHidden, Default: -1, Doc: "docs/accounting.md",
-			Help: "maximum undetectable losses (-1: 0 with numbers or a ledger, else no limit)"},
+			Help: "maximum undetectable losses (-1: 0 or no limit, depending on the evidence)"},
 		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",
 			Help: "make a run invalid if no message is checked, even with message: 'unchecked'"},
 		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, ZeroText: "100", Min: 1, Max: fullCoverage, Rule: "a percentage from 1 to 100", Doc: "docs/accounting.md",

@@ -152,7 +152,7 @@ func (s *pageBuilder) messagesOverTime(out *Section, width int) {
 	}
 	expected, received := s.messagesPerBar(width)
 	seconds, sampleGap := width*int(s.series.step), s.series.sampleGap()
-	interval := fmt.Sprintf("in each %d s", seconds)
+	interval := eachPeriod(seconds)
 	note := fmt.Sprintf("%s; expected: open connections × %d / %v", interval, seconds, s.v.Plan.NoopInterval)
 	published := s.publishSeries()
 	switch {

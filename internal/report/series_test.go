@@ -106,7 +106,7 @@ func TestChartsOfAShortRun(t *testing.T) {
 			require.GreaterOrEqual(t, charts[id].Series[0].At[want-1], float64(n-1), "the line of %s ends before the run", id)
 		}
 	}
-	require.Contains(t, charts["lateness"].Note, "in each 1 s")
+	require.Contains(t, charts["lateness"].Note, "in each second")
 	expected, received := charts["messages"].Series[1], charts["messages"].Series[0]
 	for i := 2; i < 14; i++ {
 		require.Equal(t, received.Values[i], expected.Values[i])

@@ -25,7 +25,15 @@ func Timelines(r *Run) (Section, Axis) {
 func (s *series) sampleGap() int { return int(15 / s.step) }
 
 // eachStep returns the width of a point in words.
-func (s *series) eachStep() string { return fmt.Sprintf("in each %d s", s.step) }
+func (s *series) eachStep() string { return eachPeriod(int(s.step)) }
+
+// eachPeriod returns the length of the periods to which the figures of a chart refer.
+func eachPeriod(seconds int) string {
+	if seconds == 1 {
+		return "in each second"
+	}
+	return fmt.Sprintf("in each period of %d s", seconds)
+}
 
 func (s *pageBuilder) timelines() Section {
 	t := s.series

@@ -135,8 +135,8 @@ func TestPageOfADescribedService(t *testing.T) {
 	require.Equal(t, "8", row("ends", "open to the end")[0])
 	require.Zero(t, doc.Find("#arithmetic").Length())
 	for chart, caption := range map[string]string{
-		"messages": "in each 5 s; expected: published messages × the streams of their topic", "published": "messages in each 5 s",
-		"lateness": "publish → receive, in each 5 s", "heat": "publish → receive of messages in each 5 s; darker cells have more of them",
+		"messages": "in each period of 5 s; expected: published messages × the streams of their topic", "published": "messages in each period of 5 s",
+		"lateness": "publish → receive, in each period of 5 s", "heat": "publish → receive of messages in each period of 5 s; darker cells have more of them",
 	} {
 		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), caption)
 	}

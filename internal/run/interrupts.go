@@ -5,10 +5,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
+// signalEcho is the time within which a second signal has the same cause as the first. timeout(1) sends the signal to the
+// program and then to its process group.
+const signalEcho = 300 * time.Millisecond
+
 // interrupts turns signals into two contexts: graceful ends at the first Ctrl-C, SIGTERM or SIGHUP (a closed terminal),
-// force at a later Ctrl-C or SIGTERM. A second SIGHUP has no effect, because a closing terminal may send two. Under
+// force at a Ctrl-C or SIGTERM after signalEcho. A second SIGHUP has no effect, because a closing terminal may send two. Under
 // nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
 func interrupts(parent context.Context) (graceful, force context.Context, stop func()) {
 	force, forceNow := context.WithCancel(parent)
@@ -20,21 +25,28 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 	}
 	done := make(chan struct{})
 	go func() {
+		message := "stopping the runners; their results are kept. Press Ctrl-C again to kill them."
 		select {
 		case <-hangups:
-			printMessage("the terminal was closed: stopping the runners; their results are kept. Under nohup a run continues.")
-			stopGracefully()
+			message = "the terminal was closed: stopping the runners; their results are kept. Under nohup a run continues."
 		case <-signals:
-			printMessage("stopping the runners; their results are kept. Press Ctrl-C again to kill them.")
-			stopGracefully()
 		case <-done:
 			return
 		}
-		select {
-		case <-signals:
-			printMessage("killing everything")
-			forceNow()
-		case <-done:
+		stopped := time.Now()
+		printMessage(message)
+		stopGracefully()
+		for {
+			select {
+			case <-signals:
+				if time.Since(stopped) < signalEcho {
+					continue
+				}
+				printMessage("killing everything")
+				forceNow()
+			case <-done:
+			}
+			return
 		}
 	}()
 	return graceful, force, func() {

@@ -21,7 +21,7 @@ const maxSegments = 16
 func parsePath(text string) ([]segment, error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	if !ok {
-		return nil, errors.New("must be a JSON path that begins with $, such as $.data.seq")
+		return nil, errors.New("must have a JSON path that begins with $, such as $.data.seq")
 	}
 	var out []segment
 	for rest != "" {

@@ -70,7 +70,7 @@ const maxMemoryRows = 20
 
 // memoryOverTime returns memory, descriptors and closed connections over time, which shows leaks of connections.
 func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Table {
-	t := newTable("Memory over time", "maximum until each minute; heap: in use after the last garbage collection; "+
+	t := newTable("Memory over time", "maximum in the period that ends at each time; heap: in use after the last garbage collection; "+
 		"files: descriptors; TIME_WAIT: closed connections whose ports this machine still reserves",
 		"minutes|scale|runners|runners' heap|runners' files|backend|backend's files|TIME_WAIT")
 	if len(m.Series) == 0 {
@@ -140,7 +140,7 @@ type processMemory struct{ before, peak, open uint64 }
 // openConnectionMemory returns the memory for connections that stay open, and the growth per connection as metrics.
 func (r *Run) openConnectionMemory(m *shard.Merged, st StageResult) (t verdict.Table, metrics []verdict.Metric) {
 	t = newTable("Memory of open connections", "resident memory before the first connection, the maximum while connections were opening and open, "+
-		"and the median while all were open; KB each (1024 bytes): the growth from the first to the last per connection, including garbage",
+		"and the median while all were open; KB each: growth per connection from before the first connection until all were open, in units of 1024 bytes, including garbage",
 		"process|connections|before|maximum|all open|KB each")
 	add := func(name, metric string, samples iter.Seq2[time.Time, uint64]) {
 		p, perConnection := memoryOf(samples, st, sumsByStage(m, "handshake_answer")[st.Name]), "–"

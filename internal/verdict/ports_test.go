@@ -116,7 +116,7 @@ func TestRefusalsByTheGeneratorAreInvalid(t *testing.T) {
 	}
 }
 
-// loseInOutage makes a client lose a message that it missed at an instant, after an outage of ten seconds.
+// loseInOutage gives a client an outage of ten seconds, and a lost message whose loss is noticed at the given instant.
 func loseInOutage(r *testRun, refusals []ledger.Refusal, at ledger.Instant) {
 	r.Plan.Reconnect = true
 	c := r.record(0)

@@ -24,13 +24,6 @@ func stream(w http.ResponseWriter, events string) {
 	_, _ = w.Write([]byte(events))
 }
 
-// holdStream opens a stream with one event until the client disconnects.
-func holdStream(w http.ResponseWriter, r *http.Request) {
-	stream(w, "data: "+r.Proto+"\n\n")
-	_ = http.NewResponseController(w).Flush()
-	<-r.Context().Done()
-}
-
 // httpServer starts a server that stops at the end of the test. It uses TLS if prepare enables HTTP/2 or sets TLS.
 func httpServer(t testing.TB, handler http.HandlerFunc, prepare ...func(*httptest.Server)) *httptest.Server {
 	t.Helper()

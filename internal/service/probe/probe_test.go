@@ -23,7 +23,7 @@ import (
 
 const published = `"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`
 
-// requireTrial tries a description that publishes with one stream.
+// requireTrial tries a description with one stream, if it publishes.
 func requireTrial(t *testing.T, d description, c Config) {
 	t.Helper()
 	if d.Publish != nil {
@@ -55,7 +55,7 @@ func TestDescriptions(t *testing.T) {
 			},
 			[]string{
 				published, `"heartbeat":{"event":"ping","every":0.3}`, `"resume":{"by":"header"}`, `"publish":{"url":"{base}/pub/{topic}"`, `"connect":{"url":"{base}/sub/{topic}"}`,
-				"200 text/event-stream", "All of them were sent again.", "Examples of ids: 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "A stream with an unknown id received no notice",
+				"200 text/event-stream", "All of them were sent again.", "Examples of ids: 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "A stream that requested an unknown id received no notice",
 			},
 			[]string{`"gap"`, `"end"`, `"token"`, `"ok"`, `"event":"message"`},
 		},
@@ -102,7 +102,7 @@ func TestDescriptions(t *testing.T) {
 		{
 			"ids, but no message is sent again",
 			&fakeservice.Hub{ID: fakeservice.DecimalID},
-			[]string{`"resume":{"by":"none"}`, "None of them was sent again.", "A stream with an unknown id received no notice of it."}, nil,
+			[]string{`"resume":{"by":"none"}`, "None of them was sent again.", "A stream that requested an unknown id received no notice of missing messages."}, nil,
 		},
 		{
 			"all messages are sent again, also to new streams",

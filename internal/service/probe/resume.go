@@ -177,7 +177,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 		}
 	}
 	if unknownID != nil && note == "" {
-		note = "A stream with an unknown id received no notice of it."
+		note = "A stream that requested an unknown id received no notice of missing messages."
 	}
 	return nil, note
 }
