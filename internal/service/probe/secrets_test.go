@@ -3,6 +3,7 @@ package probe
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,11 +61,14 @@ func TestRepeatedTokensAreNotWritten(t *testing.T) {
 func TestSecretsStayWithTheOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var got []http.Header // of requests to the other origin
 		server := http.NewServeMux()
 		server.Handle("/", http.RedirectHandler("http://other.test/x", http.StatusFound))
 		server.HandleFunc("other.test/", func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
 			got = append(got, r.Header)
+			mu.Unlock()
 			w.Header().Set("Content-Type", "text/event-stream")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
@@ -78,12 +82,16 @@ func TestSecretsStayWithTheOrigin(t *testing.T) {
 		for _, err := range []error{runErr, idleErr} {
 			require.EqualError(t, err, "GET "+base+"/sub?…: follow the redirect (status 302): http://other.test is another origin; pass --follow-redirects to allow it")
 		}
+		mu.Lock()
 		require.Empty(t, got)
+		mu.Unlock()
 
 		c.FollowRedirects = true
 		result, err := Run(t.Context(), c)
 		require.NoError(t, err)
 		require.Contains(t, result.Module, "The streams were redirected to another origin, http://other.test")
+		mu.Lock()
+		defer mu.Unlock()
 		require.NotEmpty(t, got)
 		for _, header := range got {
 			require.Empty(t, header["Referer"])
