@@ -128,7 +128,7 @@ func (s *pageBuilder) arithmetic() Section {
 	}
 	if s.v.Server.Known && s.Merged.Connections.Len() > 0 {
 		size := eventSize(perConnection)
-		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(perConnection)), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
+		add("events on the wire", fmt.Sprintf("%d bytes (noop %s with id, timestamp and chunk framing) × received", size, format.Thousands(perConnection)), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
 	}
 	return Section{ID: "arithmetic", Title: "Arithmetic of expected " + nouns, Short: "Arithmetic", Tables: []Table{t}}
 }

@@ -102,6 +102,8 @@ func (s *pageBuilder) source() string {
 		return "none: neither soak nor Prometheus observed the target"
 	case s.series.backendRSS == nil:
 		return "soak itself, every " + s.sampleInterval() + ", on this machine; the target exposes no metrics"
+	case s.series.nginxRSS == nil:
+		return "soak itself, every " + s.sampleInterval() + ", from the backend's /metrics and this machine's /proc"
 	}
-	return "soak itself, every " + s.sampleInterval() + ": the backend's /metrics, nginx's processes, this machine's /proc"
+	return "soak itself, every " + s.sampleInterval() + ", from the backend's /metrics, the processes of nginx and this machine's /proc"
 }

@@ -79,7 +79,7 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops per connection, at least"))
 	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all connections, at least"))
 	require.Equal(t, "−239", row(t, doc, "arithmetic", "difference from the product")[1])
-	require.Equal(t, "47 bytes at noop 239, with id, timestamp and chunk × received", row(t, doc, "arithmetic", "events on the wire")[0], "docs/accounting.md has the same value")
+	require.Equal(t, "47 bytes (noop 239 with id, timestamp and chunk framing) × received", row(t, doc, "arithmetic", "events on the wire")[0], "docs/accounting.md has the same value")
 	require.Zero(t, doc.Find("#comparison").Length(), "a run without an earlier run must have no comparison")
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// The service did not refuse a client for whose connection the load generator had no port or descriptor left.
+// If the load generator had no port, descriptor or IPv6 address for a connection, the service did not refuse that client.
 func TestRefusalsByTheGeneratorAreInvalid(t *testing.T) {
 	t.Parallel()
 	refusals := func(reasons ...string) (out []ledger.Refusal) {
@@ -65,7 +65,7 @@ func TestRefusalsByTheGeneratorAreInvalid(t *testing.T) {
 			c.Refusals = refusals(ledger.ReasonNoPort)
 			c.Longest = ledger.Outage{From: time.Minute, To: 70 * time.Second, Refusals: c.Refusals}
 		}, Invalid, noPort},
-		"an outage over its limit by the service": {func(r *testRun) {
+		"an outage over its limit that the service caused": {func(r *testRun) {
 			r.Plan.Reconnect, r.Plan.MaxOutageS = true, 5
 			c := r.record(0)
 			c.Refusals = refusals(ledger.ReasonNoPort, "status 503")
@@ -84,7 +84,7 @@ func TestRefusalsByTheGeneratorAreInvalid(t *testing.T) {
 		"an outage longer than the service keeps messages": {func(r *testRun) {
 			loseInOutage(r, refusals(ledger.ReasonNoPort), 61*time.Second)
 		}, Invalid, noPort},
-		"an outage by the service, too": {func(r *testRun) {
+		"an outage that the service caused, too": {func(r *testRun) {
 			loseInOutage(r, refusals(ledger.ReasonNoPort, "refused"), 61*time.Second)
 		}, Fail, ""},
 		"a message lost long after the outage": {func(r *testRun) {

@@ -186,7 +186,7 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	least, most := slices.Min(lifetimes), slices.Max(lifetimes)
-	note := fmt.Sprintf("%s ended without a request of the probe, after %s.%s", format.Count(len(lifetimes), "stream"), formatRange(least, most), reason)
+	note := fmt.Sprintf("%s ended without a request from the probe, after %s.%s", format.Count(len(lifetimes), "stream"), formatRange(least, most), reason)
 	if most < minLifetime {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s That is not a lifetime, because no stream stays open.", note))
 		return

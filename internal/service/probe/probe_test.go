@@ -142,7 +142,7 @@ func TestDescriptions(t *testing.T) {
 		{"gzip without delay", &fakeservice.Hub{Gzip: time.Millisecond}, []string{published, "no event was delayed"}, nil},
 		{
 			"streams that end", &fakeservice.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond},
-			[]string{`"end":{"by":"server","lifetime":[0.3,0.5]}`, "ended without a request of the probe, after 0.4"}, nil,
+			[]string{`"end":{"by":"server","lifetime":[0.3,0.5]}`, "ended without a request from the probe, after 0.4"}, nil,
 		},
 		{
 			"numbers per stream",
