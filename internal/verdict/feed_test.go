@@ -240,6 +240,26 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 	}
 }
 
+// By the clocks, messages reach the second runner 3 s later than the first one. A new stream does not receive messages
+// that were sent before it was opened, although another client of the runner receives them afterwards.
+func TestMessagesInTransitAreNotExpectedOnANewStream(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.messages = 16
+	s.lag = func(stream int) time.Duration { return time.Duration((stream+1)%2) * 7 * time.Second } // the clocks differ by 10 s
+	const newStream, reopenedAt, transit = 3, 10*time.Second + 200*time.Millisecond, 3 * time.Second
+	s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+		if stream == newStream && message == 10 {
+			l.Closed(at-100*time.Millisecond, "server", true, true)
+			reopen(l, reopenedAt-50*time.Millisecond, reopenedAt, false)
+		}
+	}
+	s.setContent(func(stream, message int) bool {
+		return stream == newStream && message >= 10 && time.Duration(message)*time.Second-transit < reopenedAt
+	})
+	requireOutcome(t, Pass, s.judge(t), "")
+}
+
 // The selected clients are compared with all clients, most of which received the message once.
 func TestSomeClientsAreComparedWithAll(t *testing.T) {
 	t.Parallel()
