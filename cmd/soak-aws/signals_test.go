@@ -147,7 +147,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 	assert.NotContains(t, strings.Join(names(t, dir), " "), "lock.info")
 
 	s = startOnTerminal(t, "--dir", dir, "--yes", "up")
-	s.await(t, s.hasShown("waiting for 2 hosts"))
+	s.await(t, s.hasShown("waiting for the setup of 2 hosts"))
 	s.interrupt(t)
 	assert.Contains(t, s.screen.String(), "`make aws-up` continues, `make aws-down` cleans up")
 
