@@ -49,7 +49,7 @@ func TestRefusedAttemptsAreReported(t *testing.T) {
 	t.Run("for a moment", func(t *testing.T) {
 		t.Parallel()
 		f := &refusingService{period: 3 * time.Second}
-		v, r := f.run(t, "--seconds", "16")
+		v, r := f.run(t, "--seconds", "20")
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Equal(t, map[string]int{"status 503": int(f.refused.Load())}, v.RefusedAttempts)
 		require.GreaterOrEqual(t, f.refused.Load(), int64(5))
