@@ -221,7 +221,7 @@ func (s *stack) requireContainers() {
 func (s *stack) requireK6Metrics() {
 	runWith(s.t, 2*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
-		"--env", "SECONDS=10", "--env", "PREFIX=laptop-a-")
+		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
 	await(s.t, "Prometheus must have the metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
 	require.Equal(s.t, "1", s.value(`min(k6_checks_rate{testid="laptop"})`))
 	require.NotEmpty(s.t, s.value(`k6_sse_connecting_p99{testid="laptop"}`))
