@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,7 +140,7 @@ func TestWrongResumeFails(t *testing.T) {
 			},
 		},
 		"the last message is repeated": {
-			hub:  &fakeservice.Hub{History: true, Replay: func(all []string, from int) []string { return all[from-1:] }},
+			hub:  &fakeservice.Hub{History: true, Replay: func(_ *http.Request, all []string, from int) []string { return all[from-1:] }},
 			want: verdict.Fail, reason: "0 messages were lost, 1 received twice, and the stream continued with ",
 			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Duplicated) },
 		},

@@ -31,7 +31,7 @@ type Hub struct {
 	History bool // a stream with Last-Event-ID first receives the messages after that id
 	// Replay returns the messages to replay after a Last-Event-ID, as text on the wire. It requires History. The client
 	// missed the messages all[from:] of the topic. If Replay is nil, the hub replays exactly these messages.
-	Replay    func(all []string, from int) []string
+	Replay    func(r *http.Request, all []string, from int) []string
 	Newcomers bool   // a stream without Last-Event-ID receives all messages
 	GapEvent  string // text on the wire if the Last-Event-ID of the request is unknown
 	GapHeader string // response header Last-Event-ID if the id in the request is unknown
@@ -211,9 +211,9 @@ func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int
 	if h.History && known || h.Newcomers && last == "" {
 		replay := h.Replay
 		if replay == nil || last == "" {
-			replay = func(all []string, from int) []string { return all[from:] }
+			replay = func(_ *http.Request, all []string, from int) []string { return all[from:] }
 		}
-		missed = strings.Join(replay(all, from), "")
+		missed = strings.Join(replay(r, all, from), "")
 	}
 	if last != "" && !(h.History && known) {
 		missed += h.GapEvent
