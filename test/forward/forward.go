@@ -16,6 +16,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/address"
 )
 
 // Options configure a proxy.
@@ -41,15 +43,19 @@ type Proxy struct {
 
 // Start starts a proxy on this machine.
 func Start(o Options) (*Proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	host, err := address.Free() // after Stop, no other server must answer there
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	address := url.URL{Scheme: "http", Host: l.Addr().String(), User: o.User}
-	if o.TLS != nil {
-		address.Scheme, l = "https", tls.NewListener(l, o.TLS)
+	l, err := net.Listen("tcp", host)
+	if err != nil {
+		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	p := &Proxy{URL: address.String(), options: o, conns: map[net.Conn]struct{}{}}
+	proxyURL := url.URL{Scheme: "http", Host: host, User: o.User}
+	if o.TLS != nil {
+		proxyURL.Scheme, l = "https", tls.NewListener(l, o.TLS)
+	}
+	p := &Proxy{URL: proxyURL.String(), options: o, conns: map[net.Conn]struct{}{}}
 	logger := log.New(io.Discard, "", 0)
 	p.handler = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host }, FlushInterval: -1, ErrorLog: logger,
