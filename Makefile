@@ -26,7 +26,7 @@ GOLANGCI = $(LOW_PRIORITY) $(GO) run github.com/golangci/golangci-lint/v2/cmd/go
 GOVULNCHECK = $(LOW_PRIORITY) $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 VALE = CGO_ENABLED=1 $(LOW_PRIORITY) $(GO) run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0
 ACTIONLINT = $(LOW_PRIORITY) $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
-FUZZTIME ?= 2s
+FUZZTIME ?= 4s
 
 .PHONY: help
 help: ## list the targets
@@ -115,7 +115,7 @@ unit-race: node_modules
 	cd tools && ../.ci/gotest ./... $(RACE) $(UNIT_FLAGS)
 
 .PHONY: fuzz
-fuzz: ## run each fuzz target for FUZZTIME (2s), at the lowest priority
+fuzz: ## run each fuzz target for FUZZTIME (4s), at the lowest priority
 	@.ci/fuzz '$(FUZZTIME)'
 
 # Third-party services for the tests (test/services). nchan is a package of Debian. Tests skip services that cannot be built.

@@ -335,7 +335,7 @@ func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 
 // For any input, the counts and the numbers of a record agree, because a merge rejects a record in which they differ.
 func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
-	for seed := range uint64(5000) {
+	for seed := range uint64(20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		cfg := Config{Counting: Numbered, Published: true, ClientEnds: true, MaxNumber: 40, AnyOrder: seed%2 == 0, Repeats: seed%3 == 0}
 		l := openLedger(&cfg)

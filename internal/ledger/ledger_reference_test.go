@@ -163,7 +163,7 @@ func (s *reference) agreesWithOtherBounds(r Record, tight bool) bool {
 //	STREAMS=1000000 SEED=7 go test -timeout 1h -run Reference ./internal/ledger
 func streamCount(t *testing.T) (count int, seed uint64) {
 	t.Helper()
-	count, seed = 4000, 13
+	count, seed = 20_000, 13
 	if v := os.Getenv("STREAMS"); v != "" {
 		count, _ = strconv.Atoi(v)
 	}

@@ -144,7 +144,7 @@ func TestLossesOfCheckedMessagesAreDetectable(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for n := range uint64(environment(t, "STREAMS", 1000)) {
+	for n := range uint64(environment(t, "STREAMS", 5000)) {
 		l := drawLife(rand.New(rand.NewPCG(seed, n)))
 		want := map[string]uint64{}
 		for number, m := range l.messages {

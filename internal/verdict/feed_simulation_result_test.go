@@ -72,7 +72,7 @@ func environment(t *testing.T, name string, number int) int {
 // layout per seed. FEEDS is the number of seeds, SEED is the first one, and CELL is a part of the names of the cells.
 func TestSimulatedFeeds(t *testing.T) {
 	t.Parallel()
-	feeds, first, cell := environment(t, "FEEDS", 1), environment(t, "SEED", 1), os.Getenv("CELL")
+	feeds, first, cell := environment(t, "FEEDS", 3), environment(t, "SEED", 1), os.Getenv("CELL")
 	layouts := slices.Sorted(maps.Keys(simulatedLayouts))
 	var all, clean, unique [feedResults]int
 	for seed := first; seed < first+feeds; seed++ {

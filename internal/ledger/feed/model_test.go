@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-var cases = flag.Int("feed.cases", 25_000, "cases of the reference model")
+var cases = flag.Int("feed.cases", 100_000, "cases of the reference model")
 
 // TestMain removes the margin at the ends of streams, because in the model a stream receives all messages that are sent
 // while it is open.

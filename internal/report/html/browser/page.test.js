@@ -201,10 +201,14 @@ test('markup of the service has no effect', () => open('evil.html', {}, async (p
 
 test('a run of 72 hours is drawn', (t) =>
   open('days.html', {}, async (page) => {
-    await page.waitForSelector('[data-drawn]');
-    const drawn = await page.evaluate(() => performance.getEntriesByName('drawn')[0].startTime);
-    t.diagnostic(`opened from disk and drawn in ${Math.round(drawn)} ms`);
-    assert(drawn < 6000, `drawn after ${Math.round(drawn)} ms; a busy machine took 2,300 ms`);
+    const times = [];
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await page.reload();
+      await page.waitForSelector('[data-drawn]');
+      times.push(await page.evaluate(() => performance.getEntriesByName('drawn')[0].startTime));
+    }
+    t.diagnostic(`opened from disk and drawn in ${times.map(Math.round).join(', ')} ms`);
+    assert(Math.min(...times) < 2000, 'the fastest of three, because other tests may use the cores');
     await assertLines(page);
   }));
 
