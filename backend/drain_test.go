@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A drain ends each stream with the terminator. The backend accepts no new stream, still serves the complete ledger, and
-// then saves it.
+// A drain ends each stream with the terminator. The backend accepts no new stream, still serves the complete ledger,
+// and then saves it.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

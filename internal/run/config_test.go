@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -95,4 +96,11 @@ func TestStartAt(t *testing.T) {
 		_, err := parseStart(text, now)
 		require.ErrorContains(t, err, "must be HH:MM", text)
 	}
+}
+
+// testConfig returns the configuration of a short run with the service at a URL.
+func testConfig(url string) Config {
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = "t", 4, 1, 20, 1, url
+	return Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Stdout: &bytes.Buffer{}}
 }

@@ -117,13 +117,6 @@ func newRig(t *testing.T, behavior ...string) *rig {
 	return r
 }
 
-// testConfig returns the configuration of a short run with the service at a URL.
-func testConfig(url string) Config {
-	p := plan.Default()
-	p.TestID, p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = "t", 4, 1, 20, 1, url
-	return Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Stdout: &bytes.Buffer{}}
-}
-
 // silentStream responds to requests of the noop protocol with a stream, and to all others with 404.
 func silentStream(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/event/connect" {

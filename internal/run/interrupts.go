@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// signalEcho is the time within which a second signal has the same cause as the first. timeout(1) sends the signal to the
-// program and then to its process group.
+// signalEcho is the time within which a second signal has the same cause as the first. timeout(1) sends the signal to
+// the program and then to its process group.
 const signalEcho = 300 * time.Millisecond
 
 // interrupts turns signals into two contexts: graceful ends at the first Ctrl-C, SIGTERM or SIGHUP (a closed terminal),
-// force at a Ctrl-C or SIGTERM after signalEcho. A second SIGHUP has no effect, because a closing terminal may send two. Under
-// nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
+// force at a Ctrl-C or SIGTERM after signalEcho. A second SIGHUP has no effect, because a closing terminal may send
+// two. Under nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
 func interrupts(parent context.Context) (graceful, force context.Context, stop func()) {
 	force, forceNow := context.WithCancel(parent)
 	graceful, stopGracefully := context.WithCancel(force)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timeout(1) sends its signal twice at once, which must not kill the runners. A later signal kills them. The test is not
-// parallel, because each session receives the signals.
+// timeout(1) sends its signal twice at once, which must not kill the runners. A later signal kills them. The test is
+// not parallel, because each session receives the signals.
 func TestRepeatedSignal(t *testing.T) {
 	graceful, force, stop := interrupts(t.Context())
 	defer stop()

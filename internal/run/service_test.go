@@ -212,7 +212,8 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
-// Each runner may have its own URL. A wrong one is found before the load. A run refuses a backend with another interval.
+// Each runner may have its own URL. A wrong one is found before the load. A run refuses a backend with another
+// interval.
 func TestTryOpensAStreamOfEachTarget(t *testing.T) {
 	t.Parallel()
 	good := serve(t, func(w http.ResponseWriter, req *http.Request) {

@@ -112,8 +112,8 @@ func (g *Merger) Add(s *Shard) {
 	g.addSeries(s)
 }
 
-// AddUnreadable adds the error of a shard that cannot be read. It is the first problem, because it explains why a runner
-// seems to be missing.
+// AddUnreadable adds the error of a shard that cannot be read. It is the first problem, because it explains why a
+// runner seems to be missing.
 func (g *Merger) AddUnreadable(err error) { g.m.Problems = append(g.m.Problems, err.Error()) }
 
 // mergePart adds a part of a shard to the sum of these parts. Either may be nil.

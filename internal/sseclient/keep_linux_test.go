@@ -60,7 +60,7 @@ func finish(t *testing.T, c *Client, url, connection string) (end Close, events 
 // lastResponse, at the end of a response of respondEach, closes the connection after that response. It is not sent.
 const lastResponse = "\x00"
 
-// readRequest reads a whole request. It returns false if there is none.
+// readRequest reads a whole request. It returns false at the end of the connection.
 func readRequest(in *bufio.Reader) bool {
 	r, err := http.ReadRequest(in)
 	if err == nil {

@@ -82,8 +82,8 @@ func TestMemoryOfUnobservedConnections(t *testing.T) {
 	require.Equal(t, []string{"backend", "1,000", "–", "60.0 MiB", "50.0 MiB", "–"}, rows[1])
 }
 
-// A run of 1.5 s may have two buckets of 5 s, because buckets begin at multiples of their width. The table of a long run
-// has at most maxMemoryRows rows, each for a longer time.
+// A run of 1.5 s may have two buckets of 5 s, because buckets begin at multiples of their width. The table of a long
+// run has at most maxMemoryRows rows, each for a longer time.
 func TestMemoryOverTimeOfShortAndLongRuns(t *testing.T) {
 	t.Parallel()
 	r := newHandshakeRun()

@@ -258,7 +258,8 @@ func (m Machine) foreignLoadText() string {
 	return fmt.Sprintf("other programs used most of the service's cores: these were %.0f %% busy, and the service used %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
 
-// isGeneratorCrowded reports whether programs other than the runners used most of the busy time of the generator's cores.
+// isGeneratorCrowded reports whether programs other than the runners used most of the busy time of the generator's
+// cores.
 func (m Machine) isGeneratorCrowded() bool {
 	return m.SeparateCores && 100*m.GeneratorBusy*m.Usage.GeneratorCores > 2*m.Runners
 }

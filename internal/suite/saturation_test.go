@@ -154,7 +154,8 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	}
 }
 
-// The waits of many threads add up even on an idle machine, so they do not count there. A control group outranks a stall.
+// The waits of many threads add up even on an idle machine, so they do not count there. A control group outranks a
+// stall.
 func TestGeneratorLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

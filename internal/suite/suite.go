@@ -175,7 +175,7 @@ func (r *Run) number(name string) float64 {
 	return v
 }
 
-// duration returns the number that the script recorded for a setting in the given unit; 0 if there is none.
+// duration returns the number that the script recorded for a setting, in the given unit; 0 if it recorded none.
 func (r *Run) duration(name string, unit time.Duration) time.Duration {
 	return time.Duration(r.number(name) * float64(unit))
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// If the load generator had no port, descriptor or IPv6 address for a connection, the service did not refuse that client.
+// If the load generator had no port, descriptor or IPv6 address for a connection, the service did not refuse that
+// client.
 func TestRefusalsByTheGeneratorAreInvalid(t *testing.T) {
 	t.Parallel()
 	refusals := func(reasons ...string) (out []ledger.Refusal) {

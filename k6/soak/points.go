@@ -6,8 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// samplePoints ends the points of a short run at each full second, until stop is closed. It has its own samples, so that
-// verdicts do not depend on points.
+// samplePoints ends the points of a short run at each full second, until stop is closed. It has its own samples, so
+// that verdicts do not depend on points.
 func (o *outputSoak) samplePoints() {
 	sampler, stalls := newSampler(shard.PointWidth), new(stallProbe)
 	o.running.Go(func() { stalls.run(o.stop) })

@@ -110,8 +110,8 @@ func (r *recorder) expectsReconnects() bool {
 	return r.config.Cuts || r.config.Lifetime > 0
 }
 
-// addSeries adds the ended buckets from index n, or points, and the current one. It also sets the lateness of all noops.
-// It returns the number of added ended buckets.
+// addSeries adds the ended buckets from index n, or points, and the current one. It also sets the lateness of all
+// noops. It returns the number of added ended buckets.
 func (r *recorder) addSeries(p *shard.Progress, n int) int {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()

@@ -126,7 +126,7 @@ func TestSeriesIsReportedOnce(t *testing.T) {
 	require.Len(t, n.report(r).Buckets, 1)
 }
 
-// The points of a short run cover each second, also those of a stall, and have the same counts as the series.
+// The points of a short run cover each second, even during a stall, and have the same counts as the series.
 func TestPointsOfAShortRun(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)

@@ -178,8 +178,8 @@ func (v *vu) log(script string) string {
 	return v.str(`log.join(" ")`)
 }
 
-// readStream opens a stream with the given options. It returns the data of each message, or the length of long data, and
-// the reason and the message of the end.
+// readStream opens a stream with the given options. It returns the data of each message, or the length of long data,
+// and the reason and the message of the end.
 func (v *vu) readStream(options string) string {
 	v.t.Helper()
 	return v.log(`{

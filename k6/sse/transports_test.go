@@ -29,8 +29,8 @@ var transports = []transport{
 	{name: "plain, goroutine", blocking: true}, {name: "TLS, goroutine", tls: true, blocking: true},
 }
 
-// mixedTransports cover plain and TLS, the poller and a goroutine, each once. They suffice for rules that apply above the
-// transport.
+// mixedTransports cover plain and TLS, the poller and a goroutine, each once. They suffice for rules that apply above
+// the transport.
 var mixedTransports = transports[1:3]
 
 // polledTransports are the transports that the poller reads.

@@ -28,8 +28,8 @@ func TestServiceEndsStreamsSlowly(t *testing.T) {
 	require.Equal(t, 15*time.Second, v.Plan.EndTimeout())
 }
 
-// soak ignores the variables and the configuration of k6. K6_VUS=1 would limit each runner to one stream. Connections to
-// a service on this machine do not use the proxy of the environment.
+// soak ignores the variables and the configuration of k6. K6_VUS=1 would limit each runner to one stream. Connections
+// to a service on this machine do not use the proxy of the environment.
 func TestK6VariablesAreIgnored(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Most messages of streams with a lifetime of 1.9 s cannot be checked, so the run is invalid, even if messages are lost.
-// At the rate that its reason names, most messages are checked.
+// Most messages of streams with a lifetime of 1.9 s cannot be checked, so the run is invalid, even if messages are
+// lost. At the rate that its reason names, most messages are checked.
 func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	t.Parallel()
 	run := func(prefix, rate string, drop func(topic, payload string) bool) *verdict.Verdict {

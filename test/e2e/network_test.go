@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// TCP retransmits lost packets, and those of a network outage that is shorter than the idle timeout. So noops may be
-// late, but none is missing.
+// TCP retransmits packets that are lost, or sent during a network outage that is shorter than the idle timeout. So
+// noops may be late, but none is missing.
 func TestPacketLossDelayAndShortDisconnectLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// requireProxyFaults requires that a soak finds each fault of a proxy, which affects one message on one stream of its own
-// topic. One finding names its stream, topic and number.
+// requireProxyFaults requires that a soak finds each fault of a proxy, which affects one message on one stream of its
+// own topic. One finding names its stream, topic and number.
 func requireProxyFaults(t *testing.T, r *services.Instance) {
 	t.Helper()
 	const prefix = "faults-"

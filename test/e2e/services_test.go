@@ -159,8 +159,8 @@ func eachOf(t *testing.T, names []string, test func(t *testing.T, name string)) 
 // endsStreams reports whether a service ends streams by itself, so that its clients reconnect.
 func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
 
-// A soak of each service passes, and another one finds faults of a proxy. They run one after the other, because a service
-// may be slow.
+// A soak of each service passes, and another one finds faults of a proxy. They run one after the other, because a
+// service may be slow.
 func TestThirdPartyServices(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})

@@ -79,8 +79,8 @@ func TestFanout(t *testing.T) {
 }
 
 // One subscriber receives the second broadcast twice, another one never; the sum of all deliveries is correct. The
-// service sets the timestamp of a broadcast 300 ms after the request, so it is fast by the timestamp, but slow since the
-// request.
+// service sets the timestamp of a broadcast 300 ms after the request, so it is fast by the timestamp, but slow since
+// the request.
 func TestFanoutCountsSubscribersAndMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond

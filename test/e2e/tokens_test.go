@@ -92,8 +92,8 @@ func TestMercureAcceptsTheNextJWT(t *testing.T) {
 		`
 	r := startService(t, "mercure", services.Options{Tokens: true})
 	r.Service = changeModule(t, "mercure", "export default", mint+"export default", "token: () => __ENV.SUBSCRIBE_TOKEN || '',", "token: (ttl) => jwt(ttl),")
-	// The hub ends a stream after 80 to 100 % of the time that its JWT has left, less 5 s. Until then, each stream receives a
-	// message.
+	// The hub ends a stream after 80 to 100 % of the time that its JWT has left, less 5 s. Until then, each stream
+	// receives a message.
 	v := soakService(t, r, "jwt-", faulty.Options{}, "--token-ttl", "12", "--connections-per-vu", fmt.Sprint(serviceStreams)).verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.GreaterOrEqual(t, v.Connections.Reconnected, serviceStreams/2)

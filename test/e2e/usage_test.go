@@ -18,7 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// Wrong arguments, and settings that a script or a description rejects, end soak with exit code 64 and without a folder.
+// Wrong arguments, and settings that a script or a description rejects, end soak with exit code 64 and without a
+// folder.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	target, dir := backend(t, "NOOP_INTERVAL=1"), t.TempDir() // some targets are tried before the script is loaded

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Each gateway forwards a complete response in order. TestFiniteThroughLiteLLM in test/e2e requires the same of LiteLLM,
-// whose start takes a minute of CPU time.
+// Each gateway forwards a complete response in order. TestFiniteThroughLiteLLM in test/e2e requires the same of
+// LiteLLM, whose start takes a minute of CPU time.
 func TestGatewaysForwardResponses(t *testing.T) {
 	for _, name := range slices.DeleteFunc(Gateways(), func(name string) bool { return name == "litellm" }) {
 		t.Run(name, func(t *testing.T) {

@@ -32,8 +32,8 @@ const (
 
 // TestBoot boots the hosts with the user data that Terraform renders. The host of the stack has systemd, cloud-init,
 // its own Docker and the stack of this repository. The test waits until the stack answers on its port, and reboots the
-// host. The hosts of the runners show a failed setup and the end of a host. cloud_test.go simulates the metadata and the
-// parameters of AWS. Images that are not available offline have stand-ins.
+// host. The hosts of the runners show a failed setup and the end of a host. cloud_test.go simulates the metadata and
+// the parameters of AWS. Images that are not available offline have stand-ins.
 func TestBoot(t *testing.T) {
 	t.Parallel()
 	needsMachines(t)

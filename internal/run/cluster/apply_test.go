@@ -38,8 +38,8 @@ func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	require.NoError(t, w.Delete(t.Context(), "ns", runName), "deleting a missing object is not an error")
 }
 
-// The fake has no garbage collector, so pods remain. A user who may create TestRuns but not list pods gets an error, not
-// an endless wait.
+// The fake has no garbage collector, so pods remain. A user who may create TestRuns but not list pods gets an error,
+// not an endless wait.
 func TestFailedCleanupIsReported(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)

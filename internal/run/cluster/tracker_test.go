@@ -40,8 +40,8 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 	assert.Empty(t, m.Ends)
 }
 
-// Only the verdict judges a failed threshold. Two soak processes may be attached to one run: the first to finish removes
-// the pods between two polls of the other.
+// Only the verdict judges a failed threshold. Two soak processes may be attached to one run: the first to finish
+// removes the pods between two polls of the other.
 func TestEndedRunnerIsNotLost(t *testing.T) {
 	t.Parallel()
 	for name, changes := range map[string][]func(*corev1.Pod){
