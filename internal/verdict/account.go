@@ -45,7 +45,7 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certainFrom)
 	if t := s.comparedTopics[topic.Name]; t != nil && t.aligned.HasRepeatedContent() {
-		a.ordered = false // messages with equal content are interchangeable, so the numbers at the ends are uncertain
+		a.ordered = false // messages with equal content are interchangeable, so the first and the last number of a span are uncertain
 	}
 	lost := s.attributeToCuts(i, &a, a.lostNumbers())
 	s.Messages.NotExpected += a.notExpected
@@ -235,7 +235,8 @@ func (a *account) unplacedTimes() (times []time.Time) {
 }
 
 // couldBe reports whether a message with an unknown number, which arrived at the given time, may have the given number.
-// Within the tolerances of the account, it must have arrived after the publish time, by at most a.delay + a.margin.
+// Apart from the tolerances of the account, the arrival must not be before the publish time. It must be at most
+// a.delay + a.margin after that time.
 func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	elapsed := arrival.Sub(time.UnixMicro(a.messages[number-1].SentUS))
 	return elapsed >= streamMargin-a.margin-a.tolerance && elapsed <= a.delay+a.margin
@@ -298,7 +299,7 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 const unpublishedNote = "it was never published"
 
 // notExpectedReason states why confirmed messages that did not arrive were not expected.
-var notExpectedReason = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(streamMargin))
+var notExpectedReason = fmt.Sprintf("published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(streamMargin))
 
 // deliveryChecks returns the checks that no message arrived before it was published, and that most messages could be
 // checked. For clients that are compared with each other, comparabilityCheck replaces the first one.

@@ -65,7 +65,8 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 	}
 }
 
-// The note of a numbered message is its fault, not its data.
+// For a numbered message, the note of a finding describes the fault. It has no data of the message, so it is not
+// quoted.
 func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	for want, last := range map[string][]uint64{"it was never published": {perTopic, perTopic + 1}, "no JSON": {0}} {
@@ -90,7 +91,7 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 		"for half a second":                   {0, 24500 * time.Millisecond, 0, 10},
 		"for two seconds":                     {0, 23 * time.Second, 10, 0},
 		"for a moment, and for two seconds":   {15 * time.Second, 23 * time.Second, 10, 0},
-		"for a moment, and for half a second": {15 * time.Second, 24500 * time.Millisecond, 4, 6}, // 15 s less a second
+		"for a moment, and for half a second": {15 * time.Second, 24500 * time.Millisecond, 4, 6}, // expected until the short stream at 15 s, less the margin of a second
 	} {
 		p := newPublishedRun()
 		p.drop(10500*time.Millisecond, func(l *ledger.Ledger) {
@@ -108,9 +109,9 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	}
 }
 
-// The clocks of two machines differ. The fastest message bounds the difference, and extends the window at the ends of
-// streams, but nothing else.
-func TestClockDifferenceWidensTheWindow(t *testing.T) {
+// The clocks of two machines differ. The delay of the fastest message bounds the difference, and extends the margin at
+// both ends of a stream. A message that is missing in the middle is still lost.
+func TestClockDifferenceExtendsTheMargin(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {
 		p := newPublishedRun()
@@ -125,20 +126,18 @@ func TestClockDifferenceWidensTheWindow(t *testing.T) {
 }
 
 // The publish time in messages may come from the service, whose clock may be wrong. If the publisher is on the same
-// machine, this does not change the expected messages. If it is on another one, the margins may be so long that losses
-// are undecided.
+// machine, a wrong clock of the service does not change which messages are expected. If the publisher is on another
+// machine, the margins may be so long that losses are undecided.
 func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		skew   time.Duration
-		hosts  [2]string
-		missed uint64
-		want   Outcome
+		skew  time.Duration
+		hosts [2]string
 	}{
-		"one machine, 20 s":  {20 * time.Second, [2]string{"a", "a"}, 2, Fail},
-		"one machine, -1 h":  {-time.Hour, [2]string{"a", "a"}, 2, Fail},
-		"two machines, 20 s": {20 * time.Second, [2]string{"a", "b"}, 2, Fail},
-		"two machines, 3 s":  {3 * time.Second, [2]string{"a", "b"}, 2, Fail},
+		"one machine, 20 s":  {20 * time.Second, [2]string{"a", "a"}},
+		"one machine, -1 h":  {-time.Hour, [2]string{"a", "a"}},
+		"two machines, 20 s": {20 * time.Second, [2]string{"a", "b"}},
+		"two machines, 3 s":  {3 * time.Second, [2]string{"a", "b"}},
 	} {
 		p := newPublishedRun()
 		p.lose(func(stream int, number uint64) bool { return stream <= 1 && number == 12 })
@@ -148,8 +147,8 @@ func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 				s.Latency.MinUS += c.skew.Microseconds()
 			}
 		}
-		v := requireOutcome(t, c.want, p.judge(t), name)
-		require.EqualValues(t, c.missed, v.Messages.Missed, name)
+		v := requireOutcome(t, Fail, p.judge(t), name)
+		require.EqualValues(t, 2, v.Messages.Missed, name)
 		require.Zero(t, v.Evidence.Undetectable, name)
 	}
 	p := newPublishedRun()
@@ -174,8 +173,8 @@ func TestMessageOfAnotherTopicFails(t *testing.T) {
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
 }
 
-// Messages of an outage are expected only if the client can resume. Without an id it cannot, and the action that ended
-// its stream lists the lost messages.
+// A client without an id cannot resume. Messages that it misses during the outage are lost if the service reset the id.
+// Otherwise they are not expected. In both cases the action that ended the stream counts them.
 func TestClientWithoutAnIDCannotResume(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

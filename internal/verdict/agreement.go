@@ -51,9 +51,9 @@ func (s *Streams) Agreement() (out []Check) {
 	return append(out, scriptCheck)
 }
 
-// reasonUnconfirmed is the reason for not judging the script's own count. A runner expects all numbers of a topic,
-// because it does not know which messages the service confirmed.
-const reasonUnconfirmed = "it includes messages that the service did not confirm"
+// reasonUnconfirmed is the reason for not judging the script checks. A runner expects all numbers of a topic, because
+// it does not know which messages the service confirmed.
+const reasonUnconfirmed = "the script also expects messages that the service did not confirm"
 
 func (s *Streams) hasUnconfirmed() bool {
 	p := s.Messages.Published
@@ -105,9 +105,9 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 }
 
 // compare compares a connection with the server's entry, and adds the entry to the sums. sent is the number of messages
-// that the server sent after the last one that arrived. unnoticed is the part of them that the client did not count as
-// missing. d is a mismatch of a different kind. The entry is ignored if another client used the id first, or if the
-// connection had no stream. It is also ignored if the runner ended early or replaced another one.
+// that the server sent after the last one that arrived. unnoticed is the number of them that the client did not count
+// as missing. d is any other mismatch. The entry is ignored if another client used the id first, or if the connection
+// had no stream. It is also ignored if the runner ended early or replaced another one.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
@@ -218,10 +218,10 @@ func idInUse(r *shard.Connection) bool {
 
 // addTail creates one finding from all evidence of messages missing after the last one that arrived, so that each
 // message is listed once. The interval shows how many messages were due; the server's ledger shows how many were sent.
-// It returns the record with that finding, and a mismatch of a different kind with the server's entry.
+// It returns the record with that finding, and any other mismatch with the server's entry.
 func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {
 	sent, unnoticed, mismatch := s.compare(r, e)
-	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // any message of the stream may be lost
+	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // the lost messages may be anywhere in the stream
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unnoticed, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unnoticed})
 		r.Lost += unnoticed
 		return r, mismatch

@@ -59,7 +59,8 @@ func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	return r.Undetectable
 }
 
-// setBasis sets the evidence to the weakest of any stream, and sums up the undetectable losses and the last outages.
+// setBasis sets the kind of evidence to the weakest kind of any stream. It also sums up the undetectable losses and the
+// last outages.
 func (s *Streams) setBasis() {
 	e := &s.Evidence
 	if !s.m.Service.ByInterval() {
@@ -132,7 +133,7 @@ func (s *Streams) setBasisOfNumbers() {
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
 		case e.Undetectable > 0:
-			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed after a stream had ended, some streams reconnected too often, or clocks of two machines differ by over a quarter of the time that a stream was open")
+			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed after a stream had ended, some clients had more streams than a ledger lists, or clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {
 			for c := range s.Records() {
@@ -171,7 +172,10 @@ func (s *Streams) UndetectableLosses() Check {
 		pass = pass && s.lastOutages.undetectable <= s.Messages.Expected
 		maximum = 0
 	}
-	actual := fmt.Sprintf("%d, by the %s", e.Undetectable, sourceName(e.Kind))
+	actual := fmt.Sprint(e.Undetectable)
+	if e.Kind != ByNothing {
+		actual += ", by the " + sourceName(e.Kind)
+	}
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && count <= uint64(maximum), Why: "undetected losses would make a pass wrong",

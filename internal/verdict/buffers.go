@@ -11,7 +11,8 @@ import (
 )
 
 // compressionChecks returns an advisory check for each content coding. It is unmet if at least half of the messages
-// arrived in bursts, or if none arrived. A few bursts are not enough, because a stall of the load generator causes one.
+// arrived in bursts, or if none arrived. A few bursts are not enough, because a stall of the load generator can cause
+// them.
 func (s *Streams) compressionChecks() (out []Check) {
 	for _, c := range s.Codings {
 		delay := s.delayedByCompression(&c)

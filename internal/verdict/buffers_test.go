@@ -39,7 +39,7 @@ func TestCompressionDelaysMessages(t *testing.T) {
 	}
 }
 
-// If the compressor delayed or lost noops, the first reason of each unmet check names it.
+// If compression delayed noops or held them back, this is the first reason.
 func TestCompressionIsTheFirstReason(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

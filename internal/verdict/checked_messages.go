@@ -85,7 +85,8 @@ func (s *Streams) lacksNumbers() bool {
 	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.sum.Unnumbered == n.Corrupted
 }
 
-// uncheckedReason states why no message could be checked, and which field of the description to correct.
+// uncheckedReason states why no message could be checked. If the description may be wrong, it names the field to
+// correct.
 func (s *Streams) uncheckedReason() string {
 	m := &s.Messages
 	n := &m.Totals
@@ -106,7 +107,7 @@ func (s *Streams) uncheckedReason() string {
 	case s.lacksNumbers():
 		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, noun))
 	case n.Received > 0 && s.m.Service.ComparesClients():
-		why = "no client received a message that other clients also received, more than a second after the start and before the end of its stream"
+		why = "no client received a message that others also received, apart from the first and the last second of its streams"
 	case n.Received > 0 && m.Published != nil:
 		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(streamMargin))
 	case n.Received > 0:

@@ -11,15 +11,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// describedRun returns a clean run of a described service with these counts, each on every stream.
-func describedRun(counts shard.CountBasis, each ledger.Counts) *shard.Merged {
+// describedRun returns a clean run of a described service. Each of its streams has the given counts.
+func describedRun(basis shard.CountBasis, each ledger.Counts) *shard.Merged {
 	m, _ := cleanRun()
 	m.Plan.Service = "mine"
-	m.Service = shard.Service{Name: "mine", SHA256: "x", CountBasis: counts}
+	m.Service = shard.Service{Name: "mine", SHA256: "x", CountBasis: basis}
 	for i := range m.Connections.Len() {
 		r := &m.Connections.Edit(i).Record
 		r.Counts, r.Numbered, r.First, r.Last = each, false, 0, 0
-		if counts == shard.CountByInterval {
+		if basis == shard.CountByInterval {
 			r.StreamTime, r.OpenTime = 0, 0 // so that no noop was due
 		}
 	}
@@ -63,9 +63,9 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		counts shard.CountBasis
-		each   ledger.Counts
-		want   []string
+		basis shard.CountBasis
+		each  ledger.Counts
+		want  []string
 	}{
 		"no messages":          {shard.CountByNumber, ledger.Counts{Heartbeats: 5}, []string{"message.seq: ", "no message was received"}},
 		"other events arrived": {shard.CountByNumber, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
@@ -73,7 +73,7 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 		"none has a number":    {shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
 		"nothing by the clock": {shard.CountByInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so no message was tested"}},
 	} {
-		v := requireOutcome(t, Invalid, judgeSoak(describedRun(c.counts, c.each), nil, Evidence{}), name)
+		v := requireOutcome(t, Invalid, judgeSoak(describedRun(c.basis, c.each), nil, Evidence{}), name)
 		require.Len(t, v.Reasons, 1, name)
 		for _, want := range c.want {
 			require.Contains(t, v.Reasons[0], want, name)
@@ -98,11 +98,11 @@ func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
 // Faults of connections outrank unchecked messages.
 func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	t.Parallel()
-	for _, counts := range []shard.CountBasis{shard.CountNothing, shard.CountByNumber} {
-		m := describedRun(counts, ledger.Counts{Heartbeats: 5})
+	for _, basis := range []shard.CountBasis{shard.CountNothing, shard.CountByNumber} {
+		m := describedRun(basis, ledger.Counts{Heartbeats: 5})
 		m.Plan.RequireMessages = true
 		addFault(&m.Connections.Edit(0).Record, ledger.KindDropped, 1)
-		require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, counts)
+		require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, basis)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 }
 
 // The open time is judged for connections that were open to the end.
-func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
+func TestOpenTimeExcludesDroppedConnections(t *testing.T) {
 	t.Parallel()
 	m, _ := cleanRun()
 	for i := range 2 {

@@ -154,7 +154,7 @@ func (c *Control) signal() Signal {
 	return SignalStall
 }
 
-// suspect names the cause of a late control group.
+// suspect names the possible cause of a late control group.
 func (c *Control) suspect() string {
 	if c.Remote {
 		return "the load generator or the network"

@@ -140,8 +140,8 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 	}
 }
 
-// If a runner stalled and was then ended, its last events, and the last events of its control group, are in the bucket
-// before the stall.
+// If a runner stalled and was then terminated, its last events, and the last events of its control group, are in the
+// bucket before the stall.
 func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	t.Parallel()
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {
@@ -178,10 +178,10 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 			addFault(r, ledger.KindDropped, 1)
 			r.Reason, r.Findings[0].Note, r.LastAt = "idle", "idle", r.Findings[0].At-37500*time.Millisecond
 		}, 14 * second, 16 * second},
-		"one slot stayed empty":                    {byInterval(ledger.KindUnsent, 1), 7 * second, 8 * second},
-		"ten slots stayed empty":                   {byInterval(ledger.KindUnsent, 10), 140 * second, 145 * second},
-		"the last noop was due 2 s before the end": {byInterval(ledger.KindTail, 1), second / 3, 2 * second},
-		"the last two noops were due":              {byInterval(ledger.KindTail, 2), 14 * second, 15 * second},
+		"one slot stayed empty":  {byInterval(ledger.KindUnsent, 1), 7 * second, 8 * second},
+		"ten slots stayed empty": {byInterval(ledger.KindUnsent, 10), 140 * second, 145 * second},
+		"the last noop is missing, which was due 2 s before the end": {byInterval(ledger.KindTail, 1), second / 3, 2 * second},
+		"the last two noops are missing":                             {byInterval(ledger.KindTail, 2), 14 * second, 15 * second},
 		"one slot stayed empty, and a late noop is not listed": {func(r *ledger.Record) {
 			byInterval(ledger.KindUnsent, 1)(r)
 			r.Unlisted = 1
@@ -207,7 +207,7 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	}
 }
 
-// An outage makes the run inconclusive if the generator explains it, and otherwise fails it.
+// A run with a long outage is invalid if the generator explains the outage. Otherwise it fails.
 func TestControlGroupAttributesOutages(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[time.Duration]Outcome{40 * time.Second: Invalid, 5 * time.Second: Fail, 0: Fail} {
@@ -220,7 +220,7 @@ func TestControlGroupAttributesOutages(t *testing.T) {
 	}
 }
 
-// If the generator was late, a stream that exceeds its lifetime may only seem to end late.
+// If the generator was late, a stream may only seem to have exceeded its lifetime.
 func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 	t.Parallel()
 	const ended = 20 * time.Second
@@ -311,7 +311,7 @@ func TestSaturatedGenerator(t *testing.T) {
 	}
 }
 
-// The reason of a generator that waited for cores names the wait, not its stall.
+// If the threads of the generator waited for a CPU, the check names the wait, and not a stall below its limit.
 func TestExceededGeneratorLimitIsNamed(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

@@ -47,7 +47,8 @@ func (c *Counts) CompressionText() string {
 	return strings.Join(out, ", ")
 }
 
-// RedirectText names the origins that served streams in place of the target, as a clause after its name; "" if none.
+// RedirectText names the origins that served streams in place of the target; "" if there were none. The text is a
+// clause that follows the name of the target.
 func (c *Counts) RedirectText() string {
 	const maxOrigins = 3
 	var origins []string

@@ -60,48 +60,48 @@ func drawLife(r *rand.Rand) *clientLife {
 	return l
 }
 
-// Kinds of missing messages.
+// Classes of messages, by what their loss counts as.
 const (
-	unexpected = iota
-	missing
-	undetectable
+	classNotExpected = iota
+	classLost
+	classUndecided
 )
 
-// classify returns the meaning of the loss of a message according to docs/accounting.md. Its algorithm is simple and
-// slow.
+// classify returns the class of a message according to docs/accounting.md. Its algorithm is simple and slow.
 func (l *clientLife) classify(number int) int {
-	const window = 1000
-	m, result := l.messages[number], unexpected
+	const margin = 1000
+	m, class := l.messages[number], classNotExpected
 	if !m.confirmed {
-		return unexpected
+		return classNotExpected
 	}
 	for first := 0; first < len(l.streams); {
-		group := first + 1 // the index after the streams that resume this one
-		for group < len(l.streams) && l.streams[group].resumes {
-			group++
+		next := first + 1 // the first later stream that does not resume the previous one
+		for next < len(l.streams) && l.streams[next].resumes {
+			next++
 		}
-		end := l.streams[group-1].end
-		if last := l.streams[group-1]; group > first+1 && group == len(l.streams) && last.end-last.open < window {
-			end = l.streams[group-2].end
+		end := l.streams[next-1].end
+		if last := l.streams[next-1]; next > first+1 && next == len(l.streams) && last.end-last.open < margin {
+			end = l.streams[next-2].end
 		}
-		before, replayed := false, false
+		lowerArrived, higherArrived := false, false
 		for other, o := range l.messages {
-			if o.stream >= first && o.stream < group {
-				before, replayed = before || other < number, replayed || other > number
+			if o.stream >= first && o.stream < next {
+				lowerArrived, higherArrived = lowerArrived || other < number, higherArrived || other > number
 			}
 		}
-		switch from, to := l.streams[first].open+window, end-window; {
-		case before && replayed && !l.anyOrder, m.sent >= from && m.sent <= to && m.answered <= to:
-			return missing
+		switch from, to := l.streams[first].open+margin, end-margin; {
+		case lowerArrived && higherArrived && !l.anyOrder, m.sent >= from && m.sent <= to && m.answered <= to:
+			return classLost
 		case m.sent >= from && m.sent <= to:
-			result = undetectable
+			class = classUndecided
 		}
-		first = group
+		first = next
 	}
-	return result
+	return class
 }
 
-// account records the streams of the client in a ledger, and returns the account of the verdict.
+// account records the streams of the client in a ledger. It returns the account of the verdict, and the numbers of the
+// confirmed messages.
 func (l *clientLife) account() (a account, confirmed []uint64) {
 	at := func(ms int) ledger.Instant { return time.Duration(ms) * time.Millisecond }
 	cfg := ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, AnyOrder: l.anyOrder, Interval: time.Second}
@@ -148,12 +148,12 @@ func TestLossesOfCheckedMessagesAreDetectable(t *testing.T) {
 		l := drawLife(rand.New(rand.NewPCG(seed, n)))
 		want := map[string]uint64{}
 		for number, m := range l.messages {
-			kind := l.classify(number)
-			if kind != unexpected {
+			class := l.classify(number)
+			if class != classNotExpected {
 				want["checked"]++
 			}
 			if m.stream < 0 && m.confirmed {
-				want[[]string{"not expected", "lost", "undecided"}[kind]]++
+				want[[]string{"not expected", "lost", "undecided"}[class]]++
 			}
 		}
 		a, numbers := l.account()

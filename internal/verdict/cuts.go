@@ -195,7 +195,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	if c.Lost {
 		sum.Resumed++
 	}
-	// If the numbers start at 1 again although no message is repeated, the service started a new stream.
+	// If the numbers go back although no message was repeated, the service restarted its numbering.
 	restarts := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0
 	switch {
 	case lost+c.Duplicated+c.Announced == 0 && !restarts:

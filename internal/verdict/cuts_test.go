@@ -24,7 +24,7 @@ func newCutRun() *publishedRun {
 	return p
 }
 
-// cutStream returns a function that disconnects stream 0.
+// cutStream returns a function that disconnects and reopens stream 0.
 func cutStream(kind string, resumes, announced bool) func(int, *ledger.Ledger) {
 	return func(stream int, l *ledger.Ledger) {
 		if stream != 0 {
@@ -62,7 +62,7 @@ func TestCutWithoutLossPasses(t *testing.T) {
 	}
 }
 
-// Each fault of a resume is found at its cut.
+// Each fault of a resume counts at the cut before the resume.
 func TestFailedResumeDoesNotPass(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		{"the stream continues with a later message", func(p *publishedRun) {
 			p.lose(func(stream int, n uint64) bool { return stream == 0 && (n == 11 || n == 12) })
 		}, Fail, 2, 0, 0, 0, "2 messages were lost"},
-		{"a message between replay and stream is lost", func(p *publishedRun) { p.deliver = replaceMessage(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
+		{"a message between the replay and the later messages is lost", func(p *publishedRun) { p.deliver = replaceMessage(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
 		{"no message arrives until long after the reconnect", func(p *publishedRun) {
 			p.lose(func(stream int, n uint64) bool { return stream == 0 && n > 10 && n < 16 })
 		}, Fail, 5, 0, 0, 0, "5 messages were lost"},

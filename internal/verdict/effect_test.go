@@ -20,8 +20,8 @@ func actionAt(name string, at, duration float64) ActionResult {
 	return ActionResult{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: startUnix + at, EndedUnix: startUnix + at + duration}
 }
 
-// crowd returns a run with reconnects, in which the first runner has n streams.
-func crowd(n int) *shard.Merged {
+// newReconnectRun returns a run with reconnects, in which the first runner has n streams.
+func newReconnectRun(n int) *shard.Merged {
 	m, _ := cleanRun()
 	m.Plan.Reconnect, m.Plan.Connections, m.Plan.MaxOutageS = true, n, -1
 	m.Checks[0].Passes = int64(n)
@@ -34,7 +34,7 @@ func crowd(n int) *shard.Merged {
 	return m
 }
 
-// lose makes a stream end and reconnect, in seconds since the start.
+// lose adds an outage to the nth connection, and returns it. Times are in seconds since the start of the runner.
 func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
 	r := &m.Connections.Edit(n).Record
 	second := func(s float64) ledger.Instant { return time.Duration(s * float64(time.Second)) }
@@ -47,7 +47,7 @@ func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
 
 func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	t.Parallel()
-	m := crowd(200)
+	m := newReconnectRun(200)
 	lose(m, 199, 50, 51) // before the action
 	for n := range 100 { // in sequence from 60.5 s on, each for 2 s: 50 of them reconnect in a second
 		at := 60.5 + float64(n)/50
@@ -77,9 +77,10 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	require.Empty(t, e.Notes)
 }
 
-func TestSuccessiveActionsShareTheLostStreams(t *testing.T) {
+// A lost stream counts for the last action that started before the loss.
+func TestLostStreamCountsForOneAction(t *testing.T) {
 	t.Parallel()
-	m := crowd(10)
+	m := newReconnectRun(10)
 	lose(m, 0, 61, 75) // reconnects after the start of the next action
 	lose(m, 1, 71, 72)
 	lose(m, 2, 120, 121) // while the long action still runs
@@ -95,12 +96,12 @@ func TestSuccessiveActionsShareTheLostStreams(t *testing.T) {
 
 func TestStreamsThatDoNotReconnect(t *testing.T) {
 	t.Parallel()
-	m := crowd(4)
+	m := newReconnectRun(4)
 	lose(m, 0, 61, 62)
 	last := &m.Connections.Edit(1).Record
 	last.State, last.ClosedAt, last.Longest = ledger.Dropped, 61*time.Second, ledger.Outage{From: 61 * time.Second, To: 3595 * time.Second}
-	without := &m.Connections.Edit(2).Record // it did not try to reconnect, as without RECONNECT
-	without.State, without.ClosedAt = ledger.Dropped, 61*time.Second
+	noRetry := &m.Connections.Edit(2).Record // did not try to reconnect, as without RECONNECT
+	noRetry.State, noRetry.ClosedAt = ledger.Dropped, 61*time.Second
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}})
 	e := v.Actions[0].Effect
 	require.Equal(t, []int{3, 2}, []int{e.Lost, e.NotReconnected})
@@ -114,7 +115,7 @@ func TestStreamsThatDoNotReconnect(t *testing.T) {
 // If a service ends each stream after its lifetime, streams that end during an action are not attributed to it.
 func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
-	m := crowd(4)
+	m := newReconnectRun(4)
 	m.Service = shard.Service{Name: "mine", CountBasis: shard.CountNothing, LifetimeS: 30}
 	lose(m, 0, 61, 62)
 	lose(m, 1, 61, 62).Planned = true
@@ -134,7 +135,7 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
-	m := crowd(2)
+	m := newReconnectRun(2)
 	m.Service = shard.Service{Name: "mine", CountBasis: shard.CountNothing}
 	r := &m.Connections.Edit(0).Record
 	r.Outages = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}
@@ -151,7 +152,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	require.Len(t, e.Notes, 1)
 	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "the note must count clients that reconnected and clients that did not")
 
-	m = crowd(2) // records of noops have no spans
+	m = newReconnectRun(2) // records of noops have no spans
 	r = &m.Connections.Edit(0).Record
 	r.Outages, r.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
 	r.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, ReconnectedAt: second(11)}, {Kind: "rst", Lost: true, ReconnectedAt: second(62)}, {Kind: "pause", ReconnectedAt: second(70)}}}
@@ -178,7 +179,7 @@ func TestMessagesAfterAnActionAreResumed(t *testing.T) {
 func TestActionReportsUnlistedFindings(t *testing.T) {
 	t.Parallel()
 	for lost, notes := range map[uint64]int{2: 0, 3: 1} {
-		m := crowd(2)
+		m := newReconnectRun(2)
 		r := &m.Connections.Edit(0).Record
 		r.Lost, r.Late, r.Unlisted = lost, 40, 36
 		r.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}}
@@ -237,7 +238,7 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m := crowd(c.streams)
+			m := newReconnectRun(c.streams)
 			m.Plan.BackWithinS = c.limit
 			for n := range c.slow {
 				lose(m, n, 100, 100+c.outage)
@@ -255,7 +256,7 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 func TestGeneratorExplainsReconnectsOverTheLimit(t *testing.T) {
 	t.Parallel()
 	for n, want := range []Outcome{Pass, Pass, Invalid, Fail} {
-		m := crowd(1000)
+		m := newReconnectRun(1000)
 		m.Plan.BackWithinS = 60
 		m.Runners[1].StallMaxUS = 2_000_000
 		m.Connections.Edit(1).Runner = 1
@@ -273,7 +274,7 @@ func TestSilenceOfSeveralStreamsIsOneGroup(t *testing.T) {
 		ledger.KindUnsent: "2 clients of runner 1 missed 2 noops each: nothing arrived when due, at 22:14:20.000 UTC; first: d-0 missed 2 noops",
 		ledger.KindTail:   "2 clients of runner 1 missed 2 noops each: nothing more arrived before the end of the stream, at 22:14:20.000 UTC; first: d-0 missed 2 noops",
 	} {
-		m := crowd(3)
+		m := newReconnectRun(3)
 		for n := range uint64(2) {
 			r := &m.Connections.Edit(int(n)).Record
 			r.Numbered, r.Received = false, r.Received-3-n

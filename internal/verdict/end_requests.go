@@ -85,7 +85,7 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 // minSlowRatio is the minimum ratio of the duration of end requests to the lateness of messages for slowEndsText.
 const minSlowRatio = 5
 
-// slowEndsText states that the requests that end streams are slow although messages are on time; "" if they are not.
+// slowEndsText states that the requests that end streams are slow although messages are on time; otherwise "".
 func (s *Streams) slowEndsText() string {
 	e, late, noun := s.EndRequests, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {

@@ -56,7 +56,7 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	require.Equal(t, "POST /end", StreamsOf(m, nil, false).EndRequests.Request)
 }
 
-// In the original test DELETEs took seconds, and noops arrived on time.
+// A service may answer DELETEs after seconds although its noops arrive on time.
 func TestSlowEndsAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -114,7 +114,8 @@ func texts(all []TargetFailure) (out []string) {
 	return out
 }
 
-// A RunInfo has the command, versions and machine of a run, as `soak run` recorded them. Empty: not recorded.
+// A RunInfo has the command, versions and machine of a run, as `soak run` recorded them. A field that was not recorded
+// is empty.
 type RunInfo struct {
 	Command []string          `json:"command,omitempty"` // settings from the environment, then the command line, without secrets
 	Commit  string            `json:"commit,omitempty"`  // commit of soak, with the suffix +dirty if files of the build were modified

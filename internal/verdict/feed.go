@@ -261,8 +261,8 @@ func (s *Streams) doubtsOfSubscribers() []string {
 		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(streamMargin)),
 	}
 	if n := s.Messages.NotExpected; n > 0 {
-		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, while the client had no stream, or before it was certain with which message its stream began",
-			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(streamMargin)))
+		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: other clients received %s within %s of the start or the end of a stream, while the client had no stream, or before it was certain with which message its stream began",
+			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Form(n, "it", "them"), format.Duration(streamMargin)))
 	}
 	if s.pending > 0 {
 		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages arrived up to %s later than at other clients",

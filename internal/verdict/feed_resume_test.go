@@ -85,8 +85,8 @@ func TestResumesOfComparedClients(t *testing.T) {
 	}
 }
 
-// After a restart all clients resume at once: no stream was open when messages were sent. Each of two clients loses
-// a different message.
+// After a restart of the service, all clients resume at once. The messages in between were sent while no stream was
+// open. Each of two clients loses a different message.
 func TestLossesOfClientsThatAllResume(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()

@@ -48,8 +48,8 @@ type feedPeriod struct {
 	history  int
 }
 
-// A feedArrival is an event of a client: a message arrives, or a stream opens or ends.
-type feedArrival struct {
+// A feedStep is a step of a client: a message arrives, or a stream opens or ends.
+type feedStep struct {
 	at     time.Duration
 	client int
 	do     func(l *ledger.Ledger)
@@ -125,7 +125,7 @@ func (f *simulatedFeed) drawClients() {
 	}
 }
 
-// reconnect disconnects a client at about the given times.
+// reconnect disconnects and reconnects a client at about the given times.
 func (f *simulatedFeed) reconnect(client int, times []time.Duration) {
 	for _, at := range times {
 		last := &f.periods[client][len(f.periods[client])-1]
@@ -145,13 +145,13 @@ func (f *simulatedFeed) candidates(clients []int) (candidates []int) {
 				return m.at > p.from+edge && m.at+f.lags[client]+edge < p.to
 			})
 		}
-		others := 0
+		receivers := 0
 		for client := range f.periods {
 			if inside(client, feedEdge/2) {
-				others++
+				receivers++
 			}
 		}
-		if !slices.ContainsFunc(clients, func(client int) bool { return !inside(client, feedEdge) }) && n+1 < len(f.sent) && 2*others > len(f.periods) {
+		if !slices.ContainsFunc(clients, func(client int) bool { return !inside(client, feedEdge) }) && n+1 < len(f.sent) && 2*receivers > len(f.periods) {
 			candidates = append(candidates, n)
 		}
 	}
@@ -245,10 +245,10 @@ func (f *simulatedFeed) receive(client, n int, sums ...uint64) {
 	f.received[client][n] = sums
 }
 
-// arrivals returns the events of a client.
-func (f *simulatedFeed) arrivals(client int) (arrivals []feedArrival) {
+// steps returns the steps of a client.
+func (f *simulatedFeed) steps(client int) (steps []feedStep) {
 	add := func(at time.Duration, do func(l *ledger.Ledger)) {
-		arrivals = append(arrivals, feedArrival{at, client, do})
+		steps = append(steps, feedStep{at, client, do})
 	}
 	next := 0 // the message after the last one that arrived
 	for i, p := range f.periods[client] {
@@ -289,7 +289,7 @@ func (f *simulatedFeed) arrivals(client int) (arrivals []feedArrival) {
 			l.Closed(p.to, ledger.ReasonClient, false, false)
 		})
 	}
-	return arrivals
+	return steps
 }
 
 // judge returns the verdict of the run.
@@ -299,13 +299,13 @@ func (f *simulatedFeed) judge() *Verdict {
 	p.Connections, p.Runners, p.Reconnect = len(layout), 1+slices.Max(layout), true
 	base.cfg.Resumes = strings.Contains(f.clients, "resume")
 	return judgeStreams(mergeFeed(p, &base.cfg, layout, func(ledgers []*ledger.Ledger) {
-		var all []feedArrival
+		var all []feedStep
 		for client := range ledgers {
-			all = append(all, f.arrivals(client)...)
+			all = append(all, f.steps(client)...)
 		}
-		slices.SortStableFunc(all, func(a, b feedArrival) int { return cmp.Compare(a.at, b.at) })
-		for _, a := range all {
-			a.do(ledgers[a.client])
+		slices.SortStableFunc(all, func(a, b feedStep) int { return cmp.Compare(a.at, b.at) })
+		for _, step := range all {
+			step.do(ledgers[step.client])
 		}
 	}), nil, Evidence{})
 }

@@ -205,8 +205,8 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 			s.lag = lag(3 * time.Second)
 			s.setContent(func(stream, message int) bool { return stream == 3 && message > 20 })
 		}, Pass, 0, ""},
-		"the first client lags":               {firstLags(false), Pass, 0, ""},
-		"the first client lags, with repeats": {firstLags(true), Pass, 0, ""},
+		"the client that joined first lags":               {firstLags(false), Pass, 0, ""},
+		"the client that joined first lags, with repeats": {firstLags(true), Pass, 0, ""},
 		"a greeting for each, and two contents": {func(s *sharedRun) {
 			s.content = func(stream, message int) []uint64 {
 				if message == 1 {
@@ -218,11 +218,11 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 		// Several messages are in transit to different clients, so it is unknown which message a client lacks.
 		"two contents in quick succession": {func(s *sharedRun) {
 			s.content = func(_, message int) []uint64 {
-				var many []uint64
+				var contents []uint64
 				for n := range 40 {
-					many = append(many, uint64(1+(message*message+n*n*n)%3%2)) // #nosec G115 -- positive
+					contents = append(contents, uint64(1+(message*message+n*n*n)%3%2)) // #nosec G115 -- positive
 				}
-				return many
+				return contents
 			}
 		}, Invalid, 0, "the messages have 2 different contents and arrive every 23.8 ms on average"},
 		"few messages": {func(s *sharedRun) { s.messages = 4 }, Invalid, 0,
@@ -241,7 +241,7 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 }
 
 // By the clocks, messages reach the second runner 3 s later than the first one. A new stream does not receive messages
-// that were sent before it was opened, although another client of the runner receives them afterwards.
+// that were sent before it was opened, although another client of the runner receives them afterward.
 func TestMessagesInTransitAreNotExpectedOnANewStream(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()

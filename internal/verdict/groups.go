@@ -235,7 +235,7 @@ func (s *Streams) addToIncident(k, n int, r *shard.Connection, f ledger.Finding,
 }
 
 func (s *Streams) listGroups(clusters map[cause][]*cluster) {
-	words := Formatter{s.m}
+	formatter := Formatter{s.m}
 	for _, all := range clusters {
 		for _, c := range all {
 			bundles := []*bundle{&c.all}
@@ -250,7 +250,7 @@ func (s *Streams) listGroups(clusters map[cause][]*cluster) {
 					g.Runner = s.m.Runners[b.runner].Index
 				}
 				if b.findings > 1 {
-					g.Text = words.group(b, g.Runner)
+					g.Text = formatter.group(b, g.Runner)
 				}
 				s.Groups = append(s.Groups, g)
 			}
@@ -357,7 +357,8 @@ func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 		}
 	}
 	if listed > 0 && total > listed {
-		out = append(out, fmt.Sprintf("%d more findings are counted but not listed, because each client lists only its first findings", total-listed))
+		out = append(out, fmt.Sprintf("%s counted but not listed, because each client lists only its first findings",
+			format.Plural(total-listed, "more finding is", "more findings are")))
 	}
 	return out
 }

@@ -53,7 +53,7 @@ func requireOutcome(t *testing.T, want Outcome, v *Verdict, name ...any) *Verdic
 	return v
 }
 
-// check returns the check with a name.
+// check returns the check with the given name.
 func check(t *testing.T, v *Verdict, name string) Check {
 	t.Helper()
 	for _, c := range v.Checks {

@@ -10,7 +10,7 @@ const (
 	CheckTargetUp    CheckID = "target.up"        // no process of the target crashed
 	CheckAnswers     CheckID = "target.answers"   // the target answered at the end
 	CheckPackets     CheckID = "machines.packets" // AWS dropped no packets of a machine
-	CheckVerdict     CheckID = "run.verdict"      // replaces the checks if none decided the verdict
+	CheckVerdict     CheckID = "run.verdict"      // the verdict itself, if no check decided it
 	CheckGenerator   CheckID = "generator.kept-up"
 	CheckPorts       CheckID = "generator.ports" // the load generator had a port and a descriptor for each connection
 	CheckServerCount CheckID = "server.count"    // the server's own count agrees
@@ -47,7 +47,7 @@ const (
 	CheckReordered     CheckID = "messages.reordered"
 	CheckCorrupted     CheckID = "messages.corrupted"
 	CheckLate          CheckID = "messages.late"
-	CheckFloor         CheckID = "messages.floor" // at least open time ÷ interval
+	CheckFloor         CheckID = "messages.floor" // each ledger expected at least open time ÷ interval
 	CheckInterval      CheckID = "messages.interval"
 	CheckSchedule      CheckID = "messages.schedule" // gaps are multiples of the interval
 	CheckConfirmed     CheckID = "messages.confirmed"

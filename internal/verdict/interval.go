@@ -45,7 +45,8 @@ func (s *Streams) sumIntervals() {
 	s.intervalCount = len(intervals)
 }
 
-// hasOtherInterval reports whether an interval differs from the planned one by over maxDeviation plus IntervalError.
+// hasOtherInterval reports whether the interval of a connection differs from the planned one by over maxDeviation plus
+// IntervalError.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))
 }

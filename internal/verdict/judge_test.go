@@ -175,7 +175,7 @@ func TestEachCheck(t *testing.T) {
 			Invalid, []string{"data complete"}, []string{"runner 2 of 2 left no shard"}},
 		{"a runner was killed", func(r *testRun) { r.evidence.Problems = []string{"runner 1 was terminated"} },
 			Invalid, []string{"data complete"}, []string{"runner 1 was terminated"}},
-		{"a shard is missing, and one twice", func(r *testRun) {
+		{"a shard is missing, and one noop arrived twice", func(r *testRun) {
 			addFault(r.record(0), ledger.KindDuplicated, 1)
 			r.Problems = []string{"runner 2 of 2 left no shard"}
 		}, Invalid, []string{"data complete", "noops duplicated"}, []string{"runner 2 of 2 left no shard", "d-0 received noop 7 twice, the second time at 22:14:50.000 UTC"}},
@@ -231,7 +231,7 @@ func TestEachCheck(t *testing.T) {
 		{"one missed messages and was open for too long for its count", func(r *testRun) { r.record(0).Received, r.record(0).Lost = noopsEach-3, 2 }, Fail,
 			[]string{"noops missed", "noops expected per client"}, []string{"noops missed: 2 (limit: 0)", "d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
 		{"the server ends one 20 s after the request", func(r *testRun) { r.record(0).StreamTime += 20 * time.Second }, Pass, nil, allReceived},
-		{"the last one is lost, which only the server's ledger shows", func(r *testRun) { r.setServer(1, noopsEach+2, noopsEach+2) },
+		{"the last two are lost, which only the server's ledger shows", func(r *testRun) { r.setServer(1, noopsEach+2, noopsEach+2) },
 			Fail, []string{"noops missed"}, []string{
 				"d-1 missed noops 240 and 241: nothing arrived after noop 239 before the stream closed at 23:13:15.000 UTC; the server's ledger lists them as sent",
 			}},

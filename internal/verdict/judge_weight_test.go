@@ -76,7 +76,7 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 		{"missed by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Numbered, r.Unsent = false, 9 }, Invalid},
 		{"missed at the end by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Tail = 9 }, Invalid},
 		{"duplicated by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {
-			r.Numbered, r.Received, r.Duplicated = false, noopsEach-100, 100 // the service sends a noop twice as often
+			r.Numbered, r.Received, r.Duplicated = false, noopsEach-100, 100
 		}, Invalid},
 		{"too few", func(r *ledger.Record, e *ServerEntry, _ *Evidence) {
 			r.Received, r.Last, e.Last, e.Sent = 100, 100, 100, 100

@@ -14,7 +14,7 @@ import (
 const maxLastOutageShare = .1
 
 // lastOutages counts the clients that received no message after their last outage. They were disconnected at the end of
-// the run, or had reconnected so shortly before it that no message was due.
+// the run, or had reconnected so shortly before the end that no message was due.
 type lastOutages struct {
 	clients      int    // clients, except those disconnected as planned and not refused since
 	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second
@@ -23,8 +23,8 @@ type lastOutages struct {
 	longest      time.Duration
 }
 
-// count adds a client with its number of undetectable losses, if it had no message after its last outage. It ignores
-// clients that other checks report as refused, dropped or unfinished.
+// count adds a client with its number of undetectable losses, if the client received no message after its last outage.
+// It ignores clients that other checks report as refused, dropped or unfinished.
 func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	o := c.LastOutage
 	if o == nil || c.State != ledger.Completed || undetectable == 0 && !c.IsDisconnected() {

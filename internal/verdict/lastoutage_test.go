@@ -53,7 +53,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := crowd(100)
+			m := newReconnectRun(100)
 			m.Plan.MaxHidden = c.maxHidden
 			disconnect(m, c.clients, c.change)
 			v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}))
@@ -65,7 +65,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 // Clients that had no stream at the end do not count as open to the end or as reconnected.
 func TestClientsThatReconnectAtTheEndAreCounted(t *testing.T) {
 	t.Parallel()
-	m := crowd(100)
+	m := newReconnectRun(100)
 	m.Plan.Reconnect = true
 	disconnect(m, 4, func(r *ledger.Record) { r.Longest = *r.LastOutage })
 	v := requireOutcome(t, Pass, judgeSoak(m, nil, Evidence{}))
@@ -73,6 +73,17 @@ func TestClientsThatReconnectAtTheEndAreCounted(t *testing.T) {
 	require.Contains(t, v.Summary(), "PASS: 96 of 100 streams open to the end, 4 reconnecting")
 	require.Equal(t, "96, and 4 reconnecting", check(t, v, "streams open to the end").Actual)
 	require.Equal(t, "0 of 4 clients that lost a stream; no outage was longer than 1 s", check(t, v, "99.9 % of clients reconnected").Actual)
+}
+
+// Without checked messages there is no evidence to name.
+func TestManyReconnectsWithUncheckedMessages(t *testing.T) {
+	t.Parallel()
+	m := newReconnectRun(100)
+	m.Plan.Service, m.Service = "mine", shard.Service{Name: "mine", CountBasis: shard.CountNothing}
+	disconnect(m, 11, func(r *ledger.Record) { r.Undetectable = 0 })
+	v := requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}))
+	require.Equal(t, "0", check(t, v, "undetectable losses").Actual)
+	require.Contains(t, v.Reasons[0], "11 clients were reconnecting when the run ended")
 }
 
 // If no message arrived after any cut of a kind, the time until one is not known.
@@ -86,7 +97,7 @@ func TestCutsWithoutAMessageHaveNoOutage(t *testing.T) {
 // proves no loss.
 func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	t.Parallel()
-	m := crowd(100)
+	m := newReconnectRun(100)
 	disconnect(m, 1, nil)
 	server := ServerLedger{}
 	for c := range m.Connections.All() {
@@ -116,7 +127,7 @@ func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 		"little jitter, one missed":         {20, func(r *ledger.Record) { addFault(r, ledger.KindUnsent, 1) }, Fail},
 		"jitter at the limit, one missed":   {23, func(r *ledger.Record) { r.UnevenGaps += 89; addFault(r, ledger.KindUnsent, 1) }, Fail},
 	} {
-		m := crowd(100)
+		m := newReconnectRun(100)
 		for i := range 100 {
 			r := &m.Connections.Edit(i).Record
 			r.UnevenGaps, r.Interval, r.IntervalError = c.uneven, 15*time.Second, time.Millisecond

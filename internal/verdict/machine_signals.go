@@ -63,9 +63,9 @@ func increasesByRunner(all []MachineReport, runners int) [][]counterIncrease {
 			if effect != machine.Delays && (effect != machine.Silences || all[n].Target) {
 				continue
 			}
-			for _, at := range all[n].runners {
+			for _, runner := range all[n].runners {
 				for _, increase := range c.increases {
-					out[at] = append(out[at], counterIncrease{n, increase, effect})
+					out[runner] = append(out[runner], counterIncrease{n, increase, effect})
 				}
 			}
 		}
@@ -161,7 +161,7 @@ func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 	return n
 }
 
-// count counts the findings of one connection that the counter increases of its runner explain.
+// count counts the findings of one connection that the counter increases on the machine of its runner explain.
 func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []counterIncrease) {
 	silence := func(from, to ledger.Instant) *counterIncrease {
 		return overlappingIncrease(all, runner.At(from), runner.At(to), machine.Silences)

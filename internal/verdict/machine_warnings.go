@@ -22,7 +22,8 @@ const (
 	maxTrackedShare = .9
 )
 
-// addMachines adds the counters of the machines to the verdict, and applies their effect to the checks.
+// addMachines adds the counters of the machines and their warnings to the verdict. It attributes the faults of the
+// checks to the signals that explain them, and returns the checks with the checks of packets that AWS dropped.
 func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	v.Machines = MachinesOf(e)
 	signals := signalsOf(v.Machines, s)
@@ -114,7 +115,7 @@ func (m *MachineReport) retransmissionWarning() []string {
 
 // RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if none is known to have been sent.
 func (m *MachineReport) RetransmittedShare() float64 {
-	if sent := m.increase(machine.OutSegs); sent > 0 { // segments
+	if sent := m.increase(machine.OutSegs); sent > 0 {
 		return m.increase(machine.Retrans) / sent
 	}
 	return 0

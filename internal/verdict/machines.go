@@ -122,15 +122,15 @@ func (m *MachineReport) isSame(r *machine.Record) bool {
 }
 
 // assignRunners sets the runners of a machine that only Prometheus reports: all runners that may be on it. A runner
-// whose record has counters of AWS's network, or a different boot id, is on another machine. Records of pods have
-// neither.
-func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport) {
+// whose record has counters of AWS's network, or a different boot id, is on another machine. The record of a pod has no
+// counters of AWS's network.
+func (m *MachineReport) assignRunners(firstRound *shard.Merged, all []*MachineReport) {
 	if len(m.fromRunners) > 0 || m.Target {
 		return
 	}
-	for i := range first.Runners {
-		isElsewhere := slices.ContainsFunc(all, func(second *MachineReport) bool {
-			return slices.Contains(second.Runners, first.Runners[i].Index) && (m.differs(second) || slices.ContainsFunc(second.Counters, func(c MachineCounter) bool { return c.kind.ByAWS() }))
+	for i := range firstRound.Runners {
+		isElsewhere := slices.ContainsFunc(all, func(other *MachineReport) bool {
+			return slices.Contains(other.Runners, firstRound.Runners[i].Index) && (m.differs(other) || slices.ContainsFunc(other.Counters, func(c MachineCounter) bool { return c.kind.ByAWS() }))
 		})
 		if !isElsewhere {
 			m.runners = append(m.runners, i)
@@ -138,9 +138,9 @@ func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport)
 	}
 }
 
-// differs reports whether m, which only Prometheus reports, is certainly not second, which has records of runners.
-func (m *MachineReport) differs(second *MachineReport) bool {
-	return slices.ContainsFunc(second.fromRunners, func(s runnerRecord) bool {
+// differs reports whether m, which only Prometheus reports, is certainly not other, which has records of runners.
+func (m *MachineReport) differs(other *MachineReport) bool {
+	return slices.ContainsFunc(other.fromRunners, func(s runnerRecord) bool {
 		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.records, func(r *machine.Record) bool { return r.Boot != "" })
 	})
 }

@@ -39,7 +39,7 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 }
 
 // Packets dropped by AWS on an unrelated machine of the Prometheus server explain no fault. A laptop has its own
-// network cards, and the pods of another host have its boot id.
+// network cards, and the pods of another host have the boot id of that host.
 func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -61,8 +61,8 @@ func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	}
 }
 
-// A Prometheus server that scrapes the machine of soak has the counters of the runners. It is recognized as the same
-// machine by its name and boot time. Its further counters are added.
+// A Prometheus server may also scrape the machine of the runners. The name and the boot time show that its record
+// describes the same machine. Only counters that no runner reads are added.
 func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

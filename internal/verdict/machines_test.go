@@ -17,7 +17,7 @@ const (
 	dropsAt   = 1000 // seconds after the start of runner 1
 )
 
-// newMachine returns a machine of AWS whose counters did not change.
+// newMachine returns the record of a machine of AWS whose counters did not change, except for sent segments.
 func newMachine(boot string) *machine.Record {
 	w := machine.Follow("", time.Second)
 	all := machine.Reading{machine.ConntrackEntries: 1, "nf_conntrack_max": 100, machine.OutSegs: 0}

@@ -75,7 +75,7 @@ type Topic struct {
 	DivergedUnix float64  `json:"diverged_unix_s,omitempty"`
 
 	counts    ledger.Counts // sum over the streams
-	confirmed []uint64      // the numbers of the messages that were confirmed or, in a feed, expected by all clients
+	confirmed []uint64      // the numbers of the messages that were confirmed or, in a feed, expected to reach all clients
 }
 
 const maxTopics = 50
@@ -194,8 +194,8 @@ func (s *Streams) publishChecks() (out []Check) {
 	return []Check{confirmed, onTimeCheck.AsDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
-// unpublishedLocally returns the number of messages that were not sent, because the publisher had no port, descriptor
-// or IPv6 address for a connection. portsCheck reports them.
+// unpublishedLocally returns the number of messages that were not sent because the publisher had no port, descriptor or
+// IPv6 address for a connection. portsCheck reports them.
 func (s *Streams) unpublishedLocally() (n uint64) {
 	for _, p := range s.m.Publishers() {
 		for _, f := range p.Refusals() {
@@ -298,8 +298,8 @@ func (s *Streams) silenceChecks() []Check {
 }
 
 // zeroCheck returns the check that there are no findings of one kind.
-func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64, reason string) Check {
-	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: reason, Reasons: s.Sentences(kind)}
+func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64, why string) Check {
+	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: why, Reasons: s.Sentences(kind)}
 }
 
 // endingChecks returns the checks of lifetimes, and of misrouted messages, announced gaps and missing ids, if any.

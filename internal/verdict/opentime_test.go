@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// attempts returns n attempts that failed for a reason, one per second from the runner's second 1 on.
+// attempts returns n attempts that failed for the given reason, one per second from the runner's second 1 on.
 func attempts(reason string, n int) []ledger.Refusal {
 	return []ledger.Refusal{{Reason: reason, Count: n, First: time.Second, Last: time.Duration(n) * time.Second}}
 }

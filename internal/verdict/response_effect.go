@@ -62,7 +62,7 @@ func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *Res
 		until = max(until, r.To)
 		if r.From < start {
 			e.InFlight++
-			e.Drained = longer(e.Drained, r.To-start)
+			e.Drained = maxSeconds(e.Drained, r.To-start)
 		}
 	}
 	e.Until = min(next, active+settleTime.Seconds(), until)
@@ -80,7 +80,7 @@ func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *Res
 			e.Faulty[r.State]++
 		case r.State == ledger.ResponseComplete:
 			e.Complete++
-			e.Slowest = longer(e.Slowest, duration)
+			e.Slowest = maxSeconds(e.Slowest, duration)
 			if duration > lateFactor*longest {
 				late++
 			}
@@ -92,7 +92,7 @@ func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *Res
 	return e
 }
 
-func longer(current *float64, seconds float64) *float64 {
+func maxSeconds(current *float64, seconds float64) *float64 {
 	if current == nil || seconds > *current {
 		return &seconds
 	}

@@ -125,7 +125,7 @@ func TestStreamsOfAStoppedRunAreNotJudged(t *testing.T) {
 	}
 }
 
-// A headline states that the named stream is one of several.
+// The summary states that the named stream is one of several.
 func TestSummaryCountsOtherSilentStreams(t *testing.T) {
 	t.Parallel()
 	c := Check{ID: CheckSilence, Name: "longest silence of a stream", Reasons: []string{"s-1 was silent for 10 s", "s-2 was silent for 10 s", "s-3 was silent for 9 s"}}

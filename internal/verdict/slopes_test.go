@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// slopeCases sets a limit, and the figure of a bucket that the limit applies to: in MiB, milliseconds or streams. unit
-// is the limit for a growth by 1 per hour.
+// Each of the slopeCases has a limit of the plan, and a function that sets the limited figure of one bucket, in MiB,
+// milliseconds or streams. If that figure grows by 1 per hour, the limited slope is unit.
 var slopeCases = map[string]struct {
 	check CheckID
 	limit func(p *plan.Plan) *float64

@@ -122,7 +122,7 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 	require.Equal(t, []KindCount{{"dropped", 60}}, v.Incidents[0].Kinds)
 }
 
-// Findings about a few different messages have a line each. Findings about many are counted.
+// Findings about up to maxSimilar different messages have a line for each message. Findings about more share one line.
 func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	t.Parallel()
 	for different, want := range map[int][]string{

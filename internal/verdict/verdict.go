@@ -184,7 +184,7 @@ func (s Server) Comparison(received uint64) string {
 	case s.Partial(received):
 		return text + ", all of which arrived; the ledger lacks the others"
 	case s.Sent > compared: // other events with numbers, corrupted messages, or messages to streams that were lost
-		return fmt.Sprintf("%s; %s were received%s, the others were broadcasts, corrupted, or sent to lost streams",
+		return fmt.Sprintf("%s; %s were received%s; the others were broadcasts, corrupted, or sent to lost streams",
 			text, format.Thousands(compared), scope)
 	}
 	return text + ", equal to the number received" + scope

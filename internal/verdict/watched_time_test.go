@@ -81,7 +81,7 @@ func TestMissingCheckOfFinishedRunnerFails(t *testing.T) {
 	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client of the other runner lacks its check")
 }
 
-// replacedRunner returns lostRunner with a runner that replaced the lost one 200 s after its end.
+// replacedRunner returns the run of lostRunner, with a third runner that replaced the lost one 200 s after its end.
 func replacedRunner() (*shard.Merged, ServerLedger) {
 	m, server := lostRunner()
 	lost := &m.Runners[1]
