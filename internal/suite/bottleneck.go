@@ -23,7 +23,7 @@ type resource struct {
 var limitedResources = []resource{
 	{"CPU used by other programs", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: " +
 		"the service did not break, unless these programs are part of it", cpuOf(byPrograms)},
-	{"CPU limit of its control group", .5, "raise the limit (cpu.max, or --cpus of its container), or run more instances", cpuLimit},
+	{"CPU limit of the service", .5, "raise the limit (cpu.max, or --cpus of its container), or run more instances", cpuLimit},
 	{"CPU of the service", machineFull, "give it more or faster cores, or profile the process that uses most of it", cpuOf(byService)},
 	{"CPU of the machine", machineFull, "find the program that uses most of the CPU: the service uses less than half, " +
 		"or its processes are not known", cpuOf(byUnknown)},
@@ -35,7 +35,7 @@ var limitedResources = []resource{
 	{"connections of nginx", 1, "raise worker_connections: a proxied request needs two",
 		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "failures for lack of a connection")},
 	{"accept queue of the service", 1, "raise net.core.somaxconn and the backlog of the listener, and accept sooner; " +
-		"clients that keep connections need fewer", acceptQueue},
+		"clients that keep their connections connect less often", acceptQueue},
 	{"accept queue behind nginx", 1, "raise net.core.somaxconn before the backend starts, " +
 		"and keep more idle connections to it (keepalive in upstream)",
 		nginxLog(func(log resources.NginxLog) int { return log.QueueFull }, "connects of nginx found it full")},
@@ -64,7 +64,7 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // lowest load of the range, up to that of Bad, in which it was full; 0: not full at Bad
+	FullFrom  float64 // load from which it was full at every load up to Bad.Rate; 0: not full at Bad
 }
 
 // findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It
@@ -74,15 +74,15 @@ func findBottleneck(stages []StageResult, b BreakingPoint) *Bottleneck {
 		return nil
 	}
 	out := &Bottleneck{Status: b.Status}
-	var upTo []*StageResult
+	var sorted []*StageResult
 	for i := range stages {
 		if stages[i].Rate <= b.Failed {
-			upTo = append(upTo, &stages[i])
+			sorted = append(sorted, &stages[i])
 		}
 	}
-	slices.SortStableFunc(upTo, func(x, y *StageResult) int { return cmp.Compare(x.Rate, y.Rate) })
-	out.Bad = upTo[len(upTo)-1]
-	for _, st := range upTo {
+	slices.SortStableFunc(sorted, func(x, y *StageResult) int { return cmp.Compare(x.Rate, y.Rate) })
+	out.Bad = sorted[len(sorted)-1]
+	for _, st := range sorted {
 		if st.Rate == b.Sustained {
 			out.Good = st
 		}
@@ -92,7 +92,7 @@ func findBottleneck(stages []StageResult, b BreakingPoint) *Bottleneck {
 		if out.Good != nil {
 			use.good = limited.measure(out.Good)
 		}
-		for _, st := range slices.Backward(upTo) {
+		for _, st := range slices.Backward(sorted) {
 			if u := limited.measure(st); !u.measured || u.share < limited.Limit {
 				break
 			}

@@ -15,7 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// stageAt returns a stage of a thousand requests in which every resource is known and free, after an edit.
+// stageAt returns a stage of a thousand requests in which every resource is known and free. edit changes it; nil: no
+// change.
 func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: newRequests()}
 	st.Machine = Machine{
@@ -43,7 +44,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	}{
 		"the limit of a control group": {
 			func(st *StageResult) { st.Machine.Usage.Periods, st.Machine.Usage.Throttled = 100, 92 },
-			"CPU limit of its control group: full from 400/s on, reached 92 % of the time at 400/s, no limit at 200/s, which was good", "",
+			"CPU limit of the service: full from 400/s on, reached 92 % of the time at 400/s, no limit at 200/s, which was good", "",
 		},
 		"separate cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = .99, 61, 37 },
@@ -209,14 +210,14 @@ func TestFewFailuresAreNoFullResource(t *testing.T) {
 func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
 	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
-	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group no limit, CPU of the service 70 % busy"), f.String())
+	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of the service no limit, CPU of the service 70 % busy"), f.String())
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
 	f = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports, descriptors and IPv6 addresses none refused; not known: "+
-		"CPU used by other programs, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
+		"CPU used by other programs, CPU limit of the service, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
 		"CPU of the load generator", f.String())
 	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.tables()[0].Rows[2])
@@ -258,7 +259,7 @@ func TestUsageOfAStage(t *testing.T) {
 	stage := newRampRun(20).withSamples(60, func(at int64, s *resources.Sample) {
 		s.Periods, s.Throttled, s.Overflows = uint64(10*at), uint64(3*at), uint64(at)
 		s.QueueFull = int(at)
-		if at == 15 { // in the stage from 10 to 20 s: a backend without free descriptors reports nothing from here on
+		if at == 15 { // in the stage from 10 to 20 s: a backend without free descriptors does not report its limit or its CPU
 			s.Files, s.MaxFiles, s.BackendCPU, s.Available = 30, 0, 0, 1<<30
 		}
 	}).stages()[1]

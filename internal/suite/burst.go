@@ -77,8 +77,7 @@ func assessBurst(r *Run) verdict.Assessment {
 }
 
 // checkRecovery returns the check that each health check got a good response, and that the requests in sequence after
-// the bursts were good. Requests in sequence that were not made in time do not count, because their number has no
-// limit.
+// the bursts were good. Requests in sequence that were not made before the end of their stage do not count.
 func (l Limits) checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
 	good, unknown := 0, 0 // unknown: stages that failed because of the load generator

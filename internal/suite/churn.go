@@ -91,8 +91,9 @@ const (
 	ledgerEntry    = 400     // bytes
 )
 
-// earlyEnd returns the end of the early part of the run, as a share. Before it each slot starts its first stream:
-// within MEAN_HOLD, or within half of the run if that is shorter (load-tests/sse/churn.js).
+// earlyEnd returns the end of the early part of the run, as a share of the run. By then, all concurrent clients have
+// started their first streams: they start within MEAN_HOLD, or within half of the run if that is shorter
+// (load-tests/sse/churn.js).
 func (r *Run) earlyEnd() float64 {
 	return max(.4, min(r.number("MEAN_HOLD")/r.number("SECONDS"), .5)+.1)
 }

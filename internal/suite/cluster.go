@@ -125,12 +125,12 @@ type Comparison struct {
 type Reason struct{ Sentence, Word string }
 
 // Compare compares two targets by their figures of each round. If obstacle is not zero, there is no winner.
-func Compare(one, several []float64, lowerIsBetter bool, obstacle Reason) Comparison {
-	n := min(len(one), len(several))
+func Compare(ofSingle, ofCluster []float64, lowerIsBetter bool, obstacle Reason) Comparison {
+	n := min(len(ofSingle), len(ofCluster))
 	logs := make([]float64, 0, n)
 	for i := range n {
-		if one[i] > 0 && several[i] > 0 {
-			logs = append(logs, math.Log(several[i]/one[i]))
+		if ofSingle[i] > 0 && ofCluster[i] > 0 {
+			logs = append(logs, math.Log(ofCluster[i]/ofSingle[i]))
 		}
 	}
 	if len(logs) < 2 || len(logs) < n {
@@ -156,12 +156,12 @@ func Compare(one, several []float64, lowerIsBetter bool, obstacle Reason) Compar
 }
 
 // compareFailures compares shares of failed requests, which do not vary by chance.
-func compareFailures(one, several float64) Comparison {
+func compareFailures(ofSingle, ofCluster float64) Comparison {
 	switch {
-	case one-several > failureMargin:
-		return Comparison{Interval: "–", Winner: cluster, Margin: percentOf(one - several)}
-	case several-one > failureMargin:
-		return Comparison{Interval: "–", Winner: single, Margin: percentOf(several - one)}
+	case ofSingle-ofCluster > failureMargin:
+		return Comparison{Interval: "–", Winner: cluster, Margin: percentOf(ofSingle - ofCluster)}
+	case ofCluster-ofSingle > failureMargin:
+		return Comparison{Interval: "–", Winner: single, Margin: percentOf(ofCluster - ofSingle)}
 	}
 	return Comparison{Interval: "–", NoWinner: Reason{Word: "little"}}
 }
@@ -187,17 +187,17 @@ func (c Comparison) Sentence() string {
 
 // saturationReason returns why levels cannot be compared: the generator was, or may have been, saturated. It returns
 // the zero Reason if they can be compared.
-func saturationReason(one, several []roundLevel) Reason {
-	for i := range min(len(one), len(several)) {
+func saturationReason(ofSingle, ofCluster []roundLevel) Reason {
+	for i := range min(len(ofSingle), len(ofCluster)) {
 		for _, side := range []struct {
 			name  string
 			level roundLevel
-		}{{"the single backend", one[i]}, {"the cluster", several[i]}} { // #nosec G602 -- i is below both lengths
+		}{{"the single backend", ofSingle[i]}, {"the cluster", ofCluster[i]}} { // #nosec G602 -- i is below both lengths
 			switch limit, reason := side.level.Machine.Limit(); limit {
 			case LimitGenerator:
-				return Reason{fmt.Sprintf("the load generator was saturated at %s (%s)", side.name, reason), "generator"}
+				return Reason{fmt.Sprintf("the load generator was saturated while it tested %s (%s)", side.name, reason), "generator"}
 			case LimitUnknown:
-				return Reason{fmt.Sprintf("the limit at %s is unknown (%s)", side.name, reason), "not known"}
+				return Reason{fmt.Sprintf("it is unknown what limited %s (%s)", side.name, reason), "not known"}
 			}
 		}
 	}
@@ -210,17 +210,17 @@ func saturationReason(one, several []roundLevel) Reason {
 //  2. If the least busy server of the cluster receives under 80 % of the requests of the busiest: neither yet.
 //  3. If the peak of the cluster wins, and is over a fifth higher: the cluster.
 //  4. Otherwise: the single backend, because the cluster only adds availability, for several times the processes.
-func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
+func Deployment(ofSingle, ofCluster Side, peaks Comparison) (choice, reason string) {
 	const unless = "; use the cluster only if the service must survive the failure of a backend"
-	failures := compareFailures(one.FailedShare, several.FailedShare)
+	failures := compareFailures(ofSingle.FailedShare, ofCluster.FailedShare)
 	switch {
 	case failures.Winner == single:
-		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(several.FailedShare), percentOf(one.FailedShare))
+		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(ofCluster.FailedShare), percentOf(ofSingle.FailedShare))
 	case failures.Winner == cluster:
-		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(several.FailedShare))
-	case several.Evenness < minEvenness:
-		return "neither yet", fmt.Sprintf("the least busy server of the cluster received %s of the requests of the busiest: fix the balancing first", percent(several.Evenness))
-	case peaks.Winner == cluster && several.Peak > minPeakRatio*one.Peak:
+		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(ofSingle.FailedShare), percentOf(ofCluster.FailedShare))
+	case ofCluster.Evenness < minEvenness:
+		return "neither yet", fmt.Sprintf("the least busy server of the cluster received %s of the requests of the busiest: fix the balancing first", percent(ofCluster.Evenness))
+	case peaks.Winner == cluster && ofCluster.Peak > minPeakRatio*ofSingle.Peak:
 		return cluster, fmt.Sprintf("it answers %s more requests per second", peaks.Margin)
 	case peaks.Winner == cluster:
 		return single, "the cluster is not over a fifth faster" + unless
@@ -237,29 +237,29 @@ func assessCluster(r *Run) verdict.Assessment {
 		byTarget[st.Target] = append(byTarget[st.Target], st)
 	}
 	size := cmp.Or(int(r.number("CLUSTER_SIZE")), clusterSize)
-	one, several := sideOf(byTarget[single], 1), sideOf(byTarget[cluster], size)
-	all := append(one.stages(), several.stages()...)
+	ofSingle, ofCluster := sideOf(byTarget[single], 1), sideOf(byTarget[cluster], size)
+	all := append(ofSingle.stages(), ofCluster.stages()...)
 	sum, limits := total(loads), r.limits()
-	peaks := Compare(one.bestLevel.values((*StageResult).PerSecond), several.bestLevel.values((*StageResult).PerSecond), false, saturationReason([]roundLevel{one.bestLevel}, []roundLevel{several.bestLevel}))
-	choice, reason := Deployment(one, several, peaks)
+	peaks := Compare(ofSingle.bestLevel.values((*StageResult).PerSecond), ofCluster.bestLevel.values((*StageResult).PerSecond), false, saturationReason([]roundLevel{ofSingle.bestLevel}, []roundLevel{ofCluster.bestLevel}))
+	choice, reason := Deployment(ofSingle, ofCluster, peaks)
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
 			sum.fact(),
-			{Name: "peak", Value: sentence("single %v responses/s%s; cluster %v%s", one.Peak, one.peakText(), several.Peak, several.peakText())},
+			{Name: "peak", Value: sentence("single %v responses/s%s; cluster %v%s", ofSingle.Peak, ofSingle.peakText(), ofCluster.Peak, ofCluster.peakText())},
 			{Name: "winner", Value: peaks.Sentence()},
 			{Name: "deploy", Value: choice + ": " + reason},
 		},
 		Checks: append([]verdict.Check{
-			checkResponses(sum, stages), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
-			checkAnsweringServers(several.stages(), several.total, size), checkGeneratorOfStages(all),
+			checkResponses(sum, stages), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.fixedLevels(ofSingle.stages()))),
+			checkAnsweringServers(ofCluster.stages(), ofCluster.total, size), checkGeneratorOfStages(all),
 		}, r.checkServerCount(stages)...),
-		Passed: []string{sentence("single %v responses/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},
+		Passed: []string{sentence("single %v responses/s, cluster %v; %s; deploy %s: %s", ofSingle.Peak, ofCluster.Peak, peaks.Sentence(), choice, reason)},
 		Tables: slices.Concat([]verdict.Table{
-			levelTable(one, several), sideTable(one, several, peaks, size), serverTable(one.total, several.total),
-			fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, several.stages()),
+			levelTable(ofSingle, ofCluster), sideTable(ofSingle, ofCluster, peaks, size), serverTable(ofSingle.total, ofCluster.total),
+			fixedTable("Single", limits, ofSingle.stages()), fixedTable("Cluster", limits, ofCluster.stages()),
 		}, endpointTables(loads), failureTables(all, sum), r.resourceTables(stages, all)),
-		Metrics: slices.Concat([]verdict.Metric{one.peakMetric("peak responses/s, single"), several.peakMetric("peak responses/s, cluster")},
-			one.total.timeMetrics("of single", false), several.total.timeMetrics("of cluster", false)),
+		Metrics: slices.Concat([]verdict.Metric{ofSingle.peakMetric("peak responses/s, single"), ofCluster.peakMetric("peak responses/s, cluster")},
+			ofSingle.total.timeMetrics("of single", false), ofCluster.total.timeMetrics("of cluster", false)),
 	}
 }
 
@@ -306,23 +306,23 @@ func shortList(names []string) string {
 const comparedColumns = "|single|cluster|difference|winner|by"
 
 // row returns the cells for comparedColumns.
-func (c Comparison) row(one, several string) []string {
+func (c Comparison) row(ofSingle, ofCluster string) []string {
 	if c.Winner == "" {
-		return []string{one, several, c.Interval, "none", c.NoWinner.Word}
+		return []string{ofSingle, ofCluster, c.Interval, "none", c.NoWinner.Word}
 	}
-	return []string{one, several, c.Interval, c.Winner, c.Margin}
+	return []string{ofSingle, ofCluster, c.Interval, c.Winner, c.Margin}
 }
 
-func levelTable(one, several Side) verdict.Table {
+func levelTable(ofSingle, ofCluster Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: from the single backend to the cluster, as a %s interval by Student's t over the rounds; "+
 		"a winner is better by at least %s (failed: by over %s of the requests), the interval excludes 0, and the load generator limited neither; "+
 		"by: the margin, or little, chance or not known if one of these conditions is not met", percent(confidence), percent(minGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
-	for _, a := range one.levels {
-		i := slices.IndexFunc(several.levels, func(level roundLevel) bool { return level.Concurrency == a.Concurrency })
+	for _, a := range ofSingle.levels {
+		i := slices.IndexFunc(ofCluster.levels, func(level roundLevel) bool { return level.Concurrency == a.Concurrency })
 		if i < 0 {
 			continue
 		}
-		b := several.levels[i]
+		b := ofCluster.levels[i]
 		reason := saturationReason([]roundLevel{a}, []roundLevel{b})
 		add := func(name string, c Comparison, x, y string) {
 			t.Add(append([]string{fmt.Sprint(a.Concurrency), name}, c.row(x, y)...)...)
@@ -338,19 +338,19 @@ func levelTable(one, several Side) verdict.Table {
 	return t
 }
 
-func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
+func sideTable(ofSingle, ofCluster Side, peaks Comparison, size int) verdict.Table {
 	t := newTable("Total: gains and costs", "", "figure"+comparedColumns)
 	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
-	add("peak responses/s", peaks, count(one.Peak), count(several.Peak))
-	add("mean of the p95", Compare(one.p95s(), several.p95s(), true, saturationReason(one.levels, several.levels)), ms(one.P95), ms(several.P95))
-	add("failed", compareFailures(one.FailedShare, several.FailedShare), percentOf(one.FailedShare), percentOf(several.FailedShare))
-	t.Add("least ÷ most busy", "–", percentOf(several.Evenness), "–", "–", "–")
+	add("peak responses/s", peaks, count(ofSingle.Peak), count(ofCluster.Peak))
+	add("mean of the p95", Compare(ofSingle.p95s(), ofCluster.p95s(), true, saturationReason(ofSingle.levels, ofCluster.levels)), ms(ofSingle.P95), ms(ofCluster.P95))
+	add("failed", compareFailures(ofSingle.FailedShare, ofCluster.FailedShare), percentOf(ofSingle.FailedShare), percentOf(ofCluster.FailedShare))
+	t.Add("least ÷ most busy", "–", percentOf(ofCluster.Evenness), "–", "–", "–")
 	t.Add("backends", "1", fmt.Sprint(size), "–", single, "–")
 	t.Add("tolerated failures", "0", fmt.Sprint(size-1), "–", cluster, "–")
 	return t
 }
 
-func serverTable(one, several *Requests) verdict.Table {
+func serverTable(ofSingle, ofCluster *Requests) verdict.Table {
 	t := newTable("Responses by server", "by the header X-Server", "target|server|responses|share")
 	add := func(target string, q *Requests) {
 		var sum int64
@@ -361,7 +361,7 @@ func serverTable(one, several *Requests) verdict.Table {
 			t.Add(row(target, server, q.Servers[server], percentOf(share(q.Servers[server], sum)))...)
 		}
 	}
-	add(single, one)
-	add(cluster, several)
+	add(single, ofSingle)
+	add(cluster, ofCluster)
 	return t
 }

@@ -14,26 +14,26 @@ import (
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		one, several []float64
-		lower        bool
-		obstacle     string
-		winner       string
-		wantText     string
+		ofSingle, ofCluster []float64
+		lower               bool
+		obstacle            string
+		winner              string
+		wantText            string
 	}{
-		"the cluster":                       {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, winner: cluster, wantText: "winner: cluster by 50 % (interval of the difference: +49 % … +51 %)"},
-		"the single backend":                {one: []float64{150, 151, 149}, several: []float64{100, 101, 99}, winner: single, wantText: "winner: single by 50 % (interval of the difference: -34 % … -33 %)"},
-		"a lower figure is better, single":  {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, lower: true, winner: single, wantText: "by 50 %"},
-		"a lower figure is better, cluster": {one: []float64{150, 151, 149}, several: []float64{100, 101, 99}, lower: true, winner: cluster, wantText: "by 50 %"},
-		"rounds differ for both targets":    {one: []float64{100, 50, 200}, several: []float64{151, 75, 299}, winner: cluster, wantText: "by 50 %"},
-		"no significant difference":         {one: []float64{100, 102, 98}, several: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; the difference is not significant"},
-		"small significant difference":      {one: []float64{100, 101, 99}, several: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; the difference is under 10 %"},
-		"large difference by chance":        {one: []float64{100, 100, 100}, several: []float64{100, 160, 240}, wantText: "the difference is not significant"},
-		"saturated generator":               {one: []float64{100, 101, 99}, several: []float64{150, 151, 149}, obstacle: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
-		"two rounds":                        {one: []float64{100, 100}, several: []float64{150, 180}, wantText: "the difference is not significant"},
-		"one round":                         {one: []float64{100}, several: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
-		"no responses in a round":           {one: []float64{100, 100, 0}, several: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with a response in each"},
+		"the cluster":                       {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{150, 151, 149}, winner: cluster, wantText: "winner: cluster by 50 % (interval of the difference: +49 % … +51 %)"},
+		"the single backend":                {ofSingle: []float64{150, 151, 149}, ofCluster: []float64{100, 101, 99}, winner: single, wantText: "winner: single by 50 % (interval of the difference: -34 % … -33 %)"},
+		"a lower figure is better, single":  {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{150, 151, 149}, lower: true, winner: single, wantText: "by 50 %"},
+		"a lower figure is better, cluster": {ofSingle: []float64{150, 151, 149}, ofCluster: []float64{100, 101, 99}, lower: true, winner: cluster, wantText: "by 50 %"},
+		"rounds differ for both targets":    {ofSingle: []float64{100, 50, 200}, ofCluster: []float64{151, 75, 299}, winner: cluster, wantText: "by 50 %"},
+		"no significant difference":         {ofSingle: []float64{100, 102, 98}, ofCluster: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; the difference is not significant"},
+		"small significant difference":      {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; the difference is under 10 %"},
+		"large difference by chance":        {ofSingle: []float64{100, 100, 100}, ofCluster: []float64{100, 160, 240}, wantText: "the difference is not significant"},
+		"saturated generator":               {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{150, 151, 149}, obstacle: "the load generator was saturated while it tested the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated while it tested the cluster"},
+		"two rounds":                        {ofSingle: []float64{100, 100}, ofCluster: []float64{150, 180}, wantText: "the difference is not significant"},
+		"one round":                         {ofSingle: []float64{100}, ofCluster: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
+		"no responses in a round":           {ofSingle: []float64{100, 100, 0}, ofCluster: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with a response in each"},
 	} {
-		got := Compare(c.one, c.several, c.lower, Reason{Sentence: c.obstacle})
+		got := Compare(c.ofSingle, c.ofCluster, c.lower, Reason{Sentence: c.obstacle})
 		require.Equal(t, c.winner, got.Winner, name)
 		require.Contains(t, got.Sentence(), c.wantText, name)
 	}
@@ -45,11 +45,11 @@ func TestDeployment(t *testing.T) {
 		return Side{Peak: peak, FailedShare: failed, Evenness: evenness}
 	}
 	for _, c := range []struct {
-		name         string
-		one, several Side
-		peaks        Comparison
-		want         string
-		wantText     string
+		name                string
+		ofSingle, ofCluster Side
+		peaks               Comparison
+		want                string
+		wantText            string
 	}{
 		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Comparison{Winner: cluster}, single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Comparison{Winner: single}, cluster, "the single backend failed 5.00 %"},
@@ -59,7 +59,7 @@ func TestDeployment(t *testing.T) {
 		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Comparison{Winner: cluster, Margin: "15 %"}, single, "not over a fifth faster"},
 		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, Margin: "41 %"}, single, "41 % more requests per second"},
 	} {
-		choice, reason := Deployment(c.one, c.several, c.peaks)
+		choice, reason := Deployment(c.ofSingle, c.ofCluster, c.peaks)
 		require.Equal(t, c.want, choice, c.name)
 		require.Contains(t, reason, c.wantText, c.name)
 	}
@@ -102,7 +102,7 @@ func TestClusterByRounds(t *testing.T) {
 func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.61, .97).addSeconds(0, 70, shard.Second{CPUSeconds: .97}))
-	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated at the single backend (the service's cores were 61 % busy, the generator's 97 %)")
+	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated while it tested the single backend (the service's cores were 61 % busy, the generator's 97 %)")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
 	require.Contains(t, table(v, "Total: gains and costs").Rows[1][5], "generator")
 }
@@ -118,11 +118,11 @@ func TestStallInOneRound(t *testing.T) {
 		return fact(judge(r), "winner")
 	}
 	require.Contains(t, stalled(1), "winner: cluster")
-	require.Contains(t, stalled(0, 1), "the load generator was saturated at the single backend (a runner stalled for 900 ms)")
+	require.Contains(t, stalled(0, 1), "the load generator was saturated while it tested the single backend (a runner stalled for 900 ms)")
 }
 
-// compareRun returns a comparison of one round, in which only the single backend has answered.
-func compareRun() *Run {
+// newOneRoundRun returns a comparison of one round, in which only the single backend has answered.
+func newOneRoundRun() *Run {
 	return runOf("cluster", fixedParameters,
 		shard.Stage{Name: "level-5-single", Title: "5 at a time, single", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 1000},
 		shard.Stage{Name: "level-5-cluster", Title: "5 at a time, cluster", Kind: kindLoad, Target: cluster, Start: 20, Seconds: 10, Concurrency: 5, Requests: 1500},
@@ -154,7 +154,7 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 	}
 }
 
-// respond adds responses of the cluster to 5 requests at a time, 1500 in total, from servers with these numbers.
+// respond adds responses of the cluster to 5 requests at a time, 1500 in total, from servers with the given numbers.
 func (r *Run) respond(servers ...int) *Run {
 	for _, n := range servers {
 		r.addAnswers("level-5-cluster", 1500/len(servers), 4, shard.TagServer, fmt.Sprint("backend-", n))
@@ -168,7 +168,7 @@ func TestClusterFindsFaults(t *testing.T) {
 		r.respond(0, 1, 2)
 		r.OneHost, r.Samples = true, []resources.Sample{{Unix: start.Unix(), Served: 10}, {Unix: start.Unix() + 40, Served: 2100}}
 	}
-	judgeEdits(t, compareRun, []runEdit{
+	judgeEdits(t, newOneRoundRun, []runEdit{
 		{"one server", func(r *Run) { r.respond(1) }, verdict.Fail, "only 1 of the 3 servers of the cluster answered (backend-1); check the load balancer, or CLUSTER_SIZE"},
 		{"a server is down", func(r *Run) { r.respond(1, 3) }, verdict.Fail, "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)"},
 		{"a cluster of two", func(r *Run) { r.set("CLUSTER_SIZE", "2").respond(1, 3) }, verdict.Pass, "single 100 responses/s"},
@@ -190,7 +190,7 @@ func TestClusterFindsFaults(t *testing.T) {
 // The remaining servers share the load evenly, which must not hide the missing one.
 func TestDeploymentWithAServerDown(t *testing.T) {
 	t.Parallel()
-	v := judge(compareRun().respond(1, 3))
+	v := judge(newOneRoundRun().respond(1, 3))
 	require.Contains(t, fact(v, "deploy"), "neither yet")
 	require.Equal(t, []string{"least ÷ most busy", "–", "0.00 %", "–", "–", "–"}, table(v, "Total: gains and costs").Rows[3])
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// setCores gives service and generator one core each, and sets their CPU time in the stages. Outside of
-// the stages it is 0. Samples are half a second away from the edges of the stages.
+// setCores gives service and generator one core each, and sets their CPU time per second in the stages. Outside the
+// stages it is 0. Samples are half a second away from the start and the end of a stage.
 func (r *Run) setCores(service, generator float64) *Run {
 	r.ServiceCores, r.RunnerCores, r.OneHost = 1, 1, true
 	var s resources.Sample
@@ -31,7 +31,7 @@ func (r *Run) setCores(service, generator float64) *Run {
 	return r
 }
 
-// limit returns the limit of the level of 5 requests at a time.
+// limit returns the limit of the level of 10 requests at a time.
 func (r *Run) limit() (limit Limit, reason string) {
 	return filterKinds(r.stages(), kindLoad)[1].Machine.Limit()
 }
@@ -41,8 +41,8 @@ func (r *Run) limit() (limit Limit, reason string) {
 func TestFullCoresAreTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		service, generator float64 // used share of the core of each side
-		backend, runners   float64 // the parts that they used themselves
+		service, generator float64 // busy share of the core of each side
+		backend, runners   float64 // the shares that backend and runners themselves used
 		limit              Limit
 		reason             string
 	}{
@@ -127,9 +127,9 @@ func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		late    time.Duration // of the control group
-		runners float64       // of their core, which is full
-		service float64       // of its core
-		foreign bool          // other programs caused that share, too
+		runners float64       // the share that the runners used of their core, which is full
+		service float64       // the used share of the core of the service
+		foreign bool          // other programs used most of the core of the service
 		sent    float64       // bytes of a request
 		want    Status
 	}{
@@ -158,7 +158,7 @@ func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 func TestSlownessWithBusyServiceCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		service  float64 // of its core, which is 99 % busy
+		service  float64 // the share that the service used of its core, which is 99 % busy
 		codes    []string
 		wantText string
 	}{

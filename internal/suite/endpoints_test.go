@@ -11,8 +11,8 @@ import (
 // Each endpoint has its own rate, minimum and maximum in a suite with several endpoints.
 func TestEndpointRows(t *testing.T) {
 	t.Parallel()
-	for suite, kind := range map[string]string{"rampup": kindLoad, "burst": kindLoad, "throughput": kindLoad, "cluster": kindLoad} {
-		r := runOf(suite, fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kind, Seconds: 10, Rate: 30, Concurrency: 5, Requests: 300}).
+	for _, suite := range []string{"rampup", "burst", "throughput", "cluster"} {
+		r := runOf(suite, fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Seconds: 10, Rate: 30, Concurrency: 5, Requests: 300}).
 			addAnswers("a", 100, 5).addAnswers("a", 100, 50).addAnswers("a", 90, 8, shard.TagEndpoint, "math.add").
 			addAnswers("a", 10, 1, shard.TagEndpoint, "math.add", shard.TagCode, shard.CodeWrongContent).addAnswers("a", 3, 1, shard.TagEndpoint, "status", shard.TagCode, "status-503")
 		v := judge(r)

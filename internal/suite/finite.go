@@ -243,7 +243,8 @@ func (f *finiteRun) checkGoodput() verdict.Check {
 // maxStartDelayMS is the maximum p99 of the delay with which the load generator makes requests, in milliseconds.
 const maxStartDelayMS = 100
 
-// checkOnTime returns the check that the requests were made on time. Otherwise the times of responses are not judged.
+// checkOnTime returns the check that the requests were made on time. If they were late, an unmet check of the goodput
+// is attributed to the load generator.
 func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
 	return check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxStartDelayMS)), ms(late), late <= maxStartDelayMS,
@@ -257,7 +258,7 @@ func (f *finiteRun) checkNumbers() verdict.Check {
 		without = f.responses.Uncovered
 	}
 	return check(CheckNumbered, "complete responses without chunk numbers", "0", without, without == 0,
-		sentence("%v complete responses have no chunk numbers in their text, but %v have them", without, f.responses.Numbered))
+		sentence("%s no chunk numbers in the text; the text of %v others has numbers", format.Plural(without, "complete response has", "complete responses have"), f.responses.Numbered))
 }
 
 func (f *finiteRun) stateTable() verdict.Table {

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// finiteWith returns a run with a response in each of these states. The chunks of a response are 10 ms apart.
+// finiteWith returns a run with a response in each of the given states. The chunks of a response are 10 ms apart.
 func finiteWith(parameters map[string]string, states ...ledger.ResponseState) *Run {
 	r := runOf("finite", parameters, shard.Stage{Name: "finite", Title: "20/s", Kind: "load", Seconds: 60, Rate: 20})
 	m := r.Rounds[0]

@@ -104,10 +104,10 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	limit := r.share("MAX_FAILED_PERCENT")
 	var worst float64
 	var reasons []string
-	isOfService := false
+	failedByService := false
 	for _, st := range stages {
 		worst = max(worst, st.FailedShare())
-		isOfService = isOfService || share(st.Failed.Count()-st.Attributed, st.Total()) > limit
+		failedByService = failedByService || share(st.Failed.Count()-st.Attributed, st.Total()) > limit
 		if st.FailedShare() > limit {
 			reasons = append(reasons, fmt.Sprintf("of %s connections %s failed; main cause: %s", st.Title, percentOf(st.FailedShare()), dominantCause(st.Requests)))
 		}
@@ -116,7 +116,7 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	if len(stages) == 0 {
 		return c.NotJudged("no connection was tried")
 	}
-	return attributeIf(!isOfService, c)
+	return attributeIf(!failedByService, c)
 }
 
 // untrustedClients are the kinds of clients that a server must refuse, as the script names them.
@@ -289,15 +289,15 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 		}
 		return fmt.Sprintf("%.0f", sum/float64(n))
 	}
-	alone := received["alone"] // the single connection before the load
+	baseline := received["alone"] // the single connection before the load
 	for _, st := range stages {
 		sentOf, receivedOf := sent[st.Name], received[st.Name]
 		if sentOf.Count == 0 {
 			continue
 		}
 		expected, share := "–", "–"
-		if alone.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // open connections receive more responses
-			bytes := alone.Sum / float64(alone.Count) * float64(st.OK.Count())
+		if baseline.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // open connections receive more responses
+			bytes := baseline.Sum / float64(baseline.Count) * float64(st.OK.Count())
 			expected, share = format.Bytes(uint64(bytes)), percentOf(receivedOf.Sum/bytes)
 		}
 		t.Add(row(st.Total(), format.Bytes(uint64(sentOf.Sum)), format.Bytes(uint64(receivedOf.Sum)), expected, share, average(sentOf.Sum, st.Total()), average(receivedOf.Sum, st.Total()),

@@ -68,7 +68,8 @@ func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint
 
 const maxMemoryRows = 20
 
-// memoryOverTime returns memory, descriptors and closed connections over time, which shows leaks of connections.
+// memoryOverTime returns a table of memory, descriptors and closed connections over time, which shows leaks of
+// connections.
 func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Memory over time", "maximum in the period that ends at each time; heap: in use after the last garbage collection; "+
 		"files: descriptors; TIME_WAIT: closed connections whose ports this machine still reserves",
@@ -104,7 +105,7 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	return t
 }
 
-// runTime returns the start of the first runner and the end of the last one. Buckets begin before and end after them.
+// runTime returns the start of the first runner and the end of the last one. Buckets may begin earlier and end later.
 func runTime(m *shard.Merged) (started, ended time.Time) {
 	for i := range m.Runners {
 		r := &m.Runners[i]

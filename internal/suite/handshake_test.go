@@ -53,8 +53,8 @@ func (r *Run) failConnections(scale string, n int, cause string) *Run {
 	return r.addAnswers(scale, n, 1, shard.TagCode, cause)
 }
 
-// tryUntrusted replaces the result of one kind of untrusted client. passes counts the refused attempts, and fails all
-// others. metric and cause record the outcome of the others.
+// tryUntrusted replaces the result of one kind of untrusted client. passes is the number of refused attempts, and fails
+// is the number of all others. metric and cause record the outcome of the others.
 func (r *Run) tryUntrusted(kind int, passes, fails int64, metric, cause string) {
 	m := r.Rounds[0]
 	m.Checks[kind].Passes, m.Checks[kind].Fails = passes, fails

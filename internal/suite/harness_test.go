@@ -17,7 +17,7 @@ import (
 // start is the start of the first stage of every run in these tests.
 var start = time.UnixMicro(1_700_000_000_000_000)
 
-// runOf returns a run whose script declared these stages, one after the other.
+// runOf returns a run whose script declared the given stages.
 func runOf(name string, parameters map[string]string, stages ...shard.Stage) *Run {
 	settings := map[string]string{}
 	maps.Copy(settings, parameters)
@@ -48,7 +48,8 @@ func (r *Run) addSeconds(from, n int64, second shard.Second) *Run {
 	return r
 }
 
-// addAnswers adds n requests of ms milliseconds to a stage, spread evenly over it.
+// addAnswers adds n requests of ms milliseconds to a stage. The first one starts, and the last one ends, with the
+// stage.
 func (r *Run) addAnswers(stage string, n int, ms float64, tags ...string) *Run {
 	m := r.Rounds[len(r.Rounds)-1]
 	st, ok := m.Suite.Stage(stage)
@@ -82,7 +83,7 @@ func (r *Run) addCounter(name, stage string, value float64) *Run {
 	return r
 }
 
-// delayAnswers moves n good responses of a stage to ms milliseconds after its end.
+// delayAnswers moves n good responses of a stage to ms milliseconds after the end of the stage.
 func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 	h := shard.NewHistogram()
 	for range n {
@@ -109,7 +110,7 @@ func judge(r *Run) *verdict.Verdict {
 	return v
 }
 
-// table returns the table with that title.
+// table returns the table with the given title; the zero value if there is none.
 func table(v *verdict.Verdict, title string) verdict.Table {
 	for _, t := range v.Tables {
 		if t.Title == title {
@@ -119,7 +120,7 @@ func table(v *verdict.Verdict, title string) verdict.Table {
 	return verdict.Table{}
 }
 
-// fact returns the value of the fact with that name; "" if there is none.
+// fact returns the value of the fact with the given name; "" if there is none.
 func fact(v *verdict.Verdict, name string) string {
 	for _, f := range v.Facts {
 		if f.Name == name {

@@ -10,7 +10,8 @@ import (
 
 var limits = Limits{FailedShare: .01, P95: 500, AnsweredShare: .95}
 
-// level returns a sustained load after an edit. The generator adds no delay unless the edit sets one.
+// level returns the level of a sustained load. edit changes it; nil: no change. The generator adds no delay unless edit
+// sets one.
 func level(load float64, edit func(*Level)) Level {
 	v := Level{Load: load, AnsweredShare: 1, P95: 20}
 	if edit != nil {
@@ -86,12 +87,12 @@ func TestFindBreakingPoint(t *testing.T) {
 		{"saturated generator between good and bad", []Level{level(500, nil), level(750, inOrder(setFewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it cannot be narrowed down", 625},
 		{"a good load above one with a saturated generator does not count", []Level{level(500, nil), level(750, inOrder(setFewer, setSaturated)), level(800, nil), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
 		{"saturated generator at the lowest load", []Level{level(500, inOrder(setFewer, setSaturated)), level(1000, setRefused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
-		{"known to a tenth below the saturated generator", []Level{level(500, nil), level(550, inOrder(setFewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
+		{"known within 10 % below the saturated generator", []Level{level(500, nil), level(550, inOrder(setFewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
 		{"no whole number between", []Level{level(4, nil), level(5, setSlow)}, 4, 5, Bad, "between 4 and 5", 0},
 		{"the repeated load is good", []Level{level(100, nil), level(110, setSlow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
 		{"the generator was saturated at the repeated load", []Level{level(100, nil), level(110, setSlow), level(100, inOrder(setFewer, setSaturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
 		{"the repeated load is bad", []Level{level(100, nil), level(110, setSlow), level(100, setSlow)}, 100, 100, BadOnRetry, "not found: 100 requests/s were sustained at first", 0},
-		{"known to a tenth", []Level{level(100, nil), level(110, setSlow)}, 100, 110, Bad, "between 100 and 110", 0},
+		{"known within 10 %", []Level{level(100, nil), level(110, setSlow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := findBreakingPoint(limits.Trials(c.levels))
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)

@@ -93,11 +93,11 @@ func assessRampup(r *Run) verdict.Assessment {
 		},
 		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},
 	}
-	more := append(bottleneck.tables(), breaking.recommendations(perSecond))
+	extra := append(bottleneck.tables(), breaking.recommendations(perSecond))
 	if len(stages) > 1 {
-		more = append(more, stressTable(stages))
+		extra = append(extra, stressTable(stages))
 	}
-	r.addRequests(&a, all, stages, sum, more...)
+	r.addRequests(&a, all, stages, sum, extra...)
 	return a
 }
 

@@ -19,10 +19,10 @@ type part struct {
 	*Requests
 }
 
-// addRequests adds the facts, checks and tables that several suites of requests have. It inserts more before the tables
-// of the processes. all has all stages of the run. sum has the requests in which failures are counted; the row "all" of
-// latencies has the requests of the listed stages.
-func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum *Requests, more ...verdict.Table) {
+// addRequests adds the facts, checks and tables that several suites of requests have. It inserts the tables of extra
+// before the tables of the processes. all has all stages of the run. sum has the requests in which failures are
+// counted; the row "all" of latencies has the requests of the listed stages.
+func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum *Requests, extra ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
 		times = append(times, part{st.Title, st.Requests})
@@ -36,7 +36,7 @@ func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum 
 	if len(firstBytes) > 0 {
 		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good responses, ms", "stage", firstBytes))
 	}
-	a.Tables = slices.Concat(a.Tables, failureTables(listed, sum), more, r.resourceTables(all, listed))
+	a.Tables = slices.Concat(a.Tables, failureTables(listed, sum), extra, r.resourceTables(all, listed))
 }
 
 func latencyTable(title, partColumn string, parts []part) verdict.Table {
@@ -227,12 +227,12 @@ func (r *Run) processTable(requests int64) verdict.Table {
 	var rss uint64
 	var cpu, seconds, sampled float64
 	for _, m := range r.Rounds {
-		var together uint64
+		var roundRSS uint64
 		for _, runner := range m.Runners {
-			together += runner.RSSMax
+			roundRSS += runner.RSSMax
 			cpu += runner.CPUSeconds
 		}
-		rss = max(rss, together)
+		rss = max(rss, roundRSS)
 		if len(m.Runners) > 0 {
 			seconds += float64(m.Runners[0].EndedUS-m.Runners[0].StartedUS) / 1e6
 		}
@@ -247,7 +247,8 @@ func (r *Run) processTable(requests int64) verdict.Table {
 	return t
 }
 
-// cpuMetric returns the CPU time of the service per request, which other programs hardly affect; ok: it is known.
+// cpuMetric returns the CPU time of the service per request, which other programs hardly affect. ok is false if it is
+// unknown.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	var seconds float64
 	for i := range r.Samples {
@@ -262,10 +263,11 @@ func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	return verdict.Metric{Name: "service CPU per request", Unit: "µs", Value: 1e6 * seconds / float64(requests)}, true
 }
 
-// cpuTable returns an empty table of the CPU of the processes by part of the run. Machine.row returns its rows.
-func (r *Run) cpuTable(part, runners, more string) verdict.Table {
+// cpuTable returns an empty table of the CPU of the processes by part of the run. note is the end of the table's note.
+// Machine.row returns the rows.
+func (r *Run) cpuTable(part, runners, note string) verdict.Table {
 	return newTable("CPU by "+part+", % of one core",
-		fmt.Sprintf("the machine has %d cores, which other programs may also use; waited: time that threads of the runners waited for a core%s", r.Cores, more),
+		fmt.Sprintf("the machine has %d cores, which other programs may also use; waited: time that threads of the runners waited for a core%s", r.Cores, note),
 		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
 }
 

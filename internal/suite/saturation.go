@@ -176,7 +176,7 @@ func (st *StageResult) grace(l Limits) time.Duration {
 	return time.Duration(allowed * float64(time.Millisecond))
 }
 
-// level returns a stage as a load with the given number of offered requests.
+// level returns the level of a stage with the given load and the given number of offered requests.
 func (st *StageResult) level(load, offered float64, l Limits) Level {
 	v := Level{
 		Load: load, FailedShare: st.FailedShare(), P95: quantile(st.OK, .95),
@@ -207,7 +207,7 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 	}
 	var causes []string
 	if st.Attributed > 0 {
-		causes = append(causes, fmt.Sprintf("%s of them by waits of the load generator, or because it had %s", format.Thousands(st.Attributed), lackedResources))
+		causes = append(causes, fmt.Sprintf("%s of them because the load generator waited, or had %s", format.Thousands(st.Attributed), lackedResources))
 	}
 	if st.AttributedDropped > 0 {
 		causes = append(causes, fmt.Sprintf("the load generator did not make %s requests", format.Thousands(st.AttributedDropped)))

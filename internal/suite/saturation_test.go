@@ -46,7 +46,7 @@ func TestGeneratorFaults(t *testing.T) {
 		run.Rounds[0].Suite.Stages[0].Patience = 4
 		return run
 	}
-	counted := func(run *Run, counter string, at time.Duration) *Run { // a counter of the runner's machine increases during 5 s; at is their start, relative to the stage
+	counted := func(run *Run, counter string, at time.Duration) *Run { // a counter of the runner's machine increases for 5 s, starting at a time relative to the stage
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
 			w.Add(start.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
@@ -63,18 +63,18 @@ func TestGeneratorFaults(t *testing.T) {
 		wantText string
 	}{
 		"a timeout of 2.1 s and waits of 20 ms":                                     {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
-		"a timeout of 2.1 s and a wait of 300 ms at that moment":                    {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by waits of the load generator"},
-		"a connect that timed out":                                                  {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by waits of the load generator"},
+		"a timeout of 2.1 s and a wait of 300 ms at that moment":                    {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them because the load generator waited"},
+		"a connect that timed out":                                                  {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them because the load generator waited"},
 		"a wait of 300 ms at another moment":                                        {timeouts(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets at that time":                           {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
 		"a timeout, and AWS dropped packets before":                                 {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets afterwards":                             {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets afterward":                              {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets, and the target is on the same machine": {loopback, Bad, "10.00 % failed"},
 		"a timeout, and an accept queue overflowed at that time":                    {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
 		"resets, and AWS dropped packets at that time":                              {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
 		"resets, with long waits":                                                   {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"status 204, with long waits":                                               {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"no ports left on this host":                                                {timeouts(0, shard.CodeNoPort), ByGenerator, "because it had no port, descriptor or IPv6 address"},
+		"no ports left on this host":                                                {timeouts(0, shard.CodeNoPort), ByGenerator, "or had no port, descriptor or IPv6 address"},
 		"no route to the service":                                                   {timeouts(0, "net-1213"), Bad, "10.00 % failed"},
 		"responses of 600 ms and waits of 20 ms":                                    {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
 		"responses of 600 ms and waits of 40 ms":                                    {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
@@ -83,7 +83,7 @@ func TestGeneratorFaults(t *testing.T) {
 		"dropped before the runner waited for 700 ms":                               {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 700 ms":                   {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 2.1 s":                    {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
-		"dropped while waits of the runner blocked its users":                       {fewer(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"dropped while waits of the runner blocked its virtual users":               {fewer(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		got := c.run.trial()
 		require.Equal(t, c.want, got.Status, "%s: %s", name, got.Reason)
@@ -91,8 +91,8 @@ func TestGeneratorFaults(t *testing.T) {
 	}
 }
 
-// withControlGroup adds a control group of 20 streams to the runner. Its longest delay is late in the bucket at 15 s,
-// which is in the stage, and 2 ms in all others.
+// withControlGroup adds a control group of 20 streams to the runner. The longest delay of the group is the given one in
+// the bucket at 15 s, which is in the stage, and 2 ms in all others.
 func (r *Run) withControlGroup(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
@@ -116,20 +116,20 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		return r.addAnswers("rate-20", 180, 10).withUndelayedTimes(0).addAnswers("rate-20", 20, 2100, shard.TagCode, "net-1050").withUndelayedTimes(300*time.Millisecond).addCounter("data_sent", "rate-20", 200*sent)
 	}
-	with := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
+	withEdit := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
 		r := run(300).withControlGroup(0)
 		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].ControlGroup)
 		return r
 	}
-	silent := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 0 })
-	closedGroup := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { *during = shard.ControlCounts{} }) // no stream of the group is open
-	oneSilent := with(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {                                      // the totals of all runners are complete
+	silent := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 0 })
+	closedGroup := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { *during = shard.ControlCounts{} }) // no stream of the group is open
+	oneSilent := withEdit(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {                                      // the totals of all runners are complete
 		runner.Moments = []shard.ControlMoment{{At: start.Add(15 * time.Second), Silent: true}}
 	})
-	few := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })
-	half := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
-	late := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.ReferenceUS = 300_000 })
-	before := with(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {
+	few := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })
+	half := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
+	late := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.ReferenceUS = 300_000 })
+	before := withEdit(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {
 		runner.Moments = []shard.ControlMoment{{At: start.Add(5 * time.Second), Silent: true}, {At: start.Add(15 * time.Second)}}
 	})
 	for name, c := range map[string]struct {
@@ -138,7 +138,7 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	}{
 		"less than half of the measurements": {few, ByGenerator},
 		"half of the measurements":           {half, Bad},
-		"its own reference was late":         {late, ByGenerator},
+		"its reference target was late":      {late, ByGenerator},
 		"no measurements before the stage":   {before, Bad},
 		"unknown size of the requests":       {run(0).withControlGroup(0), ByGenerator},
 		"no control group":                   {run(300), ByGenerator},

@@ -165,12 +165,12 @@ func TestSlowFindsFaults(t *testing.T) {
 			}
 		}, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown for two seconds", func(r *Run) { r.Samples[25].BackendRSS, r.Samples[26].BackendRSS = 0, 0 }, verdict.Pass, "10 clients that read nothing"},
-		{"memory is unknown afterwards", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory is unknown"},
+		{"memory is unknown afterward", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is unknown, and has no limit", func(r *Run) {
 			r.Samples = nil
 			r.set("MAX_GROWTH", "-1")
 		}, verdict.Pass, "10 clients that read nothing"},
-		{"memory is of a gauge", func(r *Run) {
+		{"memory is measured by a gauge", func(r *Run) {
 			r.set("GAUGE", "rss")
 			for i := range r.Samples {
 				v := float64(i) * (10 << 20)

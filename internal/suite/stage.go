@@ -138,9 +138,9 @@ type StageResult struct {
 	Waiting                  int64     // requests that waited for a connection
 	WaitMS                   float64   // the sum of these waits
 	connectionLimit          string    // why the generator had too few connections for the rate; "": it had enough
-	BytesReceived, BytesSent float64   // bytes received and sent
-	Unrequested              int64     // connections with unrequested bytes after a response
-	Machine                  Machine   // load of the machines during the stage
+	BytesReceived, BytesSent float64
+	Unrequested              int64   // connections with unrequested bytes after a response
+	Machine                  Machine // load of the machines during the stage
 
 	Attributed, AttributedDropped int64 // the parts of Failed and Dropped that are attributed to the generator
 	seconds                       []shard.Second
@@ -335,7 +335,7 @@ func (l *roundLevel) sum() {
 		l.AttributedDropped += st.AttributedDropped
 		machines = append(machines, st.Machine)
 	}
-	l.Machine = typical(machines)
+	l.Machine = medianMachine(machines)
 }
 
 func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
@@ -345,10 +345,10 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 	return out
 }
 
-// typical returns the machine of the median round. Rounds are ordered by whether the generator was the limit, and then
-// by the CPU of the runners. A single round with a fault therefore does not decide. If at least half of the rounds were
-// too short for figures, the result is TooShort.
-func typical(all []Machine) Machine {
+// medianMachine returns the machine of the median round. Rounds are ordered by whether the generator was the limit, and
+// then by the CPU of the runners. A single round with a fault therefore does not decide. If at least half of the rounds
+// were too short for figures, the result is TooShort.
+func medianMachine(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.TooShort })
 	if 2*len(known) <= len(all) {
 		return Machine{TooShort: true, SeparateCores: all[0].SeparateCores, Cores: all[0].Cores, SharedHost: all[0].SharedHost}

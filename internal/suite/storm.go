@@ -37,7 +37,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
-		a.Checks = append(a.Checks, checkDisturbed(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open"),
+		a.Checks = append(a.Checks, checkDisturbed(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped; the others were not open"),
 			s.checkDialDelay(r), s.checkReconnected(), s.checkRefusals(), s.checkConnectTimes())
 		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.reconnectText(1)))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % reconnected, " + s.Title, Unit: "ms", Value: float64(s.reconnectTime(.99).Milliseconds())})

@@ -80,14 +80,14 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 		n, _ := m.Plan.Number(c.ID)
 		bystander, lost := r.isSelected(n), false
 		for _, o := range c.Outages {
-			switch opened := runner.At(o.From).UnixMicro(); {
-			case opened >= to-clockTolerance || opened < since-clockTolerance:
+			switch lostAt := runner.At(o.From).UnixMicro(); {
+			case lostAt >= to-clockTolerance || lostAt < since-clockTolerance:
 			case !o.Planned:
 				lost = lost || r.isStreamLoss(o)
-			case !bystander && !dropped && opened >= from-clockTolerance:
+			case !bystander && !dropped && lostAt >= from-clockTolerance:
 				dropped = true
-				drops, reconnects = append(drops, opened), append(reconnects, runner.At(o.To).UnixMicro())
-				byRunner[c.Runner] = append(byRunner[c.Runner], opened)
+				drops, reconnects = append(drops, lostAt), append(reconnects, runner.At(o.To).UnixMicro())
+				byRunner[c.Runner] = append(byRunner[c.Runner], lostAt)
 				refusals = append(refusals, s.countRefusals(runner, o.Refusals)...)
 				if ledger.AreLocal(o.Refusals) {
 					local = append(local, runner.At(o.To).UnixMicro())

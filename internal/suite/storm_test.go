@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newStormRun returns a run of 100 streams. Every tenth stays open, the others are dropped after 10 s and after 20 s.
+// newStormRun returns a run of 100 streams. Every tenth stays open, and the others are dropped after 10 s and 20 s.
 // They reconnect in sequence, 10 ms apart.
 func newStormRun() *Run {
 	r := runOf("storm", map[string]string{"EVERY": "10", "STORM_SECONDS": "10", "SLOW_MS": "1000", "DIAL_MS": "1000", "MIN_RATE": "0", "MAX_OPEN_LATE": "0"},

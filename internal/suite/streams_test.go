@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// addStreams adds n streams that stayed open for this duration, and received a noop every second.
+// addStreams adds n streams that stayed open for the given duration, and received a noop every second.
 func (r *Run) addStreams(n int, duration time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Plan.NoopInterval, m.Plan.Seconds, m.Plan.LateMS, m.Plan.MaxLate, m.Plan.Prefix = 1, 60, 1000, -1, "d-"
@@ -46,7 +46,7 @@ func newChurnRun() *Run {
 	return r
 }
 
-// If MEAN_HOLD is half of the run, the last streams start in the middle of it, which is not a leak.
+// If MEAN_HOLD is half of the run, the number of open streams grows until the middle of the run, which is not a leak.
 func TestChurnComparesTheBackendWithAllStreamsOpen(t *testing.T) {
 	t.Parallel()
 	r := newChurnRun()
@@ -118,7 +118,8 @@ func TestChurnFindsFaults(t *testing.T) {
 	})
 }
 
-// newCapacityRun returns a capacity run of these steps of 10 s, with a noop every second on each stream.
+// newCapacityRun returns a capacity run with steps of 10 s, and a noop every second on each stream. steps has the
+// number of streams in each step.
 func newCapacityRun(steps ...int) *Run {
 	var stages []shard.Stage
 	for i, n := range steps {
@@ -155,7 +156,7 @@ func (r *Run) stream(n int) *shard.Connection {
 	return c
 }
 
-// delayNoops makes count noops of a stream late, from the one due at that instant.
+// delayNoops makes count noops of a stream late, starting with the one due at the given instant.
 func (r *Run) delayNoops(n, count int, due time.Duration) {
 	c := r.Rounds[0].Connections.Edit(n)
 	for i := range count {

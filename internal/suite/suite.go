@@ -118,8 +118,8 @@ func (s *Suite) Layout() verdict.Layout {
 	return l
 }
 
-// Declares reports whether the script declares stages. The script of a suite without its own settings, whose plan is
-// defined by the settings of package plan, does not.
+// Declares reports whether the script declares stages. It does not if the settings of package plan define the plan of
+// the suite, and the suite has no settings of its own.
 func (s *Suite) Declares() bool { return !s.Plan.BySettings || len(s.Settings()) > 0 }
 
 // Settings returns the settings that only the script of the suite reads.

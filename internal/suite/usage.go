@@ -149,7 +149,7 @@ func (m Machine) coreUsers() string {
 	return text
 }
 
-// cpuLimit measures how often the service reached the CPU limit of its control groups.
+// cpuLimit measures how often the service reached the CPU limit of its cgroups.
 func cpuLimit(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {

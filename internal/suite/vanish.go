@@ -185,7 +185,7 @@ func (g *streamGauge) isGauge() bool {
 	return g.sampled && !g.isCounter && g.unit >= minUnit && g.drift < g.slack() && !g.hasRisen() && !g.isStale()
 }
 
-// maxGap is the maximum time without a reading before the end.
+// maxGap is the maximum time without a reading before the limit.
 const maxGap = 10 * time.Second
 
 func (g *streamGauge) isStale() bool {
@@ -220,7 +220,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 	case g.isStale():
 		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.last().elapsed)
 	case g.hasRisen():
-		reason = sentence("the gauge %s was %v when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom; "+
+		reason = sentence("the gauge %s was %v when the clients vanished, and rose afterward: other clients use the service, or the gauge is read too seldom; "+
 			"set STEADY_SECONDS above the scrape interval of Prometheus", g.name, g.before)
 	case g.unit < minUnit:
 		reason = sentence("the gauge %s does not count the streams: it went from %v to %v while they opened", g.name, g.base, g.before)

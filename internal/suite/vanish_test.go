@@ -62,7 +62,8 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, 80, v.Connections.Planned, "only the streams that stay open are judged")
 }
 
-// The fact has no figures if the service noticed fewer than half of the clients, or if the gauge is unusable.
+// The fact states no time of detection if the service noticed fewer than half of the clients, or if the gauge is
+// unusable.
 func TestVanishWithoutTimes(t *testing.T) {
 	t.Parallel()
 	r := newVanishRun()
@@ -154,18 +155,18 @@ func TestVanishFindsFaults(t *testing.T) {
 			}
 		}, verdict.Invalid, "the gauge backend_streams_open fell by 100, but only 20 clients had vanished"},
 		{"a reading is of a part of the service before they are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
-		{"a reading is of a part of the service afterwards", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
+		{"a reading is of a part of the service afterward", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"another client connects at the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counted 1 of them as open"},
 		{"the gauge is scraped when most streams are open, and then when some have vanished", func(r *Run) {
 			for i := 2; i < 18; i++ {
 				r.Samples[i].Streams = 96
 			}
-		}, verdict.Invalid, "the gauge backend_streams_open was 96 when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom"},
+		}, verdict.Invalid, "the gauge backend_streams_open was 96 when the clients vanished, and rose afterward: other clients use the service, or the gauge is read too seldom"},
 		{"the gauge is scraped before the streams are open, and then when some have vanished", func(r *Run) {
 			for i := 2; i < 18; i++ {
 				r.Samples[i].Streams = 0
 			}
-		}, verdict.Invalid, "the gauge backend_streams_open was 0 when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom"},
+		}, verdict.Invalid, "the gauge backend_streams_open was 0 when the clients vanished, and rose afterward: other clients use the service, or the gauge is read too seldom"},
 		{"the gauge is unknown at the end", func(r *Run) {
 			r.gauge(func(streams float64) float64 { return streams })
 			for i := 41; i < 80; i++ {

@@ -59,6 +59,6 @@ func TestControlGroupLimitBreaksAService(t *testing.T) {
 		return false
 	})
 	v := r.verdict()
-	require.Equal(t, "1,000/s", fullFrom(v, "CPU limit of its control group"), r.out.String())
-	require.Contains(t, factOf(v, "bottleneck"), "CPU limit of its control group", r.out.String())
+	require.Equal(t, "1,000/s", fullFrom(v, "CPU limit of the service"), r.out.String())
+	require.Contains(t, factOf(v, "bottleneck"), "CPU limit of the service", r.out.String())
 }

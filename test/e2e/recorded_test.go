@@ -25,7 +25,7 @@ func TestSlowServiceFails(t *testing.T) {
 	r := smoke(t, "rampup", "--stages", "20", "--stage-seconds", "4", "--warmup-seconds", "0", "--timeout-seconds", "10", "--backend-url", url)
 	v := r.verdict()
 	require.NotContains(t, r.out.String(), "MAX_CONNECTIONS")
-	if text := reasons(v); v.Verdict == verdict.Invalid && (strings.Contains(text, "by waits of the load generator") || strings.Contains(text, "machine was full")) {
+	if text := reasons(v); v.Verdict == verdict.Invalid && (strings.Contains(text, "because the load generator waited") || strings.Contains(text, "machine was full")) {
 		t.Skip("other processes used all cores of this machine")
 	}
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
