@@ -14,7 +14,7 @@ type Block struct {
 	HasData, HasComment, HasID bool
 }
 
-// A matcher matches a block that has all of its fields. A matcher without fields matches no block.
+// A matcher matches a block that has all fields of the matcher. A matcher without fields matches no block.
 type matcher struct {
 	event, data, comment *string
 	onlyComments         bool // the block consists of comments, with any text
@@ -92,16 +92,16 @@ type Reading struct {
 	// resume.id.
 	ID []byte
 
-	// Print is the fingerprint of a message, if message.same is set.
-	Print uint64
+	// Fingerprint is a hash of the part of a message that all streams of a topic receive, if message.same is set.
+	Fingerprint uint64
 
 	HasSeq, HasSentAt bool
 	// OtherID reports whether message.every is set and the message has an id that is not a number of at least 1. Such a
 	// message is intact and counted by interval.
 	OtherID bool
-	// Err is nil, or the reason why a message does not match the description: ErrMissing or ErrNumber (of its number),
+	// Err is nil, or the reason why a message does not match the description: ErrMissing or ErrNumber for its number,
 	// ErrJSON, ErrData, ErrUTF8, ErrSum or ErrMarker. Such a message is corrupted; with ErrMissing, it may be counted
-	// by interval. If the description has a checksum, a missing number is ErrSum.
+	// by interval. If the description has a checksum, the error of a missing number is ErrSum.
 	Err error
 }
 
@@ -158,7 +158,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		kind = OtherTopic
 	}
 	if kind == Delivery && s.Message.Shared {
-		if out.Print, valid = s.Message.print(b, d); !valid {
+		if out.Fingerprint, valid = s.Message.fingerprint(b, d); !valid {
 			kind = Other
 		}
 	}
@@ -196,9 +196,9 @@ func (m *Message) hasName(event []byte) bool {
 	return m.event == nil
 }
 
-// classifyOwner returns Delivery for a message of this run, and Foreign for a message of another run. If the
-// description or the reader has no marker, each block is a Delivery. Invalid JSON with the marker of this run, or half
-// of it, is a corrupted Delivery.
+// classifyOwner returns Delivery for a message of this run, and Foreign for a message of another run. A block without a
+// marker is Unmarked if message.event names it, otherwise Other. If the description or the reader has no marker, each
+// block is a Delivery. Invalid JSON with the marker of this run, or half of the marker, is a corrupted Delivery.
 func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.source == fromJSON && !valid {

@@ -14,7 +14,7 @@ type Finite struct {
 	total                    chunkTotal
 }
 
-// A chunkTotal describes the totals of a response that the service states (end.stated).
+// A chunkTotal describes the totals that the service states for a response (end.stated).
 type chunkTotal struct {
 	event, subject *string   // name of the event that contains the totals, and of the events that they count; nil: any
 	text, chunks   extractor // the whole text, and the number of chunks

@@ -59,8 +59,8 @@ func branches(paths [][]segment) (out []branch) {
 }
 
 // parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use gjson's paths,
-// which have wildcards and queries. Paths of gjson also find the first of several members with one name; browsers and
-// encoding/json use the last.
+// which have wildcards and queries. If several members have the same name, gjson's paths also find the first member;
+// browsers and encoding/json use the last.
 func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {
 		return false
@@ -159,7 +159,7 @@ func unquote(raw string) string {
 	return decodeString(raw)
 }
 
-// decodeString is not part of unquote, whose text would escape to the heap.
+// decodeString is a separate function, so that text escapes to the heap only if a string must be decoded.
 func decodeString(raw string) (text string) {
 	_ = json.Unmarshal([]byte(raw), &text)
 	return text

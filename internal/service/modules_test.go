@@ -59,7 +59,7 @@ func TestEachModuleCompiles(t *testing.T) {
 }
 
 // Go code and scripts use the same description.
-func TestNoopIsTheModule(t *testing.T) {
+func TestNoopEqualsItsModule(t *testing.T) {
 	require.Equal(t, load(t, "noop").Hash(), Noop(15*time.Second).Hash())
 	s := Noop(500 * time.Millisecond)
 	require.Equal(t, 500*time.Millisecond, s.Message.Interval)

@@ -39,7 +39,7 @@ func TestTimes(t *testing.T) {
 		require.False(t, ok, text)
 	}
 	micros := []byte("1732259200123456")
-	require.Zero(t, testing.AllocsPerRun(100, func() { parseTime(micros) }), "parseTime is called once per message")
+	require.Zero(t, testing.AllocsPerRun(100, func() { parseTime(micros) }), "parseTime must not allocate, because it is called once per message")
 }
 
 func FuzzNumber(f *testing.F) {
@@ -60,12 +60,9 @@ func FuzzNumber(f *testing.F) {
 			valid = !strings.HasSuffix(text, ".") && !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "-.") && !strings.Contains(text, ".e") && !strings.Contains(text, ".E")
 		}
 		whole := valid && exact.IsInt() && exact.Num().IsInt64() && exact.Sign() >= 0
+		require.Equal(t, whole, ok, "%q", text)
 		if ok {
-			require.True(t, whole, "%q", text)
 			require.Equal(t, exact.Num().Int64(), got, "%q", text)
-		} else if whole {
-			// The number has more digits than decimal matches, including leading zeros.
-			require.Greater(t, len(text), 18, "%q", text)
 		}
 	})
 }

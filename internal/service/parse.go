@@ -140,7 +140,7 @@ func (p *parser) clientOf(n *node) {
 	case !isHeader:
 		p.service.client = p.extractor(n, "connect.client", &p.service.clientPaths)
 	case !headerName.MatchString(name):
-		p.mistakes.add(n.at, "connect.client must have the name of a header after header:, got %q", text)
+		p.mistakes.add(n.at, "connect.client must be 'header:NAME' with the name of a header, got %q", text)
 	default:
 		p.service.clientHeader = name
 	}

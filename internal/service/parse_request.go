@@ -40,7 +40,7 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 		p.mistakes.add(url.at, "%s cannot be combined with the function url(n); remove one of them", name)
 	case rules.noURL:
 	case url == nil:
-		f.need(p, "url", "such as '{base}/events'")
+		f.need(p, "url", "the URL of the request, such as '{base}/events'")
 	default:
 		text, ok := p.text(url, name)
 		if ok && !strings.HasPrefix(text, "{base}") && !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {

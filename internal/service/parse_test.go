@@ -88,7 +88,8 @@ func TestInvalidDescriptions(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-// In an otherwise valid description, a misspelled field and a field of another type are reported by name.
+// In an otherwise valid description, a misspelled field, a field of the wrong type and a null field are reported by
+// name.
 func TestEachFieldIsChecked(t *testing.T) {
 	var paths []string
 	var walk func(path string, v any)
@@ -171,8 +172,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The first code block of docs/services.md must compile, and the second must have errors of the golden file.
-func TestDescriptionsOfThePageCompile(t *testing.T) {
+// The first code block of docs/services.md must compile. Each line of the second must be an error in the golden file.
+func TestDescriptionsInDocsCompile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "services.md"))
 	require.NoError(t, err)
 	code := regexp.MustCompile(`(?m)(?:^    .*\n)+`).FindAllString(string(page), -1)

@@ -22,7 +22,7 @@ type Service struct {
 	// TokenVariable is the environment variable that contains Values.Token; "" if token is a function or missing.
 	TokenVariable string
 
-	Connect Request // opens a stream; its URL is empty with HasURL
+	Connect Request // opens a stream; its URL is empty if HasURL
 	// MaxEventSize limits a line, and the data of an event, in bytes; 0: 1 MiB.
 	MaxEventSize  int
 	SecondRequest *SecondRequest // nil: streams need no second request
@@ -45,7 +45,8 @@ type Service struct {
 	source         []byte // JSON of the description
 }
 
-// Variable returns the environment variable with the token of a trial: TokenVariable, or SUBSCRIBE_TOKEN.
+// Variable returns the name of the environment variable that contains the token of a trial: TokenVariable, or
+// SUBSCRIBE_TOKEN.
 func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
 // A Request is a template of an HTTP request.

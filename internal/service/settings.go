@@ -13,8 +13,8 @@ const idleIntervals = 2.5
 // FiniteSuite is the suite for responses that end with a terminal event.
 const FiniteSuite = "finite"
 
-// minIdle is the shortest idle timeout of a run that publishes, because it does not publish in its first and last
-// seconds.
+// minIdle is the shortest idle timeout of a run that publishes, because such a run does not publish in its first and
+// last seconds.
 const minIdle = 10 * time.Second
 
 // Complete derives two values of a plan for endless streams from the description: the interval between two messages of
@@ -54,7 +54,8 @@ func (s *Service) interval(p *plan.Plan) float64 {
 	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2)
 }
 
-// IdleTimeout returns the time without data after which a client closes a stream. The plan must be completed.
+// IdleTimeout returns the time without data after which a client closes a stream. The caller must have passed the plan
+// to Complete.
 func (s *Service) IdleTimeout(p *plan.Plan) time.Duration {
 	interval := s.Message.Interval.Seconds()
 	if p.Published() {

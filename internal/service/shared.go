@@ -14,7 +14,7 @@ func (p *parser) parseShared(f *fields) {
 	case p.service.Finite != nil:
 		p.mistakes.add(n.at, "message.same cannot be combined with end.by: 'event'; remove it")
 	case m.content.source == fromComment:
-		p.mistakes.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
+		p.mistakes.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX, got %q", n.value)
 	case m.Numbered:
 		p.mistakes.add(n.at, "message.same cannot be combined with message.seq: numbers are stronger evidence; remove message.same")
 	case m.Interval > 0:
@@ -26,9 +26,9 @@ func (p *parser) parseShared(f *fields) {
 	m.PerTopic = true
 }
 
-// print returns the fingerprint of a message: a hash of the event name and of the part that message.same names. ok is
-// false if the message does not have that part.
-func (m *Message) print(b *Block, d *document) (sum uint64, ok bool) {
+// fingerprint returns a hash of the event name and of the part of a message that message.same names. ok is false if the
+// message does not have that part.
+func (m *Message) fingerprint(b *Block, d *document) (sum uint64, ok bool) {
 	v, ok := m.content.find(b, d)
 	if !ok {
 		return 0, false

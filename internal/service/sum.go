@@ -45,9 +45,10 @@ func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
 }
 
-// verify compares a message with its checksum, and returns its kind. For a message of this run, it sets out.Err if the
-// checksum does not match. kind follows from the marker, which may be corrupted. A message of another run has a
-// checksum with the marker of that run, or no checksum.
+// verify compares a message with its checksum, and returns its kind. kind follows from the marker, which may be
+// corrupted. A message of another run has a checksum with the marker of that run, or no checksum. If the checksum
+// shows that the marker is corrupted, verify returns Delivery and sets out.Err to ErrMarker. If the checksum of a
+// Delivery does not match, verify sets out.Err to ErrSum, unless the message has another error.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),

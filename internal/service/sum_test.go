@@ -76,7 +76,7 @@ func TestChecksumDecidesTheKind(t *testing.T) {
 		{"numbers in exponential notation", message("r1", "1.7e1", "1.73225e+15", checksum("r1")), good},
 		{"numbers as texts", message("r1", `"17"`, `"1732250000000000.0"`, checksum("r1")), good},
 		{"with a date", message("r1", seq, `"2024-11-22T04:33:20.000000Z"`, checksum("r1")), good},
-		{"another number", message("r1", "17", at, checksum("r2")), bad},
+		{"checksum of another run", message("r1", seq, at, checksum("r2")), bad},
 		{"no checksum", none, bad},
 		{"checksum that is a list", strings.Replace(message("r1", seq, at, "x"), `"x"`, "[]", 1), bad},
 		{"checksum in capitals", message("r1", seq, at, strings.ToUpper(checksum("r1"))), bad},

@@ -299,7 +299,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 		}
 		delta = o.ledger.Noop(n)
 	case o.topic.log != nil:
-		delta = o.ledger.DeliveredUnnumbered(ledger.Fingerprint{At: instant, Sum: r.Print})
+		delta = o.ledger.DeliveredUnnumbered(ledger.Fingerprint{At: instant, Sum: r.Fingerprint})
 	default:
 		m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.latenessOf(latency)} // #nosec G115 -- a negative number fits no sequence
 		if r.Err != nil {

@@ -13,9 +13,9 @@ import (
 // minShared is the number of different messages that streams must have in common to be compared with each other.
 const minShared = 3
 
-// findShared returns the message of a description by which clients are compared with each other, or nil. It names
-// events, and the part of these events that all streams received in the same order. It keeps sentAt of found.
-// findShared returns nil if the probe published messages.
+// findShared returns a message field that lets a run compare its clients with each other. The field names events, and
+// the part of these events that all streams received in the same order. It keeps sentAt of found. findShared returns
+// nil if streams did not receive the same messages, or if the probe published messages.
 func (f *findings) findShared(found object) object {
 	if len(f.session.published) > 0 {
 		return nil
@@ -113,7 +113,7 @@ func (f *findings) countShared(source, name string) int {
 			if reading.Kind != service.Delivery || reading.Err != nil {
 				return 0
 			}
-			list = append(list, sighting{reading.Print, u.at})
+			list = append(list, sighting{reading.Fingerprint, u.at})
 		}
 		all = append(all, list)
 		if head := messages.track.headersAt.Add(f.session.Pace); from.IsZero() || head.After(from) {
