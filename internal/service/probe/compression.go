@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// compression returns a sentence for each Accept-Encoding, which compares its stream with the other streams.
+// compression returns a sentence for each stream that requested compression. The sentence compares the stream with the
+// other streams. If the service compressed no stream, compression returns one sentence for all encodings.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.tracksOf(plain) {

@@ -47,12 +47,13 @@ func (f *findings) description() (o object) {
 		return publishing
 	}
 	f.missing = append(f.missing, "publish is left out of the description: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
+	// Without publish, no messages would arrive in which a run could find the fields.
 	return f.withUncheckedMessage(o, "message is 'unchecked', so a run checks connections only. Correct the requests, and probe again.")
 }
 
 // withCheckedMessage returns the description with a message that a run can check: the found message if it has a number
-// or an interval, otherwise the message by which clients are compared. Without either, message is 'unchecked', its
-// notes have the found fields, and f.missing has the reason.
+// or an interval, otherwise the result of findShared. Without either, it returns the description of
+// withUncheckedMessage.
 func (f *findings) withCheckedMessage(o object, found object) object {
 	if slices.ContainsFunc(found, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
 		return withMessage(o, found)
@@ -64,8 +65,8 @@ func (f *findings) withCheckedMessage(o object, found object) object {
 		"With --publish-url and --publish-body, the probe publishes messages and finds their numbers.")
 }
 
-// withUncheckedMessage returns the description of a service whose messages a run cannot check, for the given reason.
-// Without publish, a run would not receive the messages that the probe published.
+// withUncheckedMessage returns the description with message: 'unchecked', whose notes have the fields that were found.
+// It adds the reason to f.missing.
 func (f *findings) withUncheckedMessage(o object, reason string) object {
 	var notes []string
 	for _, member := range f.message.match {

@@ -23,14 +23,15 @@ var (
 )
 
 type finite struct {
-	responses []series // their blocks without heartbeats, the terminal event last
+	responses []series // blocks of each response without heartbeats, the terminal event last
 	heartbeat string   // name of the event; "" for none
 	done      object   // matches the terminal event and no other block
 }
 
 // awaitEnds waits until the service has ended all streams, and reports whether each ended with a terminal event. If
 // requests have a prompt, it waits at most until the end of the probe. If the method is not GET or a stream has ended,
-// it waits for half of Length at most. Otherwise, and always if the probe publishes, it returns false at once.
+// it waits at most until half of Length has passed. Otherwise, and always if the probe publishes, it returns false at
+// once.
 func (s *session) awaitEnds(ctx context.Context) bool {
 	if s.service.Publish != nil {
 		return false
@@ -75,7 +76,7 @@ func findFinite(tracks []*track, disconnected *track) *finite {
 	return f
 }
 
-// blocks returns the blocks with data of a response, without heartbeats. It stores the name of heartbeats in f.
+// blocks returns the blocks of a response that have data, without heartbeats. It stores the name of heartbeats in f.
 func (f *finite) blocks(t *track) series {
 	out := series{track: t}
 	for _, u := range t.units() {
@@ -183,8 +184,8 @@ func countsUp(all []series, read reader) bool {
 	return true
 }
 
-// findContent returns the place with the most different texts within each response. Texts at places with a typical name
-// of content count four times.
+// findContent returns the place with the most different texts within each response, or "". A text counts four times if
+// the name of its place is typical of content.
 func (f *finite) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string

@@ -22,7 +22,7 @@ const base = "http://service.test"
 // A description is the result of a probe.
 type description struct {
 	module string
-	notes  string // the module as one line, without the signs of comments
+	notes  string // the module as one line, without comment markers
 	json   string
 	*service.Service
 	variables []string // of Result

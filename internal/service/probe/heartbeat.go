@@ -103,8 +103,8 @@ func (f *findings) groups() []*group {
 	})
 }
 
-// isHeartbeat reports whether a group consists of heartbeats. Its blocks have no data, or are typical of heartbeats. If
-// other blocks are messages, constant data at a constant interval are heartbeats, too.
+// isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats. If
+// other blocks are messages, blocks with constant data at a constant interval are heartbeats, too.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
@@ -168,8 +168,9 @@ func ratio(d []time.Duration) float64 {
 	return float64(slices.Max(d)) / math.Max(float64(slices.Min(d)), float64(time.Millisecond))
 }
 
-// roundInterval rounds an interval to the number of seconds that its author probably set: to whole seconds from 2 s on,
-// to tenths from 0.2 s on, and so on. It rounds up if the interval exceeds the rounded value by over 3 %.
+// roundInterval rounds an interval to the number of seconds that the service is probably configured with. It rounds an
+// interval of at least 2 s to whole seconds, of at least 0.2 s to tenths, and so on. It rounds up if the interval
+// exceeds the rounded value by over 3 %.
 func roundInterval(d time.Duration) float64 {
 	s := d.Seconds()
 	unit := 1.0

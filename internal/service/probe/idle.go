@@ -296,7 +296,7 @@ func (i *idleProbe) conclusion() string {
 	}
 	remedy := fmt.Sprintf("Send something on each stream, such as a comment, at least every %s, or raise the limit.", formatSeconds(from/2))
 	if from == 0 {
-		remedy = fmt.Sprintf("A silence of less than %s is too long; probe again with --seconds %.0f.", formatSeconds(to), Shortest.Seconds())
+		remedy = fmt.Sprintf("The limit is at most %s; probe again with --seconds %.0f to measure it.", formatSeconds(to), Shortest.Seconds())
 	}
 	return strings.Join(append(out, remedy), "\n")
 }

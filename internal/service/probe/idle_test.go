@@ -93,7 +93,7 @@ func probeIdle(t *testing.T, h *fakeservice.Hub, p *path, publish Request) (text
 func TestIdleTimeouts(t *testing.T) {
 	t.Parallel()
 	const limit = 2800 * time.Millisecond
-	const two = `\n(after +\S+ s  alive\n){2}after`
+	const twoAlive = `\n(after +\S+ s  alive\n){2}after`
 	proxy := &path{limit: limit, closes: true, err: io.EOF}
 	for name, c := range map[string]struct {
 		path        *path
@@ -103,12 +103,12 @@ func TestIdleTimeouts(t *testing.T) {
 	}{
 		"no limit": {wantText: []string{`\n(after +\S+ s  alive\n){5}\n`, `No stream was closed during a silence of 7\.[67].* s\.`}},
 		"a proxy that closes": {path: proxy, wantText: []string{
-			two, `\n(after +2\.8 s  closed: the connection was closed in the middle of the response\n){3}\n`,
+			twoAlive, `\n(after +2\.8 s  closed: the connection was closed in the middle of the response\n){3}\n`,
 			"Send something on each stream, such as a comment, at least every 1.4 s",
 		}},
 		"a proxy that resets": {path: &path{limit: limit, closes: true, err: syscall.ECONNRESET}, wantText: []string{`(closed: the connection was reset\n.*){3}`}},
 		"a NAT": {path: &path{limit: limit}, wantText: []string{
-			two, `\n(after +(4\.8|6\.0) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
+			twoAlive, `\n(after +(4\.8|6\.0) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
 		}},
 		"a proxy that closes, without a publisher": {path: proxy, noPublisher: true, wantText: []string{
 			"Only closed streams can be detected", `\n(after +2\.8 s  closed: .*\n){3}`,
@@ -158,7 +158,7 @@ func TestKnownLimits(t *testing.T) {
 	require.NotContains(t, nat, "nginx")
 	require.NotContains(t, conclude(at(closed, 77*time.Second)...), "Known limit")
 	soon := conclude(at(lost, 30*time.Second, 55*time.Second)...)
-	require.Contains(t, soon, "A silence of less than 30 s is too long; probe again with --seconds 20.")
+	require.Contains(t, soon, "The limit is at most 30 s; probe again with --seconds 20 to measure it.")
 	require.NotContains(t, soon, "at least every")
 	lostFirst := conclude(slices.Concat(at(alive, 30*time.Second, 55*time.Second), at(closed, 100*time.Second), at(lost, 65*time.Second))...)
 	require.Contains(t, lostFirst, "Known limit of 60 s: nginx's proxy_read_timeout", "the limit is between 55 and 65 seconds")
@@ -196,7 +196,7 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 	require.Equal(t, 899*time.Second, all[len(all)-1])
 }
 
-// If a service confirms messages but delivers none, checks cannot distinguish silent streams that are alive.
+// If a service confirms messages but delivers none, a check cannot distinguish an open stream from a lost one.
 func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,8 @@ func (f *findings) isMessage(u *unit) bool {
 	return u.HasData && !f.heartbeat.matches(u) && (f.session.firstEvent == "" || u.EventName() != f.session.firstEvent)
 }
 
-// others returns the blocks with data of plain streams that are neither heartbeats nor messages of the probe.
+// others returns, for each plain stream, the blocks with data that arrived after its start and are neither heartbeats
+// nor messages of the probe.
 func (f *findings) others() (out []series) {
 	for _, t := range f.tracksOf(plain) {
 		out = append(out, series{t, f.units[t]}.filter(func(u *unit) bool {
@@ -228,7 +229,7 @@ func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, 
 		if read == nil {
 			continue
 		}
-		values, exact, fine, isOurs := map[int64]bool{}, true, false, published != nil
+		values, exact, fine, isPublished := map[int64]bool{}, true, false, published != nil
 		for _, u := range arrivals {
 			v, ok := read(&u.Block)
 			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > maxDistance {
@@ -237,11 +238,11 @@ func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, 
 			}
 			values[v.number] = true
 			fine = fine || v.number%1e6 != 0
-			isOurs = isOurs && published(u, v.number)
+			isPublished = isPublished && published(u, v.number)
 		}
 		switch {
 		case !exact || len(values) < 2:
-		case isOurs && f.session.publishes("{sentAt}"):
+		case isPublished && f.session.publishes("{sentAt}"):
 			m.match.add("sentAt", source, "In every message this is the published time.")
 			return
 		case fine && best == "":
@@ -275,7 +276,7 @@ func (f *findings) describeIDs(arrivals []*unit) string {
 	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.hasOneIDPerStream():
 		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", excerpt(ids[0]))
 	case uuid.MatchString(ids[0]):
-		return fmt.Sprintf("Their ids were random (%s): no sequence.", excerpt(ids[0]))
+		return fmt.Sprintf("The ids were random (%s): no sequence.", excerpt(ids[0]))
 	}
 	return fmt.Sprintf("Examples of ids: %s and %s.", excerpt(ids[0]), excerpt(ids[len(ids)-1]))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// An object is an object of a description with its members in the order of the module.
+// An object has the fields of an object in a description, in the order of the module.
 type object []field
 
 type field struct {
@@ -156,8 +156,8 @@ func quoteJS(text string) string {
 	return out.String()
 }
 
-// writeComment writes sentences as line comments. It removes all characters that end a line, because sentences may
-// quote the service.
+// writeComment writes sentences as line comments. It replaces line breaks and control characters with spaces, because
+// sentences may quote the service.
 func writeComment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "

@@ -1,8 +1,8 @@
 // Package probe examines an SSE service for some minutes with a few streams.
 //
-// Run writes the description of the service: a module like the modules in load-tests/services/. Comments in the module
-// state the evidence for each field, and the fields that were not found. Idle reports the silence after which streams
-// are closed.
+// [Run] returns the description of the service: a module like the modules in load-tests/services/. Comments in the
+// module state the evidence for each field, and the fields that were not found. [Idle] reports the silence after which
+// streams are closed.
 package probe
 
 import (

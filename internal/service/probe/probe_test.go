@@ -23,7 +23,7 @@ import (
 
 const published = `"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`
 
-// requireTrial tries a description with one stream, if it publishes.
+// requireTrial tries a description with one stream, if the description has publish.
 func requireTrial(t *testing.T, d description, c Config) {
 	t.Helper()
 	if d.Publish != nil {
@@ -67,7 +67,7 @@ func TestDescriptions(t *testing.T) {
 			},
 			[]string{
 				published, `"heartbeat":{"comment":true,"every":0.5}`, `"resume":{"by":"header","gap":{"header":"Last-Event-ID: earliest"}}`,
-				"Their ids were random", "without other data",
+				"The ids were random", "without other data",
 			},
 			nil,
 		},

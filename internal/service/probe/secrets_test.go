@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/memory"
 )
 
-// No secret of the settings is written to a file.
+// The module contains no secret of the settings.
 func TestSecretsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	give := publishRequest

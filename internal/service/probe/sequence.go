@@ -31,7 +31,8 @@ func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 	f.findInterval(m, all)
 }
 
-// findSequence finds a place whose values grow by one on each stream. note has the evidence, or why there is none.
+// findSequence finds a place whose values grow by one on each stream. note has the evidence, or the reason why no place
+// was found.
 func (f *findings) findSequence(all []series) (source, note string) {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < 3 {

@@ -52,7 +52,6 @@ func TestSharedMessages(t *testing.T) {
 	}
 }
 
-// The prices repeat a few values.
 func TestRepeatedContentIsShared(t *testing.T) {
 	t.Parallel()
 	started := time.Now()

@@ -19,8 +19,8 @@ var (
 var valuePatterns = map[string]string{"run": "[A-Za-z0-9._-]+", "seq": "[0-9]+", "sentAt": "[0-9]+", "sum": "[0-9a-f]{8}"}
 
 // templateSources returns the places of a value, in the syntax of a description. It derives them from the text around
-// the placeholder in each part of the body, and in each parameter of the publish request. A place that matches only the
-// text before the placeholder precedes the place that matches the whole text.
+// the placeholder in the body and in the URL parameters of the publish request. A place that matches only the text
+// before the placeholder precedes the place that matches the whole text.
 func (s *session) templateSources(name string) (out []string) {
 	_, query, _ := strings.Cut(s.Publish.URL, "?")
 	for _, text := range append(verbatim.FindAllString(s.Publish.Body, -1), strings.Split(query, "&")...) {
