@@ -25,7 +25,7 @@ func (c *Config) check() (planned uint64, err error) {
 	case c.Service.Publish == nil:
 		return 0, fmt.Errorf("the description of %s has no publish; add it, or set PUBLISH_RATE=0 if another program publishes", c.Service.Name)
 	case len(c.Topics) == 0 || len(c.Topics) > shard.MaxTopics:
-		return 0, fmt.Errorf("TOPICS must be from 1 to %d to publish, got %d", shard.MaxTopics, len(c.Topics))
+		return 0, fmt.Errorf("TOPICS must be from 1 to %d in a run that publishes, got %d", shard.MaxTopics, len(c.Topics))
 	case !(c.Rate > 0 && c.Rate <= shard.MaxRate):
 		return 0, fmt.Errorf("PUBLISH_RATE must be above 0 and at most %d messages per second, got %g", shard.MaxRate, c.Rate)
 	case !(messages >= 1 && messages <= shard.MaxPublished):

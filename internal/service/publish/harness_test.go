@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// newService returns the description of a service with an API like nchan's. publish is JSON for its publish, or "";
-// messageFields is JSON that is added to its message.
+// newService returns the description of a service with an API like nchan's. publish is the JSON of the field publish,
+// or "" for the default. messageFields is JSON that is added to the field message.
 func newService(t *testing.T, publish, messageFields string) *service.Service {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"test","connect":{"url":"{base}/sub/{topic}"},
@@ -89,7 +89,7 @@ type peak struct {
 	current, most int // most: the highest value of current
 }
 
-// pass takes some time, during which the call counts.
+// pass counts one call that lasts for wait.
 func (p *peak) pass(wait time.Duration) {
 	p.mu.Lock()
 	p.current++
@@ -112,7 +112,7 @@ func newConfig(t *testing.T, base string) Config {
 	t.Helper()
 	return Config{
 		Service: newService(t, "", ""), Base: base, Run: fixedMarker("r1"), Topics: []string{"a", "b"}, Rate: 200, Start: time.Now(), For: time.Second / 2,
-		Timeout: 2 * time.Minute, // on a busy machine with the race detector answers take more than 10 s
+		Timeout: 2 * time.Minute, // with the race detector, a response may take more than 10 s on a busy machine
 	}
 }
 

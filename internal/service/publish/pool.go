@@ -112,9 +112,9 @@ func (c *conn) release(response http.Header) {
 	c.origin.idle.Put(c)
 }
 
-// mayBeClosedAsIdle reports whether the server may have closed the connection as idle while a request was in transit:
-// the connection had been idle for minIdle, no byte of a response arrived, and it ended within maxIdle after the
-// request. sent is the time since the request was sent.
+// mayBeClosedAsIdle reports whether the server may have closed the connection as idle while a request was in transit.
+// The connection must have been idle for at least minIdle, and have ended within maxIdle after the request, without a
+// byte of a response. sent is the time since the request was sent.
 func (c *conn) mayBeClosedAsIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < maxIdle

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/forward"
 )
 
-// Each message reaches the service once, through an http or https proxy, at an http or https service.
+// Each message reaches an http or https service once, through an http or https proxy.
 func TestMessagesGoThroughAProxy(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {

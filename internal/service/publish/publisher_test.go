@@ -177,7 +177,7 @@ func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
 	progress := p.Progress()
 	require.EqualValues(t, 2, progress.Sent)
 	require.EqualValues(t, 2, progress.Open)
-	require.Equal(t, shard.Open, p.Published().Topic(0)[0].State, "published messages while the publisher runs")
+	require.Equal(t, shard.Open, p.Published().Topic(0)[0].State, "Published must return the messages sent so far while the publisher runs")
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -243,12 +243,12 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 		want string
 	}{
 		"no publish":     {func(c *Config) { c.Service.Publish = nil }, "the description of test has no publish; add it"},
-		"no topics":      {func(c *Config) { c.Topics = nil }, "TOPICS must be from 1 to 10000 to publish, got 0"},
+		"no topics":      {func(c *Config) { c.Topics = nil }, "TOPICS must be from 1 to 10000 in a run that publishes, got 0"},
 		"too fast":       {func(c *Config) { c.Rate = 20_000 }, "PUBLISH_RATE must be above 0 and at most 10000 messages per second, got 20000"},
 		"too many":       {func(c *Config) { c.Rate, c.For = 10_000, 2*time.Hour }, "a run must publish from 1 to 36000000 messages, got 72000000 (10000 per second for 2h0m0s)"},
 		"no time":        {func(c *Config) { c.For = 0 }, "a run must publish from 1 to 36000000 messages, got 0 ("},
 		"another scheme": {func(c *Config) { c.Base = "ftp://h" }, `publish.url for the topic a must begin with http:// or https:// and a host, got "ftp://h/pub/a"`},
-		"no port":        {func(c *Config) { c.Base = "http://h:x" }, "publish.url for the topic a must be a URL ("},
+		"invalid port":   {func(c *Config) { c.Base = "http://h:x" }, "publish.url for the topic a must be a URL ("},
 		"a space":        {func(c *Config) { c.Base = "http://h/a b" }, "publish.url for the topic a must have only printable ASCII characters and no spaces, got "},
 		"a fragment":     {func(c *Config) { c.Base = "http://h/#x" }, "publish.url for the topic a must have no fragment (#), got "},
 	} {

@@ -78,8 +78,8 @@ func TestMessagesAreSentOnce(t *testing.T) {
 
 var number = regexp.MustCompile(`seq\D+[0-9]+`)
 
-// A connection is kept after a complete response. The publisher detects that the service closed an idle connection
-// before it sends the next message.
+// A connection is kept after a complete response. Before the publisher sends the next message, it detects whether the
+// service closed the idle connection.
 func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -195,7 +195,7 @@ func TestOverTLS(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c := newConfig(t, server.URL)
-	c.Topics, c.For = []string{"a"}, time.Second/20 // each message makes a handshake
+	c.Topics, c.For = []string{"a"}, time.Second/20 // each message requires a handshake
 	p := publishAll(t, c)
 	require.EqualValues(t, 10, p.Sums().Refused)
 	require.Contains(t, p.Refusals()[0].Text, "no connection: tls: failed to verify certificate")

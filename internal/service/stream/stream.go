@@ -49,7 +49,8 @@ type Part struct {
 }
 
 // Next waits for the next part. At the end of the stream it returns io.EOF if the server ended it after a block, and
-// io.ErrUnexpectedEOF if it was truncated. It returns context.Canceled if ctx ended or Close was called.
+// io.ErrUnexpectedEOF if it was truncated. It returns context.Canceled after Close, and after the end of the context of
+// Open.
 func (s *Stream) Next() (Part, error) {
 	if s.parser == nil {
 		s.parser = new(eventstream.Parser)

@@ -157,7 +157,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	require.Equal(t, "404 page not found", answer.Body)
 }
 
-// Over TLS the client negotiates HTTP/2. Over http:// HTTPVersion sets it.
+// Over TLS, the client negotiates HTTP/2. Over http://, it uses HTTP/2 only if HTTPVersion is 2.
 func TestHTTP2Service(t *testing.T) {
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	for _, secure := range []bool{true, false} {

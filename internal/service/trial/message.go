@@ -45,9 +45,9 @@ func (t *trial) message(ctx context.Context) error {
 	}
 	var invalid error
 	judge := func(p stream.Part) bool {
-		var isOurs bool
-		isOurs, invalid = t.judge(p)
-		return isOurs
+		var isMessage bool
+		isMessage, invalid = t.judge(p)
+		return isMessage
 	}
 	err := errLate
 	for attempt := range attempts {
@@ -77,9 +77,9 @@ func (t *trial) message(ctx context.Context) error {
 	return fmt.Errorf("connect.url: %w", err)
 }
 
-// judge reports whether a part is the trial's message, and returns the mismatch of its values. If the part may or may
-// not be the message, judge stores the mismatch in t.mismatch, because the message may still follow.
-func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
+// judge reports whether a part is the trial's message, and returns the mismatch of its values. If it is uncertain
+// whether the part is the message, judge stores the mismatch in t.mismatch, because the message may still follow.
+func (t *trial) judge(p stream.Part) (isMessage bool, invalid error) {
 	if p.Line {
 		return false, nil
 	}
@@ -94,10 +94,10 @@ func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	case r.Kind != service.Delivery:
 		return false, nil
 	case !t.s.Message.Marked && !hasMarker && (r.Err != nil || r.HasSeq && r.Seq != 1):
-		t.mismatch = t.misread(p, r) // the message may also be from another publisher
-		return false, nil            //nolint:nilerr // t.mismatch states the error
+		t.mismatch = t.checkReading(p, r) // the message may also be from another publisher
+		return false, nil                 //nolint:nilerr // t.mismatch states the error
 	}
-	return true, t.misread(p, r)
+	return true, t.checkReading(p, r)
 }
 
 func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
@@ -128,12 +128,13 @@ func (t *trial) hasName(p stream.Part) bool {
 	return slices.Contains(names, p.EventName())
 }
 
-func (t *trial) misread(p stream.Part, r service.Reading) error {
+// checkReading returns the mismatch between a message and the description, or nil.
+func (t *trial) checkReading(p stream.Part, r service.Reading) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):
 		return fmt.Errorf("%s, but the received message has other data: %s", t.field("message.data"), t.quote(p))
 	case errors.Is(r.Err, service.ErrJSON):
-		return fmt.Errorf("%s, but the data of the received message is not JSON: %s", t.field(t.inJSON()), t.quote(p))
+		return fmt.Errorf("%s, but the data of the received message is not JSON: %s", t.field(t.jsonField()), t.quote(p))
 	case errors.Is(r.Err, service.ErrMarker):
 		return fmt.Errorf("%s, but the received message does not have the run's marker there: %s", t.field("message.run"), t.quote(p))
 	case errors.Is(r.Err, service.ErrMissing), errors.Is(r.Err, service.ErrSum) && !r.HasSeq:
@@ -154,7 +155,8 @@ func (t *trial) misread(p stream.Part, r service.Reading) error {
 	return nil
 }
 
-func (t *trial) inJSON() string {
+// jsonField returns the name of a field that the description reads from JSON.
+func (t *trial) jsonField() string {
 	for _, name := range []string{"message.seq", "message.run", "message.sentAt"} {
 		if strings.HasPrefix(t.s.Source(name), `"json:`) {
 			return name

@@ -30,7 +30,7 @@ func (t *trial) regularMessage(ctx context.Context) error {
 		if p.Line || r.Kind != service.Delivery {
 			return false
 		}
-		invalid = t.misread(p, r)
+		invalid = t.checkReading(p, r)
 		return true
 	})
 	if err != nil {

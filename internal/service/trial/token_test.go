@@ -54,7 +54,7 @@ func TestTrialHidesATokenInTheResponse(t *testing.T) {
 	}
 }
 
-// A trial, like a run, sends the token to no other origin.
+// A trial, like a run, does not send the token to another origin.
 func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	hub := new(fakeservice.Hub)

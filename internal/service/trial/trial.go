@@ -171,7 +171,7 @@ func (t *trial) connect(ctx context.Context) error {
 	defer answer.Close()
 	switch answer.Status {
 	case http.StatusOK:
-		return mismatch("connect.url", "%s answered 200 with %s, which is not an event stream; expected text/event-stream%s",
+		return mismatch("connect.url", "%s answered 200 with %s%s, which is not an event stream; expected text/event-stream",
 			r, cmp.Or(answer.Header.Get("Content-Type"), "no Content-Type"), quoteBody(answer.Excerpt()))
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return mismatch("connect.headers", "%s answered %s%s; %s", r, statusWithText(answer.Status), quoteBody(answer.Excerpt()), t.subscribeRemedy())

@@ -210,7 +210,7 @@ func TestServerErrorsAreReported(t *testing.T) {
 				w.Header().Set("Content-Type", "text/html")
 				_, _ = w.Write([]byte("<p>\nhello"))
 			}),
-			"connect.url: GET " + base + "/sub/soak-topic-0 answered 200 with text/html, which is not an event stream; expected text/event-stream (<p> hello)",
+			"connect.url: GET " + base + "/sub/soak-topic-0 answered 200 with text/html (<p> hello), which is not an event stream; expected text/event-stream",
 		},
 		{
 			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -249,7 +249,7 @@ func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 }
 
 // The machines of a run make their trials at the same time, with the same marker.
-func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
+func TestTrialsOfSeveralMachinesDoNotInterfere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dial := memory.Serve(t, &fakeservice.Hub{Newcomers: true})
