@@ -68,7 +68,7 @@ func (f *Feed) placeChain(log int, r *ledger.Record, c *chain) {
 		return
 	}
 	c.first, c.last = s.numbers[best], s.numbers[best+length-1]
-	if s.shifts(best, best+length, max(first-context, 0), min(end+context, len(s.numbers))) { // the clocks may be wrong
+	if s.shifts(best, best+length, max(first-contextLength, 0), min(end+contextLength, len(s.numbers))) { // the clocks may be wrong
 		c.state = ambiguous
 	}
 }

@@ -112,11 +112,11 @@ func (c *correction) permitCopies() {
 func (c *correction) change(number, n uint64) {
 	c.record.Corrupted++
 	c.received = append(c.received, number)
-	c.findings = append(c.findings, ledger.Finding{Kind: ledger.KindCorrupted, From: number, At: c.logs[c.log].Entries[n-1].At, Note: Changed})
+	c.findings = append(c.findings, ledger.Finding{Kind: ledger.KindCorrupted, From: number, At: c.logs[c.log].Entries[n-1].At, Note: changedNote})
 }
 
-// Changed is the note of the finding on a message whose content differs on other clients.
-const Changed = "other clients received other content"
+// changedNote is the note of the finding on a message whose content differs on other clients.
+const changedNote = "other clients received different content"
 
 // original returns the last entry of the log before n with the same content that is a message of the feed; 0: none.
 func (c *correction) original(print, n uint64) uint64 {

@@ -82,7 +82,7 @@ func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
 // single returns the number of copies if each stream receives a message once.
 func single(int) int { return 1 }
 
-// prices returns a random walk of prices: a price often stays the same for several messages, and returns later.
+// prices returns a random walk of prices: a price often stays the same for several messages, and may return later.
 func prices(random *rand.Rand, count int) []int {
 	out := make([]int, count)
 	price := 1000
@@ -181,7 +181,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 			if (i == faulty) != inverted {
 				want = lost
 			}
-			uncertain = uncertain || corrected.Uncertain // the verdict is invalid
+			uncertain = uncertain || corrected.Uncertain // the verdict is then invalid
 			c := corrected.Record
 			found := [4]uint64{missing(c), c.Duplicated, c.Reordered, c.Corrupted}
 			good, faults = good && found == [4]uint64{want}, faults+found[0]+found[1]+found[2]+found[3]

@@ -6,8 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// context is the typical number of consecutive messages that identify a place if no message has unique content.
-const context = 8
+// contextLength is the typical number of consecutive messages that identify a place if no message has unique content.
+const contextLength = 8
 
 // link adds the entries of a log to the list. An entry that no earlier log has follows the entry before it. order has
 // the numbers of the log in the order of most streams; nil: ascending.
@@ -114,7 +114,7 @@ func (l *linker) matchContexts() {
 		entryPrints[i] = l.entries[i].Print
 	}
 	var found map[int]uint32
-	for length := context / 2; length <= 8*context; length *= 2 {
+	for length := contextLength / 2; length <= 8*contextLength; length *= 2 {
 		places, matches := contexts(prints, length), map[int]uint32{}
 		for sum, i := range contexts(entryPrints, length) {
 			if at, known := places[sum]; known && i >= 0 && at >= 0 {
@@ -296,7 +296,7 @@ func (l *linker) insertOthers() {
 		if l.ids[i] == 0 {
 			id := l.findNearby(i, at)
 			if id == 0 {
-				id = l.insert(l.before(at, i), i)
+				id = l.insert(l.lastBefore(at, i), i)
 			}
 			l.assign(i, id)
 			l.moveToFirst(i)
@@ -349,9 +349,10 @@ func (l *linker) start() uint32 {
 	return at
 }
 
-// before starts at a given message. It skips the following messages that this log lacks and that arrived before an
-// entry. It returns the last skipped message, or the given one if it skips none.
-func (l *linker) before(at uint32, i int) uint32 {
+// lastBefore returns the message after which an entry belongs. It starts at a given message, and skips the following
+// messages that this log lacks and that arrived before the entry. It returns the last skipped message, or the given one
+// if it skips none.
+func (l *linker) lastBefore(at uint32, i int) uint32 {
 	for next := l.nodes[at].next; next != 0 && l.nodes[next].log != l.log && l.nodes[next].at < l.entries[i].At+l.shift; next = l.nodes[next].next {
 		at = next
 	}

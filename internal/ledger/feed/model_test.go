@@ -350,7 +350,7 @@ func TestTwoStreamsAgreeWithModel(t *testing.T) {
 	t.Log(count, "cases")
 }
 
-// Two streams lag at the start by more messages than a message may be out of order.
+// At the start, two streams lag behind the other stream of their runner.
 func TestLaggingStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
 	find := func(name string) script {

@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// lookback is the maximum number of places by which a message is out of order.
+// lookback is the maximum number of places by which a message may be out of order.
 const lookback = 4
 
 // repairRecord returns a record with the simplest explanation of its deviations. During the run, the runner did not yet

@@ -139,8 +139,9 @@ func (f *Feed) cover(records Records) {
 	s.open = joined
 }
 
-// dropUnproven clears Live of the messages that no chain with a place received, because they may be copies or changed.
-// A message with unique content that two streams received needs no chain. dropUnproven also counts the live messages.
+// dropUnproven clears Live of the messages that no chain with a place received, because they may be copies or changed
+// messages. A message with unique content that two streams received needs no chain. dropUnproven also counts the live
+// messages.
 func (f *Feed) dropUnproven() {
 	s := &f.series
 	proven := make([]bool, len(f.Messages))
@@ -170,7 +171,7 @@ func (s *series) longestOpen(other period) (longest period) {
 // shifts reports whether the first messages of a part equal earlier messages, or its last messages equal later ones.
 // Then it is unknown whether a stream that received the part lagged, or lost messages inside the part.
 func (s *series) shifts(from, to, first, end int) bool {
-	length := min(to-from, 2*context)
+	length := min(to-from, 2*contextLength)
 	for at := first; at < from; at++ {
 		if s.sum(at, at+length) == s.sum(from, from+length) {
 			return true

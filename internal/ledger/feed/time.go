@@ -44,7 +44,8 @@ type offset struct {
 }
 
 // offset returns the duration to add to an instant of one log (from) to get the instant of another log (to). It is the
-// median difference of the messages that both logs have, or without common messages the difference of the wall clocks.
+// median difference of the messages that both logs have. Without common messages, it is the difference of the wall
+// clocks.
 func (f *Feed) offset(from, to int) ledger.Instant {
 	if from == to {
 		return 0
