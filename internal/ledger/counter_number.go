@@ -123,7 +123,8 @@ func (c *numberCounter) noop(n *Noop) (delta Delta) {
 }
 
 // intervalsUpTo returns how many intervals passed since the last noop, by the growth of the numbers. If other messages
-// share the numbers, a skipped number may belong to one of them, so at most the intervals in the gap count.
+// share the numbers, a skipped number may belong to one of them. intervalsUpTo then returns at most the number of
+// intervals in the gap.
 func (c *numberCounter) intervalsUpTo(at Instant, growth int64) int64 {
 	if c.faults == nil || c.faults.Messages == 0 {
 		return growth
@@ -160,7 +161,8 @@ func (c *numberCounter) assumeNext(n *Noop) {
 	n.Number, n.Intact, n.source = next, false, SourceNumber
 }
 
-// due returns how many of the passed slots expect a noop: none on a stream opened after the request to close.
+// due returns the number of passed slots in which a noop was expected: 0 on a stream that opened after the request to
+// close.
 func (c *numberCounter) due(passed int64) int64 {
 	if c.stream.openedAfterRequest() {
 		return 0

@@ -148,8 +148,8 @@ func (c *deliveries) atEnd(at Instant) bool {
 	return true
 }
 
-// candidate returns the number of the message with this content that the connection has received now: a later message
-// than its last one, or a message that it has skipped; 0: there is none. first is the first number with this content.
+// candidate returns the number of the message with this content that the connection has just received: a message after
+// its last one, or a message that it has skipped; 0: there is none. first is the first number with this content.
 func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)

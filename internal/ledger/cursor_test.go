@@ -35,7 +35,7 @@ func TestLagBehindOtherClients(t *testing.T) {
 	send(3, 0, 1, 2)
 	require.Equal(t, [2]uint64{1, 0}, lag(2))
 	send(4, 2)
-	require.Equal(t, [2]uint64{}, lag(0), "only one client received it: it may be a changed message")
+	require.Equal(t, [2]uint64{}, lag(0), "only one client received message 4, which may be a changed message")
 	skipped, due := clients[2].Lag(now)
 	require.Equal(t, [2]uint64{1, 0}, [2]uint64{skipped, due})
 	clients[2].DeliveredUnnumbered(Fingerprint{At: now, Sum: 2})

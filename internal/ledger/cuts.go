@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Cut is a disconnect or a pause that the client makes to test the resume, with its effects. Package plan defines the
+// A Cut is a disconnect or a pause by which the client tests resuming, with its effects. Package plan defines the
 // kinds.
 type Cut struct {
 	Kind       string  `json:"kind"`

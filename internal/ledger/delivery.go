@@ -93,17 +93,17 @@ const maxSpans = 1000
 // may join late at any number. Package verdict decides at the end which missing messages were expected.
 type deliveries struct {
 	counter
-	numbers   numbers
-	hasNumber bool       // a number arrived
-	first     uint64     // lowest number that arrived
-	corrupted *corrupted // nil: no corrupted message arrived
-	spans     []Span
-	unlisted  uint64  // number of spans beyond maxSpans
-	cursor    *cursor // nil: messages carry numbers
+	numbers     numbers
+	hasNumber   bool         // a number arrived
+	first       uint64       // lowest number that arrived
+	corruptions *corruptions // nil: no corrupted message arrived
+	spans       []Span
+	unlisted    uint64  // number of spans beyond maxSpans
+	cursor      *cursor // nil: messages carry numbers
 }
 
-// corrupted holds the possible numbers of corrupted messages.
-type corrupted struct {
+// corruptions hold the possible numbers of corrupted messages.
+type corruptions struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
 	unplaced uint64    // number of corrupted messages without an assumed number
 	at       []Instant // arrivals of messages without an assumed number; each may be any message missing then
@@ -202,8 +202,8 @@ func (c *deliveries) restart(number uint64) {
 	for _, h := range c.numbers.restart() {
 		c.find(h.finding())
 	}
-	if c.corrupted != nil {
-		c.corrupted.guesses = nil
+	if c.corruptions != nil {
+		c.corruptions.guesses = nil
 	}
 	c.first, c.numbers.highest = number, number
 }
@@ -233,8 +233,8 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasMessage && (span == nil || !span.Resumed)
 }
 
-// addDuplicate counts a message that arrived before. The finding shows a stream whose numbers went back while it was
-// open. A service that restarts its numbers causes this.
+// addDuplicate counts a message that arrived before. If the stream has already received a new message, and the number
+// is below the highest one, Finding.To is the highest number: the service may have restarted its numbers.
 //
 //go:noinline
 func (c *deliveries) addDuplicate(d *Delivery) {
@@ -255,20 +255,20 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 	if d.Unnumbered {
 		c.fault().Unnumbered++
 	}
-	if c.corrupted == nil {
-		c.corrupted = new(corrupted)
+	if c.corruptions == nil {
+		c.corruptions = new(corruptions)
 	}
 	var number uint64
 	if c.hasNumber && !c.stream.cfg.AnyOrder && !c.startsWithoutResume() {
 		number = c.numbers.highest + 1
 		c.record(number, d.At)
-		if len(c.corrupted.guesses) < maxRanges {
-			c.corrupted.guesses = append(c.corrupted.guesses, number)
+		if len(c.corruptions.guesses) < maxRanges {
+			c.corruptions.guesses = append(c.corruptions.guesses, number)
 		}
 	} else {
-		c.corrupted.unplaced++
-		if len(c.corrupted.at) < maxRanges {
-			c.corrupted.at = append(c.corrupted.at, d.At)
+		c.corruptions.unplaced++
+		if len(c.corruptions.at) < maxRanges {
+			c.corruptions.at = append(c.corruptions.at, d.At)
 		}
 	}
 	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.CorruptionReason})
@@ -276,15 +276,15 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 
 // withdrawGuess reports whether a corrupted message was assumed to have this number, and withdraws the assumption.
 func (c *deliveries) withdrawGuess(number uint64) bool {
-	if c.corrupted == nil {
+	if c.corruptions == nil {
 		return false
 	}
-	at := slices.Index(c.corrupted.guesses, number)
+	at := slices.Index(c.corruptions.guesses, number)
 	if at < 0 {
 		return false
 	}
-	c.corrupted.guesses = slices.Delete(c.corrupted.guesses, at, at+1)
-	c.corrupted.unplaced++
+	c.corruptions.guesses = slices.Delete(c.corruptions.guesses, at, at+1)
+	c.corruptions.unplaced++
 	for i, f := range slices.Backward(c.fault().findings) {
 		if f.Kind == KindCorrupted && f.From == number {
 			c.fault().findings[i].From = 0 // its number is unknown
@@ -294,7 +294,8 @@ func (c *deliveries) withdrawGuess(number uint64) bool {
 	return true
 }
 
-// checkNumber returns why a number is impossible: not published, or too far from the others. It returns "" otherwise.
+// checkNumber returns the reason why a number is impossible: it was not published, or is too far above the highest
+// number. It returns "" for a possible number.
 func (c *deliveries) checkNumber(number uint64) string {
 	switch highest := c.stream.cfg.MaxNumber; {
 	case c.stream.cfg.Published && highest > 0 && (number == 0 || number > highest):
@@ -338,8 +339,8 @@ func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
 	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lostCount()
 	r.UnlistedSpans = c.unlisted
-	if c.corrupted != nil {
-		r.Unplaced = c.corrupted.unplaced
+	if c.corruptions != nil {
+		r.Unplaced = c.corruptions.unplaced
 	}
 }
 
@@ -347,8 +348,8 @@ func (c *deliveries) fill(r *Record) {
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
 	c.fillDeviations(r)
-	if c.corrupted != nil {
-		r.UnplacedAt = slices.Clone(c.corrupted.at)
+	if c.corruptions != nil {
+		r.UnplacedAt = slices.Clone(c.corruptions.at)
 	}
 	if c.stream.cfg.Published {
 		r.Lost = c.numbers.forgotten

@@ -105,7 +105,7 @@ func TestOverdueStreamIsFound(t *testing.T) {
 func TestLifetimeStartsAtTheRequest(t *testing.T) {
 	for opened, want := range map[time.Duration]uint64{time.Second: 0, 2 * time.Second: 0, 2*time.Second + 1: 1} {
 		l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
-		l.Connecting(time.Second) // which is refused, so no stream began
+		l.Connecting(time.Second) // the request is refused, so no stream starts
 		l.Closed(time.Second, "status 503", false, true)
 		l.Connecting(min(opened, 2*time.Second+1))
 		l.Opened(2*time.Second + 1)
@@ -133,7 +133,7 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 		t.Errorf("spans %v, want %v", r.Spans, want)
 	}
 	if len(r.Outages) != 2 || !r.Outages[0].Planned || r.Outages[1].Planned {
-		t.Errorf("the first end was planned, the second was not: %+v", r.Outages)
+		t.Errorf("the first end must be planned, the second must not: %+v", r.Outages)
 	}
 	if r.EndedEarly != 1 || r.Findings[0].Kind != KindEndedEarly || r.State != Completed || !r.Faultless() {
 		t.Errorf("%+v", r)
@@ -175,7 +175,7 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 }
 
 // A service may restart its numbers on an open stream, or repeat messages at the start of the next one.
-func TestDuplicateHasTheHighestNumberBefore(t *testing.T) {
+func TestFindingOfADuplicateHasTheHighestNumber(t *testing.T) {
 	l := openLedger(&Config{Counting: Numbered})
 	deliverAll(l, 10, 1, 2, 3, 1, 2, 3)
 	reconnect(l, 20, 30, 40)

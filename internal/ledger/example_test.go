@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A stream on which one noop is expected each second, and the third is lost. A ledger has no clock: each call passes
-// the time since the start of the program.
+// One noop is expected on the stream each second, and the third is lost. A ledger has no clock: each call passes the
+// time since the start of the program.
 func Example() {
 	const sec = time.Second
 	l := ledger.New("device-1", &ledger.Config{Interval: sec, LatenessLimit: sec})

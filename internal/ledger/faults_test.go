@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The names of cases that the property tests and the fuzzer found state how the result was wrong.
+// The cases that the property tests and the fuzzer found are named after the wrong result.
 func TestFaults(t *testing.T) {
 	const late = interval * 6 / 10
 	type want struct {

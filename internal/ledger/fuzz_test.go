@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// playCode makes a sequence of calls from bytes, three per call: the call, its time in sixteenths of an interval, and a
-// number. expected is the time for which streams were open before the end was requested.
+// playCode makes a sequence of calls from bytes, three per call: the call, the time since the previous call in
+// sixteenths of an interval, and a number. expected is the time for which streams were open before the end was
+// requested.
 func playCode(code []byte) (r Record, events []wireEvent, streams int, expected time.Duration) {
 	const tick = interval / 16
 	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})

@@ -1,7 +1,7 @@
 package ledger
 
 // idEvidence is the evidence for and against the ids of a connection being a sequence: 1, 2, 3 …, one per interval.
-// Other ids may look like a sequence at first, such as a counter over all clients.
+// Other ids, such as a counter over all clients, may look like a sequence at first.
 type idEvidence struct {
 	next    uint32 // noops whose number is the previous highest number plus one
 	gap     bool   // numbers were skipped while as many slots passed

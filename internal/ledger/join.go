@@ -98,8 +98,8 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message with known content is new. No other stream has received a message since
-// this one opened, and a history would have arrived earlier.
+// receivesFirst reports whether a message with known content is new. It is new if no other stream has received a
+// message since this one opened, and if it arrives too late to be part of a history.
 func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))

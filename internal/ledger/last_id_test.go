@@ -20,7 +20,7 @@ const (
 	outage    = 'o'
 )
 
-// An idModel computes the expected record of a client over several streams from the complete list of its steps.
+// An idModel is the expected record of a client over several streams.
 type idModel struct {
 	spans    []Span
 	resets   uint64
@@ -29,7 +29,7 @@ type idModel struct {
 	findings []Finding
 }
 
-// modelOf computes the model of a sequence of steps.
+// modelOf computes the expected record from all steps of a client.
 func modelOf(steps []byte) (m idModel) {
 	type message struct {
 		number uint64

@@ -75,7 +75,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 	}
 }
 
-// A client is dropped at the end if it has been disconnected for longer than MAX_OUTAGE, and only then.
+// A client is dropped at the end only if it has been disconnected for longer than MAX_OUTAGE.
 func TestClientIsDroppedAfterMaxOutage(t *testing.T) {
 	t.Parallel()
 	const limit = 3 * time.Second

@@ -196,7 +196,7 @@ func TestLedgerAgreesWithReference(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d undecided, %d at an edge", undecided, edge)
+	t.Logf("%d are undecided, %d agree only with other bounds", undecided, edge)
 	differ := 0
 	for _, n := range wrong {
 		differ += n

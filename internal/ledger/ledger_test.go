@@ -55,7 +55,7 @@ func (p *tape) resume(outage time.Duration) *tape {
 	return p.wait(outage)
 }
 
-func TestGapClockStartsAtTheHeaders(t *testing.T) {
+func TestFirstGapStartsAtTheHeaders(t *testing.T) {
 	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})
 	l.Connecting(0)
 	require.Equal(t, 40*sec, l.Opened(40*sec))
@@ -97,7 +97,7 @@ func TestLostMessageDoesNotChangeTheInterval(t *testing.T) {
 
 func TestLedgerSizeIsConstant(t *testing.T) {
 	p := newTape(t)
-	for n := uint64(2); n < 100_000; n += 2 { // every other one is lost
+	for n := uint64(2); n < 100_000; n += 2 { // every other noop is lost
 		p.noop(2*interval, n)
 	}
 	r := p.end(sec)

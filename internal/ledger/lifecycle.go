@@ -95,8 +95,8 @@ func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
 	}
 }
 
-// Closed records the end of a stream or of an attempt to open one. clean reports whether the server ended the stream in
-// order, and reconnects whether the client is going to reconnect. reason is the name of the cause in reports.
+// Closed records the end of a stream or of an attempt to open one. clean reports whether the server completed the
+// response, and reconnects whether the client is going to reconnect. reason is the name of the cause in reports.
 func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +191,8 @@ func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	l.stream.lifetimeOver = clean
 }
 
-// A stream may exceed its maximum lifetime by 1/lifetimeTolerance of it, because clocks differ and machines are busy.
+// lifetimeTolerance is the divisor of the tolerance: a stream may exceed its maximum lifetime by one twentieth, because
+// clocks differ and machines are busy.
 const lifetimeTolerance = 20
 
 // checkLongestLifetime counts a stream as overdue if it was open longer than its maximum lifetime plus a tolerance.

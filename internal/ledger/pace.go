@@ -154,7 +154,7 @@ func (p *pace) measured(planned time.Duration) measurement {
 	return measurement{p.last - p.first, p.intervals(planned)}
 }
 
-// fill writes the interval, and its possible error by jitter and lateness, into a record.
+// fill writes the interval into a record, and the error that jitter and lateness may cause.
 func (m measurement) fill(r *Record, interval time.Duration) {
 	if m.n < minIntervals {
 		return

@@ -62,7 +62,7 @@ func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 
 // A service whose interval is a multiple of the planned one cannot be distinguished from a service that loses noops.
 // Only numbers show the interval.
-func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
+func TestDoubleIntervalCountsAsLossesWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	for _, actual := range []int{2, 4} {
 		for _, numbered := range []bool{false, true} {

@@ -33,7 +33,7 @@ const (
 	refNoise     = 20  // maximum delay of a noop after its slot
 )
 
-// replays returns the number of arrivals of a stream that may have been replayed.
+// replays returns the number of noops that arrived within the given time after the headers, and may be replays.
 func (s *refStream) replays(within int) (n int) {
 	for n < len(s.arrivals) && s.arrivals[n].at-s.opened <= within {
 		n++
@@ -46,8 +46,8 @@ type bound struct{ min, max int }
 
 func (b *bound) include(n int) { b.min, b.max = min(b.min, n), max(b.max, n) }
 
-// emptySlots tries all times at which the first noop of a stream may have been due, and counts the slots until then
-// without a noop. The first replays arrivals may have been replayed, and belong to no slot.
+// emptySlots tries all times at which the first noop of a stream may have been due, and counts the empty slots up to
+// until. The first replays arrivals may have been replayed, and belong to no slot.
 func (l *refClient) emptySlots(s *refStream, replays, until int) (b bound) {
 	b.min = refMaxNoops
 	regular := s.arrivals[replays:]
@@ -180,8 +180,7 @@ func (l *refClient) open(at int) bool {
 	return false
 }
 
-// disagreement describes how a record contradicts the reference; "" if it does not. A count may differ by one loss more
-// or less.
+// disagreement describes how a record contradicts the reference; "" if it does not. A count may differ by one loss.
 func (l *refClient) disagreement(r Record) string {
 	want := l.explain()
 	missed, undetectable := int(r.Missed()), int(r.Undetectable)
@@ -324,6 +323,6 @@ func TestLedgerAgreesWithReferenceOnReconnects(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d at an edge", edge)
-	require.Zero(t, wrong, "clients of %d whose record contradicts the reference", count)
+	t.Logf("%d agree only with other bounds", edge)
+	require.Zero(t, wrong, "the number of records that contradict the reference, of %d", count)
 }

@@ -129,7 +129,7 @@ func TestRandomClientsWithReconnects(t *testing.T) {
 }
 
 // Numbers that continue after a reconnect show the losses of the outage, but not the silence of an open stream before
-// it. A server that stops sending and then closes the stream has created no numbers.
+// it. A server that stops sending and then closes the stream assigns no numbers in between.
 func TestSilenceBeforeADropIsMissed(t *testing.T) {
 	t.Parallel()
 	drop := func(p *tape, silence, outage time.Duration) { p.wait(silence).resume(outage) }

@@ -85,7 +85,7 @@ func (r Record) RefusedAttempts() (n int) {
 	return n
 }
 
-// HasReceived reports whether the Numbered message with a number arrived.
+// HasReceived reports whether the Numbered message with the given number arrived.
 func (r *Record) HasReceived(number uint64) bool {
 	return r.First > 0 && r.First <= number && number <= r.Last &&
 		!slices.ContainsFunc(r.Holes, func(hole Range) bool { return hole[0] <= number && number <= hole[1] })

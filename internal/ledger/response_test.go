@@ -64,7 +64,7 @@ func TestResponseThatEndsBeforeItsLastNumber(t *testing.T) {
 	require.Equal(t, uint64(21), number)
 }
 
-// A chunk may be changed on its way. Its number is then wrong, or it does not match the description.
+// A chunk may be changed in transit. Its number is then wrong, or it does not match the description.
 func TestResponseWithChangedChunk(t *testing.T) {
 	for _, numbered := range []bool{true, false} {
 		var r Response
@@ -107,7 +107,7 @@ func TestResponseWithHalfACharacterIsNotCovered(t *testing.T) {
 	require.Equal(t, CoversNone, r.Coverage())
 }
 
-func TestResponseStatedByTheService(t *testing.T) {
+func TestStatementsOfTheService(t *testing.T) {
 	var r Response
 	for _, part := range []string{"one ", "two ", "three"} {
 		r.Block(&Chunk{Content: true})

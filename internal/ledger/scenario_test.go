@@ -21,7 +21,7 @@ type wireEvent struct {
 type scenario struct {
 	numbered bool
 	opened   Instant
-	events   []wireEvent // in the order of the wire
+	events   []wireEvent // in the order of arrival
 	end      Instant     // the close is requested
 
 	lost       int // noops expected before the end and never delivered: dropped or never sent

@@ -25,7 +25,7 @@ func noopAt(every time.Duration, t float64, number uint64) Noop {
 	return Noop{At: sec + Instant(t*float64(every)), Number: number, Intact: true}
 }
 
-// The last noop but one is lost.
+// The next-to-last noop is lost.
 func TestLossAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{sec, 3 * sec, 15 * sec} {
@@ -144,7 +144,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 		missed     uint64
 		duplicated uint64
 	}{
-		{"every second one is lost", []uint64{1, 0, 3, 0, 5, 0, 7, 0, 9}, 5, 4, 0},
+		{"every other one is lost", []uint64{1, 0, 3, 0, 5, 0, 7, 0, 9}, 5, 4, 0},
 		{"all but the first two and the last are lost", []uint64{1, 2, 0, 0, 0, 0, 0, 0, 9}, 3, 6, 0},
 		{"the server repeats itself from the seventh on", []uint64{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}, 7, 9, 9},
 	} {
@@ -206,7 +206,7 @@ func roundDurations(all []time.Duration) (out []time.Duration) {
 }
 
 // A request to end at a time when no noop is due leaves no loss undecided.
-func TestUndecided(t *testing.T) {
+func TestUndecidedTime(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		const tolerance = sec + interval/50
@@ -270,9 +270,9 @@ func TestSimilarFaults(t *testing.T) {
 		end                float64
 		missed, duplicated uint64
 	}{
-		{"each third is lost, and the previous one arrives again in its slot", regular(12, func(s int) uint64 { return []uint64{0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11, 11}[s] }, onTime), 12.4, 4, 4},
+		{"every third is lost, and the previous one arrives again in its slot", regular(12, func(s int) uint64 { return []uint64{0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11, 11}[s] }, onTime), 12.4, 4, 4},
 		{"1, 1, 3, 3, 5, 5", regular(10, func(s int) uint64 { return []uint64{0, 1, 1, 3, 3, 5, 5, 7, 7, 9, 9}[s] }, onTime), 10.4, 5, 5},
-		{"each odd one is 0.22 late", regular(12, none, func(s int) float64 { return .22 * float64(s%2) }), 12.4, 0, 0},
+		{"every odd one is 0.22 late", regular(12, none, func(s int) float64 { return .22 * float64(s%2) }), 12.4, 0, 0},
 		{"the last is on time, all before it 0.28 late", regular(12, none, func(s int) float64 { return map[bool]float64{true: 0, false: .28}[s == 12] }), 12.4, 0, 0},
 		{"jitter of 0.27, and the last has not arrived yet", regular(12, none, func(s int) float64 { return .27 * float64(s*7%10) / 10 }), 13.1, 0, 0},
 	} {
@@ -297,7 +297,7 @@ func TestSimilarFaults(t *testing.T) {
 		require.EqualValues(t, 11, r.Duplicated, "%+v", r)
 		require.Equal(t, 15*sec, r.Interval.Round(sec))
 	})
-	t.Run("each third is lost: no other interval", func(t *testing.T) {
+	t.Run("every third is lost: no other interval", func(t *testing.T) {
 		t.Parallel()
 		var noops []Noop
 		for slot := 1; slot <= 30; slot++ {
@@ -312,7 +312,7 @@ func TestSimilarFaults(t *testing.T) {
 }
 
 // A stall right before the end makes noops late, and the end waits for them.
-func TestUndecidedWaitsForDelayedNoops(t *testing.T) {
+func TestUndecidedTimeIncludesDelayedNoops(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		p := newTape(t).noop(7*sec, numberIf(numbered, 1)).regular(2, 6, numbered).noop(2*interval, numberIf(numbered, 7))

@@ -20,7 +20,8 @@ func TestLedgersStayBelow650Bytes(t *testing.T) {
 	}
 }
 
-// A stream without a fault has two objects, independent of its length. Other parts are allocated on first use.
+// A ledger without a fault consists of two objects, regardless of the length of its stream. Other parts are allocated
+// on first use.
 func TestFaultlessStreamAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	l := openLedger(&Config{Interval: testInterval, LatenessLimit: testInterval})
 	for n := range uint64(100) {

@@ -101,7 +101,7 @@ func (s *slots) fill(at Instant, n, covered, lead int64, burst, settle bool) (un
 	return unsent
 }
 
-// settle ends the doubt, because no noop can arrive any more, and returns the number of empty slots.
+// settle ends the doubt, because no noop can arrive anymore, and returns the number of empty slots.
 func (s *slots) settle() uint64 {
 	empty := max(s.balance, 0)
 	s.balance = 0
@@ -147,8 +147,8 @@ func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uin
 	return wholeIntervals(latest-(end-tolerance)+interval-1, interval)
 }
 
-// isOneBurst reports whether all noops of the stream arrived with the first one, and too few for the slots. The slot of
-// the anchor may then be the empty one.
+// isOneBurst reports whether all noops of the stream arrived in one burst, with fewer noops than slots. The slot of the
+// anchor may then be the empty one.
 func (s *slots) isOneBurst() bool { return s.arrivals == 0 && s.balance > 0 }
 
 // expected returns the number of slots that passed between the anchor and the instant that is tolerance before end.
