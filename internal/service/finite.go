@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Finite describes responses that end with a terminal event (end.by: 'event').
-type Finite struct {
+// A FiniteResponse describes responses that end with a terminal event (end.by: 'event').
+type FiniteResponse struct {
 	done, failed, incomplete []condition
 	content                  []extractor // the first match in a block is its content; nil: the data of every event is content
 	total                    chunkTotal
@@ -125,7 +125,7 @@ func (t *chunkTotal) read(b *Block, d *document, c *Chunk) {
 
 // contentOf reports whether a block has content at a place that message.content names. The value false, an empty
 // string, an empty object and an empty list are not content. text is the first content that is a string, or nil.
-func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
+func (f *FiniteResponse) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
 		if !ok || len(v.text) == 0 || !v.scalar && isEmptyJSON(v.text) {
@@ -239,7 +239,7 @@ func (p *parser) contents(n *node) (out []extractor) {
 }
 
 // States reports whether the service states the whole text of a response, or its number of chunks.
-func (f *Finite) States() bool {
+func (f *FiniteResponse) States() bool {
 	return f.total.text.source != fromNowhere || f.total.chunks.source != fromNowhere
 }
 

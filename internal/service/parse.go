@@ -195,7 +195,7 @@ func (p *parser) message(root *fields) {
 	paths := &p.service.paths
 	finite := endsByEvent(root)
 	if finite {
-		p.service.Finite = &Finite{content: p.contents(f.valueNode("content"))}
+		p.service.Finite = &FiniteResponse{content: p.contents(f.valueNode("content"))}
 	} else if c := f.valueNode("content"); c != nil {
 		p.mistakes.add(c.at, "message.content requires end.by: 'event'; remove it")
 	}
@@ -246,7 +246,7 @@ func (p *parser) end(root *fields) {
 	e.By = Ending(p.choice(by, "end.by", "client", "request", "server", "event"))
 	if e.By == ByEvent {
 		if p.service.Finite == nil { // message: 'unchecked'
-			p.service.Finite = &Finite{}
+			p.service.Finite = &FiniteResponse{}
 		}
 		p.finite(f)
 	} else {

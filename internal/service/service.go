@@ -31,8 +31,8 @@ type Service struct {
 	Message        Message
 	End            End
 	Resume         Resume
-	Finite         *Finite  // nil: streams do not end with a terminal event
-	Publish        *Request // nil: the run cannot publish to the service
+	Finite         *FiniteResponse // nil: streams do not end with a terminal event
+	Publish        *Request        // nil: the run cannot publish to the service
 
 	heartbeat, gap matcher
 	client         extractor // finds {client}, with clientPaths

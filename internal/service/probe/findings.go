@@ -17,8 +17,8 @@ type findings struct {
 	heartbeat heartbeat
 	message   message
 	resume    resume
-	finite    *finite  // nil: responses do not all end with a terminal event
-	missing   []string // sentences about fields of the description that were not found
+	finite    *finiteResponses // nil: responses do not all end with a terminal event
+	missing   []string         // sentences about fields of the description that were not found
 }
 
 func conclude(s *session) *findings {
@@ -26,7 +26,7 @@ func conclude(s *session) *findings {
 	for _, t := range s.tracks {
 		f.units[t] = t.units()
 	}
-	if f.finite = findFinite(s.tracks, s.disconnected); f.finite != nil {
+	if f.finite = findFiniteResponses(s.tracks, s.disconnected); f.finite != nil {
 		return f
 	}
 	f.heartbeat = f.findHeartbeat()

@@ -22,7 +22,7 @@ var (
 	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
 )
 
-type finite struct {
+type finiteResponses struct {
 	responses []series // blocks of each response without heartbeats, the terminal event last
 	heartbeat string   // name of the event; "" for none
 	done      object   // matches the terminal event and no other block
@@ -47,13 +47,13 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	for time.Now().Before(deadline) && ctx.Err() == nil && slices.ContainsFunc(s.tracks, open) {
 		s.sleep(ctx, s.Pace/10)
 	}
-	return findFinite(s.tracks, s.disconnected) != nil
+	return findFiniteResponses(s.tracks, s.disconnected) != nil
 }
 
-// findFinite returns the responses, or nil if the service did not end each with a terminal event. disconnected is the
-// stream that the probe closed.
-func findFinite(tracks []*track, disconnected *track) *finite {
-	f := &finite{}
+// findFiniteResponses returns the responses, or nil if the service did not end each with a terminal event. disconnected
+// is the stream that the probe closed.
+func findFiniteResponses(tracks []*track, disconnected *track) *finiteResponses {
+	f := &finiteResponses{}
 	for _, t := range tracks {
 		switch {
 		case t.role != plain || t.open == nil || t == disconnected && !t.endedByService():
@@ -77,7 +77,7 @@ func findFinite(tracks []*track, disconnected *track) *finite {
 }
 
 // blocks returns the blocks of a response that have data, without heartbeats. It stores the name of heartbeats in f.
-func (f *finite) blocks(t *track) series {
+func (f *finiteResponses) blocks(t *track) series {
 	out := series{track: t}
 	for _, u := range t.units() {
 		switch {
@@ -90,14 +90,14 @@ func (f *finite) blocks(t *track) series {
 	return out
 }
 
-func (f *finite) last() *unit {
+func (f *finiteResponses) last() *unit {
 	blocks := f.responses[0].units
 	return blocks[len(blocks)-1]
 }
 
 // findDone returns a condition that only the last block of each response meets, or nil. The condition is the name of
 // the event, a value in its JSON, or its data.
-func (f *finite) findDone() object {
+func (f *finiteResponses) findDone() object {
 	last := f.last()
 	var options, unlikely []object
 	if len(last.Event) > 0 && len(last.Event) <= maxQuoted {
@@ -127,7 +127,7 @@ func (f *finite) findDone() object {
 	return nil
 }
 
-func (f *finite) endsAll(done object) bool {
+func (f *finiteResponses) endsAll(done object) bool {
 	s := compile(`{"url":"{base}"}`, `"unchecked"`, `,"end":{"by":"event","done":`+string(toJSON(done))+`}`)
 	if s == nil {
 		return false
@@ -143,7 +143,7 @@ func (f *finite) endsAll(done object) bool {
 }
 
 // chunks returns the blocks of each response with the given event name, without the terminal event; "": any name.
-func (f *finite) chunks(event string) []series {
+func (f *finiteResponses) chunks(event string) []series {
 	var out []series
 	for _, response := range f.responses {
 		before := series{response.track, response.units[:len(response.units)-1]}
@@ -186,7 +186,7 @@ func countsUp(all []series, read reader) bool {
 
 // findContent returns the place with the most different texts within each response, or "". A text counts four times if
 // the name of its place is typical of content.
-func (f *finite) findContent() string {
+func (f *finiteResponses) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string
 	for i, response := range f.responses {
@@ -217,7 +217,7 @@ func (f *finite) findContent() string {
 	return best
 }
 
-func (f *finite) names() (out []string) {
+func (f *finiteResponses) names() (out []string) {
 	count := map[string]int{}
 	for _, u := range units(f.chunks("")) {
 		if name := u.EventName(); len(name) <= maxQuoted {
@@ -232,7 +232,7 @@ func (f *finite) names() (out []string) {
 
 // message describes the chunks. It prefers numbers of all blocks, including the terminal event. Numbers of the chunks
 // do not reveal the loss of the last chunk.
-func (f *finite) message() (o object, missing []string) {
+func (f *finiteResponses) message() (o object, missing []string) {
 	seq, first := findSeq(f.responses)
 	if seq == "" {
 		names := f.names()
@@ -258,7 +258,7 @@ func (f *finite) message() (o object, missing []string) {
 }
 
 // bursts returns sentences about the number of chunks that arrived together, and about a possible cause.
-func (f *finite) bursts() string {
+func (f *finiteResponses) bursts() string {
 	together, chunks, atOnce := 0, 0, 0
 	for _, response := range f.chunks("") {
 		batches := 0
@@ -284,7 +284,7 @@ func (f *finite) bursts() string {
 
 // end describes the end of a response. For a known API it adds the other conditions of the API's module, and returns
 // the name of the module.
-func (f *finite) end() (o object, module string) {
+func (f *finiteResponses) end() (o object, module string) {
 	o.add("by", "event")
 	note := fmt.Sprintf("This event ended each of %s: %s", format.Count(len(f.responses), "response"), f.last().example())
 	api, isKnown := apis[literal(f.done)]
@@ -305,7 +305,7 @@ func (f *finite) end() (o object, module string) {
 
 // description returns the description of the service, and sentences about fields that were not found. notes are the
 // evidence for connect.
-func (f *finite) description(s *session, notes []string) (o object, missing []string) {
+func (f *finiteResponses) description(s *session, notes []string) (o object, missing []string) {
 	o.add("name", s.requests.name)
 	if s.requests.needsToken {
 		o.add("token", "SUBSCRIBE_TOKEN")
