@@ -12,7 +12,7 @@ var (
 	ErrNumber  = errors.New("the value is not an integer of at least 0")
 	ErrJSON    = errors.New("the data is not JSON")
 	ErrUTF8    = errors.New("the data is not UTF-8")
-	ErrNoData  = errors.New("the terminal event has no data, so it is not an event by the HTML standard; send a data field with it")
+	ErrNoData  = errors.New("the terminal event has no data, so the HTML standard does not count it as an event; send a data field with it")
 	ErrData    = errors.New("the data differs from the description")
 	ErrSum     = errors.New("the checksum is missing or does not match marker, number and time")
 	ErrMarker  = errors.New("the marker is missing or does not match the checksum")

@@ -60,7 +60,7 @@ func parseSegment(text string) (s segment, rest string, err error) {
 		}
 		s, rest = segment{key: text[1 : 1+end], index: -1}, text[1+end:]
 		if s.key == "" || rest != "" && rest[0] != '.' && rest[0] != '[' {
-			return s, "", errors.New("must have a name after each dot, or ['name'] instead of .name for names with other characters")
+			return s, "", errors.New("must have a name after each dot, or ['name'] for a name with dots, brackets, quotes or spaces")
 		}
 	case strings.HasPrefix(text, "['"), strings.HasPrefix(text, `["`):
 		end := strings.Index(text[2:], text[1:2]+"]")

@@ -120,7 +120,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 			s.checkAfter = i.checkTimes[n]
 			isAlive, err := i.check(ctx, s)
 			if err == nil && !isAlive && ctx.Err() == nil {
-				err = fmt.Errorf("a message to the topic %s was confirmed, but did not arrive on the stream of that topic within %s, so messages cannot check silent streams",
+				err = fmt.Errorf("a message to the topic %s was confirmed, but did not arrive on the stream of that topic within %s, so silent streams cannot be checked",
 					i.values(t.n).Topic, formatSeconds(10*i.Pace))
 			}
 			if err != nil {
