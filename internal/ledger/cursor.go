@@ -76,6 +76,8 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta) {
 	return delta
 }
 
+// deviate counts a message that is not the next one of the log, or whose stream has no certain place in the log.
+//
 //go:noinline
 func (c *deliveries) deviate(p *Fingerprint, delta *Delta) {
 	if c.isJoining() {
@@ -202,6 +204,7 @@ func (c *deliveries) skipped(number uint64, at Instant) bool {
 	return subscribed && !c.has(number) && (sent >= at-maxSkipAge || number == c.cursor.last+1)
 }
 
+// has reports whether the connection received the message with a number of the log.
 func (c *deliveries) has(number uint64) bool {
 	if !c.hasNumber || number < c.first || number > c.numbers.highest {
 		return false

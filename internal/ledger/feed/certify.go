@@ -124,6 +124,7 @@ func (c *correction) isFaulty(chain chain, recorded []ledger.Range) bool {
 	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(chain, p)
 }
 
+// misses reports whether the connection lacks an expected message of a part.
 func (c *correction) misses(p part) bool {
 	s := &c.series
 	for _, h := range clip(c.record.Holes, s.numbers[p.first], s.numbers[p.end-1]) {

@@ -96,6 +96,7 @@ func (f *Feed) Lag(log int) time.Duration {
 	return 0
 }
 
+// lag is Lag without its limit.
 func (f *Feed) lag(log int) time.Duration {
 	clocks := time.Duration(f.logs[0].StartedUS-f.logs[log].StartedUS) * time.Microsecond
 	return f.offset(0, log) - clocks

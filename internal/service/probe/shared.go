@@ -49,6 +49,7 @@ func (f *findings) findShared(found object) object {
 	return nil
 }
 
+// sharedNames returns the names of the events that streams receive after their start.
 func (f *findings) sharedNames() (names []string) {
 	for _, u := range units(f.messages(plain)) {
 		if name := u.EventName(); !slices.Contains(names, name) && len(name) <= maxQuoted && f.isSteady(name) {
@@ -59,6 +60,7 @@ func (f *findings) sharedNames() (names []string) {
 	return names
 }
 
+// isSteady reports whether an event of the name arrived on a stream later than Pace after its start.
 func (f *findings) isSteady(name string) bool {
 	return slices.ContainsFunc(f.messages(plain), func(messages series) bool {
 		return slices.ContainsFunc(messages.units, func(u *unit) bool {
@@ -67,6 +69,7 @@ func (f *findings) isSteady(name string) bool {
 	})
 }
 
+// hasGreetings reports whether streams also received events of other names.
 func (f *findings) hasGreetings(names []string) bool {
 	return slices.ContainsFunc(units(f.messages(plain)), func(u *unit) bool { return !slices.Contains(names, u.EventName()) })
 }
@@ -174,6 +177,7 @@ func (f *findings) sharedNotes(source string, count int) []string {
 	return notes
 }
 
+// countHistory counts the messages at the start of the new stream that other streams had received before its request.
 func (f *findings) countHistory() (n int) {
 	for _, late := range f.messages(fresh) {
 		known := map[string]bool{}
