@@ -148,7 +148,8 @@ func (c *clockCounter) countAsDuplicate() {
 	c.slots.anchor, c.early = c.early.previous, earlyArrival{}
 }
 
-// phaseUnknown reports whether an arrival before the next slot may be on time: the first noop may have been late.
+// phaseUnknown reports whether an arrival before the next slot may be on time, because the first noop may have been
+// late.
 func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	if c.slots.phaseKnown {
 		return false

@@ -135,7 +135,8 @@ func (f *findings) findHeartbeat() heartbeat {
 	if ratio(b.silences) < ratio(b.intervals) {
 		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
-	out.match, out.matches, out.interval = b.match, b.matches, roundInterval(typicalInterval(after))
+	out.match, out.matches = b.match, b.matches
+	out.interval = max(roundInterval(typicalInterval(after)), 0.001) // the minimum of heartbeat.every
 	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, evidence, formatSeconds(silence))}
 	for _, o := range found[1:] {
 		out.notes = append(out.notes, fmt.Sprintf("Also received %s: %s (%s). A description can have one heartbeat only.", times(o.n), o.name, o.example))

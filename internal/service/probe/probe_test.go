@@ -100,6 +100,11 @@ func TestDescriptions(t *testing.T) {
 			nil,
 		},
 		{
+			"more than 1000 heartbeats per second",
+			&fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 500 * time.Microsecond},
+			[]string{`"heartbeat":{"comment":true,"every":0.001}`}, nil,
+		},
+		{
 			"ids, but no message is sent again",
 			&fakeservice.Hub{ID: fakeservice.DecimalID},
 			[]string{`"resume":{"by":"none"}`, "None of them was sent again.", "A stream that requested an unknown id received no notice of missing messages."}, nil,
