@@ -28,7 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the folder of the JUnit file is missing, or if the path names something that must remain.
+// Check returns an error if the folder of the JUnit file is missing, or if the path names a folder, a device or a file
+// of another format.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -67,8 +68,8 @@ type Reporter struct {
 	report  string // path of the report
 }
 
-// Begin returns a Reporter. It must be called before any other output. With Targets.GitHub, GitHub's runner executes no
-// commands in the output of soak from Begin to End, because the output contains text from services.
+// Begin returns a Reporter. The caller must call it before it writes any other output. With Targets.GitHub, GitHub's
+// runner executes no commands in the output of soak from Begin to End, because the output contains text from services.
 func Begin(targets Targets, out io.Writer) *Reporter {
 	r := &Reporter{targets: targets, out: out, token: rand.Text()}
 	if targets.GitHub {
@@ -77,7 +78,7 @@ func Begin(targets Targets, out io.Writer) *Reporter {
 	return r
 }
 
-// SetVerdict sets the verdict to report, and the path of the report. A nil Reporter does nothing.
+// SetVerdict sets the verdict to report, and the path of the report. On a nil Reporter it does nothing.
 func (r *Reporter) SetVerdict(v *verdict.Verdict, report string) {
 	if r != nil {
 		r.verdict, r.report = v, report
@@ -139,7 +140,8 @@ func escapeCommands(text string) string {
 // title returns the name under which CI systems list the checks: the kind of run.
 func title(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// decidingChecks returns the checks that decided a verdict other than pass, or a substitute with its reasons.
+// decidingChecks returns the checks that decided the verdict, and none for a pass. If no check decided the verdict, it
+// returns a substitute check with the reasons of the verdict.
 func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {

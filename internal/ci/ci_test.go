@@ -52,7 +52,7 @@ var (
 	legacyCommand = regexp.MustCompile(`##\[[a-z-]+`) // may be anywhere in a line
 )
 
-// runStep splits an output as GitHub's runner does, which executes no commands from stop-commands to its token.
+// runStep splits an output as GitHub's runner does. The runner executes no commands from stop-commands to its token.
 func runStep(text string) (s step) {
 	token := ""
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -75,7 +75,7 @@ func runStep(text string) (s step) {
 	return s
 }
 
-// setGitHubFiles sets the files of a step, and returns functions for their content.
+// setGitHubFiles sets the variables that name the files of a step, and returns functions that read these files.
 func setGitHubFiles(t *testing.T) (summary, outputs func() string) {
 	t.Helper()
 	content := func(name string) func() string {

@@ -55,7 +55,8 @@ func command(kind, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
 }
 
-// maxSummary limits a summary in bytes. GitHub accepts 1 MiB from each step, and a step may run soak several times.
+// maxSummary is the maximum size of a summary in bytes. GitHub accepts 1 MiB from each step, and a step may run soak
+// several times.
 const maxSummary = 200 << 10
 
 // summary returns the text of report.md. It shortens text longer than maxSummary, and names the file with the rest.
@@ -69,7 +70,8 @@ func summary(v *verdict.Verdict) string {
 	return text + "\n"
 }
 
-// noVerdict returns the summary of a run without a verdict: the reasons as a code block, so that they are not Markdown.
+// noVerdict returns the summary of a run without a verdict: the reasons as a code block, so that GitHub displays
+// their text as it is.
 func noVerdict(v *verdict.Verdict) string {
 	return "# ⚠️ soak: no verdict\n\n    " + escapeCommands(strings.Join(v.Reasons, "\n")) + "\n\n"
 }

@@ -51,8 +51,8 @@ type (
 	}
 )
 
-// junit writes a test case for each check. If no check decided a verdict other than pass, a substitute test case has
-// the reasons of the verdict.
+// junit writes a test case for each check. If the verdict is not pass and no check decided it, a substitute test case
+// has the reasons of the verdict.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
 		Name: title(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),

@@ -80,8 +80,8 @@ func (e *escaper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isPlain reports whether text is ASCII without characters to escape. Most output is; a large run writes hundreds of
-// MB.
+// isPlain reports whether text is ASCII without characters to escape. Most output is plain, and a large run writes
+// hundreds of MB.
 func isPlain(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
