@@ -139,7 +139,7 @@ func explain(difference, connections int) string {
 	case difference == 0:
 		return "none"
 	case difference > 0 && difference <= connections:
-		return "one more message on some streams: the interval does not divide the time they were open"
+		return "one more message on some streams, because their open time is not a multiple of the interval"
 	case difference > 0:
 		return "streams were open longer than planned, or messages were sent more often"
 	}

@@ -54,8 +54,8 @@ type finding struct {
 	text        string
 }
 
-// details returns the reasons that have a time. A reason that follows them in its check, such as the number of findings
-// that are not listed, has the position of the last one.
+// details returns the reasons that have a time, by their text. A later reason of the same check without a time, such as
+// the number of unlisted findings, has the position of the reason before it.
 func details(v *verdict.Verdict) map[string]finding {
 	out := map[string]finding{}
 	for _, g := range v.Groups {
@@ -78,9 +78,9 @@ func details(v *verdict.Verdict) map[string]finding {
 	return out
 }
 
-// findings returns at most maxFindings reasons: causes of an invalid run, failures of the target, findings in order of
-// time, other reasons. It omits reasons that the sentence of the banner contains. It omits symptoms, unless all reasons
-// are symptoms. If there are too many reasons, the last text counts the omitted ones.
+// findings returns at most maxFindings reasons in this order: causes of an invalid run, failures of the target,
+// findings by time, other reasons. It omits reasons that the sentence of the banner contains. It omits symptoms, unless
+// all reasons are symptoms. If there are too many reasons, the last text counts the omitted ones.
 func findings(v *verdict.Verdict) []string {
 	var sorted []finding
 	details, symptoms := details(v), symptoms(v)
@@ -205,7 +205,7 @@ func (s *pageBuilder) serverTile() Tile {
 	server := s.v.Server
 	t := Tile{Name: "server's count", Value: "agrees", Note: "its ledger lists " + format.Thousands(server.Sent) + " as sent", Tone: Good}
 	if server.Partial(s.v.Messages.Received) {
-		t.Note = "its ledger has " + format.Thousands(server.Sent) + " of them"
+		t.Note = "its ledger lists " + format.Thousands(server.Sent) + " as sent and lacks the others"
 	}
 	switch {
 	case server.Confirms:

@@ -18,11 +18,11 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// TestBrowser writes pages and runs browser/page.test.js on them.
+// TestBrowser writes pages and runs html/browser/page.test.js on them.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	browser := untested.Browser(t)
-	require.FileExists(t, "html/bundle/page.js", "`make build` bundles the script of the page first")
+	require.FileExists(t, "html/bundle/page.js", "run `make build`, which bundles the script of the page")
 	dir := t.TempDir()
 	hour, evil := report.SimulatedRun(1200, 3600), report.SimulatedRun(20, 600)
 	injectMarkupInto(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)

@@ -64,7 +64,7 @@ func (s *pageBuilder) environment() Table {
 	return t
 }
 
-// ifKnown returns text about n; "" if n is 0, which means that it is unknown.
+// ifKnown returns text about n; "" if n is 0, which means that n is unknown.
 func ifKnown[N int | uint64](n N, text string) string {
 	if n <= 0 {
 		return ""

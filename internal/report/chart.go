@@ -27,10 +27,10 @@ type Band struct {
 	To   float64 `json:"to"`
 }
 
-// A Kind is the type of a chart; the script has a module for each kind.
+// A Kind is the type of a chart. The script of the page has a module for each kind.
 type Kind string
 
-// The kinds.
+// The kinds of charts.
 const (
 	Timeline Kind = "timeline"
 	Quantile Kind = "quantiles" // the x axis is 1 / (1 − q), logarithmic
@@ -59,9 +59,9 @@ type Series struct {
 	Values Numbers `json:"values"`
 }
 
-// A Heat has the counts of a heat map by time and row. Rows are named by their upper edge.
+// A Heat has the counts of a heat map by time and row. The name of a row is its upper edge.
 type Heat struct {
-	Items  string   `json:"items"` // the counted items
+	Items  string   `json:"items"` // plural noun of the counted items
 	Rows   []string `json:"rows"`
 	Width  int      `json:"width"`  // of a column, in steps of the time axis
 	Counts [][]int  `json:"counts"` // by column, then row
@@ -116,7 +116,7 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 	return s
 }
 
-// A point is a point of a line: its index on the time axis, and its value.
+// A point is a known value of a line, and its index on the time axis.
 type point struct{ x, y float64 }
 
 func splitRuns(values []float64, gap int) (out [][]point) {

@@ -15,7 +15,7 @@ func TestSeriesBreakAtUnknownValues(t *testing.T) {
 	s := splitAtGaps("x", "", []float64{nan, 1, nan, 2, nan, nan, nan, 3, 4}, 2)
 	require.Equal(t, Numbers{1, 3, 4, 7, 8}, s.At)
 	require.Equal(t, []float64{1, 2}, []float64(s.Values[:2]))
-	require.True(t, math.IsNaN(s.Values[2]), "a gap of four points breaks the line")
+	require.True(t, math.IsNaN(s.Values[2]), "points that are four steps apart are not joined")
 	require.Equal(t, []float64{3, 4}, []float64(s.Values[3:]))
 	require.Empty(t, splitAtGaps("x", "", nil, 2).At)
 	require.Empty(t, splitAtGaps("x", "", []float64{nan, nan}, 2).At)
@@ -49,7 +49,7 @@ func TestSeriesWithManyGapsAreThinned(t *testing.T) {
 	require.LessOrEqual(t, len(splitAtGaps("x", "", values, 3).At), 4*maxPoints+2000)
 }
 
-func TestWindowsAreWholeIntervals(t *testing.T) {
+func TestBarWidthsAreWholeIntervals(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[float64]int{15: 3, 5: 1, 1: 1, .5: 1, 10: 2, 7: 7, 2: 2, 2.5: 1, 4: 4, 30: 6, 60: 12, 90: 18, 13: 3} {
 		require.Equal(t, want, (&series{step: step}).minBarWidth(interval), "%v", interval)

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// ConnectionsCSV writes a row for each connection, with its listed findings and the number of further ones.
+// ConnectionsCSV writes a row for each connection, with its listed findings and the number of unlisted ones.
 func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	header := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "stream_s", "streams"}
@@ -87,7 +87,8 @@ func attempts(c *shard.Connection) string {
 	return strings.Join(out, "; ")
 }
 
-// SeriesCSV writes a row for each bucket of five seconds: clients, processes, host, and published messages.
+// SeriesCSV writes a row for each bucket of five seconds, or of one second in a short run: clients, processes, host,
+// and published messages.
 func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	prefix := "lateness"
@@ -246,8 +247,8 @@ func number(n uint64) any {
 // A publishedCount counts the messages of one bucket: all that were sent, and the ones that the service confirmed.
 type publishedCount struct{ sent, confirmed int }
 
-// publishedByBucket returns the numbers of published messages by the start of a bucket with a width in seconds; nil if
-// nothing was published.
+// publishedByBucket counts the published messages by the start of their bucket, which is width seconds long. It returns
+// nil if the run has no publisher.
 func publishedByBucket(m *shard.Merged, width int64) map[int64]publishedCount {
 	publishers := m.Publishers()
 	if len(publishers) == 0 {

@@ -74,7 +74,8 @@ var causes = map[string]string{
 
 func cause(reason string) string { return cmp.Or(causes[reason], reason) }
 
-// ends returns the disconnects and errors by cause. It is empty if all streams stayed open to the end without errors.
+// ends returns the disconnects and errors by cause. The section is empty if all streams stayed open to the end without
+// errors.
 func (s *pageBuilder) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups

@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Runners subtract the difference between their clock and the publisher's only from a second on.
+// Runners detect a clock difference only if the latency of the first message is negative or longer than a second.
 func TestLastSubscriberStatesDifferentClocks(t *testing.T) {
 	t.Parallel()
 	for above, isRelative := range map[string]bool{verdict.AboveSend: false, verdict.AboveFastest: true} {

@@ -17,7 +17,7 @@ const (
 	maxIncidents = 12
 )
 
-// An incident is a group of faults at one time.
+// An incident is a group of faults that are close in time.
 type incident struct {
 	verdict.Incident
 	causes []string // failures of the target

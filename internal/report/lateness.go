@@ -40,7 +40,7 @@ func (s *pageBuilder) lateness() Section {
 	return out
 }
 
-// hasSendTime reports whether latency counts from the time of sending, and not from the fastest message.
+// hasSendTime reports whether latency is measured from the time of sending, and not from the fastest message.
 func (s *pageBuilder) hasSendTime() bool {
 	return s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend
 }

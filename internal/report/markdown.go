@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// seals are the symbols of the results in a pull request.
-var seals = map[Tone]string{Good: "✅", Bad: "❌", Doubt: "⚠️"}
+// resultSymbols has the symbols of the results in a pull request.
+var resultSymbols = map[Tone]string{Good: "✅", Bad: "❌", Doubt: "⚠️"}
 
 // Markdown writes a page for a pull request. All text is escaped.
 func Markdown(w io.Writer, p *Page) error {
 	var out bytes.Buffer
 	b := &p.Banner
-	fmt.Fprintf(&out, "# %s %s: %s\n\n%s\n\n", seals[b.Tone], escape(b.Word), escape(b.Sentence), escape(strings.Join(append([]string{b.Name}, b.About...), " · ")))
+	fmt.Fprintf(&out, "# %s %s: %s\n\n%s\n\n", resultSymbols[b.Tone], escape(b.Word), escape(b.Sentence), escape(strings.Join(append([]string{b.Name}, b.About...), " · ")))
 	for _, f := range b.Findings {
 		fmt.Fprintf(&out, "- %s\n", escape(f))
 	}

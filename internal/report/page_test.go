@@ -28,7 +28,7 @@ func render(t *testing.T, r *report.Run) (page string, doc *goquery.Document) {
 	return b.String(), doc
 }
 
-// row returns the row of a table in a section that starts with name, as texts without the name.
+// row returns the texts of the first row of a section that starts with name, without the name.
 func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 	t.Helper()
 	var out []string
@@ -108,7 +108,7 @@ func TestHeadroom(t *testing.T) {
 	require.Equal(t, "≈ 50,000", backend[5])
 }
 
-// injectMarkupInto replaces each text that a service or a user controls with the given text.
+// injectMarkupInto replaces each text of a run that a service or a user controls with the given text.
 func injectMarkupInto(r *report.Run, text string) {
 	report.InjectMarkup(r.Verdict, text)
 	r.Merged.Runners[0].Script, r.Merged.Runners[0].ScriptHash = text, text

@@ -37,7 +37,7 @@ func golden(t *testing.T, name string, got []byte) {
 		require.NoError(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	require.NoError(t, err, "go test ./internal/report -update writes it")
+	require.NoError(t, err, "run `go test ./internal/report -update` to write the file")
 	require.Equal(t, string(want), string(got))
 }
 
@@ -200,7 +200,7 @@ func markdownOf(t *testing.T, p *Page) string {
 	return output(t, func(w io.Writer) error { return Markdown(w, p) })
 }
 
-// The header of a column with marks is not broken if its cells are short.
+// The header of a column with marks is not wrapped, even if the cells are short.
 func TestHeaderFitsAboveMarks(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, output(t, func(w io.Writer) error {
@@ -234,12 +234,12 @@ system: not recorded
 	require.Equal(t, `command: bin/soak run --at '30m x: y'
 commit: not recorded
 versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx not started by soak
-machine: 1 core of a CPU not recorded
+machine: 1 core, CPU not recorded
 system: kernel 6.1
 `, textOfInfo(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }
 
-// injectMarkup replaces each text that a service or a user controls with the given text.
+// injectMarkup replaces each text of a verdict that a service or a user controls with the given text.
 func injectMarkup(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}

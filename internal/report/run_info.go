@@ -63,7 +63,12 @@ func computer(m resources.Machine) string {
 	if m.Cores == 0 {
 		return notRecorded
 	}
-	text := format.Count(m.Cores, "core") + " of " + cmp.Or(m.CPU, "a CPU "+notRecorded)
+	text := format.Count(m.Cores, "core")
+	if m.CPU != "" {
+		text += " of " + m.CPU
+	} else {
+		text += ", CPU " + notRecorded
+	}
 	if m.Memory > 0 {
 		text += ", " + format.Bytes(m.Memory) + " of memory"
 	}

@@ -67,7 +67,7 @@ func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	require.Len(t, numbersOf(s.open, 0, s.n), 20)
 
 	gap := &shard.Merged{Series: []shard.Bucket{{Unix: start}, {Unix: start + 3600}}}
-	require.Equal(t, 722, newSeries(gap, nil, 1).n, "a gap of an hour omits no point")
+	require.Equal(t, 722, newSeries(gap, nil, 1).n, "the axis covers a gap of an hour")
 	require.Less(t, newSeries(&shard.Merged{}, []resources.Sample{{Unix: 1}, {Unix: start}, {Unix: 1 << 50}}, 1).n, 50_000)
 }
 
@@ -122,7 +122,7 @@ func TestChartsOfAShortRun(t *testing.T) {
 	require.Equal(t, 1+n, strings.Count(b.String(), "\n"))
 }
 
-// Messages are expected in the first and the last step for the time in which streams were open.
+// In the first and the last step, messages are expected only for the time in which streams were open.
 func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
 	t.Parallel()
 	const start = 1_800_000_000
@@ -154,7 +154,7 @@ func TestBackendStreamsAreShownUntilTheEnd(t *testing.T) {
 	s := &pageBuilder{Run: &Run{Samples: samples}, v: &verdict.Verdict{StartedUnix: start + 3}, series: newSeries(m, samples, 1), phases: phases{end: start + 11}}
 	got := s.backendStreams()
 	require.True(t, math.IsNaN(got[1]), "before the first stream")
-	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample of 12 s is after the end, at 11 s")
+	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample at 12 s is after the end, which is at 11 s")
 	require.InDelta(t, 0, got[3], 0)
 
 	for i, us := range []int64{100_000, 400_000} { // one sample before and one after an end in the same second

@@ -16,13 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The simulated run: its start, the durations of connecting and disconnecting, and its events.
+// The simulated run: its start, the duration of connecting, and its events.
 const (
-	simulatedStart      = 1_700_000_000
-	simulatedConnect    = 10 // seconds
-	simulatedDisconnect = 4
-	retransmitsAt       = 600 // seconds after the start: lateness and retransmits, together
-	leakPerHour         = 36 << 20
+	simulatedStart   = 1_700_000_000 // Unix, seconds
+	simulatedConnect = 10            // seconds
+	retransmitsAt    = 600           // seconds after the start: lateness and retransmits, together
+	leakPerHour      = 36 << 20      // bytes
 
 	step = int64(shard.BucketWidth / time.Second)
 )

@@ -76,7 +76,7 @@ func TestCurvesMergeRoundsAndSkipOtherStages(t *testing.T) {
 	require.Contains(t, chart.Note, "8 of 12 loads")
 }
 
-// A suite names the sections of its page; an unknown name would panic.
+// A suite names the sections of its page; an unknown name would cause a panic.
 func TestSuiteSectionsExist(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}

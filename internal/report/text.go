@@ -14,7 +14,7 @@ const (
 	textWidth      = 80 // maximum length of a line in characters
 	nameWidth      = 12 // minimum width of the names of facts
 	minColumnWidth = 14 // minimum width of a text column that was narrowed
-	maxCellWidth   = 38 // maximum width of a cell in a table that is wider than the text
+	maxCellWidth   = 38 // maximum width of a cell in a table that is wider than textWidth
 )
 
 // Text writes a page in at most 80 columns, except for longer words.
@@ -53,7 +53,7 @@ func (t *TextWriter) line(text string) { fmt.Fprintln(t, strings.TrimRight(text,
 
 func (t *TextWriter) verdict(b *Banner) {
 	lines := fold(b.Word+": "+b.Sentence, textWidth, false)
-	word := escapeControls(b.Word)
+	word := replaceControls(b.Word)
 	for i, line := range lines {
 		if remainder, ok := strings.CutPrefix(line, word); ok && i == 0 {
 			line = t.withColor(b.Tone, word) + remainder
@@ -106,7 +106,7 @@ func (t *TextWriter) Wrap(prefix, text string) {
 	}
 }
 
-// Table writes a table: facts as names and values, others in columns.
+// Table writes a table. A table without columns has a name and a value in each line.
 func (t *TextWriter) Table(table *Table) {
 	if table.Caption != "" {
 		t.Wrap("", table.Caption)
@@ -130,11 +130,11 @@ func (t *TextWriter) Table(table *Table) {
 func (t *TextWriter) facts(table *Table) {
 	width := nameWidth
 	for _, row := range table.Rows {
-		width = max(width, min(utf8.RuneCountInString(escapeControls(row[0].Text)), 20))
+		width = max(width, min(utf8.RuneCountInString(replaceControls(row[0].Text)), 20))
 	}
 	for _, row := range table.Rows {
-		name := fmt.Sprintf("%-*s ", width, escapeControls(row[0].Text))
-		line := name + escapeControls(row[1].Text)
+		name := fmt.Sprintf("%-*s ", width, replaceControls(row[0].Text))
+		line := name + replaceControls(row[1].Text)
 		if utf8.RuneCountInString(line) > textWidth {
 			t.Wrap(name, row[1].Text)
 			continue
@@ -145,12 +145,12 @@ func (t *TextWriter) facts(table *Table) {
 
 // withMark returns a cell as text: its mark in ASCII, its text, its note, and its bars.
 func (c *Cell) withMark() string {
-	text := escapeControls(c.Text)
+	text := replaceControls(c.Text)
 	if c.Mark != "" {
 		text = plainMarks[c.Mark] + "  " + text
 	}
 	if c.Note != "" {
-		text += " " + escapeControls(c.Note)
+		text += " " + replaceControls(c.Note)
 	}
 	if c.Spark != nil {
 		text += " " + c.Spark.String()
@@ -177,7 +177,7 @@ func (table *Table) widths() []int {
 		if c.Detail {
 			continue
 		}
-		widths[i] = utf8.RuneCountInString(escapeControls(c.Name))
+		widths[i] = utf8.RuneCountInString(replaceControls(c.Name))
 		if i == 0 && table.hasMarks() {
 			widths[i] += len(markIndent)
 		}
@@ -288,7 +288,7 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 // or is broken if breakWords is set.
 func fold(s string, width int, breakWords bool) (lines []string) {
 	line := []rune{}
-	for _, word := range strings.Fields(escapeControls(s)) {
+	for _, word := range strings.Fields(replaceControls(s)) {
 		w := []rune(word)
 		if len(line) > 0 && len(line)+1+len(w) <= width {
 			line = append(append(line, ' '), w...)
@@ -306,8 +306,8 @@ func fold(s string, width int, breakWords bool) (lines []string) {
 	return append(lines, string(line))
 }
 
-// escapeControls replaces control and invisible characters with spaces, because a terminal would interpret them.
-func escapeControls(s string) string {
+// replaceControls replaces control and invisible characters with spaces, because a terminal would interpret them.
+func replaceControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return ' '

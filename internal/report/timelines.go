@@ -24,10 +24,10 @@ func Timelines(r *Run) (Section, Axis) {
 // sampleGap returns the maximum distance, in steps, at which a line joins two points of a sampled series.
 func (s *series) sampleGap() int { return int(15 / s.step) }
 
-// eachStep returns the width of a point in words.
+// eachStep returns the period of a point in words.
 func (s *series) eachStep() string { return eachPeriod(int(s.step)) }
 
-// eachPeriod returns the length of the periods to which the figures of a chart refer.
+// eachPeriod returns the period of each value of a chart in words.
 func eachPeriod(seconds int) string {
 	if seconds == 1 {
 		return "in each second"
@@ -166,8 +166,9 @@ func (s *pageBuilder) barWidth() int {
 	return 1
 }
 
-// minBarWidth returns the smallest number of steps that is a multiple of the interval, so that all bars expect the same
-// number of messages. If there is none within a minute, it returns the number of steps in one interval, rounded up.
+// minBarWidth returns the smallest number of steps whose duration is a multiple of the interval, so that the same
+// number of messages is expected in each bar. If that duration exceeds a minute, it returns the number of steps in one
+// interval, rounded up.
 func (s *series) minBarWidth(interval float64) int {
 	for n := 1; int64(n)*s.step <= 60; n++ {
 		if k := float64(int64(n)*s.step) / interval; k >= 1 && math.Abs(k-math.Round(k)) < 1e-9 {
@@ -177,8 +178,8 @@ func (s *series) minBarWidth(interval float64) int {
 	return max(int(math.Ceil(interval/float64(s.step))), 1)
 }
 
-// messagesPerBar counts the messages received in each bar of width steps, and estimates the expected ones from
-// the number of open connections. Both slices have a value at the first point of each bar, and NaN at all others.
+// messagesPerBar counts the messages received in each bar of width steps, and estimates the expected ones from the
+// number of open connections. Both slices have a value at the first point of each bar, and NaN at all others.
 func (s *pageBuilder) messagesPerBar(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {

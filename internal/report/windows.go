@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// windows returns a strip for each figure, and a row for each window; empty if the verdict has no windows.
+// windows returns a table with a row of bars for each figure, and a table with a row for each window. The section is
+// empty if the verdict has no windows.
 func windows(v *verdict.Verdict) Section {
 	out := Section{ID: "windows", Title: "Windows"}
 	if len(v.Windows) == 0 {

@@ -49,7 +49,7 @@ func Write(w io.Writer, p *report.Page) error {
 	for _, f := range p.Files {
 		var err error
 		if files[f.Name], err = compress(f.Content); err != nil {
-			return fmt.Errorf("pack %s: %w", f.Name, err)
+			return fmt.Errorf("compress %s: %w", f.Name, err)
 		}
 	}
 	d := document{Page: p}

@@ -1,7 +1,7 @@
 // @ts-check
-// Tests of the page of a run in progress. internal/run/live/browser_test.go controls the run and the network by requests to
-// DIRECTOR: /advance adds ten seconds to the run, /disconnect and /restore change the network, /finish ends the run. PAGE is
-// the address of the page through that network, DIRECT the address without it.
+// Tests of the page of a run in progress. DIRECTOR is the address of a server in internal/run/live/browser_test.go that
+// controls the run and a network. /advance adds ten seconds to the run, /disconnect and /restore change the network, and
+// /finish ends the run. PAGE is the address of the page through that network, DIRECT the address without it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 

@@ -1,6 +1,6 @@
 // @ts-check
-// Opens pages from disk in a browser without a network. A Go test writes the pages and runs the tests. PAGES is the folder
-// of the pages, CHROMIUM the program of the browser.
+// Opens pages in a browser; pages from disk have no network. A Go test writes the pages and runs the tests. PAGES is the
+// folder of the pages, CHROMIUM the program of the browser.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
@@ -24,7 +24,8 @@ before(async () => {
 after(() => browser.close());
 
 /**
- * Opens an address in a new context, and collects what the page writes to the console. The caller closes the context.
+ * Opens an address in a new context, and collects problems: console messages, errors, dialogs, and requests of a page from
+ * disk. The caller closes the context.
  *
  * @param {string} url
  * @param {import('playwright-core').BrowserContextOptions} [look]

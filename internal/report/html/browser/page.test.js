@@ -1,5 +1,5 @@
 // @ts-check
-// Tests of report.html. browser_test.go writes the pages.
+// Tests of report.html. internal/report/browser_test.go writes the pages.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -176,7 +176,7 @@ test('the page of a failed run: light, then dark', (t) =>
 test('the page of a failed run on a phone: dark, then light', (t) =>
   open('hour.html', { colorScheme: 'dark', viewport: NARROW }, async (page) => {
     await t.test('has every chart, and does not overflow', () => assertLayout(page, NARROW.width));
-    await t.test('has no legends that are cards', async () => {
+    await t.test('does not lay out legends as cards', async () => {
       const displays = await page.locator('.u-legend td').evaluateAll((all) => all.map((one) => getComputedStyle(one).display));
       assert(displays.length > 0);
       assert(!displays.includes('grid'));

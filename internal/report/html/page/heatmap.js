@@ -41,7 +41,7 @@ export function drawHeatmap(chart, time, container) {
 }
 
 /**
- * Draws the cells that have a count. The opacity is the logarithm of the count, because counts differ by decades.
+ * Draws the cells that have a count. The opacity depends on the logarithm of the count, because counts differ widely.
  *
  * @param {import('uplot')} u
  * @param {Heat} heat

@@ -1,5 +1,5 @@
 // @ts-check
-// Links to a time of the run. A click makes all charts over time show the time around it, and a line marks it.
+// Links to a time of the run. A click zooms all charts over time to the linked time, and a line marks that time.
 
 /** Seconds before and after the linked time that the charts show. */
 const MARGIN = 60;

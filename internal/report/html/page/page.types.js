@@ -17,7 +17,7 @@
  * @property {(number | null)[]} values null: a gap in the line
  *
  * @typedef {object} Heat
- * @property {string} items the counted items
+ * @property {string} items plural noun of the counted items
  * @property {string[]} rows names of the rows, from bottom to top
  * @property {number} width of a column, in points
  * @property {number[][]} counts by column, then row

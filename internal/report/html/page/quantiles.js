@@ -1,6 +1,5 @@
 // @ts-check
-// Durations by percentile, as HdrHistogram plots them. x is 1 / (1 − q), so each further nine of a percentile has the same
-// width.
+// Durations by percentile, as HdrHistogram plots them. x is 1 / (1 − q), so p90, p99 and p99.9 are at equal distances.
 import uPlot from 'uplot';
 
 import { axis, axisSize, lineColor, withUnit } from './theme.js';

@@ -66,7 +66,7 @@ function trim(v) {
 const MIN_WIDTH = 46;
 
 /**
- * Returns the width of an axis that its values need, in pixels.
+ * Returns the width that the values of an axis need, in pixels.
  *
  * @param {import('uplot')} _plot
  * @param {string[]} values

@@ -192,7 +192,7 @@ export function bands(u, time) {
   ctx.rect(left, 0, width, top + height);
   ctx.clip();
   ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
-  ctx.textAlign = 'left'; // the axis before may have set another value
+  ctx.textAlign = 'left'; // the axis drawn before may have set another value
   ctx.textBaseline = 'bottom'; // names are above the plot, so that no line hides them
   time.bands.forEach((band, i) => {
     const from = u.valToPos(band.from, 'x', true);
