@@ -20,7 +20,7 @@ func TestRunReadsVariables(t *testing.T) {
 	t.Setenv("ON", "")
 	t.Setenv("START_AT", "noon")
 	_, _, err := soak(t, "run")
-	require.ErrorContains(t, err, `--start-at must be HH:MM or HH:MM:SS in UTC, or 2026-01-31T15:04:05Z, got "noon"`)
+	require.ErrorContains(t, err, `--start-at must be HH:MM or HH:MM:SS in UTC, or an RFC 3339 time such as 2026-01-31T15:04:05Z, got "noon"`)
 }
 
 // Other programs use variables such as PREFIX, so the error of a value names the variables.

@@ -60,7 +60,7 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	return l, nil
 }
 
-// copy copies the output since the last call, except for an end that may be a part of a secret.
+// copy copies the output since the last call, except for its end if that may be a part of a secret.
 func (l *actionLog) copy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 func TestDriversRunActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		driver, command string // $GO lets the runners continue to their end
+		driver, command string // the runners end when the file $GO exists
 		want            verdict.Outcome
 		code            int
 		wantText        string // in the reasons
@@ -144,12 +144,12 @@ func TestActionLogHasNoSecrets(t *testing.T) {
 		parts     []string // written with a pause; the results do not depend on the pause
 		log, tail string   // the end of the tail; a log of "" is not checked
 	}{
-		"in one line":              {[]string{secretHead, secretTail + "yy"}, "[redacted]yy", "[redacted]yy"},
-		"at the end of a read":     {[]string{large + secretHead, secretTail + "yy"}, large + "[redacted]yy", "[redacted]yy"},
-		"after many reads":         {[]string{many + secretHead, secretTail + "yy"}, many + "[redacted]yy", "[redacted]yy"},
-		"broken by a line feed":    {[]string{"first\n" + secretHead + "\n", secretTail + "\nlast\n"}, "first\n[redacted]\nlast\n", "first\n[redacted]\nlast"}, // as by base64 and fold
-		"incomplete at the end":    {[]string{"ready\nuses " + secretHead}, "", "ready\nuses [redacted]"},                                                      // a background process still writes
-		"not there, a long output": {[]string{bounded}, bounded, "éx"},
+		"in one line":             {[]string{secretHead, secretTail + "yy"}, "[redacted]yy", "[redacted]yy"},
+		"at the end of a read":    {[]string{large + secretHead, secretTail + "yy"}, large + "[redacted]yy", "[redacted]yy"},
+		"after many reads":        {[]string{many + secretHead, secretTail + "yy"}, many + "[redacted]yy", "[redacted]yy"},
+		"broken by a line feed":   {[]string{"first\n" + secretHead + "\n", secretTail + "\nlast\n"}, "first\n[redacted]\nlast\n", "first\n[redacted]\nlast"}, // as by base64 and fold
+		"incomplete at the end":   {[]string{"ready\nuses " + secretHead}, "", "ready\nuses [redacted]"},                                                      // a background process still writes
+		"absent from long output": {[]string{bounded}, bounded, "éx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,8 +233,8 @@ type lostRunDriver struct {
 
 func (d *lostRunDriver) start(context.Context, round) (roundRun, error) { return d.run, nil }
 
-// After a lost connection the record keeps the actions of the run, and the verdict of a session that attaches to it
-// shows them.
+// After a lost connection the record keeps the actions of the run, and the verdict of a session that attaches to the
+// run shows them.
 func TestActionsSurviveALostConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -21,7 +21,7 @@ func (s *session) announce() {
 			format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), s.intervalText(), format.Count(p.Runners, "runner"))
 	}
 	if s.runnerNumber > 0 {
-		line += fmt.Sprintf(", here only number %d", s.runnerNumber)
+		line += fmt.Sprintf(", only runner %d here", s.runnerNumber)
 	}
 	fmt.Fprintln(s.Stdout, line)
 	s.printWarnings()

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A session follows the other runners if one cannot be replaced. Without it, nothing would judge or stop them.
+// A session follows the other runners if one cannot be replaced. Otherwise no process would judge or stop them.
 func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -31,7 +31,7 @@ func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 		d.unfinished = append(d.unfinished, last)
 	}
 	require.NoError(t, d.prepare(t.Context()))
-	require.NoError(t, os.Mkdir(d.dir.Path("k6-runner-2.log"), 0o700), "runner 2 cannot open its log")
+	require.NoError(t, os.Mkdir(d.dir.Path("k6-runner-2.log"), 0o700)) // runner 2 cannot open its log
 	group, err := d.start(t.Context(), round{dir: d.dir, shards: d.location, env: map[string]string{}})
 	require.NoError(t, err)
 	require.Len(t, d.record.Warnings, 1)

@@ -28,7 +28,7 @@ import (
 type Config struct {
 	Suite    suite.Suite
 	Plan     plan.Plan // Run fills in missing settings, such as TestID, Prefix, ConnectionsPerVU and RunID
-	Settings []string  // NAME=value for the script of a suite that declares its plan itself
+	Settings []string  // NAME=value, for a suite whose script declares the plan
 	Script   string    // path of a k6 script that replaces the suite's
 
 	plan.Local
@@ -217,7 +217,8 @@ func (s *session) completeSettings() error {
 	return nil
 }
 
-// gauge returns the value of GAUGE, or "" if it is not set or the suite lacks it. The suite then watches our backend.
+// gauge returns the value of GAUGE, or "" if GAUGE is not set or the suite lacks this setting. Without GAUGE, the suite
+// watches the reference backend.
 func (s *session) gauge() string {
 	if !slices.ContainsFunc(s.Suite.Settings(), func(setting plan.Setting) bool { return setting.Name == "GAUGE" }) {
 		return ""
@@ -285,5 +286,5 @@ func parseStart(text string, now time.Time) (time.Time, error) {
 		}
 		return at, nil
 	}
-	return time.Time{}, fmt.Errorf("--start-at must be HH:MM or HH:MM:SS in UTC, or 2026-01-31T15:04:05Z, got %q", text)
+	return time.Time{}, fmt.Errorf("--start-at must be HH:MM or HH:MM:SS in UTC, or an RFC 3339 time such as 2026-01-31T15:04:05Z, got %q", text)
 }

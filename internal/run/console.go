@@ -45,7 +45,8 @@ func (c *console) draw(lines []string) {
 	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a closed terminal does not end a run
 }
 
-// fit shortens a line to fewer columns than width, if possible at the end of one of its parts, which "·" separates.
+// fit shortens a line to fewer columns than width. If possible, it ends the line before a "·", which separates the
+// parts of the line.
 func fit(line string, width int) string {
 	const separator = " · "
 	runes := []rune(line)
@@ -68,7 +69,7 @@ func (c *console) endBlock() {
 	c.block = nil
 }
 
-// clear returns the control sequence that removes the block from the screen, and any echoed keys after it.
+// clear returns the control sequence that removes the block, and any echoed keys after it, from the screen.
 func (c *console) clear() string {
 	switch n := len(c.block); {
 	case n > 1:

@@ -19,7 +19,7 @@ func TestReplaceableRunners(t *testing.T) {
 	start := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
 	for name, c := range map[string]struct {
 		edit     func(s *shard.Shard)
-		wantText string // "": it is replaced
+		wantText string // "": the runner is replaced
 	}{
 		"killed":      {func(_ *shard.Shard) {}, ""},
 		"interrupted": {func(s *shard.Shard) { s.Runner.State = shard.Interrupted }, ""},
@@ -63,7 +63,7 @@ func TestContinueStartsRunnerWithoutShard(t *testing.T) {
 	require.False(t, s.Continue, "the runner starts from the beginning")
 }
 
-// A runner and the one that replaced it left two shards; the names of their files are random.
+// A runner and two replacements left three shards. The names of their files are random.
 func TestPartReportsTheLastOfItsShards(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -220,7 +220,7 @@ func TestDrivers(t *testing.T) {
 		wantText       string   // in the record of the session
 		drivers        []string // nil: all
 	}{
-		{"all runners end in order", "", func(*rig) {}, verdict.Pass, `"resources_from"`, nil},
+		{"all runners end normally", "", func(*rig) {}, verdict.Pass, `"resources_from"`, nil},
 		{"a runner crashes", crashes, func(*rig) {}, verdict.Invalid, "exit code 3", []string{"local", "parts", "kubernetes"}},
 		{"the first Ctrl-C makes the runners write their shards", holds, func(r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end", nil},
 		{"the second Ctrl-C ends everything", holds, func(r *rig) { r.kill() }, verdict.Invalid, "was stopped by a signal before its end", []string{"local", "kubernetes"}},
@@ -260,7 +260,7 @@ func suiteOf(name string) suite.Suite {
 	return suites[slices.IndexFunc(suites, func(s suite.Suite) bool { return s.Name == name })]
 }
 
-// A suite whose script declares its load runs with its settings.
+// The drivers pass the settings to a script that declares its load.
 func TestDriversRunSuites(t *testing.T) {
 	t.Parallel()
 	withDrivers(t, ends, func(t *testing.T, r *rig, drive driverOfRig) {
@@ -315,7 +315,7 @@ func (r *rig) attachTo(d *kubernetes) *session {
 	return s
 }
 
-// A missing k6 is reported before the load. If this machine reaches the service, so is a service that is down.
+// A missing k6 is reported before the load. A run on this machine also reports a service that is down.
 func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -359,7 +359,7 @@ func TestUnwritableFolderIsRejectedBeforeTheTrial(t *testing.T) {
 	require.Zero(t, requests)
 }
 
-// The verdict requires run.json. Without it, the pipes of the runners are removed all the same.
+// The verdict requires run.json. If the file cannot be written, the pipes of the runners are removed nevertheless.
 func TestUnwrittenRecordNamesARemedy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -368,7 +368,7 @@ func TestUnwrittenRecordNamesARemedy(t *testing.T) {
 	disturbance.Go(func() {
 		r.awaitRunners(t)
 		assert.FileExists(t, pipe)
-		assert.NoError(t, os.Mkdir(r.dir().Path(results.RunFile), 0o700), "the file cannot replace a folder")
+		assert.NoError(t, os.Mkdir(r.dir().Path(results.RunFile), 0o700)) // a file cannot replace a folder
 		r.release()
 	})
 	_, err := r.session(r.config).run(r.graceful, r.force)
@@ -377,8 +377,8 @@ func TestUnwrittenRecordNamesARemedy(t *testing.T) {
 	require.NoFileExists(t, pipe)
 }
 
-// The test id is chosen before long steps such as the trial of a description, so another run may create its folder
-// first.
+// A test id is chosen before long steps such as the trial of a description, so another run may create the folder of
+// that id first.
 func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -18,9 +18,9 @@ const ControlCommand = "control"
 
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
-// serveControl starts the reference target of the control group in a process, which a stall of a runner does not
-// affect. It sets the target's URL in the plan, unless the plan has one. If the start fails, the run continues without
-// a control group.
+// serveControl starts the reference target of the control group in its own process, because a stall of a runner must
+// not affect it. It sets the target's URL in the plan, unless the plan has one. If the start fails, the run continues
+// without a control group.
 func (d *local) serveControl() {
 	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.runnerNumber == 0 {
 		return

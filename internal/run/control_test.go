@@ -87,7 +87,7 @@ func TestReferenceAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.config.Executable = sleep // sleep ends at once, because it gets no number
+			r.config.Executable = sleep // sleep exits at once, because its argument is not a number
 			c.edit(&r.config)
 			s := r.session(r.config)
 			d, ok := s.driver.(*local)

@@ -93,7 +93,7 @@ func (r *rig) startInCluster(t *testing.T, d *kubernetes) {
 	require.NoError(t, err)
 }
 
-// start runs every runner as a process, and shows it as a pod that was started.
+// start runs every runner as a process, and adds a running pod for it to the cluster.
 func (o *fakeOperator) start(run *unstructured.Unstructured) {
 	o.run, o.objects = run.GetName(), run.Object
 	n, _, _ := unstructured.NestedInt64(run.Object, "spec", "parallelism")

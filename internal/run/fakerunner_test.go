@@ -25,8 +25,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// TestMain acts as k6 if the binary has that name. Otherwise it also runs a fake Prometheus server, which responds to
-// every query with one value.
+// TestMain acts as k6 if the binary has that name. Otherwise it runs the tests with a fake Prometheus server, which
+// responds to every query with one value.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "k6" {
 		os.Exit(fakeRunner(os.Args))

@@ -139,7 +139,7 @@ type followedRun struct {
 	checkpoints *checkpoints // nil: k6's REST API has the progress
 }
 
-// stopGrace limits how long runners may need to end after an interrupt.
+// stopGrace limits the time in which runners must end after an interrupt.
 const stopGrace = 90 * time.Second
 
 func (f *followedRun) Wait(graceful, force context.Context) error {

@@ -59,7 +59,7 @@ func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	require.Equal(t, "gpt", (&session{Config: Config{Suite: suiteOf("finite")}}).settings(nil)["MODEL"])
 }
 
-// Runners publish the start of each action. Its command may contain a secret, so they do not get it. On Kubernetes the
+// Runners publish the start of each action. They do not get its command, which may contain a secret. On Kubernetes the
 // progress of streams comes from k6's metrics.
 func TestEnvironmentOfRunners(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestEnvironmentOfRunners(t *testing.T) {
 	}
 }
 
-// A bucket in the cluster cannot be reached from outside of it.
+// A bucket in the cluster is reachable from outside only through a forwarded port.
 func TestLivePageCommandReachesTheBucket(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "soak live 's3://b/soak/t?region=eu-central-1'", liveCommand("s3://b/soak/t?region=eu-central-1"))
@@ -111,7 +111,7 @@ func TestBackendVia(t *testing.T) {
 	assert.Equal(t, "/healthz Bearer secret", <-requests)
 }
 
-// Runners of a suite that makes requests have no counters in k6's REST API: their progress follows from the
+// Runners of a suite that makes requests have no counters in k6's REST API, so their progress comes from the
 // checkpoints.
 func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 	t.Parallel()

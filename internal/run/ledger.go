@@ -39,7 +39,7 @@ func (s *session) saveLedger(ctx context.Context) {
 
 var errNoLedger = errors.New("it responded without one, or not at all")
 
-// cancelTimeout is how long after the run the model may detect that clients have disconnected.
+// cancelTimeout is the time after the run within which the model must detect that clients have disconnected.
 const cancelTimeout = 5 * time.Second
 
 // saveModelLedger stores the ledger of the numbered model, if the run abandons requests. The model is the target, or

@@ -64,7 +64,8 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// closeLivePage closes the live page after its viewers have loaded the report, if there is one. Ctrl-C ends the wait.
+// closeLivePage closes the live page. If the run has a report, it waits until the viewers have loaded the report, or
+// until Ctrl-C.
 func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A merge lists its run in OUT, and in a folder with a list; it writes no list into other folders. It reports the same
+// A merge lists its run in OUT, and in another folder only if that folder already has a list. It reports the same
 // verdict to CI as the run. A list or a report that cannot be written does not change the verdict.
 func TestRunAndMergeReportTheSame(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func newMeter(s *session) *meter {
 	return m
 }
 
-// lookups returns the DNS lookups of the name of the service, if runners make them.
+// lookups returns the DNS lookups of the name of the service; nil if the runners make none.
 func (s *session) lookups() *resources.Lookups {
 	if len(s.record.Proxies) > 0 || len(s.Plan.BackendURLs()) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (m *meter) run(ctx context.Context) {
 		defer running.Wait()
 		defer cancel()
 	}
-	f, err := os.OpenFile(m.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // #nosec G302 -- as other files of the folder; a run may have samples
+	f, err := os.OpenFile(m.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // #nosec G302 -- the mode of other files of the folder; `soak attach` appends
 	if err != nil {
 		m.noteError(err)
 		return
@@ -107,7 +107,7 @@ func (m *meter) run(ctx context.Context) {
 		markSampled()
 		select {
 		case <-ctx.Done():
-			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // includes the time since the last sample
+			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // covers the time since the previous sample
 				m.noteError(err)
 			}
 			return

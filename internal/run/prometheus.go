@@ -70,7 +70,7 @@ func (s *session) queryMachines(ctx context.Context, address string, started tim
 	}
 }
 
-// failedWrites returns a sentence about metrics that did not reach Prometheus, from the logs of the runners; or "".
+// failedWrites returns a sentence about failed writes to Prometheus in the logs of the runners; "" if there are none.
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // the pattern is valid
 	writes, failedRunners, reason := 0, 0, ""
@@ -94,7 +94,7 @@ func failedWrites(dir results.Dir) string {
 
 const writeCheckInterval = 5 * time.Second
 
-// warnOfFailedWrites warns once if metrics do not reach Prometheus, while there is time to fix it.
+// warnOfFailedWrites warns once if metrics do not reach Prometheus, while there is time to fix the cause.
 func warnOfFailedWrites(ctx context.Context, dir results.Dir) {
 	tick := time.NewTicker(writeCheckInterval)
 	defer tick.Stop()

@@ -78,7 +78,7 @@ func TestFailedWritesAreReported(t *testing.T) {
 		failedWrites(dir))
 }
 
-// Of the objects in a cluster only the secret has the password, and no file of the results has it.
+// In the cluster only the Secret has the password, and no file of the results has it.
 func TestPrometheusPasswordIsOnlyInTheSecret(t *testing.T) {
 	for name, value := range map[string]string{"SERVER_URL": "http://p.example/api/v1/write", "USERNAME": "soak", "PASSWORD": "hush-hush"} {
 		t.Setenv("K6_PROMETHEUS_RW_"+name, value)

@@ -125,7 +125,7 @@ func (s *session) checkService() error {
 }
 
 // setMarker sets the marker of the messages of this run: the test id with a random suffix. The parts of a run on
-// several machines must have the same marker, so it has no suffix.
+// several machines must have the same marker, so their marker has no suffix.
 func (s *session) setMarker() {
 	s.Plan.Marker = s.Plan.TestID
 	if s.runnerNumber == 0 {
@@ -151,6 +151,7 @@ func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[strin
 	return needs, err
 }
 
+// describe loads the script, which loads the description from its module. It completes the plan with the description.
 func (s *session) describe(ctx context.Context) error {
 	p := &s.Plan
 	needs, err := s.loadScript(ctx)
@@ -185,7 +186,7 @@ func (s *session) messages() string { return s.service.Noun() + "s" }
 // intervalText states how often a message arrives on each stream.
 func (s *session) intervalText() string { return verdict.IntervalText(&s.Plan, &s.service) }
 
-// tokens returns the secrets that pods get, by variable. Processes of this machine inherit theirs.
+// tokens returns the secrets that pods get, by variable. Processes on this machine inherit the variables instead.
 func (s *session) tokens(backend string) map[string]string {
 	secrets := map[string]string{"BACKEND_TOKEN": backend}
 	if s.isModule { // the module may read the other tokens

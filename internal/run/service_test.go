@@ -30,7 +30,7 @@ const (
 		`"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq}}"}}`
 )
 
-// newDescribedRig returns a rig whose script loads that description.
+// newDescribedRig returns a rig whose script loads the description in text.
 func newDescribedRig(t *testing.T, text string) *rig {
 	t.Helper()
 	r := newRig(t)
@@ -70,7 +70,7 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 	}
 }
 
-// A run that can prove nothing warns before it starts.
+// A run that cannot pass warns before it starts.
 func TestPublisherWithoutMarkerIsAWarning(t *testing.T) {
 	t.Parallel()
 	for maxHidden, warnings := range map[int]int{-1: 1, 1000: 0} {

@@ -13,7 +13,7 @@ import (
 func TestUndeliveredEvidenceNamesTheCause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		blocked func(s *session) string // a folder has the name of the manifest
+		blocked func(s *session) string // path of the manifest, where the test creates a folder
 		want    string
 	}{
 		"not readable": {func(s *session) string { return s.dir.Path(results.ManifestName(0)) }, "read the evidence of this machine: "},

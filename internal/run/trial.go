@@ -80,7 +80,7 @@ func Try(ctx context.Context, c Config) error {
 	return trial.Connect(ctx, s.trialOf(s.desc))
 }
 
-// tryAnswer tries a response that ends by itself, several times, because the service may fail some requests.
+// tryAnswer requests a response that ends by itself, up to three times, because the service may fail some requests.
 func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	const attempts = 3
 	c.ID = c.Marker + "-trial"
@@ -115,7 +115,7 @@ func (s *session) firstPrompt() (prompt string) {
 	return prompt
 }
 
-// answerTimeout returns how long a trial waits for the header of a response, and for its end.
+// answerTimeout returns how long a trial waits for the headers of a response, and for the end of the response.
 func (s *session) answerTimeout() time.Duration {
 	if first, err := plan.ParseNumber("FIRST_TIMEOUT", s.setting("FIRST_TIMEOUT", "")); err == nil && first > 0 {
 		return min(time.Minute, time.Duration(first*float64(time.Second)))

@@ -111,8 +111,8 @@ func (e *remoteRun) close() {
 	}
 }
 
-// reportLocation returns the path of the report. The report of a run in a bucket is temporary, so it returns a clause
-// with the command for a permanent one instead.
+// reportLocation returns the path of the report. For a run in a bucket, whose report is in a temporary folder, it
+// returns a clause with the command that fetches the report.
 func (e *remoteRun) reportLocation(path string) string {
 	if e.dir != "" {
 		return path

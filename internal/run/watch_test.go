@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
-// watchPage calls Watch for a location, and returns its page.
+// watchPage calls Watch for a location, and returns the page, the output and the result of Watch.
 func watchPage(t *testing.T, location string) (page func() string, out *terminal.Output, done chan error) {
 	t.Helper()
 	out, done = new(terminal.Output), make(chan error, 1)
@@ -50,7 +50,6 @@ func awaitText(t *testing.T, page func() string, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(page(), text) }, time.Minute, 10*time.Millisecond, text)
 }
 
-// writeShard writes the shard of a runner.
 func writeShard(t *testing.T, location string, p plan.Plan, index int, state shard.RunState) {
 	t.Helper()
 	s := shardOf(p, index)

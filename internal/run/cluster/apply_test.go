@@ -67,7 +67,7 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	secret, err := w.CoreV1().Secrets("ns").Get(t.Context(), "soak-u-token", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, secret.StringData)
-	require.Len(t, secret.OwnerReferences, 1, "it is deleted with its TestRun")
+	require.Len(t, secret.OwnerReferences, 1, "the secret is deleted with its TestRun")
 	assert.Equal(t, "soak-u", secret.OwnerReferences[0].Name)
 	module, err := w.CoreV1().ConfigMaps("ns").Get(t.Context(), "soak-u-service", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -139,8 +139,8 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	assert.Equal(t, "the target's pod backend-x7 was replaced during the run", text)
 }
 
-// The reference target has the address that the runners use, is deleted with the TestRun, and is allowed by the
-// base's policy.
+// The reference target has the address that the runners use, and is deleted with the TestRun. The network policy of the
+// base allows its traffic.
 func TestControlGroupReference(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)

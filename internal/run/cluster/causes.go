@@ -35,8 +35,8 @@ func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	return out
 }
 
-// timeOut ends the run, because parts did not finish the phase in time. It records each of them with the reason for its
-// wait.
+// timeOut ends the run, because parts did not finish the phase in time. It records each of these parts with the reason
+// for its wait.
 func (m *Tracker) timeOut(s Snapshot) {
 	limit := m.limit()
 	report := func(name string, p *Part, fallback string) {

@@ -42,7 +42,7 @@ func Connect(context string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a cluster: %w; set KUBECONFIG, or choose a --kube-context", err)
 	}
-	// client-go's log repeats errors that it returns.
+	// client-go logs errors that it also returns.
 	klog.SetLogger(logr.Discard())
 	config.UserAgent = "sse-soak"
 	config.QPS, config.Burst = 50, 100

@@ -27,8 +27,8 @@ func ControlURL(namespace, id string) string {
 	return fmt.Sprintf("http://%s.%s.svc:%d", controlName(id), namespace, controlPort)
 }
 
-// CreateControl creates the reference target of a run's control group, with the image of its runners. It prefers a node
-// without runners. The TestRun owns it, so the cluster deletes both together.
+// CreateControl creates the reference target of a run's control group, with the image of its runners. The pod prefers
+// a node without runners. The TestRun owns the target, so the cluster deletes both together.
 func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructured, id string) error {
 	current, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
 	if err != nil {

@@ -60,7 +60,7 @@ func Build(folder string) (*Manifests, error) {
 		return nil, fmt.Errorf("the overlay %s has no TestRun", folder)
 	}
 	if m.TestRun.GetNamespace() == "" {
-		return nil, errors.New("the overlay sets no namespace")
+		return nil, fmt.Errorf("the overlay %s sets no namespace", folder)
 	}
 	return m, nil
 }

@@ -58,7 +58,7 @@ func TestOverlaysAreValid(t *testing.T) {
 						assert.Equal(t, "sse-soak", o.GetNamespace(), "%s %s", o.GetKind(), o.GetName())
 					}
 				}
-				for _, probe := range []string{"livenessProbe", "readinessProbe"} { // the operator's default kills a runner that has no CPU for 30 s
+				for _, probe := range []string{"livenessProbe", "readinessProbe"} { // the operator's default probes kill a runner that has no CPU for 30 s
 					p, _, err := unstructured.NestedMap(m.TestRun.Object, "spec", "runner", probe)
 					require.NoError(t, err)
 					require.Contains(t, p, "tcpSocket", probe)
@@ -97,7 +97,7 @@ func TestKubeconformFindsMistakes(t *testing.T) {
 	}
 }
 
-// publishedSchema returns the schema of a TestRun's spec in the CRD that was published with the operator's v1.6.0.
+// publishedSchema returns the schema of a TestRun's spec in the CRD that was published with the operator v1.6.0.
 func publishedSchema(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("testdata/k6.io_testruns.yaml")

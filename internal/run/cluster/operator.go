@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// TestedOperator is the version of the k6-operator that soaks were tested with. The objects that it creates for a
-	// TestRun (Jobs, their names, the starter) are not a stable interface.
+	// TestedOperator is the version of the k6-operator that soaks were tested with. The objects that the operator
+	// creates for a TestRun (Jobs, their names, the starter) are not a stable interface.
 	TestedOperator = "v1.6.0"
 	// operatorNamespace is the namespace in the operator's bundle, and the default of its Helm chart.
 	operatorNamespace = "k6-operator-system"

@@ -22,14 +22,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 )
 
-// Annotations of a TestRun with which any machine can attach to its run.
+// Annotations of a TestRun that let any machine attach to its run.
 const (
 	planAnnotation   = "sse-soak/plan"
 	shardsAnnotation = "sse-soak/shards"
 	lengthAnnotation = "sse-soak/length"
 )
 
-// namePrefix makes a test id the name of a Service, which must begin with a letter.
+// namePrefix turns a test id into the name of a Service, which must begin with a letter.
 const namePrefix = "soak-"
 
 // maxTestID leaves room for the operator's suffixes in a label of 63 characters.

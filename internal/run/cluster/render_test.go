@@ -55,7 +55,7 @@ func jobOf(p plan.Plan, shards string, token bool) Job {
 	return job
 }
 
-// The overlays have the settings of a soak. None of them may reach the script of another suite.
+// The overlays have the settings of a soak. None of these settings may reach the script of another suite.
 func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
@@ -94,7 +94,7 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 		for name, want := range map[string]string{"NOOP_INTERVAL": "0.5", "GOGC": "50"} {
 			assert.Equal(t, []string{want}, variable(t, m, pod, name), "the %[2]s must have the variable %[1]s once", name, pod)
 		}
-		assert.NotContains(t, variable(t, m, pod, plan.DocumentVariable)[0], "{", "the operator writes it into a line of shell")
+		assert.NotContains(t, variable(t, m, pod, plan.DocumentVariable)[0], "{", "the operator writes the variable into a shell command")
 	}
 }
 

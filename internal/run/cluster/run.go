@@ -40,7 +40,7 @@ type Run struct {
 	started chan struct{}
 }
 
-// Follow returns the Run of a plan. Wait follows it, and stores the logs of its pods in dir.
+// Follow returns the Run of a plan. Its method Wait follows the TestRun, and stores the logs of the pods in dir.
 func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run {
 	r := &Run{
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,

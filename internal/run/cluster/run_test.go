@@ -27,7 +27,7 @@ import (
 // testTimeout limits the waits of a test.
 const testTimeout = time.Minute
 
-// A newsRecorder collects the news of a run, and lets a test wait for them.
+// A newsRecorder collects the news of a run, and lets a test wait for it.
 type newsRecorder struct {
 	mu    sync.Mutex
 	texts []string
@@ -220,7 +220,7 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 	}
 }
 
-func TestRunnersStopInOrder(t *testing.T) {
+func TestRunnersStopGracefully(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
@@ -240,7 +240,7 @@ func TestRunnersStopInOrder(t *testing.T) {
 	r.Close()
 }
 
-// The readiness probe of a pod fails while the pod ends. It is not the cause of the end.
+// The readiness probe of a pod fails while the pod ends. This failure is not the cause of the end.
 func TestFailedReadinessProbeIsNotACause(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)

@@ -54,7 +54,7 @@ type Tracker struct {
 	// Failed reports whether the run cannot finish.
 	Failed bool
 
-	blockedBy    string    // why the run does not start yet; "": unknown
+	blockedBy    string    // why the run has not started yet; "": unknown
 	blockedSince time.Time // zero: no cause is known
 	reported     bool      // the cause was reported
 	news         []string
@@ -230,7 +230,7 @@ func (m *Tracker) limit() time.Duration {
 	return m.limits.Start
 }
 
-// recordEnd records how a runner ended, or as runner 0 a problem of the run.
+// recordEnd records how a runner ended or, as runner 0, a problem of the run.
 func (m *Tracker) recordEnd(runner int, format string, args ...any) {
 	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }

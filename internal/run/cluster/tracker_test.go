@@ -246,7 +246,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 	}
 	m := newTracker(3, limits, noon)
 	assert.Empty(t, m.Suspects(quota(noon)))
-	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason of a missing pod is looked up")
+	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason for a missing pod is looked up")
 	m.Advance(quota(noon))
 	m.Advance(quota(noon.Add(26 * time.Second)))
 	require.True(t, m.Failed)

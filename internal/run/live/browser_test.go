@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A network connects the browser and the server. While it is down it accepts no connection, and transfers no data on
-// existing ones.
+// A network connects the browser and the server. While it is down, no data from the server reaches the browser, and no
+// new connection reaches the server.
 type network struct {
 	listener net.Listener
 	address  string
@@ -107,7 +107,7 @@ func (n *network) set(down bool) {
 	}
 }
 
-// TestBrowserFollowsARun advances a run on the requests of browser/live.test.js.
+// TestBrowserFollowsARun advances a run when internal/report/html/browser/live.test.js requests it.
 func TestBrowserFollowsARun(t *testing.T) {
 	t.Parallel()
 	browser := untested.Browser(t)

@@ -139,8 +139,8 @@ func (s *Server) removeViewer(key string) {
 
 const finalID = "report"
 
-// nextEvent returns the event after the event with the given id, and its id. The event is nil if there is none yet.
-// news is closed at the next event. ended reports that no event will follow.
+// nextEvent returns the event after the event with the given id, and the id of that next event. The event is nil if
+// there is none yet. news is closed at the next event. ended reports whether no event will follow.
 func (s *Server) nextEvent(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -190,8 +190,8 @@ func (s *Server) changesSince(id string) []byte {
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// recordVisit records that a viewer has the page open now. If there are too many viewers, it forgets viewers whose
-// last visit was more than viewerGrace ago. The caller holds mu.
+// recordVisit records that a viewer has just opened or left the page. If there are too many viewers, it forgets viewers
+// whose last visit was more than viewerGrace ago. The caller holds mu.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*maxViewers {
@@ -298,5 +298,5 @@ func (s *Server) authorized(r *http.Request) bool {
 		host = r.Host
 	}
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback() // prevents a page of another host from reading it (DNS rebinding)
+	return host == "localhost" || ip != nil && ip.IsLoopback() // prevents pages of other hosts from reading this one (DNS rebinding)
 }

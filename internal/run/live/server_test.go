@@ -61,7 +61,7 @@ func (s *testServer) update() {
 // A liveEvent is one event of the stream.
 type liveEvent struct{ id, name, data string }
 
-// listen reads the events after the one with an id.
+// listen reads the events after the event with the given id.
 func (s *testServer) listen(t *testing.T, id string) (events <-chan liveEvent, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,7 +202,7 @@ func TestPageHasAnEventID(t *testing.T) {
 	s.view.Watch.Note("action deploy started")
 	s.tick <- time.Now()
 	e := nextEvent(t, events)
-	for !strings.Contains(e.data, "deploy") { // the clock of the page
+	for !strings.Contains(e.data, "deploy") { // skips events that change only the clock of the page
 		e = nextEvent(t, events)
 	}
 	require.Contains(t, partsOf(t, e), "findings")
@@ -329,7 +329,7 @@ func TestPageIsNotRenderedWithoutViewers(t *testing.T) {
 	require.ErrorContains(t, err, "name another address")
 }
 
-// Each key is stored for the whole run.
+// The server stores each key, so its length must be limited.
 func TestLongViewerKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, "127.0.0.1:0")

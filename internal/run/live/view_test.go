@@ -61,7 +61,7 @@ func (h *simulatedHour) second() {
 	h.Sample(resources.Sample{Unix: unix, BackendRSS: uint64(unix%50+1) << 20, BackendCPU: float64(unix-1_700_000_000) * .1, Files: 5, Goroutines: 7, Streams: 600})
 }
 
-// The charts of a long run are drawn for each bucket or for each 200th of the run, whichever is longer.
+// The charts are drawn again after each bucket or after each 200th of the elapsed time, whichever is longer.
 func TestLongRunsRedrawChartsLessOften(t *testing.T) {
 	t.Parallel()
 	h := newHour(1)
@@ -271,8 +271,8 @@ func TestRunnerHealth(t *testing.T) {
 	}
 }
 
-// checkpoint returns the shard of a runner of two after one minute with an open stream, which was silent in the
-// second half.
+// checkpoint returns the shard of one of two runners after one minute. Its stream is open, and was silent in the second
+// half of that minute.
 func checkpoint(p plan.Plan, index int, state shard.RunState, endedAt time.Time) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)

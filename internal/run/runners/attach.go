@@ -63,8 +63,8 @@ func isClosed(pipe *os.File) bool {
 // Join adds the runners of another group.
 func (g *Group) Join(other *Group) { g.runners = append(g.runners, other.runners...) }
 
-// openPipes returns both ends of a runner's pipe for progress, and the signal for the runner if soak is killed. A named
-// pipe has no such signal, because another soak process can open the pipe.
+// openPipes returns both ends of a runner's pipe for progress, and the signal for the runner if soak is killed. With a
+// named pipe there is no signal, because another soak process can open the pipe.
 func (c Config) openPipes(index int) (reader, writer *os.File, orphan syscall.Signal, err error) {
 	if c.Survive {
 		_ = os.Remove(PipePath(c.Dir, index)) // left by the runner that this one replaces

@@ -116,7 +116,7 @@ func TestRunnersWaitForEachOther(t *testing.T) {
 		require.Equal(t, c.K6+".1 "+c.K6+".2\n", log(i))
 	}
 	_, log = runToEnd(t, fakeConfig(t, 1, "env"))
-	require.NotContains(t, log(1), "START_FD", "it has no other runner to wait for")
+	require.NotContains(t, log(1), "START_FD", "the runner has no other runner to wait for")
 }
 
 // Not parallel, as it sets the environment.

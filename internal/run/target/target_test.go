@@ -217,7 +217,7 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	t.Setenv("TMPDIR", parent)
 	orphan, err := newFolder()
 	require.NoError(t, err)
-	require.NoError(t, orphan.lock.Close(), "as the kernel does for a process that was killed")
+	require.NoError(t, orphan.lock.Close()) // as the kernel does for a process that was killed
 	require.NoError(t, os.WriteFile(filepath.Join(orphan.path, "nginx.conf"), nil, 0o600))
 
 	foreign := filepath.Join(parent, "soak-notes")
@@ -229,7 +229,7 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	second, err := newFolder()
 	require.NoError(t, err)
 	require.DirExists(t, first.path, "a folder whose owner still runs must stay")
-	require.DirExists(t, foreign, "another program owns it")
+	require.DirExists(t, foreign, "the folder belongs to another program")
 	second.remove()
 	first.remove()
 	entries, err := os.ReadDir(parent)

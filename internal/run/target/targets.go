@@ -82,7 +82,7 @@ func (s Targets) Probe(ctx context.Context, interval time.Duration) error {
 }
 
 // Ledger copies the ledgers of all targets to w. hasLedger is false unless all have one, because the streams of a
-// target without a ledger would be missing in the sum.
+// target without a ledger would be missing from the sum.
 func (s Targets) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	for _, t := range s {
 		found, ledgerErr := t.Ledger(ctx, prefix, w)
