@@ -95,7 +95,7 @@ func (s *pageBuilder) findings() (t Table, ok bool) {
 	n := len(s.v.Groups)
 	t = Table{Caption: "Findings", Columns: Columns("when (UTC)", "kind", "#connections", "finding")}
 	if n > maxRows {
-		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv lists all findings", maxRows, format.Count(n, "group"))
+		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv lists the findings of each connection", maxRows, format.Count(n, "group"))
 	}
 	for _, g := range s.v.Groups[:min(n, maxRows)] {
 		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: s.kindText(ledger.Kind(g.Kind))}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})

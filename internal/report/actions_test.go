@@ -61,7 +61,7 @@ func TestCutsChartCountsPerStep(t *testing.T) {
 	var out Section
 	newPageBuilder(r).cutsOverTime(&out)
 	require.Len(t, out.Charts, 1)
-	disconnects, broken := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
+	disconnects, faulty := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
 	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(disconnects[11:16]), "cuts in each 5 s, from 55 s")
-	require.Equal(t, []float64{0, 1, 0, 1, 0}, []float64(broken[11:16]))
+	require.Equal(t, []float64{0, 1, 0, 1, 0}, []float64(faulty[11:16]))
 }

@@ -83,24 +83,24 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 			StartedUS: simulatedStart * 1e6, EndedUS: int64(simulatedStart+p.Seconds) * 1e6,
 		},
 	}
-	per := uint64(p.MinNoopsPerStream())
+	noops := uint64(p.MinNoopsPerStream())
 	first, last := (index-1)*p.Connections/p.Runners, index*p.Connections/p.Runners
 	for n := first; n < last; n++ {
 		opened := time.Duration(n-first) * simulatedConnect * time.Second / time.Duration(last-first)
 		connect := time.Duration(2+random.IntN(8)) * time.Millisecond
 		r := ledger.Record{
 			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: connect,
-			OpenedAt: opened, ClosedAt: opened + p.Hold(), StreamTime: p.Hold(), Last: per,
-			Counts: ledger.Counts{Received: per},
+			OpenedAt: opened, ClosedAt: opened + p.Hold(), StreamTime: p.Hold(), Last: noops,
+			Counts: ledger.Counts{Received: noops},
 		}
 		s.Connect.Record(connect)
 		s.FirstNoop.Record(time.Duration(random.IntN(15000)) * time.Millisecond)
-		server[r.ID] = verdict.ServerEntry{ID: r.ID, First: 1, Last: per, Sent: per}
+		server[r.ID] = verdict.ServerEntry{ID: r.ID, First: 1, Last: noops, Sent: noops}
 		s.Connections = append(s.Connections, r)
 	}
 	if index == 2 { // faults
 		lossy, refused, reconnected := &s.Connections[0], &s.Connections[1], &s.Connections[2]
-		lossy.Received, lossy.Lost = per-1, 1
+		lossy.Received, lossy.Lost = noops-1, 1
 		lossy.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: 121 * time.Second}}
 		delete(server, refused.ID)
 		*refused = ledger.Record{

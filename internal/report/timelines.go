@@ -238,10 +238,10 @@ func extendToEnd(values []float64, width int) []float64 {
 // cutsOverTime adds a chart of the disconnects. They are not lines on every chart, because there may be thousands.
 func (s *pageBuilder) cutsOverTime(out *Section) {
 	t := s.series
-	var disconnects, broken []float64
+	var disconnects, faulty []float64
 	for r, c := range s.v.AllCuts() {
 		if disconnects == nil {
-			disconnects, broken = make([]float64, t.n), make([]float64, t.n)
+			disconnects, faulty = make([]float64, t.n), make([]float64, t.n)
 		}
 		i := int(math.Floor((format.Unix(s.Merged.Runners[r.Runner].At(c.At)) - float64(t.from)) / float64(s.series.step)))
 		if i < 0 || i >= t.n {
@@ -249,9 +249,9 @@ func (s *pageBuilder) cutsOverTime(out *Section) {
 		}
 		disconnects[i]++
 		if c.Missed+c.Duplicated+c.Announced > 0 {
-			broken[i]++
+			faulty[i]++
 		}
 	}
 	out.add(&Chart{ID: "cuts", Title: "Disconnects", Note: "by the load generator, " + t.eachStep(), Wide: true},
-		splitAtGaps("made", "bars", disconnects, t.sampleGap()), splitAtGaps("caused a loss or a duplicate", "", broken, t.sampleGap()))
+		splitAtGaps("made", "bars", disconnects, t.sampleGap()), splitAtGaps("caused a loss or a duplicate", "", faulty, t.sampleGap()))
 }

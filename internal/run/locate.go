@@ -16,8 +16,8 @@ func Locate(elements ...string) (string, error) {
 	name := filepath.Join(elements...)
 	var folders []string
 	if exe, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(exe); err == nil {
-			exe = real
+		if resolved, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = resolved
 		}
 		folders = append(folders, filepath.Dir(exe), filepath.Dir(filepath.Dir(exe)))
 	}

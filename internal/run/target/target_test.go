@@ -118,8 +118,8 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, page.Close())
 	require.Equal(t, "x 1\n", string(text))
-	for _, without := range []*Target{serve(t, http.NotFound), Remote("http://127.0.0.1:1", "")} {
-		_, ok = without.Metrics(t.Context())
+	for _, withoutMetrics := range []*Target{serve(t, http.NotFound), Remote("http://127.0.0.1:1", "")} {
+		_, ok = withoutMetrics.Metrics(t.Context())
 		require.False(t, ok)
 	}
 }
