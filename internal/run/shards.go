@@ -68,7 +68,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	defer destination.Close()
 	names, err := destination.Names(ctx)
 	if err != nil {
-		return fmt.Errorf("test the bucket for shards: %w", err)
+		return fmt.Errorf("test the location of the shards: %w", err)
 	}
 	for _, name := range names {
 		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.runnerNumber == 0 || index == s.runnerNumber) {
@@ -91,7 +91,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 		err = fmt.Errorf("read %s: the content differs from what was written", destination.At(manifest))
 	}
 	if err != nil {
-		return fmt.Errorf("test the bucket for shards: %w", err)
+		return fmt.Errorf("test the location of the shards: %w", err)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func Connect(context string) (*Client, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find a cluster: %w; set KUBECONFIG, or choose a --kube-context", err)
+		return nil, fmt.Errorf("find a cluster: %w; set KUBECONFIG, or choose a context with --kube-context", err)
 	}
 	// client-go logs errors that it also returns.
 	klog.SetLogger(logr.Discard())
