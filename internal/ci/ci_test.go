@@ -32,7 +32,7 @@ func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 	v.Layout.Title = "Soak"
 	if outcome == verdict.Fail {
 		v.Checks = append(v.Checks, verdict.Check{Name: "noops missed", Limit: "0", Actual: "2", Why: "clients lose data", Reasons: []string{
-			"soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC", "soak-17 missed noop 9",
+			"soak-16 missed noop 3: the number was skipped (noticed at 01:52:25.404 UTC)", "soak-17 missed noop 9",
 		}})
 	}
 	if outcome == verdict.Invalid {
@@ -111,7 +111,7 @@ func TestAnnotationsContainTheFindings(t *testing.T) { //nolint:paralleltest // 
 	for outcome, want := range map[verdict.Outcome][]string{
 		verdict.Pass: {"::notice title=Soak pass::1200 connections open to the end", "::warning title=Soak::the load generator was saturated"},
 		verdict.Fail: {
-			"::error title=Soak fail%3A noops missed::soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC%0Asoak-17 missed noop 9",
+			"::error title=Soak fail%3A noops missed::soak-16 missed noop 3: the number was skipped (noticed at 01:52:25.404 UTC)%0Asoak-17 missed noop 9",
 			"::warning title=Soak::the load generator was saturated",
 		},
 		verdict.Invalid: {"::error title=Soak invalid%3A all runners finished::runner 2 left no shard", "::warning title=Soak::the load generator was saturated"},
@@ -259,7 +259,7 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 		switch outcome {
 		case verdict.Pass:
 		case verdict.Fail:
-			require.Equal(t, &problem{"2; limit: 0", "fail", "soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC\nsoak-17 missed noop 9\nclients lose data"}, s.Cases[2].Failure)
+			require.Equal(t, &problem{"2; limit: 0", "fail", "soak-16 missed noop 3: the number was skipped (noticed at 01:52:25.404 UTC)\nsoak-17 missed noop 9\nclients lose data"}, s.Cases[2].Failure)
 		case verdict.Invalid:
 			require.Equal(t, &problem{"1; limit: 2", "invalid", "runner 2 left no shard"}, s.Cases[2].Error)
 		}

@@ -22,8 +22,8 @@ func banner(v *verdict.Verdict) Banner {
 		target = v.Plan.ServiceName() + " at " + target
 	}
 	about := []string{format.UnixTime(v.StartedUnix), "", target + v.RedirectText(), ""}
-	if v.StartedUnix > 0 {
-		about[1] = format.Duration(span(v))
+	if duration := span(v); v.StartedUnix > 0 && duration > 0 {
+		about[1] = format.Duration(duration)
 	}
 	if v.Layout.Declared {
 		about[3] = fmt.Sprintf("suite %s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))
@@ -168,6 +168,7 @@ func (s *pageBuilder) messageTiles() (tiles []Tile) {
 		tiles = append(tiles, Tile{Name: s.nouns(false), Value: "not checked", Note: cmp.Or(strings.Join(otherEvents(m), ", "), "nothing was received"), Tone: Doubt})
 	}
 	switch l := s.v.LatencyMS; {
+	case m.Received == 0: // the percentiles of no message are 0
 	case s.v.Service.ByInterval():
 		tiles = append(tiles, Tile{Name: "lateness p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "at most " + format.Milliseconds(s.v.LatenessMS.Max)})
 	case s.v.Service.ComparesClients():

@@ -40,7 +40,7 @@ func (s *pageBuilder) card() Section {
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
 		"started", format.UnixTime(s.v.StartedUnix),
-		"ended", format.UnixTime(s.v.EndedUnix),
+		"ended", endTime(s.v),
 		"command", Shell(s.Command...),
 		"compressed", s.v.CompressionText(), "HTTP/2", s.v.HTTP2Text(), "control group", s.v.Control.Line(),
 	)

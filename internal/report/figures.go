@@ -297,6 +297,14 @@ func tableOf(t verdict.Table) Table {
 	return out
 }
 
+// endTime returns the time of the last data of the run, or "" if its runners left only the data of their start.
+func endTime(v *verdict.Verdict) string {
+	if v.EndedUnix <= v.StartedUnix {
+		return ""
+	}
+	return format.UnixTime(v.EndedUnix)
+}
+
 func span(v *verdict.Verdict) time.Duration {
 	return time.Duration(max(v.EndedUnix-v.StartedUnix, 0) * float64(time.Second)).Round(time.Second)
 }

@@ -51,7 +51,7 @@ func TestPageShowsCounts(t *testing.T) {
 	_, doc := render(t, r)
 	require.Equal(t, "FAIL", doc.Find(".banner .word").Text())
 	require.True(t, doc.Find(".banner").HasClass("bad"))
-	require.Contains(t, doc.Find(".banner li").Text(), "d-50 missed noop 7: the number was skipped, noticed at 22:15:21.000 UTC")
+	require.Contains(t, doc.Find(".banner li").Text(), "d-50 missed noop 7: the number was skipped (noticed at 22:15:21.000 UTC)")
 	require.Equal(t, []string{"99", "23,660", "1"}, doc.Find(".tiles dd").Map(func(_ int, dd *goquery.Selection) string {
 		dd.Find("small").Remove()
 		return dd.Text()
@@ -268,6 +268,17 @@ func TestTilesWithoutMessagesAreNotJudged(t *testing.T) {
 	_, doc := render(t, r)
 	require.Equal(t, 0, doc.Find(".tiles .good").Length(), doc.Find(".tiles").Text())
 	require.Contains(t, doc.Find(".tiles").Text(), "not judged: none was expected")
+	require.NotContains(t, doc.Find(".tiles").Text(), "lateness")
+}
+
+// The end and the duration of a run are unknown if its runners were killed before their first checkpoint.
+func TestRunWithoutDataHasNoEnd(t *testing.T) {
+	t.Parallel()
+	r := report.SimulatedRun(20, 60)
+	r.Verdict.EndedUnix = r.Verdict.StartedUnix
+	_, doc := render(t, r)
+	require.NotContains(t, report.Brief(r.Verdict).Banner.About, "0 ms")
+	require.NotContains(t, doc.Find("#card th").Text(), "ended")
 }
 
 func TestPageOfASuite(t *testing.T) {

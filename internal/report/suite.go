@@ -36,7 +36,7 @@ func (s *pageBuilder) metricTiles() (out []Tile) {
 func (s *pageBuilder) suiteCard() Section {
 	info := s.v.Suite
 	run := Facts("suite", info.Name, "profile", info.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
-		"target", info.BackendURL+s.v.RedirectText(), "started", format.UnixTime(s.v.StartedUnix), "ended", format.UnixTime(s.v.EndedUnix), "command", Shell(s.Command...))
+		"target", info.BackendURL+s.v.RedirectText(), "started", format.UnixTime(s.v.StartedUnix), "ended", endTime(s.v), "command", Shell(s.Command...))
 	run.Caption = "Run"
 	out := Section{ID: "card", Title: "Run", Tables: []Table{run, s.environment()}}
 	if len(info.Parameters) > 0 {

@@ -238,7 +238,7 @@ func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 			reasons = append(reasons, sentence("at %v%s the load generator was saturated, not the service: %s", v.Load, unit, v.Reason))
 		}
 	}
-	actual := "at every load"
+	actual := limit
 	if len(at) > 0 {
 		actual = "not at " + strings.Join(at, ", ")
 	}

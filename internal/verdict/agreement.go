@@ -35,7 +35,7 @@ func (s *Streams) Agreement() (out []Check) {
 	failed = append(failed, s.missingChecks()...)
 	scriptCheck := Check{
 		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: firstText(failed, fmt.Sprintf("%d of %d", total, total)),
-		Pass: len(failed) == 0, Why: "clients cannot connect, disconnect or receive every message", weight: byClock,
+		Pass: len(failed) == 0, Why: "clients fail to connect, to disconnect or to receive every message", weight: byClock,
 		faults:        faults{failedCheck, maxFailedConnections(s.m)},
 		loadDependent: true, // a script that searches for the breaking point makes no checks
 		Reasons:       failed,

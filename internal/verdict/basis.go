@@ -30,8 +30,8 @@ type Basis struct {
 
 var basisTexts = map[string]string{
 	ByPublisher:   "the publisher: messages that the service confirmed are expected",
-	ByServer:      "the server's own ledger, and the numbers or the interval of the messages",
-	BySubscribers: "the clients of each topic: messages that any of them received while others were connected are expected by all",
+	ByServer:      "the server's own ledger, together with the numbers or the interval of the messages",
+	BySubscribers: "the clients of each topic: a message that one of them received is expected by all others that were connected",
 	ByNothing:     "nothing: messages were not checked",
 	ByNumbers:     "the numbers of the messages",
 	ByStatement:   "the service's statement of the content that it sent",

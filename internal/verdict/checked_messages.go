@@ -92,7 +92,7 @@ func (s *Streams) uncheckedReason() string {
 	n := &m.Totals
 	noun, uncheckedCount := s.m.Service.Noun(), m.Unchecked+m.Uncounted+m.Foreign
 	if s.m.Service.ByInterval() && n.Received+n.Corrupted+uncheckedCount == 0 {
-		return s.reasonNoMessage() + ", so no message was tested"
+		return s.reasonNoMessage() + ", so no message was checked"
 	}
 	field, why := "message.seq", s.reasonNoMessage()
 	switch {

@@ -15,7 +15,10 @@ func (s *Streams) Faults() (out []Check) {
 	observed, completed := s.observed(), max(c.Completed-s.beforeReplacement, 0)
 	started, watched := observed-s.withoutStream, observed-c.Unwatched
 	limit := func(clients int) string {
-		if c.Unobserved > 0 {
+		switch {
+		case observed == 0 && c.Unobserved > 0:
+			return "all clients"
+		case c.Unobserved > 0:
 			return fmt.Sprintf("%d observed", clients)
 		}
 		return fmt.Sprint(clients)

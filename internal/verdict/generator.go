@@ -102,7 +102,7 @@ func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.LateLimit()/2)
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not delays of the service",
-		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU time", limit, 100*maxWaitShare),
+		Limit:  fmt.Sprintf("stall under %s; CPU wait under %.0f %% of the time, or shorter than CPU time", limit, 100*maxWaitShare),
 		Actual: fmt.Sprintf("stall %s; runner threads waited %.1f s for a CPU and ran for %.1f s", format.Duration(u.Stall), u.Wait, u.CPU),
 	}
 	hasControl := s.Control.decides()
@@ -122,10 +122,13 @@ func (s *Streams) GeneratorCheck() Check {
 		causes = append(causes, "a runner stalled for "+format.Duration(delay))
 	}
 	if u.HasLongWait() {
-		causes = append(causes, fmt.Sprintf("runner threads waited %.1f s (%.0f %% of the time) for a CPU that other processes used, and ran for %.1f s", u.Wait, 100*u.Wait/u.Wall, u.CPU))
+		causes = append(causes, fmt.Sprintf("runner threads waited %.1f s in total (%.0f %% of the time) for a CPU that other processes used, and ran for %.1f s", u.Wait, 100*u.Wait/u.Wall, u.CPU))
 	}
 	c.Actual = strings.Join(causes, ", and ")
-	c.Reasons = []string{c.Actual + fmt.Sprintf("; times may be up to %s too long", format.Duration(max(delay, u.Stall)))}
+	c.Reasons = []string{c.Actual}
+	if longest := max(delay, u.Stall); longest > 0 { // unknown if a runner left only the data of its start
+		c.Reasons[0] += fmt.Sprintf("; times may be up to %s too long", format.Duration(longest))
+	}
 	if delay > 0 {
 		c.Reasons[0] = s.Control.suspectState() + ": " + c.Reasons[0]
 	}

@@ -184,9 +184,9 @@ func TestEachCheck(t *testing.T) {
 			for i := range connections {
 				r.record(i).Received, r.record(i).Last, r.record(i).StreamTime, r.record(i).OpenTime = 0, 0, 0, 0
 			}
-		}, Invalid, []string{"noops checked"}, []string{"no noop was received, so no message was tested"}},
+		}, Invalid, []string{"noops checked"}, []string{"no noop was received, so no message was checked"}},
 		{"one lost", func(r *testRun) { addFault(r.record(1), ledger.KindLost, 1) },
-			Fail, []string{"noops missed"}, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}},
+			Fail, []string{"noops missed"}, []string{"d-1 missed noop 7: the number was skipped (noticed at 22:14:49.000 UTC)"}},
 		{"one never sent", func(r *testRun) {
 			r.record(0).Last = noopsEach - 1
 			r.setServer(0, noopsEach-1, noopsEach-1)
@@ -337,6 +337,10 @@ func TestChecksOmitUnobservedClients(t *testing.T) {
 
 	m.Connections.Edit(0).State, m.Connections.Edit(0).Streams = ledger.Refused, 0
 	require.Contains(t, failedChecks(judgeSoak(m, server, Evidence{})), "clients connected")
+
+	m.Connections = shard.Connections{}
+	opened = check(t, judgeSoak(m, nil, Evidence{}), "clients connected")
+	require.Equal(t, []string{"all clients", "not judged: no client was observed"}, []string{opened.Limit, opened.Actual})
 }
 
 func TestFrequentFindingsDoNotHideOthers(t *testing.T) {

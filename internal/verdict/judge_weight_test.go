@@ -45,7 +45,7 @@ func TestInconclusiveCheckDoesNotHideFaults(t *testing.T) {
 			doubt(m)
 			addFault(&m.Connections.Edit(1).Record, ledger.KindLost, 1)
 			v = requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
-			require.Equal(t, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}, v.Reasons)
+			require.Equal(t, []string{"d-1 missed noop 7: the number was skipped (noticed at 22:14:49.000 UTC)"}, v.Reasons)
 			for _, sentence := range inconclusive {
 				require.Contains(t, strings.Join(v.Warnings, "\n"), sentence)
 			}

@@ -30,7 +30,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 			return fmt.Sprintf("%s missed %s: %d arrived, and the server's ledger lists %d more as sent; without numbers it is unknown which",
 				r.ID, format.Plural(f.Count, noun, noun+"s"), r.Arrived(), f.Count)
 		}
-		return fmt.Sprintf("%s missed %s%s, noticed at %s", r.ID, names(f.From, f.To), evidenceOf(f.Source), clock)
+		return fmt.Sprintf("%s missed %s%s (noticed at %s)", r.ID, names(f.From, f.To), evidenceOf(f.Source), clock)
 	case ledger.KindUnsent:
 		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), clock, otherEvents(r.Record, f))
 	case ledger.KindTail:

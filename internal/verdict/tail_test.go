@@ -46,7 +46,7 @@ func TestEachLossIsNamedOnce(t *testing.T) {
 			},
 			ServerEntry{First: 1, Last: 7, Sent: 7}, 3,
 			[]string{
-				"d-0 missed noop 2: the number was skipped, noticed at 22:14:50.000 UTC",
+				"d-0 missed noop 2: the number was skipped (noticed at 22:14:50.000 UTC)",
 				"d-0 missed noops 6 and 7: nothing arrived after noop 5 before the stream closed at " + end + "; the server's ledger lists them as sent",
 			},
 		},

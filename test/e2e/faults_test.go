@@ -36,7 +36,7 @@ type knownFault struct {
 
 var (
 	knownFaults = []knownFault{
-		{"drop", "drop:id=ID,noop=3", faultCounts{missed: 1}, `ID missed noop 3: the number was skipped, noticed at \d\d:\d\d:\d\d`},
+		{"drop", "drop:id=ID,noop=3", faultCounts{missed: 1}, `ID missed noop 3: the number was skipped \(noticed at \d\d:\d\d:\d\d`},
 		{"drop first", "drop:id=ID,noop=1", faultCounts{missed: 1}, `ID missed noop 1: the number was skipped`},
 		{"duplicate", "duplicate:id=ID,noop=3", faultCounts{duplicated: 1}, `ID received noop 3 twice, the second time at \d\d:\d\d:\d\d`},
 		{"reorder", "reorder:id=ID,noop=3", faultCounts{reordered: 1}, `ID received noop 3 out of order, at \d\d:\d\d:\d\d`},
