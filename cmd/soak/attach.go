@@ -16,7 +16,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "attach TESTID",
 		Short: "Follow a run whose soak process ended, and judge it",
 		Long: "attach continues a `soak run` that was killed, on the same machine: it follows the runners to their end, replaces runners that\n" +
-			"ended early, and judges the run. This requires a run with --backend-url, and without a suite, --at or --runner: in all\n" +
+			"ended early, and judges the run. This requires a run with --backend-url and without a suite, --at or --runner: in all\n" +
 			"other runs, the runners end when soak ends. attach also continues an interrupted `soak run --on k8s`, on any machine: it\n" +
 			"follows the run to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),

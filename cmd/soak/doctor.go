@@ -28,7 +28,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether a run can start on this machine and can reach the service",
 		Long: "doctor checks the limits, clock and programs of this machine for a run with these settings, and shows how to fix each problem.\n" +
-			"With --backend-url it opens one stream to the service. A missing program is a problem only if every run with these settings\n" +
+			"With --backend-url, it opens one stream to the service. A missing program is a problem only if every run with these settings\n" +
 			"needs it. Like a run, doctor reads " + plan.SettingsFile + ".\n\n" +
 			"Exit codes: 0 a run can start, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,

@@ -26,7 +26,7 @@ in load-tests/services/, with the evidence for each part as comments. Ctrl-C end
 URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}, and {prompt} for responses
 that end by themselves); the request that publishes has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the
 description, {token} replaces a header value that looks like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the
-value. With --publish-url the probe publishes 13 messages, one per second.
+value. With --publish-url, the probe publishes 13 messages, one per second.
 
     soak probe http://HOST/sub/news --topic news \
       --publish-url http://HOST/pub/news \

@@ -167,12 +167,12 @@ var scriptSettings = map[string][]Setting{
 		atLeast(0, "DIAL_MS", "maximum time of a dial in milliseconds; above it the run is invalid (default: 1000)"),
 	},
 	"throughput": append([]Setting{
-		{Name: "VOLUMES", Value: numbersType, Help: "numbers of requests, separated by commas"},
-		atLeast(0, "VOLUME_CONCURRENCY", "concurrent requests while the volumes grow"),
+		{Name: "VOLUMES", Value: numbersType, Help: "sizes of the batches in requests, separated by commas"},
+		atLeast(0, "VOLUME_CONCURRENCY", "concurrent requests of a batch"),
 		{Name: "LEVELS", Value: numbersType, Help: "numbers of concurrent requests, separated by commas"},
 		atLeast(0, "LEVEL_SECONDS", "duration of each level in seconds (below 2: bottleneck not known)"),
 		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up, which is not counted, in seconds"),
-		atLeast(0, "SLOWEST", "lowest expected requests per second; sets the timeout of each volume"),
+		atLeast(0, "SLOWEST", "lowest expected requests per second; sets the timeout of each batch"),
 	}, limitSettings...),
 	"upload": {
 		countOf(1, "SEQUENCE", "number of sequential uploads"),

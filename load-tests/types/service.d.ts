@@ -146,8 +146,8 @@ export interface Connect extends Omit<Request, 'url' | 'ok'> {
   maxEventSize?: number;
   /**
    * With `end.by: 'event'`: a value of a response that the next request of the same client contains as `{client}`. It is a header,
-   * or the first value at this place in the events. After an incomplete response the client starts again. Headers with an empty
-   * value are omitted.
+   * or the first value at this place in the events. After an incomplete response the client starts again. Headers that contain
+   * an empty `{client}` are omitted.
    */
   client?: Source | `header:${string}`;
   /** A second request, sent when the first event of this name arrives. Each connection sends its own. */
