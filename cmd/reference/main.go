@@ -1,4 +1,4 @@
-// Command reference serves the reference target of the control group, as `soak control` does. It listens at the address
+// Command reference serves the reference target of the control group, as `soak control` does. It listens on the address
 // in the environment variable LISTEN. compose.yaml runs it from its own image, for runners on other machines.
 package main
 
@@ -34,7 +34,7 @@ func run(ctx context.Context, address string, args []string) error {
 	case len(args) == 0:
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
-			return fmt.Errorf("listen at LISTEN (REFERENCE_LISTEN in .env): %w", err)
+			return fmt.Errorf("listen on LISTEN (REFERENCE_LISTEN in .env): %w", err)
 		}
 		return control.Serve(ctx, listener)
 	case slices.Equal(args, []string{"--healthcheck"}):

@@ -25,7 +25,7 @@ type Account struct {
 	number    uint64    // number of the last event
 	base      time.Time // arrival of a hypothetical event 0, derived from the fastest event so far
 	arrivedAt time.Time // arrival of the last event
-	dueCount  uint64    // number of events that Due has counted, including those before the first arrival
+	dueCount  uint64    // number of events that Due has counted, including events before the first arrival
 }
 
 // An Arrival is the arrival of one event.

@@ -92,7 +92,7 @@ func TestAccountAttributesDelays(t *testing.T) {
 	}
 }
 
-// The delay of a reference cannot exceed the time since the request. Such a value would make all other events late.
+// The delay of a reference cannot exceed the time since the request. A greater value would make all other events late.
 func TestDelayBeforeTheRequestIsRejected(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -38,7 +38,7 @@ const (
 	maxLength   = 400 * 24 * time.Hour
 )
 
-// check returns an error for missing values and for values beyond the bounds, so that later steps need not check.
+// check returns an error for missing values and for values beyond the bounds, so that later steps need not check them.
 func (s *Shard) check() error {
 	if s.Connect == nil || s.FirstNoop == nil || s.Lateness == nil {
 		return errors.New("connect, first_noop or lateness is missing")

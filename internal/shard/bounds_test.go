@@ -69,7 +69,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a machine of another run":           {withMachine(-60e6, 0, machine.Series{Name: "steal"}), "impossible times of the machine"},
 		"a machine that was watched forever": {withMachine(0, 1<<62, machine.Series{Name: "steal"}), "impossible times of the machine"},
 		"a machine with a counter twice":     {withMachine(0, 0, machine.Series{Name: "steal"}, machine.Series{Name: "steal"}), "duplicate counter steal of the machine"},
-		"requests without net times": {text(func(s *Shard) {
+		"requests without undelayed times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration has no times"},
 		"a duplicate list": {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
@@ -149,8 +149,8 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	unix := s.Runner.StartedUS / 1e6
-	for name, c := range map[string]struct{ list, elements, want string }{ // without a list, elements are the text
-		"a text of a gigabyte":            {"", `{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
+	for name, c := range map[string]struct{ list, elements, want string }{ // if list is "", elements is the whole text
+		"a text of 64 MB":                 {"", `{"schema":3,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
 		"half a million buckets and more": {"series", repeatElement(`{}`, maxBuckets+1), "series must have at most 524288 elements"},
 		"four million findings":           {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
 		"a million ids":                   {"connections", uniqueConnections(), "1048576 connections"},

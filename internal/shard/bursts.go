@@ -8,7 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Bursts counts messages that arrived together: chunks of responses, or messages of endless streams.
+// Bursts counts chunks of responses, or messages of endless streams, and how many of them arrived together with the
+// previous one.
 type Bursts struct {
 	Messages  int64            `json:"messages"`
 	Followers int64            `json:"followers"`         // messages that arrived together with the previous one
@@ -38,7 +39,8 @@ func (b *Bursts) Add(gap time.Duration, silence *uint32) {
 	}
 }
 
-// AddServer counts n streams with a Server header. It ignores an empty name. Names beyond maxServerNames are Other.
+// AddServer counts n streams by their Server header. It ignores an empty name. Names beyond maxServerNames count as
+// Other.
 func (b *Bursts) AddServer(name string, n int64) {
 	const maxServerNames = 20
 	if name == "" {

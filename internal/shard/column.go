@@ -81,7 +81,7 @@ func (c *column) countMessages() bool {
 	return true
 }
 
-// takeNumber removes the first number. ok is false if it is unreadable or exceeds a maximum.
+// takeNumber removes and returns the first number of text. ok is false if it is unreadable or exceeds the maximum.
 func takeNumber(text *[]byte, maximum uint64) (v uint64, ok bool) {
 	v, n := binary.Uvarint(*text)
 	if n <= 0 || v > maximum {

@@ -83,11 +83,11 @@ func (c *Connections) recordsOf(first, end int) iter.Seq2[int, *Connection] {
 			f.in, f.read, f.Runner = part.text.String(), 0, part.runner
 			for range part.count {
 				f.unpack()
-				one := &f.Connection
-				if connection := c.edited[i]; connection != nil {
-					one = connection
+				connection := &f.Connection
+				if edited := c.edited[i]; edited != nil {
+					connection = edited
 				}
-				if !yield(i, one) {
+				if !yield(i, connection) {
 					return
 				}
 				i++
@@ -98,16 +98,16 @@ func (c *Connections) recordsOf(first, end int) iter.Seq2[int, *Connection] {
 
 // Edit returns a record that the caller may change, for tests. Merge and verdict do not change records.
 func (c *Connections) Edit(i int) *Connection {
-	if connection := c.edited[i]; connection != nil {
-		return connection
+	if edited := c.edited[i]; edited != nil {
+		return edited
 	}
-	for at, one := range c.All() {
+	for at, connection := range c.All() {
 		if at == i {
-			connection := *one
+			edited := *connection
 			if c.edited == nil {
 				c.edited = map[int]*Connection{}
 			}
-			c.edited[i] = &connection
+			c.edited[i] = &edited
 			break
 		}
 	}

@@ -56,9 +56,9 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 		all = append(all, ledger.Record{Findings: full.Findings[:i]}, ledger.Record{Cuts: &ledger.Cuts{}})
 	}
 	for i := range reflect.TypeFor[ledger.Record]().NumField() {
-		var one ledger.Record
-		reflect.ValueOf(&one).Elem().Field(i).Set(reflect.ValueOf(full).Field(i))
-		all = append(all, one)
+		var withOneField ledger.Record
+		reflect.ValueOf(&withOneField).Elem().Field(i).Set(reflect.ValueOf(full).Field(i))
+		all = append(all, withOneField)
 	}
 	var c Connections
 	for i, r := range all {
@@ -67,20 +67,20 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 	require.Equal(t, len(all), c.Len())
 	for range 2 {
 		count := 0
-		for i, one := range c.All() {
+		for i, connection := range c.All() {
 			want := all[i]
 			if len(want.Findings) == 0 {
 				want.Findings = nil
 			}
-			require.Equal(t, want, one.Record)
-			require.Equal(t, min(i/2, 1), one.Runner)
+			require.Equal(t, want, connection.Record)
+			require.Equal(t, min(i/2, 1), connection.Runner)
 			count++
 		}
 		require.Equal(t, len(all), count)
 	}
 }
 
-// A million streams without findings need a tenth of the memory of their records.
+// A packed record without findings needs less than a quarter of the memory of a ledger.Record.
 func TestPackedRecordSize(t *testing.T) {
 	t.Parallel()
 	var c Connections
@@ -103,11 +103,11 @@ func TestEditedConnectionsStayEdited(t *testing.T) {
 	}
 	c.Edit(1).Late = 7
 	require.Same(t, c.Edit(1), c.Edit(1))
-	for i, one := range c.All() {
-		require.Equal(t, ledger.Counts{Late: uint64(7 * (i % 2))}, one.Counts)
+	for i, connection := range c.All() {
+		require.Equal(t, ledger.Counts{Late: uint64(7 * (i % 2))}, connection.Counts)
 	}
-	for i, one := range c.recordsOf(1, 2) {
+	for i, connection := range c.recordsOf(1, 2) {
 		require.Equal(t, 1, i)
-		require.EqualValues(t, 7, one.Late)
+		require.EqualValues(t, 7, connection.Late)
 	}
 }

@@ -30,7 +30,7 @@ func (m *Merged) CheckConnections() (problems []string) {
 
 func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	times := make([]uint8, p.Connections)   // number of records per connection, up to 2
+	records := make([]uint8, p.Connections) // number of records per connection, up to 2
 	replaced := make([]bool, p.Connections) // connections with a record of a runner that was replaced
 	foreign := map[string]bool{}            // ids that the plan does not have
 	for _, c := range connections {
@@ -39,13 +39,13 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 				replaced[n] = true
 				continue
 			}
-			times[n] = min(times[n]+1, 2)
+			records[n] = min(records[n]+1, 2)
 		} else {
 			foreign[c.ID] = true
 		}
 	}
 	var missing, duplicates clientIDs
-	for n, count := range times {
+	for n, count := range records {
 		switch {
 		case count == 0 && !replaced[n]:
 			missing.add(p, n)
@@ -54,7 +54,8 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 		}
 	}
 	if missing.count > 0 {
-		problem("%d of %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection was", "planned connections were"), shortList(missing.first))
+		problem("%d of %s %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection", "planned connections"),
+			format.Form(missing.count, "was", "were"), shortList(missing.first))
 	}
 	if duplicates.count > 0 {
 		problem("%s observed more than once: %s", format.Plural(duplicates.count, "connection was", "connections were"), shortList(duplicates.first))

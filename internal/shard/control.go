@@ -29,7 +29,7 @@ type ControlCounts struct {
 	Expected uint64 `json:"expected"`
 	Received uint64 `json:"received"`
 	Late     uint64 `json:"late"` // by more than Control.LateMS
-	// LongestUS is the longest lateness that the reader or the network caused, without the delay of the reference.
+	// LongestUS is the longest lateness that the runner or the network caused, without the delay of the reference.
 	LongestUS int64 `json:"longest_us"`
 	// ReferenceUS is the longest delay of the reference itself.
 	ReferenceUS int64 `json:"reference_us,omitempty"`
@@ -119,7 +119,8 @@ type RunnerControl struct {
 	Moments []ControlMoment // by time; empty if the group received no event
 }
 
-// A ControlMoment is a bucket with a late control group or no evidence from it, a stall, or late messages.
+// A ControlMoment is a bucket in which the control group was late or has no evidence, the runner stalled, or messages
+// were late.
 type ControlMoment struct {
 	At          time.Time     // start of the bucket
 	Longest     time.Duration // longest lateness of the control group
@@ -133,8 +134,8 @@ type ControlMoment struct {
 // End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
 func (m *ControlMoment) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
-// Undisturbed returns a copy with the lateness of undisturbed streams only. The lateness on a slow stream is not
-// evidence about other streams.
+// Undisturbed returns a copy with the lateness of undisturbed streams only, or nil if c is nil. The lateness on a slow
+// stream is not evidence about other streams.
 func (c *RunnerControl) Undisturbed() *RunnerControl {
 	if c == nil {
 		return nil

@@ -37,8 +37,8 @@ const (
 	maxServerName  = 100 // bytes
 )
 
-// Add counts a request that ended at the time ended.
-func (e *EndRequests) Add(server, code string, ended time.Time, duration time.Duration) {
+// Add counts a request that ended at the time endedAt.
+func (e *EndRequests) Add(server, code string, endedAt time.Time, duration time.Duration) {
 	server = server[:min(len(server), maxServerName)]
 	o := e.outcome(server, code)
 	if o == nil {
@@ -48,10 +48,10 @@ func (e *EndRequests) Add(server, code string, ended time.Time, duration time.Du
 		e.addOutcome(EndOutcome{Server: server, Code: code, FirstUS: math.MaxInt64, MinUS: math.MaxInt64, Duration: NewHistogram()})
 		o = e.outcome(server, code)
 	}
-	o.FirstUS, o.LastUS = min(o.FirstUS, ended.Add(-duration).UnixMicro()), max(o.LastUS, ended.UnixMicro())
+	o.FirstUS, o.LastUS = min(o.FirstUS, endedAt.Add(-duration).UnixMicro()), max(o.LastUS, endedAt.UnixMicro())
 	o.MinUS = min(o.MinUS, duration.Microseconds())
 	o.Duration.Record(duration)
-	e.addSecond(ended.Unix())
+	e.addSecond(endedAt.Unix())
 }
 
 func (e *EndRequests) outcome(server, code string) *EndOutcome {
@@ -124,14 +124,14 @@ func (s *Shard) checkEnds() error {
 	}
 	invalid := errors.New("impossible requests to end streams")
 	from, to := s.Runner.StartedUS-slack.Microseconds(), s.Runner.EndedUS+slack.Microseconds()
-	ended, seconds, servers := int64(0), int64(0), map[string]bool{}
+	byOutcome, bySecond, servers := int64(0), int64(0), map[string]bool{}
 	for _, o := range s.EndRequests.Outcomes {
 		servers[o.Server] = true
 		if o.Duration == nil || o.Duration.Count() < 1 || o.Duration.Count() > maxNumber || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
 			o.MinUS < 0 || o.MinUS > o.Duration.Max().Microseconds() || len(o.Server)+len(o.Code) > maxText {
 			return invalid
 		}
-		ended += o.Duration.Count()
+		byOutcome += o.Duration.Count()
 	}
 	last := int64(0)
 	for _, second := range s.EndRequests.Seconds {
@@ -139,10 +139,10 @@ func (s *Shard) checkEnds() error {
 			return invalid
 		}
 		last = second[0]
-		seconds += second[1]
+		bySecond += second[1]
 	}
 	// Other, and "" for an unknown server, are in addition to maxServers.
-	if len(s.EndRequests.Outcomes) > maxEndOutcomes || len(s.EndRequests.Seconds) > maxSeconds || len(servers) > maxServers+2 || ended != seconds {
+	if len(s.EndRequests.Outcomes) > maxEndOutcomes || len(s.EndRequests.Seconds) > maxSeconds || len(servers) > maxServers+2 || byOutcome != bySecond {
 		return invalid
 	}
 	return nil

@@ -16,12 +16,12 @@ import (
 )
 
 // A feedPiece is a part of the unnumbered messages of one topic, in columns. Arrival times and counts are varints of
-// the differences to the previous message. An hour of 100 messages per second needs less than 4 MB.
+// the differences from the previous message. An hour of 100 messages per second needs less than 4 MB.
 type feedPiece struct {
 	Topic   int            `json:"topic"`
 	Prints  []byte         `json:"prints,omitempty"` // 8 bytes each
 	Times   []byte         `json:"times,omitempty"`  // milliseconds since the previous message
-	Counts  []byte         `json:"counts,omitempty"` // difference to the count of the previous message, and flags
+	Counts  []byte         `json:"counts,omitempty"` // difference from the count of the previous message, and flags
 	Extras  []ledger.Extra `json:"extras,omitempty"`
 	Dropped uint64         `json:"dropped,omitempty"` // messages beyond the limit of a log
 }
@@ -31,7 +31,7 @@ const feedPieceSize = 1 << 17
 
 const maxExtras = 1 << 20 // of all topics
 
-// AddFeed adds the messages of the next topic. l is nil if they have numbers.
+// AddFeed adds the messages of the next topic. It has no effect if l is nil, because these messages have numbers.
 func (s *Shard) AddFeed(l *ledger.Log) {
 	if l == nil {
 		return
@@ -130,7 +130,8 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 	return nil
 }
 
-// feedOf returns the messages of the topic of a connection: topic 0 if the plan does not number its id; nil: none.
+// feedOf returns the messages of the topic of a connection: topic 0 if the plan does not number its id. It returns nil
+// if the topic has no feed.
 func (s *Shard) feedOf(id string) *feed.Log {
 	topic := 0
 	if n, known := s.Plan.Number(id); known {
@@ -158,14 +159,14 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 	if l == nil {
 		return fmt.Errorf("connection %s has no feed for its topic", c.ID)
 	}
-	known := clamp.Uint64(len(l.Entries))
-	bad := c.Last > known || c.First > c.Last
+	count := clamp.Uint64(len(l.Entries))
+	bad := c.Last > count || c.First > c.Last
 	for _, h := range c.Holes {
 		bad = bad || h[0] <= c.First || h[1] >= c.Last || h[0] > h[1]
 	}
 	if d := c.Deviations; d != nil {
 		for _, o := range d.Overtakes {
-			bad = bad || o.Number == 0 || o.By == 0 || max(o.Number, o.By) > known
+			bad = bad || o.Number == 0 || o.By == 0 || max(o.Number, o.By) > count
 		}
 		for _, a := range d.Repeats {
 			bad = bad || a.Extra < 0 || a.Extra >= len(l.Extras)

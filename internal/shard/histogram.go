@@ -64,7 +64,8 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
-// Since returns the durations of h since earlier was copied, or h if earlier is nil. Its maximum has bucket precision.
+// Since returns the durations that h has recorded since earlier was copied from it, or h if earlier is nil. The maximum
+// of the result has the precision of a bucket.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	if earlier == nil {
 		return h

@@ -15,7 +15,7 @@ type group struct {
 	plan           plan.Plan
 	first, runners int  // index of the first runner in Merged.Runners, and number of runners
 	plannedRunners int  // number of runners in the plan; 0 if k6 ran alone
-	hasTwoRuns     bool // the shards are of several runs; a problem reports that, and no other check applies
+	hasTwoRuns     bool // the shards are from different runs; a problem reports that, and no other check applies
 }
 
 func (m *Merged) runnersOf(g *group) []Runner { return m.Runners[g.first:][:g.runners] }
@@ -30,9 +30,9 @@ func (m *Merged) groupOf(runner int) *group {
 	return nil
 }
 
-// MergeWithoutPlan merges the shards of k6 without `soak run`, which have no plan.json. Each PREFIX is a group, which
-// must be complete. Groups whose plans differ only in PREFIX and the numbers of connections and runners are one soak.
-// No shard may be added afterwards.
+// MergeWithoutPlan merges shards that k6 wrote without `soak run`, so there is no plan.json. Each PREFIX is a group,
+// which must be complete. Groups whose plans differ only in PREFIX and the numbers of connections and runners are one
+// soak. No shard may be added afterwards.
 func (g *Merger) MergeWithoutPlan() *Merged {
 	m := &g.m
 	m.withoutPlan = true
@@ -71,7 +71,8 @@ func (m *Merged) Prefixes() (out []string) {
 	return out
 }
 
-// Expect returns a problem unless the shards are from n laptops, or from n runners if the run has a plan.
+// Expect returns a problem if the shards are not from n laptops, or not from n runners if the run has a plan. Otherwise
+// it returns "".
 func (m *Merged) Expect(n int) string {
 	noun, found, prefixes := "runner", len(m.Runners), ""
 	if m.withoutPlan {
@@ -84,7 +85,7 @@ func (m *Merged) Expect(n int) string {
 	case found < n:
 		return fmt.Sprintf("the shards of %s of %s are missing: %d expected (--expect), %d found%s", format.Thousands(n-found), format.Count(n, noun), n, found, prefixes)
 	case found > n:
-		return fmt.Sprintf("shards of %s were found, but %d expected (--expect)%s", format.Count(found, noun), n, prefixes)
+		return fmt.Sprintf("the shards are from too many %ss: %d expected (--expect), %d found%s", noun, n, found, prefixes)
 	}
 	return ""
 }

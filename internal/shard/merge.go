@@ -73,7 +73,7 @@ type Merger struct {
 	buffer      packedBuffer
 }
 
-// A part has the data of a runner that a merge compares with the other runners: plan, suite and service.
+// A part has the data of one runner that a merge compares with the data of the others: plan, suite and service.
 type part struct {
 	plan     plan.Plan
 	suite    *Suite // nil: the script declares none

@@ -79,7 +79,7 @@ func TestMergeProblems(t *testing.T) {
 			extra := newEmptyShard(s[0].Plan, 3)
 			extra.Runner.Index, extra.Runner.Segment = 4, "1:1"
 			return append(s, extra)
-		}, []string{"runner 4 is not one of the 3 runners of the plan"}},
+		}, []string{"runner 4 is not in the plan, which has 3 runners"}},
 		{"of another run", func(_ *plan.Plan, s []*Shard) []*Shard { s[2].Runner.TestID = "yesterday"; return s }, []string{
 			`the shard of runner 3 belongs to the run "yesterday", not to "t"`,
 		}},
@@ -128,14 +128,14 @@ func TestMergeProblems(t *testing.T) {
 		{"aborted", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Aborted; return s }, []string{"did not finish: it was aborted"}},
 		{"in an unknown state", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = "napping"; return s }, []string{`its state is "napping"`}},
 		{"a connection is missing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Connections = s[1].Connections[:1]; return s }, []string{
-			"1 of 6 planned connections were not observed: d-3",
+			"1 of 6 planned connections was not observed: d-3",
 		}},
 		{"a duplicate connection", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Connections = append(s[0].Connections, s[2].Connections[0])
 			return s
 		}, []string{"1 connection was observed more than once: d-4"}},
 		{"a connection of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
-			"1 of 6 planned connections were not observed: d-0", "1 connection is not part of this plan: x",
+			"1 of 6 planned connections was not observed: d-0", "1 connection is not part of this plan: x",
 		}},
 		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
 			const start = 1_700_000_000_000_000

@@ -49,7 +49,8 @@ func IndexOf(name string) (index int, ok bool) {
 	return index, err == nil
 }
 
-// IsFile reports whether a file is a shard by its name. Hidden files are not: macOS copies create ._runner-1.json.gz.
+// IsFile reports whether a file is a shard, by its name. Hidden files are not shards: a copy by macOS may create
+// ._runner-1.json.gz.
 func IsFile(name string) bool {
 	return strings.HasSuffix(name, Suffix) && !strings.HasPrefix(name, ".")
 }

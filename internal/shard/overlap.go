@@ -11,7 +11,8 @@ import (
 const minCommonTime = .75
 
 // checkOverlap reports a runner that ended before another started, because a shard of an earlier run must not replace a
-// missing one. It also reports runners that hardly overlap: the service then never had all streams.
+// missing one. It also reports runners that hardly overlap, because the service then had all streams for too short a
+// time.
 func (m *Merged) checkOverlap() {
 	var lastStart, firstEnd *Runner
 	for i := range m.Runners {

@@ -22,8 +22,8 @@ var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 // decoding the 720,000 histograms of a large run would take longer than the rest of the merge.
 type Packed struct {
 	Max int64 `json:"max_us"`
-	// Counts has two varints for each non-empty bucket: the distance of its index in HdrHistogram to the previous one,
-	// and the count. The first distance is relative to −1.
+	// Counts has two varints for each non-empty bucket: the distance of its index in HdrHistogram from the previous
+	// index, and the count. The first distance is relative to −1.
 	Counts []byte `json:"counts"`
 }
 

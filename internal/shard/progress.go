@@ -23,7 +23,7 @@ type Progress struct {
 	Trouble string `json:"trouble,omitempty"`
 
 	// The following fields apply to suites that make requests.
-	Stage    string `json:"stage,omitempty"`    // name of the present stage
+	Stage    string `json:"stage,omitempty"`    // name of the current stage
 	Requests int64  `json:"requests,omitempty"` // number of requests that ended
 	Failed   int64  `json:"failed,omitempty"`   // number of requests without a good response
 
@@ -68,8 +68,8 @@ func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Undetectable += s.Undetectable
 }
 
-// CountDisturbed adds a connection that the script disturbs. Its end does not count in Dropped, and messages that it
-// missed are no fault of the service.
+// CountDisturbed adds a connection that the script disturbs. Its end does not count in Dropped, and the messages that
+// it missed do not count, because the script caused both.
 func (p *Progress) CountDisturbed(r *ledger.Record) {
 	dropped, counts := p.Dropped, p.Counts
 	p.Count(r)
@@ -111,9 +111,9 @@ func (p *Progress) CountRequests(m *Metric) {
 
 // CountResponses adds finite responses. All responses that are neither complete nor abandoned count as failed.
 func (p *Progress) CountResponses(r *Responses) {
-	started := r.Ended()
-	p.Requests += started
-	p.Failed += started - r.States[ledger.ResponseComplete] - r.States[ledger.ResponseAbandoned]
+	count := r.Ended()
+	p.Requests += count
+	p.Failed += count - r.States[ledger.ResponseComplete] - r.States[ledger.ResponseAbandoned]
 }
 
 // RequestProgress returns the progress of a runner according to its checkpoint, for suites that make requests.

@@ -22,8 +22,8 @@ const (
 const LateAfter = time.Second
 
 // Published holds the messages that the publisher of a run sent, and the answers of the service. Message i (from 0)
-// belongs to topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i).
-// PublishLog.Published or Read creates it. It does not change afterwards, except for the cache of Topic.
+// belongs to topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A Published from
+// PublishLog.Published or Read does not change, except for the cache of Topic.
 type Published struct {
 	Topics    []string `json:"topics"`
 	Rate      float64  `json:"rate"`            // messages per second over all topics
@@ -34,8 +34,9 @@ type Published struct {
 
 	Lag    *Histogram       `json:"lag"`              // sent − due, of messages with an answer or an error
 	Answer *Histogram       `json:"answer"`           // answered − sent, of messages with an answer
-	Failed []PublishFailure `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
-	// MaxBodyUS is the longest time from headers to the end of a body, for which the next message of the topic waits.
+	Failed []PublishFailure `json:"failed,omitempty"` // unconfirmed messages by kind, except messages in flight
+	// MaxBodyUS is the longest time from the headers of an answer to the end of its body. The next message of the topic
+	// waits for that end.
 	MaxBodyUS int64 `json:"max_body_us,omitempty"`
 
 	columns []column // by topic
@@ -147,7 +148,7 @@ func (p *Published) Sums() (sums PublishSums) {
 	return sums
 }
 
-// Topic returns the messages of a topic by number − 1. The caller must not change them.
+// Topic returns the messages of a topic, indexed by number − 1. The caller must not change them.
 func (p *Published) Topic(i int) []Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +177,7 @@ func (p *Published) decode(topic int) []Message {
 // Refusals returns the kinds of refused messages, in the order of their first messages.
 func (p *Published) Refusals() []PublishFailure { return p.failures(Refused) }
 
-// Unanswered returns the kinds of open messages by their first messages, without those in flight at a checkpoint.
+// Unanswered returns the kinds of open messages, in the order of their first messages. It omits messages in flight.
 func (p *Published) Unanswered() []PublishFailure { return p.failures(Open) }
 
 func (p *Published) failures(state MessageState) (out []PublishFailure) {

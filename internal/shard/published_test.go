@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-const started = int64(1_700_000_000_000_000)
+const startUS = int64(1_700_000_000_000_000)
 
 func topics(n int) (names []string) {
 	for i := range n {
@@ -26,7 +26,7 @@ func topics(n int) (names []string) {
 // publish returns the log of count messages, and the messages that Topic is expected to return, with their exact
 // times.
 func publish(r *rand.Rand, names, count int, rate float64, lag, answer func() time.Duration) (*PublishLog, [][]Message) {
-	l := NewPublishLog(topics(names), rate, started, uint64(count))
+	l := NewPublishLog(topics(names), rate, startUS, uint64(count))
 	want := make([][]Message, names)
 	for i := range count {
 		topic, sent := i%names, l.Due(uint64(i))+lag().Microseconds()
@@ -105,7 +105,7 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for names, messages := range map[int]int{1: 360_000, 10_000: 3_600_000} { // a single topic costs less, so a tenth is enough
-		l := NewPublishLog(topics(names), 1000, started, uint64(messages))
+		l := NewPublishLog(topics(names), 1000, startUS, uint64(messages))
 		lag, answer := jitter(r, 0, 3*time.Millisecond), jitter(r, 200*time.Microsecond, 20*time.Millisecond)
 		for i := range messages {
 			sent := l.Due(uint64(i)) + lag().Microseconds()
@@ -128,7 +128,7 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	l := NewPublishLog(topics(1), MaxRate, started, MaxPublished)
+	l := NewPublishLog(topics(1), MaxRate, startUS, MaxPublished)
 	l.p.columns[0] = column{count: MaxPublished, lags: bytes.Repeat([]byte{1}, MaxPublished), answers: bytes.Repeat([]byte{1}, MaxPublished)}
 	l.sums.Sent = MaxPublished
 	require.EqualValues(t, MaxPublished, rereadPublished(t, l.Published(true)).Messages)
@@ -136,19 +136,19 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 
 func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	t.Parallel()
-	l := NewPublishLog(topics(2), 10, started, 100)
+	l := NewPublishLog(topics(2), 10, startUS, 100)
 	for range 3 { // messages of one topic, answered in another order
-		l.Begin(0, started+1000)
+		l.Begin(0, startUS+1000)
 	}
-	l.Settle(0, 2, PublishOutcome{State: Confirmed, SentUS: started + 2000_000, AtUS: started + 2001_000})
+	l.Settle(0, 2, PublishOutcome{State: Confirmed, SentUS: startUS + 2000_000, AtUS: startUS + 2001_000})
 	before := l.Published(false)
 	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)))
 	require.Empty(t, before.Topic(1))
-	require.EqualValues(t, started+2000_000, before.Topic(0)[1].SentUS)
+	require.EqualValues(t, startUS+2000_000, before.Topic(0)[1].SentUS)
 	require.Equal(t, PublishSums{Sent: 3, Confirmed: 1, Open: 2, Late: 1, MaxLagUS: 1_800_000}, before.Sums())
 	require.Empty(t, before.Unanswered(), "an answer may still arrive")
-	l.Settle(0, 1, PublishOutcome{State: Open, SentUS: started, AtUS: started + 10_000_000, Text: "no response within 10s"})
-	l.Settle(0, 3, PublishOutcome{State: Refused, Status: 503, SentUS: started + 400_000, AtUS: started + 500_000, Text: "full"})
+	l.Settle(0, 1, PublishOutcome{State: Open, SentUS: startUS, AtUS: startUS + 10_000_000, Text: "no response within 10s"})
+	l.Settle(0, 3, PublishOutcome{State: Refused, Status: 503, SentUS: startUS + 400_000, AtUS: startUS + 500_000, Text: "full"})
 	after := l.Published(true)
 	require.Equal(t, []MessageState{Open, Confirmed, Refused}, statesOf(after.Topic(0)))
 	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)), "a snapshot must not change")
@@ -165,13 +165,13 @@ func statesOf(messages []Message) (out []MessageState) {
 
 func TestSnapshotsDuringPublishing(t *testing.T) {
 	t.Parallel()
-	l := NewPublishLog(topics(4), 1000, started, 4000)
+	l := NewPublishLog(topics(4), 1000, startUS, 4000)
 	var writers sync.WaitGroup
 	for topic := range 4 {
 		writers.Go(func() {
 			for range 1000 {
-				n := l.Begin(topic, started)
-				l.Settle(topic, n, PublishOutcome{State: Confirmed, SentUS: started + int64(n)*4000, AtUS: started + int64(n)*4001})
+				n := l.Begin(topic, startUS)
+				l.Settle(topic, n, PublishOutcome{State: Confirmed, SentUS: startUS + int64(n)*4000, AtUS: startUS + int64(n)*4001})
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestReadRejectsImpossiblePublishedMessages(t *testing.T) {
 
 func FuzzPublishedRoundTrip(f *testing.F) {
 	f.Add([]byte{1, 5, 130, 1, 0}, []byte{7, 200, 1, 9}, 2, 7.5, int64(0))
-	f.Add([]byte{0}, []byte{}, 1, 1e-6, started)
+	f.Add([]byte{0}, []byte{}, 1, 1e-6, startUS)
 	f.Add([]byte{}, []byte{}, -70, 1., int64(0))
 	f.Fuzz(func(t *testing.T, lags, answers []byte, count int, rate float64, from int64) {
 		p := Published{

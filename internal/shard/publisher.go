@@ -17,7 +17,7 @@ func (m *Merged) addPublished(s *Shard) {
 	}
 }
 
-// checkPublisher checks that one runner of a group published as planned, and no other.
+// checkPublisher reports publishers of a group that differ from its plan. A plan with a publisher requires exactly one.
 func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	count := 0
 	for i := range runners {
@@ -82,7 +82,8 @@ func (m *Merged) Publishers() (out []*Published) {
 	return out
 }
 
-// Topic returns the topic of a connection and the messages published to it; ok is false if there is none.
+// Topic returns the topic of a connection and the messages published to it. ok is false without a publisher, or if the
+// plan has no topic for the connection.
 func (m *Merged) Topic(c *Connection) (name string, messages []Message, ok bool) {
 	p := m.PublishedTo(c.Runner)
 	if p == nil {

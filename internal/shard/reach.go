@@ -17,7 +17,8 @@ type Reach struct {
 	numbers int        // maximum number of a message
 }
 
-// NewReach returns an empty Reach. Record ignores topic indexes from topics on, and message numbers above numbers.
+// NewReach returns an empty Reach for the given number of topics, and for messages up to the given number. Record
+// ignores all others.
 func NewReach(topics, numbers int) *Reach {
 	return &Reach{topics: make([][]uint16, topics), numbers: numbers}
 }

@@ -13,7 +13,8 @@ import (
 // maxLogged is the maximum size of the log of a runner in bytes: about 500,000 responses.
 const maxLogged = 2 << 20
 
-// A ResponseLog lists the responses of a runner by their ends, for the effect of --at and the number of open responses.
+// A ResponseLog lists the responses of a runner in the order of their ends. Reports derive the effect of --at and the
+// number of open responses from it.
 type ResponseLog struct {
 	// Data has two numbers for each response, in milliseconds: the time from the end of the previous response (for the
 	// first: from 1970) to the end of this one, and its duration. The duration is multiplied by stateBase, and the
@@ -33,13 +34,13 @@ type LoggedResponse struct {
 	From, To float64
 }
 
-func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, duration time.Duration) {
+func (l *ResponseLog) add(state ledger.ResponseState, endedAt time.Time, duration time.Duration) {
 	index := slices.Index(ledger.ResponseStates, state)
 	if len(l.Data) >= maxLogged || index < 0 {
 		l.Unlisted++
 		return
 	}
-	at := ended.UnixMilli()
+	at := endedAt.UnixMilli()
 	l.Data = binary.AppendVarint(l.Data, at-l.last)
 	l.Data = binary.AppendUvarint(l.Data, uint64(max(duration.Milliseconds(), 0))*stateBase+uint64(index))
 	l.last = at
@@ -61,21 +62,21 @@ func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 var errLog = errors.New("unreadable log of responses")
 
 // takeResponse removes the first response from data, and advances at to its end. ok is false if it is unreadable.
-func takeResponse(data *[]byte, at *int64) (a LoggedResponse, ok bool) {
+func takeResponse(data *[]byte, at *int64) (response LoggedResponse, ok bool) {
 	delta, n := binary.Varint(*data)
 	if n <= 0 || delta > maxNumber || delta < -maxNumber {
-		return a, false
+		return response, false
 	}
 	*data = (*data)[n:]
 	*at += delta
 	number, ok := takeNumber(data, maxNumber)
 	if index := number % stateBase; !ok || !areCounts(*at) || index >= uint64(len(ledger.ResponseStates)) {
-		return a, false
+		return response, false
 	}
-	a.State = ledger.ResponseStates[number%stateBase]
-	a.To = float64(*at) / 1000
-	a.From = a.To - float64(number/stateBase)/1000
-	return a, true
+	response.State = ledger.ResponseStates[number%stateBase]
+	response.To = float64(*at) / 1000
+	response.From = response.To - float64(number/stateBase)/1000
+	return response, true
 }
 
 // check returns an error for a log that no runner writes. All responses must start and end between from and to.

@@ -16,7 +16,7 @@ const maxResponseFindings = 200
 // maxAbandoned is the maximum number of abandoned responses that a runner lists.
 const maxAbandoned = 20_000
 
-// Responses sums up the finite responses, which end by themselves, of one or several runners.
+// Responses sums up the finite responses of one or several runners. A finite response ends by itself.
 type Responses struct {
 	States     map[ledger.ResponseState]int64 `json:"states"`
 	Incomplete int64                          `json:"incomplete"` // shortened by the service; each also has a state
@@ -104,13 +104,13 @@ func (r *Responses) Ended() (n int64) {
 // ResponseLimits has the limits of a good response; 0: no limit.
 type ResponseLimits struct{ First, Gap, Total time.Duration }
 
-// Add adds a response. ended is the wall time of its end.
-func (r *Responses) Add(response *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
+// Add adds a response. endedAt is the wall time of its end.
+func (r *Responses) Add(response *ledger.Response, id, reason string, endedAt time.Time, limits ResponseLimits) {
 	r.States[response.State]++
 	if len(r.Logs) == 0 {
 		r.Logs = make([]ResponseLog, 1)
 	}
-	r.Logs[0].add(response.State, ended, response.Ended-response.Due)
+	r.Logs[0].add(response.State, endedAt, response.Ended-response.Due)
 	if response.Incomplete {
 		r.Incomplete++
 	}
@@ -141,12 +141,12 @@ func (r *Responses) Add(response *ledger.Response, id, reason string, ended time
 	case ledger.ResponseAbandoned:
 		r.AbandonedChunks += int64(response.Chunks)
 		if len(r.Abandoned) < maxAbandoned {
-			r.Abandoned = append(r.Abandoned, AbandonedResponse{ID: id, AtUS: ended.UnixMicro(), Chunks: int64(response.Chunks)})
+			r.Abandoned = append(r.Abandoned, AbandonedResponse{ID: id, AtUS: endedAt.UnixMicro(), Chunks: int64(response.Chunks)})
 		}
 	}
 	if response.State != ledger.ResponseAbandoned && (faulty || response.State != ledger.ResponseComplete) {
 		f := ResponseFinding{
-			ID: id, State: response.State, AtUS: ended.UnixMicro(), Counts: counts,
+			ID: id, State: response.State, AtUS: endedAt.UnixMicro(), Counts: counts,
 			Chunks: int64(response.Chunks), TotalChunks: response.TotalChunks(), Reason: reason,
 		}
 		if lost {

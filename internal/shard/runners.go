@@ -14,7 +14,7 @@ import (
 )
 
 // checkRunners compares the runners with each other and with the plan. Each must have finished and left one shard,
-// unless it was replaced. All must have one run and script, and segments that cover 0 to 1 once.
+// unless it was replaced. All must belong to one run and have one script, and their segments must cover 0 to 1 once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -40,7 +40,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			want.Seconds = parts[i].plan.Seconds // the time from its start to the end of the run
 		}
 		if r.Index > g.plan.Runners {
-			m.problem("%s is not one of the %d runners of the plan", runnerName, g.plan.Runners)
+			m.problem("%s is not in the plan, which has %s", runnerName, format.Plural(g.plan.Runners, "runner", "runners"))
 		}
 		switch {
 		case r.State == Finished:
@@ -74,7 +74,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		}
 	}
 	if missing > maxMissing {
-		m.problem("%d more runners left no shard", missing-maxMissing)
+		m.problem("%s left no shard", format.Plural(missing-maxMissing, "more runner", "more runners"))
 	}
 	if len(runners) > 0 {
 		if gap := describeGap(runners); gap != "" {
@@ -202,7 +202,8 @@ func describeGap(runners []Runner) string {
 	return ""
 }
 
-// fraction parses a fraction in k6's notation, such as 1/3 or .25, without exponents: 1e999999999 exhausts the memory.
+// fraction parses a fraction in k6's notation, such as 1/3 or .25. It rejects exponents: 1e999999999 would exhaust the
+// memory.
 func fraction(text string) (*big.Rat, bool) {
 	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
 		return nil, false

@@ -29,7 +29,7 @@ func planFor(runners, connections int) plan.Plan {
 	return p
 }
 
-// newEmptyShard returns the shard of runner n without any observation.
+// newEmptyShard returns the shard of runner n without any observations.
 func newEmptyShard(p plan.Plan, n int) *Shard {
 	return &Shard{
 		Schema: Schema, Plan: p,

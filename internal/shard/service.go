@@ -64,7 +64,7 @@ func countBasisOf(m *service.Message) CountBasis {
 // Noun returns the word for a message in reports.
 func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
 
-// ByInterval reports whether messages are expected at an interval. This is the case for an unknown service.
+// ByInterval reports whether messages are expected at an interval. It returns true for an unknown service.
 func (s *Service) ByInterval() bool { return s.CountBasis == CountByInterval || s.CountBasis == "" }
 
 // Counted reports whether messages are counted.

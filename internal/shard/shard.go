@@ -1,5 +1,5 @@
-// Package shard defines the file that a runner leaves. It has the identity and the results of the runner in a form that
-// a merge can add up. A verdict receives nothing else from a runner.
+// Package shard defines the file that a runner leaves. The file has the identity and the results of the runner, in a
+// form that a merge can add up. A verdict receives nothing else from a runner.
 package shard
 
 import (
@@ -16,8 +16,9 @@ import (
 // Schema is the version of the format. A reader rejects other versions.
 const Schema = 3
 
-// BucketWidth is the width of a bucket of Series, on which verdicts depend. Buckets begin at multiples of it in Unix
-// time, so that all runners match. PointWidth is the width of a bucket of Points, which only charts use.
+// BucketWidth is the width of a bucket of Series, on which verdicts depend. These buckets begin at multiples of
+// BucketWidth in Unix time, so that the buckets of all runners match. PointWidth is the width of a bucket of Points,
+// which only charts use.
 const (
 	BucketWidth = 5 * time.Second
 	PointWidth  = time.Second
@@ -141,7 +142,7 @@ func (r *Runner) Started() time.Time { return time.UnixMicro(r.StartedUS) }
 // At returns the wall time of an instant, by the clock at the start of the runner.
 func (r *Runner) At(i ledger.Instant) time.Time { return r.Started().Add(i) }
 
-// EndedEarly reports whether the runner was killed or interrupted, so that it watched its clients for only part of the
+// EndedEarly reports whether the runner was killed or interrupted, and thus watched its clients for only part of the
 // run. It is false for a publisher, because the run cannot be judged without the messages after its last checkpoint.
 func (r *Runner) EndedEarly() bool {
 	return (r.State == Running || r.State == Interrupted) && r.published == nil
@@ -197,7 +198,7 @@ type Bucket struct {
 	Late        int           `json:"late"`
 	Faults      int           `json:"faults"` // missing and faulty messages that the runner detected
 	Lateness    *Packed       `json:"lateness,omitempty"`
-	Undisturbed *LateMessages `json:"undisturbed,omitempty"` // of undisturbed streams; nil: all streams are, or nothing was late
+	Undisturbed *LateMessages `json:"undisturbed,omitempty"` // nil: no stream is disturbed, or no message was late
 	ProcessUsage
 	Control *ControlCounts `json:"control,omitempty"`
 }
@@ -221,8 +222,8 @@ type ProcessUsage struct {
 	StallMS    int64   `json:"stall_ms,omitempty"`     // longest delay of a wake-up of the process
 }
 
-// Latency is receive − send time by two clocks that may differ. Histogram has the differences plus OffsetUS, which
-// makes them positive. MinUS is the smallest difference.
+// Latency has the receive time minus the send time of messages, by two clocks that may differ. Histogram has these
+// differences plus OffsetUS, which makes them positive. MinUS is the smallest difference.
 type Latency struct {
 	OffsetUS  int64      `json:"offset_us"`
 	MinUS     int64      `json:"min_us"`

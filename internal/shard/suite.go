@@ -136,7 +136,7 @@ func (n *Metric) key() string {
 	return b.String()
 }
 
-// isOther reports whether a metric has the combinations of tags beyond the limit.
+// isOther reports whether a metric is the sum of the combinations of tags beyond the limit.
 func (s *Suite) isOther(n Metric) bool {
 	return s != nil && len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other
 }

@@ -62,7 +62,7 @@ func TestServerRefusesAWrongCertificate(t *testing.T) {
 	v := newVU(t, ca, ca.Client())
 	require.NoError(t, v.VU.Runtime().Set("foreign", map[string]string{"cert": cert, "key": key}))
 	for _, c := range []struct{ name, params string }{
-		{"none", "{certificate: null}"}, {"one of another authority", "{certificate: foreign}"},
+		{"no certificate", "{certificate: null}"}, {"certificate of another authority", "{certificate: foreign}"},
 	} {
 		require.Equal(t, "client_certificate", v.js(fmt.Sprintf(`connect(%q, %s).cause`, s.URL, c.params)), c.name)
 	}
@@ -179,7 +179,7 @@ func TestOpenConnectionsAreReused(t *testing.T) {
 	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "no connection outlives its iteration")
 }
 
-// Certificates and name servers have the ASCII form of a name.
+// Certificates and name servers use the ASCII form of a name.
 func TestNameIsConvertedToASCII(t *testing.T) {
 	t.Parallel()
 	r, err := new(module).parse("https://bücher.test/", nil)
@@ -188,17 +188,17 @@ func TestNameIsConvertedToASCII(t *testing.T) {
 	require.Equal(t, "xn--bcher-kva.test", (&Connection{request: r}).tlsConfig(new(lib.State)).ServerName)
 }
 
-// A slowConn ends the context of an exchange with the response.
-type slowConn struct {
+// A cancelingConn ends the context of an exchange while the client reads the response.
+type cancelingConn struct {
 	net.Conn
 	response *strings.Reader
-	end      func()
+	cancel   func()
 }
 
-func (slowConn) Write(p []byte) (int, error) { return len(p), nil }
-func (slowConn) SetDeadline(time.Time) error { return nil }
-func (c slowConn) Read(p []byte) (int, error) {
-	defer c.end()
+func (cancelingConn) Write(p []byte) (int, error) { return len(p), nil }
+func (cancelingConn) SetDeadline(time.Time) error { return nil }
+func (c cancelingConn) Read(p []byte) (int, error) {
+	defer c.cancel()
 	return c.response.Read(p)
 }
 
@@ -208,7 +208,7 @@ func TestResponseAtTheEndOfTheTimeLimitFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	u, err := url.Parse("https://h/")
 	require.NoError(t, err)
-	c := &Connection{request: &request{url: u, hold: true}, conn: slowConn{response: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), end: cancel}}
+	c := &Connection{request: &request{url: u, hold: true}, conn: cancelingConn{response: strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), cancel: cancel}}
 	require.False(t, c.exchange(ctx))
 	require.EqualValues(t, causeInterrupted, c.Cause)
 }

@@ -70,15 +70,15 @@ func (v *vu) sums() map[string]float64 {
 	return out
 }
 
-// drain removes all queued samples, and calls each for every one.
-func (v *vu) drain(each func(name string, value float64)) {
+// drain removes all queued samples, and calls visit for each of them. The name of a failure contains its cause.
+func (v *vu) drain(visit func(name string, value float64)) {
 	for _, container := range metrics.GetBufferedSamples(v.samples) {
 		for _, s := range container.GetSamples() {
 			name := s.Metric.Name
 			if cause, ok := s.Tags.Get("cause"); ok {
 				name += " " + cause
 			}
-			each(name, s.Value)
+			visit(name, s.Value)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func serve(t *testing.T, ca *certificate.Authority, handler http.HandlerFunc) *h
 	return s
 }
 
-// newServer returns a server like serve, but does not start it.
+// newServer returns the server of serve, but does not start it.
 func newServer(ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(handler)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}

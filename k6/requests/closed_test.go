@@ -263,7 +263,7 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 	}
 }
 
-// A closed stage starts no request after its end, but waits for those that it has started.
+// A closed stage starts no request after its end, but waits for the requests that it has started.
 func TestClosedStageEndsByTime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })

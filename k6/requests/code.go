@@ -17,7 +17,7 @@ import (
 )
 
 // codeOf returns the code of a request that got no complete response. k6 has one code for both a lack of ports on this
-// machine and an unreachable service, so each lack of this machine has its own code.
+// machine and an unreachable service, so each resource that this machine lacks has its own code.
 func codeOf(err error) string {
 	if lack := network.LackOf(err); lack != "" {
 		return lack
@@ -26,7 +26,7 @@ func codeOf(err error) string {
 }
 
 // errorCode returns k6's code of err or, if it has none, of its first cause with a code. It returns 1000 if none has.
-// k6 does not export its codes; TestErrorCodesMatchK6 compares them.
+// k6 does not export its codes; TestErrorCodesMatchK6 compares the results with them.
 func errorCode(err error) int {
 	if isTimeout(err) {
 		var op *net.OpError

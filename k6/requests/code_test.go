@@ -83,7 +83,7 @@ func TestErrorCodesMatchK6(t *testing.T) {
 }
 
 // A lack of ports or descriptors is a fault of this machine. An unreachable host is not.
-func TestLackOfThisMachineHasItsOwnCode(t *testing.T) {
+func TestEachResourceThatThisMachineLacksHasItsOwnCode(t *testing.T) {
 	t.Parallel()
 	for errno, code := range map[syscall.Errno]string{
 		syscall.EADDRNOTAVAIL: shard.CodeNoPort, syscall.EADDRINUSE: shard.CodeNoPort,

@@ -160,7 +160,7 @@ func (l *lane) checkIdle() bool {
 	return len(received) == 0 && (err == nil || errors.Is(err, errors.ErrUnsupported))
 }
 
-// requestTimeout matches what a server may send before it closes an idle connection (RFC 9110, 15.5.9).
+// requestTimeout matches the response that a server may send before it closes an idle connection (RFC 9110, 15.5.9).
 var requestTimeout = regexp.MustCompile(`^HTTP/1\.[01] 408`)
 
 // isTimeout reports whether an error is a timeout, including context.DeadlineExceeded.

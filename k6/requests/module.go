@@ -2,7 +2,7 @@
 // call is one stage of a load. load-tests/types/requests.d.ts describes the API for scripts.
 //
 // The client is internal/http1 with k6's dialer (docs/results/requests-client.txt compares it with client libraries).
-// It sends each request once. If a client library would silently repeat a request, that request fails here.
+// It sends each request once. A request that a client library would silently repeat fails here.
 package requests
 
 import (
@@ -99,7 +99,8 @@ type stage struct {
 	record
 }
 
-// run returns when all requests have ended and all samples are pushed. When ctx is done, the requests end at once.
+// run makes the requests. It returns when all of them have ended and all samples are pushed. When ctx is done, the
+// requests end at once.
 func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.ctx, s.start = ctx, time.Now()
 	var flushing sync.WaitGroup
@@ -112,8 +113,7 @@ func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.flush()
 }
 
-// end returns the end of a stage with a fixed duration. ok is false if the stage has a number of requests, because its
-// last request may end it.
+// end returns the end of a stage with a fixed duration. ok is false for a stage that its last request may end.
 func (s *stage) end() (end time.Time, ok bool) {
 	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }

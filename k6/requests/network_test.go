@@ -48,15 +48,15 @@ func TestThroughAProxy(t *testing.T) {
 	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })
 	encrypted, trust := serveTLS(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })
 	for scheme, c := range map[string]struct {
-		at      *httptest.Server
-		request string // that reaches the proxy
+		server  *httptest.Server
+		request string // the request that reaches the proxy
 	}{
 		"http": {plain, "GET http://example.com/a"}, "https": {encrypted, "CONNECT example.com:443"},
 	} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			user := url.UserPassword("us er", "pass/word")
-			p, err := forward.Start(forward.Options{User: user, Resolve: func(string) string { return c.at.Listener.Addr().String() }})
+			p, err := forward.Start(forward.Options{User: user, Resolve: func(string) string { return c.server.Listener.Addr().String() }})
 			require.NoError(t, err)
 			t.Cleanup(p.Stop)
 			v := newVU(t, trust)

@@ -53,8 +53,8 @@ func TestRequestsWithoutALaneAreDropped(t *testing.T) {
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 }
 
-// A service that makes 100 responses per second makes 50 within half a second, at any rate of requests. The others
-// are late.
+// A service that sends 100 responses per second sends 50 within half a second, at any rate of requests. The others are
+// late.
 func TestResponsesAfterTheEndAreLate(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]string{
@@ -174,7 +174,7 @@ func TestBurstReopensClosedConnections(t *testing.T) {
 	require.Equal(t, counts{Made: 5}, v.await(`burst({requests: 5, operations: [{url: %q}]})`, s.URL))
 }
 
-// The time of a sample of sent_after is when the request was sent, so that bursts of several runners can be compared.
+// A sample of sent_after has the send time of the request, so that bursts of several runners can be compared.
 func TestSentAfterHasTheSendTime(t *testing.T) {
 	t.Parallel()
 	var arrived atomic.Int64 // the last request, in microseconds

@@ -41,7 +41,7 @@ const (
 	fanoutOverdue      = "fanout_overdue"       // deliveries after the time limit
 	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a valid timestamp
 	fanoutUnexpected   = "fanout_unexpected"    // deliveries that match no broadcast to the subscriber
-	fanoutShort        = "fanout_short"         // broadcasts whose response confirms fewer streams than subscribers
+	fanoutShort        = "fanout_short"         // broadcasts whose response reports fewer streams than subscribers
 )
 
 type broadcaster struct {
@@ -81,7 +81,7 @@ func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
 	}
 }
 
-// subscribe returns the listener of a stream. index must count up from 0.
+// subscribe returns the listener of a stream. The indexes of successive calls must be 0, 1, 2, and so on.
 func (b *broadcaster) subscribe(index int) func(time.Time, *service.Block) {
 	s := &subscriber{index: index}
 	b.mu.Lock()
@@ -120,7 +120,7 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 	}
 }
 
-// deliver counts a delivery within the time limit. comment may contain the time at which the service sent it.
+// deliver counts a delivery within the time limit. comment may contain the send time of the service; see sentAt.
 func (b *broadcaster) deliver(message *broadcast, at time.Time, comment []byte) {
 	b.sample(fanoutSinceRequest, message.tags, at, metrics.D(max(at.Sub(message.publishedAt), 0)))
 	if micros, ok := sentAt(comment); ok && at.UnixMicro() >= micros {
@@ -169,7 +169,7 @@ func sentAt(comment []byte) (micros int64, ok bool) {
 	return micros, err == nil
 }
 
-// send sends a broadcast. It returns the broadcast, and the response; nil if the service did not respond.
+// send sends a broadcast. It returns the broadcast and the response, which is nil if the service did not respond.
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
 	n := len(b.subscribers)
@@ -188,7 +188,8 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	return message, resp
 }
 
-// measure sends a broadcast and waits until it has reached every stream, or until its time limit.
+// measure sends a broadcast and adds its samples. It waits until the broadcast has reached every stream, or until the
+// time limit of its deliveries.
 func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
@@ -218,7 +219,7 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 }
 
-// deliveredStreams returns the number of reached streams in the response of the service; -1 if unknown.
+// deliveredStreams returns the number of streams that the broadcast reached, as the service reports it; -1 if unknown.
 func deliveredStreams(resp *httpext.Response) int {
 	var result struct{ Delivered *int }
 	if resp == nil || resp.Status != http.StatusOK {

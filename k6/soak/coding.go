@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A codedStream detects messages of a compressed stream that arrive together, although one is due per interval. The
-// compressor has then delayed them until its buffer was full. A stream on which the script acts has no codedStream.
+// A codedStream detects messages of a compressed stream that arrive together, although one message is due per interval.
+// The compressor has then delayed them until its buffer was full. A stream on which the script acts has no codedStream.
 type codedStream struct {
 	coding      string
 	lastArrival time.Time // arrival of the last message

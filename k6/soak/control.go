@@ -48,8 +48,8 @@ type controlStream struct {
 	redial  chan struct{}   // has a value when the stream has ended
 }
 
-// newControlGroup opens the control group that the environment defines, nil if it defines none. It does not depend on
-// the plan, because not every script has one. LATE_MS of the environment replaces a limit of 0.
+// newControlGroup opens the control group that the environment defines. It returns nil if the environment defines none.
+// It does not depend on the plan, because not every script has one. LATE_MS of the environment replaces a limit of 0.
 func newControlGroup(environment map[string]string, limit time.Duration) (*controlGroup, error) {
 	source, err := plan.SourceOf(func(name string) string { return environment[name] })
 	if err != nil {
@@ -190,7 +190,7 @@ func (g *controlGroup) takeMaxLateness() *time.Duration {
 	return longest
 }
 
-// end counts the events that were due on the ended stream, and those that are missing.
+// end counts the due and the missing events of the stream that has ended.
 func (s *controlStream) end() {
 	g := s.group
 	g.mu.Lock()

@@ -94,9 +94,9 @@ func (r *recorder) startCutter(index int) {
 	go r.cutter.run(ctx, &p, index, time.Now())
 }
 
-// registerCut adds a stream to the cutter. It returns true, because Callbacks.Cuttable requires that for a stream that
+// addToCutter adds a stream to the cutter. It returns true, because Callbacks.Cuttable requires that for a stream that
 // may be cut.
-func (o *observer) registerCut(s *sseclient.Stream) bool {
+func (o *observer) addToCutter(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter
 	o.recorder.mu.Unlock()

@@ -34,6 +34,7 @@ const (
 	recheckInterval = 100 * time.Millisecond
 )
 
+// An ender requests the ends of the streams of a holding, and records the checks of the streams.
 type ender struct {
 	h       *holding
 	tags    metrics.TagsAndMeta // of the requests
@@ -41,7 +42,7 @@ type ender struct {
 	workers int                 // maximum number of concurrent requests
 }
 
-// newEnder divides maxEndsPerRunner among the virtual users.
+// newEnder returns the ender of a holding. It divides maxEndsPerRunner among the virtual users.
 func newEnder(h *holding) ender {
 	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: maxEndsPerVU}
 	e.tags.SetTag(metrics.TagName.String(), h.service.End.Request.Route())
@@ -51,7 +52,7 @@ func newEnder(h *holding) ender {
 	return e
 }
 
-// run requests the end of each stream, with a limited concurrency, and returns when all ends are requested. It
+// run requests the end of each stream, with limited concurrency, and returns when all ends are requested. It
 // postpones a stream on which a noop is due, because that noop may be late, not lost.
 func (e *ender) run(streams []*holdStream) {
 	queue := make(chan *holdStream, len(streams)) // sending never blocks
@@ -92,7 +93,7 @@ func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
 		return // all streams are interrupted
 	}
-	// This precedes EndByServer, because a stream that ends between the two calls was not dropped.
+	// CloseRequested precedes EndByServer, because a stream that ends between the two calls was not dropped.
 	open := s.ledger().CloseRequested(s.observer.now())
 	s.stream.EndByServer() // EndTimeout replaces the idle timeout
 	switch {
@@ -222,7 +223,7 @@ func (h *holding) send(ctx context.Context, r *sseclient.Request, tags metrics.T
 	return httpext.MakeRequest(ctx, h.state, parsed) //nolint:wrapcheck // names the cause
 }
 
-// finish makes the checks of a stream that has ended after a request for its end.
+// finish records the checks of a stream that has ended and whose end was requested.
 func (s *holdStream) finish() {
 	h, e := s.holding, &s.holding.ender
 	if s.timer != nil {
@@ -232,12 +233,12 @@ func (s *holdStream) finish() {
 		e.check(s)
 	}
 	h.mu.Lock()
-	h.unfinished-- // after the checks, because k6 accepts no samples after the end of an iteration
+	h.unfinished-- // after the checks are recorded, because k6 accepts no samples after the end of an iteration
 	h.mu.Unlock()
 	h.resolveIfDone()
 }
 
-// check makes the checks of a stream. The verdict decides about messages that a dropped stream missed, because not
+// check records the checks of a stream. The verdict decides about messages that a dropped stream missed, because not
 // every service resumes. A stream with a lifetime may end before its first message, because a lifetime may be shorter
 // than an interval.
 func (e *ender) check(s *holdStream) {
@@ -261,8 +262,8 @@ func (e *ender) check(s *holdStream) {
 	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.isFaultless(&sums))
 }
 
-// statusNotSent is the status of a stream without a request for its end: its client is disconnected, or the runner
-// could not send the request.
+// statusNotSent is the status of an opened stream without a request for its end, because its client was disconnected or
+// the runner could not send the request.
 const statusNotSent = -1
 
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }

@@ -210,7 +210,8 @@ func (f *finiteLoad) await(deadline time.Time) {
 	}
 }
 
-// awaitChange waits until a response or a pause ends, until deadline, or for at most a minute if deadline is zero.
+// awaitChange waits until a response or a pause ends, the deadline passes (zero: for a minute), or the iteration is
+// interrupted.
 func (f *finiteLoad) awaitChange(deadline time.Time) {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(time.Minute)
@@ -329,7 +330,7 @@ func (f *finiteLoad) signal() {
 	}
 }
 
-// isOver reports whether the load is over or was interrupted. The clients then close the open responses.
+// isOver reports whether the load is over or was interrupted. The client then closes the open responses.
 func (f *finiteLoad) isOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

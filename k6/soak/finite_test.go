@@ -147,6 +147,7 @@ func TestProgressReportsNewResponses(t *testing.T) {
 	require.Equal(t, []int64{1000, 1060}, []int64{p.Responses[0].Unix, p.Responses[1].Unix})
 	require.Len(t, p.Found, maxFindings)
 	require.Equal(t, 1, p.Unlisted)
+	require.Equal(t, "truncated after 1 chunk", describeFinding(&shard.ResponseFinding{State: ledger.ResponseTruncated, Chunks: 1}))
 }
 
 func TestFiniteWithAnOpenModel(t *testing.T) {
@@ -274,7 +275,7 @@ func TestFiniteNamesTheSettingOfATimeout(t *testing.T) {
 	}
 }
 
-// A runner writes its first shard before the first request. A runner that is killed early leaves no other.
+// A runner writes its first shard before the first request. A runner that is killed early leaves no other shard.
 func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", moduleOf(t, answers))

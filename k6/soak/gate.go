@@ -15,7 +15,7 @@ type startGate struct {
 	open         chan struct{}
 }
 
-// newStartGate returns the gate in the variables of a runner; nil if it has none.
+// newStartGate returns the gate with the descriptors in START_FD and READY_FD; nil if a variable is not set.
 func newStartGate(env map[string]string) (*startGate, error) {
 	start, startErr := inheritedFile(env, "START_FD")
 	ready, readyErr := inheritedFile(env, "READY_FD")

@@ -89,14 +89,14 @@ type holding struct {
 	timer        *time.Timer // for end; nil with lifetimes or steps
 	phaseTimers  []*time.Timer
 	open         int  // streams that have not ended, and running phases and steps
-	unfinished   int  // streams whose checks are not made yet
+	unfinished   int  // streams whose checks are not recorded yet
 	ending       bool // the ends of the streams are being requested
 	endRequested bool // the end of each stream was requested
 	finished     bool
 }
 
-// hold implements soak.hold(service, options). It opens streams, requests their ends and makes their checks. Then the
-// promise resolves. If the iteration is interrupted, it makes no checks and the promise never resolves.
+// hold implements soak.hold(service, options). It opens streams, requests their ends and records their checks. Then the
+// promise resolves. If the iteration is interrupted, hold records no checks and the promise never resolves.
 func (m *module) hold(serviceObject sobek.Value, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
 	h, err := m.newHolding(serviceObject, options)
@@ -185,7 +185,8 @@ func (h *holding) finish(resolve func() error) {
 	})
 }
 
-// newStreams creates the set of streams with or without phases. It runs on the event loop.
+// newStreams creates a set of streams: the streams on which phases act if phased is true, otherwise the other streams.
+// It runs on the event loop.
 func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	s := h.service
 	o := sseclient.Options{
@@ -257,13 +258,13 @@ func (h *holding) rampUp(streams []*holdStream, ramp time.Duration) {
 // end requests the ends of all streams. Further calls have no effect.
 func (h *holding) end() {
 	h.mu.Lock()
-	isEnding := h.ending
+	wasEnding := h.ending
 	h.ending = true
 	for _, timer := range h.phaseTimers {
 		timer.Stop()
 	}
 	h.mu.Unlock()
-	if isEnding {
+	if wasEnding {
 		return
 	}
 	h.runningActions.Wait()
@@ -279,7 +280,7 @@ func (h *holding) noteEndsRequested() {
 }
 
 // resolveIfDone allows the iteration to end when all ends are requested, all streams have ended and all checks are
-// made.
+// recorded. An interrupted iteration does not wait for the checks.
 func (h *holding) resolveIfDone() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -295,7 +296,7 @@ func (h *holding) resolveIfDone() {
 	h.finish(h.resolve)
 }
 
-// finishStream counts a stream that has ended, and makes its checks if its end was requested.
+// finishStream counts a stream that has ended, and records its checks if its end was requested.
 func (h *holding) finishStream(s *holdStream) {
 	h.mu.Lock()
 	s.finished = true
@@ -310,7 +311,8 @@ func (h *holding) finishStream(s *holdStream) {
 	h.release()
 }
 
-// release removes a stream, a phase or the steps from the count. After the last one it requests the ends early.
+// release removes a stream, a phase or the steps from the count. After the last one it requests the ends at once, even
+// before openFor is over.
 func (h *holding) release() {
 	h.mu.Lock()
 	h.open--

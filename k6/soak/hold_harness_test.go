@@ -285,7 +285,7 @@ func (h *holder) states() map[ledger.State]int {
 	return out
 }
 
-func (r *recorder) connectionsOpen() int {
+func (r *recorder) openStreamCount() int {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	return r.open

@@ -20,11 +20,11 @@ type holdStream struct {
 	holding      *holding
 	stream       *sseclient.Stream
 	observer     *observer
-	overrides    *requestOverrides // nil: its number determines the request
-	timer        *time.Timer       // closes it if it does not end in time
+	overrides    *requestOverrides // nil: the number of the stream determines the request
+	timer        *time.Timer       // closes the stream if it does not end in time
 	phase        *phaseState       // nil: it has neither a phase nor a lifetime
 	n            int32
-	status       int16 // of the request that ends it, 0 without a response, or statusNotSent
+	status       int16 // HTTP status of the request that ends the stream, 0 without a response, or statusNotSent
 	endRequested bool  // guarded by the mu of the holding, like finished
 	finished     bool
 }

@@ -268,7 +268,7 @@ func (h *holder) interruptAt(t *testing.T, n int) (wait func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()
-		for h.r.connectionsOpen() < n && ctx.Err() == nil {
+		for h.r.openStreamCount() < n && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		h.CancelContext()
@@ -287,8 +287,8 @@ func TestInterruptedLifetimesEnd(t *testing.T) {
 	})
 }
 
-// An interrupted iteration closes its streams and makes no checks.
-func TestInterruptedHoldMakesNoCheck(t *testing.T) {
+// An interrupted iteration closes its streams and records no checks.
+func TestInterruptedHoldRecordsNoCheck(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &noopService{}
 		h := holderOf(t, s.serve(t), "")

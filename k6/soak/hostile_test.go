@@ -41,8 +41,8 @@ const knownToken = "s3cr+t/T0ken=Va~ue9!"
 
 var knownSecrets = secret.Environment([]string{"SUBSCRIBE_TOKEN=" + knownToken})
 
-// repeatSecret replaces placeholders in the bytes of a service with forms of the token.
-func repeatSecret(text string) string {
+// insertToken replaces placeholders in the bytes of a service with forms of the token.
+func insertToken(text string) string {
 	var jsonText, urlText strings.Builder
 	for _, c := range []byte(knownToken) {
 		fmt.Fprintf(&jsonText, `\u%04x`, c)
@@ -80,7 +80,7 @@ func FuzzHostileService(f *testing.F) {
 		f.Add("HTTP/1.1 403 "+text, "Retry-After: "+text, text, "", "", "")
 	}
 	f.Fuzz(func(t *testing.T, status, header, body, refusal, coding, location string) {
-		h := &hostileService{repeatSecret(status), repeatSecret(header), repeatSecret(body), repeatSecret(refusal), repeatSecret(coding), repeatSecret(location)}
+		h := &hostileService{insertToken(status), insertToken(header), insertToken(body), insertToken(refusal), insertToken(coding), insertToken(location)}
 		for name, text := range h.outputs(t) {
 			assert.Empty(t, knownSecrets.FindRemaining([]byte(text)), "%s contains the token: %q", name, text)
 			if filepath.Ext(name) == ".gz" { // compressed data, which is not displayed

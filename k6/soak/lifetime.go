@@ -34,8 +34,8 @@ func (h *holding) openByLifetime() {
 	h.noteEndsRequested()
 }
 
-// awaitLifetime waits until the stream has been open for its lifetime, or has ended. It also waits for the lifetime if
-// the stream ends before it opens.
+// awaitLifetime waits until the stream has been open for its lifetime, or has ended. If the stream ends without having
+// opened, awaitLifetime still waits for the lifetime.
 func (s *holdStream) awaitLifetime(lifetime time.Duration) {
 	ended := s.phase.ended
 	select {

@@ -46,7 +46,7 @@ var metricsOf = map[string][]metric{
 	}),
 }
 
-// streamRunMetrics do not depend on the service's word for a message.
+// streamRunMetrics are the metrics of endless streams whose names do not depend on the service's word for a message.
 var streamRunMetrics = append([]metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},

@@ -1,5 +1,6 @@
-// Package soak is the part of a run that is inside k6. The functions hold and finite of the module k6/x/soak open the
-// streams of a run. Its EventSource accepts a Ledger, which counts messages in Go. The output `soak` writes the shard.
+// Package soak is the part of a run that is inside k6: the module k6/x/soak and the output `soak`. The functions hold
+// and finite of the module open the streams of a run. EventSource of the module accepts a Ledger, which counts messages
+// in Go. The output writes the shard.
 package soak
 
 import (
@@ -43,7 +44,7 @@ type module struct {
 	recorder    *recorder
 	sink        *sampleSink // of the current iteration; used on the event loop only
 	sse         *sse.Module
-	compiled    map[sobek.Value]*jsService // results of service
+	compiled    map[sobek.Value]*jsService // by result of soak.service
 	secrets     []string                   // set by tokens
 	credentials *credentials               // set by defaultCredentials
 	exports     modules.Exports            // set by Exports
@@ -91,7 +92,7 @@ func (m *module) applySettings(p *plan.Plan, settings *sobek.Object) error {
 			continue
 		}
 		if err := m.vu.Runtime().ExportTo(settings.Get(property), s.Value); err != nil {
-			return fmt.Errorf("the plan: %s: %w", property, err)
+			return fmt.Errorf("read the property %s of the plan: %w", property, err)
 		}
 		s.Normalize()
 	}
@@ -137,7 +138,7 @@ func (m *module) beginRun() error {
 
 // observer returns the observer of a stream. excluded reports whether the script acts on the stream.
 func (m *module) observer(l *ledger.Ledger, excluded bool) observer {
-	m.defaultCredentials() // sets the credentials of the recorder, which findings must not show
+	m.defaultCredentials() // sets the credentials of the recorder, so that findings do not show them
 	o := m.recorder.observer(l, excluded)
 	o.sink = m.sink
 	return o

@@ -47,8 +47,8 @@ type topicReader struct {
 	service *service.Service
 	number  int
 	log     *ledger.Log // of messages without numbers; nil if messages have numbers
-	// keepsIDs reports whether the counts depend on the id to resume from; tracksSilence whether they depend on
-	// comments and heartbeats.
+	// keepsIDs reports whether the counts depend on the id to resume from. tracksSilence reports whether they depend
+	// on comments and heartbeats.
 	keepsIDs, tracksSilence bool
 }
 
@@ -74,7 +74,7 @@ func (r *recorder) callbacks(observerOf func(*sseclient.Stream) *observer) ssecl
 		callbacks.LastEventID = func(s *sseclient.Stream) string { return string(observerOf(s).resumeID) }
 	}
 	if r.cutter != nil {
-		callbacks.Cuttable = func(s *sseclient.Stream) bool { return observerOf(s).registerCut(s) }
+		callbacks.Cuttable = func(s *sseclient.Stream) bool { return observerOf(s).addToCutter(s) }
 		callbacks.Cut, callbacks.Resumed = forward(observerOf, (*observer).cut), forward(observerOf, (*observer).resumed)
 	}
 	return callbacks
@@ -100,12 +100,12 @@ func (o *observer) credentials() *credentials {
 }
 
 // isFaultless reports whether all messages arrived, for the check "Received all messages". If no messages are counted,
-// it reports whether the stream stayed open. It ignores faults that only the merge or the verdict can decide.
+// it reports whether the stream ended as planned. It ignores faults that only the merge or the verdict can detect.
 func (o *observer) isFaultless(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		return r.State == ledger.Completed
-	case ledger.Numbered: // only the merge compares them with the publisher's log
+	case ledger.Numbered: // only the merge compares the messages with the publisher's log
 		faultless, p := *r, o.recorder.planCopy()
 		if p.AllowGaps { // the merge knows the gaps that the service announced
 			faultless.Lost = 0
@@ -122,7 +122,7 @@ func (o *observer) isFaultless(r *ledger.Record) bool {
 	return r.Faultless()
 }
 
-// connecting records the start of an attempt, which keeps the sample sink open until closed is called.
+// connecting records the start of an attempt. It keeps the sample sink open until closed is called.
 func (o *observer) connecting(at time.Time) {
 	o.ledger.Connecting(o.recorder.instant(at))
 	if o.sink != nil {
@@ -144,7 +144,7 @@ func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 	o.recorder.addStream(o.ledger.Opened(at), r)
 }
 
-// answered records the response to the second request. From then on messages of the stream are expected.
+// answered records the response to the second request. From then on, messages of the stream are expected.
 func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 	o.ledger.SubscribedFrom(o.recorder.instant(at))
 }
@@ -215,7 +215,7 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 }
 
 // otherEvent counts a block that the description does not define, and passes it to the listener. With message.every, it
-// ignores blocks without data, and the ledger counts the number of any other block as used.
+// ignores blocks without data, and the number of any other block does not count as missing.
 //
 //go:noinline
 func (o *observer) otherEvent(at time.Time, block *service.Block, reading *service.Reading) {
@@ -269,7 +269,7 @@ func (o *observer) eventName(b *service.Block, reading *service.Reading) string 
 	return fmt.Sprintf("%s %q", noun, o.credentials().excerpt(b.Event))
 }
 
-// blockOf returns a block of the client as a block for a service description. It copies no data.
+// blockOf converts an event of the SSE client to a block for a service description, without a copy of its data.
 func blockOf(e *eventstream.Event, hasData, hasComment bool) service.Block {
 	return service.Block{
 		Event: e.Name, Data: e.Data, Comment: e.Comment, ID: e.ID,

@@ -55,7 +55,7 @@ type outputSoak struct {
 
 	probe   stallProbe
 	stop    chan struct{}
-	running sync.WaitGroup // ends after stop
+	running sync.WaitGroup // of the goroutines that end after stop
 
 	retryError atomic.Pointer[string] // error after which the delivery retries; "" after success
 	finished   atomic.Bool            // the run has ended, and the final shard is being written
@@ -146,7 +146,7 @@ func k6Version() string {
 
 func (o *outputSoak) Description() string { return "soak (" + store.Join(o.location, o.name) + ")" }
 
-// Start writes the first checkpoint, opens the control group, and starts the goroutines of the stall probe and of tick.
+// Start writes the first checkpoint, opens the control group, and starts the goroutines of the output.
 func (o *outputSoak) Start() error {
 	destination, err := store.Create(context.Background(), o.location)
 	if err != nil {

@@ -37,7 +37,7 @@ var phaseActions = map[string]func(h *holding, p *phase){
 const (
 	vanishVanished = "vanish_vanished"
 	stormDropped   = "storm_dropped"
-	stormDialDelay = "storm_dial_delay" // from the time at which a dial is due to the dial: delay of the load generator
+	stormDialDelay = "storm_dial_delay" // from the due time of a dial to its start: delay of the load generator
 	stormConnect   = "storm_connect"    // from the dial to the headers, for the attempt that reconnected the client
 )
 
@@ -62,8 +62,8 @@ func (h *holding) schedulePhases() {
 	}
 }
 
-// act performs the action of a phase, unless the ends of the streams are being requested. The method end waits for a
-// running action before it requests them.
+// act performs the action of a phase, unless the ends of the streams are being requested. The method end waits for
+// running actions before it requests the ends.
 func (h *holding) act(p *phase) {
 	h.mu.Lock()
 	ending := h.ending
@@ -151,8 +151,8 @@ func (s *holdStream) closed(at time.Time, c sseclient.Close) {
 	}
 }
 
-// opened closes the channel headers at the first connection, and records the reconnect of a dropped stream. start is
-// the time when the dial started; at is the time when the headers arrived.
+// opened records that the stream has opened, and the reconnect of a dropped stream. start is the time when the dial
+// started; at is the time when the headers arrived.
 func (s *holdStream) opened(start, at time.Time) {
 	h, t := s.holding, s.phase
 	h.reconnectMu.Lock()

@@ -23,12 +23,12 @@ type progressNews struct {
 // A faultState holds the faults of a connection at its last check.
 type faultState struct {
 	missed, faults uint64
-	lost           int // outages after which the client reconnected
+	outages        int // outages after which the client reconnected
 	state          ledger.State
 }
 
 func faultStateOf(r *ledger.Record) faultState {
-	s := faultState{missed: r.Missed(), faults: r.Faults(), lost: r.Survived}
+	s := faultState{missed: r.Missed(), faults: r.Faults(), outages: r.Survived}
 	if r.State == ledger.Dropped || r.State == ledger.Refused {
 		s.state = r.State
 	}
@@ -96,7 +96,7 @@ func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	switch {
 	case current.state != previous.state && current.state != "":
 		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s: %s", current.state, c.Reason), ": "))
-	case current.lost > previous.lost && !n.expectsReconnects:
+	case current.outages > previous.outages && !n.expectsReconnects:
 		parts = append(parts, "reconnected after losing its stream")
 	}
 	return strings.Join(parts, ", ")
@@ -110,22 +110,22 @@ func (r *recorder) expectsReconnects() bool {
 	return r.config.Cuts || r.config.Lifetime > 0
 }
 
-// addSeries adds the ended buckets from index n, or points, and the current one. It also sets the lateness of all
-// noops. It returns the number of added ended buckets.
+// addSeries adds the ended buckets from index n and the current bucket to p, or the points of a short run. It also sets
+// the lateness of all noops. It returns the number of ended buckets that it added.
 func (r *recorder) addSeries(p *shard.Progress, n int) int {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	p.Lateness = r.lateness.Pack()
-	dest, ended, now, recent := &p.Buckets, r.series, r.bucket, r.recent
+	dest, series, current, recent := &p.Buckets, r.series, r.bucket, r.recent
 	if r.pointLateness != nil {
-		dest, ended, now, recent = &p.Points, r.points, r.point, r.pointLateness
+		dest, series, current, recent = &p.Points, r.points, r.point, r.pointLateness
 	}
-	now.Open, now.Undisturbed = r.open, nil
+	current.Open, current.Undisturbed = r.open, nil
 	if recent.Count() > 0 {
-		now.Lateness = recent.Pack() // not coarse, because it is not stored
+		current.Lateness = recent.Pack() // not coarse, because it is not stored
 	}
-	*dest = append(slices.Clone(ended[n:]), now)
-	return len(ended) - n
+	*dest = append(slices.Clone(series[n:]), current)
+	return len(series) - n
 }
 
 // undecidedNoops returns a function from the arrival of the last noop of an open connection to the number of its

@@ -44,30 +44,30 @@ func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 		o.event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
 	}
 	var n progressNews
-	lost := func() (ids []string) {
+	newFindings := func() (texts []string) {
 		for _, f := range n.report(r).Found {
-			ids = append(ids, f.Text)
+			texts = append(texts, f.Text)
 		}
-		return ids
+		return texts
 	}
 	for range 5 {
 		noop(1)
 	}
 	noop(2)
-	require.Equal(t, []string{"1 missed"}, lost())
+	require.Equal(t, []string{"1 missed"}, newFindings())
 	for range 20 {
 		noop(2)
 	}
-	require.Empty(t, lost())
+	require.Empty(t, newFindings())
 	slot++
 	for range 3 {
 		noop(2)
 	}
-	require.Equal(t, []string{"1 missed"}, lost())
+	require.Equal(t, []string{"1 missed"}, newFindings())
 }
 
-// A stream on which the script acts (vanish, slow) does not count as dropped by the service, and what its client missed
-// is not a fault.
+// A stream on which the script acts (vanish, slow) does not count as dropped by the service, and the messages that its
+// client missed are not faults.
 func TestPlannedEndsAreNotReported(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)

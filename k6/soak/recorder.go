@@ -21,7 +21,7 @@ import (
 
 // A recorder holds the data of a runner: the plan of its script, the ledger of each connection, the published messages,
 // and a tally of all connections. mu guards the fields below it, except the atomic ones; the tally has its own lock.
-// Readers of streams lock mu only to note published messages and names of events.
+// While a stream is open, its reader locks mu only to note published messages and names of events.
 type recorder struct {
 	tally
 	telemetry *telemetry
@@ -52,7 +52,7 @@ type recorder struct {
 type publication struct {
 	reach       *shard.Reach       // nil if no messages are published
 	publisher   *publish.Publisher // nil if this runner does not publish
-	minLatency  atomic.Int64       // smallest latency in nanoseconds; math.MaxInt64 before the first
+	minLatency  atomic.Int64       // smallest latency in nanoseconds; math.MaxInt64 before the first message
 	sharesClock atomic.Bool        // this process publishes, so send and receive times have the same clock
 }
 
@@ -101,7 +101,7 @@ func (r *recorder) configure() {
 		r.service = service.Noop(p.Interval())
 	}
 	s := r.service
-	if r.hasPlan && p.Marker == "" && s.Marks() { // without soak, which sets a random one
+	if r.hasPlan && p.Marker == "" && s.Marks() { // k6 runs without soak, which sets a random marker
 		p.Marker = cmp.Or(p.TestID, p.Prefix)
 	}
 	c.IgnoresSilence = !s.MeasuresSilence()

@@ -272,7 +272,7 @@ func TestPlans(t *testing.T) {
 	require.NoError(t, newRecorder().setPlan(open))
 }
 
-// The clocks of two hosts may differ by any time. Latency relative to the fastest noop is still exact.
+// The clocks of two hosts may differ by any amount. Latency relative to the fastest noop is still exact.
 func TestLatencyWithDifferentClocks(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, 300 * time.Microsecond, -30 * time.Millisecond, 59 * time.Second, -time.Hour, 400 * 24 * time.Hour} {

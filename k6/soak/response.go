@@ -27,10 +27,10 @@ type response struct {
 	credentials    *credentials
 	account        ledger.Response
 	textEnd        []byte    // end of the text so far, if it may be the start of a chunk number
-	reason         string    // why the response is not complete; "" if it is
+	reason         string    // why the response is not complete or has a corrupted chunk; "" for neither
 	abandonAfter   uint32    // number of chunks after which the client abandons it; 0: never
 	terminalAt     time.Time // arrival of the terminal event or of an error
-	lastArrival    time.Time // of the header, or of the last block that is not a heartbeat
+	lastArrival    time.Time // of the headers, or of the last block that is not a heartbeat
 	closedByClient bool      // the client closed the stream after a silence
 }
 
@@ -79,7 +79,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	c := f.service.ReadChunk(&block)
 	if r.isAbandoned() {
-		return // it arrived together with the last chunk before the client abandoned the response
+		return // the block arrived together with the last chunk before the client abandoned the response
 	}
 	if (c.Heartbeat || !r.terminalAt.IsZero()) && r.isSilent(at) {
 		r.closedByClient = true

@@ -9,11 +9,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// responsesMetric counts the responses of finite streams that have ended, by the tag `state`.
+// responsesMetric counts the finite responses that have ended, by the tag `state`.
 const responsesMetric = "soak_responses"
 
-// responseBuckets are the metrics of the latencies of complete responses, which verdict.json also has. Names and bounds
-// follow OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
+// responseBuckets are the metrics of the latencies of complete responses. verdict.json also has these latencies. Names
+// and bounds follow OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
 var responseBuckets = []bucketMetric{
 	{"gen_ai_client_operation_time_to_first_chunk_seconds_bucket", operationBounds},
 	{"gen_ai_client_operation_time_per_output_chunk_seconds_bucket", operationBounds},

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -47,7 +48,7 @@ func (r *responses) endBucketIfOver(now time.Time) {
 	}
 	r.bucket.InFlight = r.inFlight
 	if r.bucket.Started > 0 || len(r.bucket.States) > 0 || r.inFlight > 0 {
-		r.bucket.First, r.bucket.Gap = packed(r.first), packed(r.gap)
+		r.bucket.First, r.bucket.Gap = packNonEmpty(r.first), packNonEmpty(r.gap)
 		r.first.Reset()
 		r.gap.Reset()
 		r.sum.Series = append(r.sum.Series, r.bucket)
@@ -55,7 +56,8 @@ func (r *responses) endBucketIfOver(now time.Time) {
 	r.startBucket(unix)
 }
 
-func packed(h *shard.Histogram) *shard.Packed {
+// packNonEmpty returns the coarse stored form of a histogram, nil if it is empty.
+func packNonEmpty(h *shard.Histogram) *shard.Packed {
 	if h.Count() == 0 {
 		return nil
 	}
@@ -91,18 +93,18 @@ func (r *responses) addRefusedLocally() {
 	r.sum.RefusedLocally++
 }
 
-func (r *responses) addEnd(ended *ledger.Response, id, reason string, now time.Time) {
+func (r *responses) addEnd(response *ledger.Response, id, reason string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endBucketIfOver(now)
 	r.inFlight--
-	r.bucket.States[ended.State]++
-	r.sum.Add(ended, id, reason, now, r.limits)
-	if ended.State != ledger.ResponseComplete {
+	r.bucket.States[response.State]++
+	r.sum.Add(response, id, reason, now, r.limits)
+	if response.State != ledger.ResponseComplete {
 		return
 	}
-	r.first.Record(ended.First - ended.Due)
-	for _, micros := range ended.Gaps {
+	r.first.Record(response.First - response.Due)
+	for _, micros := range response.Gaps {
 		r.gap.Record(time.Duration(micros) * time.Microsecond)
 	}
 }
@@ -115,21 +117,21 @@ func (r *responses) copy() *shard.Responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.sum.Copy()
-	if now := r.currentBucket(); now.Started > 0 || len(now.States) > 0 {
-		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // Merge fails only for data from a file
+	if current := r.currentBucket(); current.Started > 0 || len(current.States) > 0 {
+		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{current}}) // Merge fails only for data from a file
 	}
 	return out
 }
 
 // currentBucket returns a copy of the current bucket. The caller holds mu.
 func (r *responses) currentBucket() shard.ResponseBucket {
-	now := r.bucket
-	now.InFlight, now.States = r.inFlight, maps.Clone(now.States)
-	now.First, now.Gap = packed(r.first), packed(r.gap)
-	return now
+	current := r.bucket
+	current.InFlight, current.States = r.inFlight, maps.Clone(current.States)
+	current.First, current.Gap = packNonEmpty(r.first), packNonEmpty(r.gap)
+	return current
 }
 
-// progress adds the counts, the current bucket, and the findings and buckets since the last call.
+// progress adds to p the counts, the current bucket, and the findings and buckets since the last call.
 func (r *responses) progress(p *shard.Progress) {
 	if r == nil {
 		return
@@ -149,7 +151,7 @@ func (r *responses) progress(p *shard.Progress) {
 }
 
 func describeFinding(f *shard.ResponseFinding) string {
-	text := strings.ReplaceAll(string(f.State), "_", " ") + fmt.Sprintf(" after %d chunks", f.Chunks)
+	text := strings.ReplaceAll(string(f.State), "_", " ") + " after " + format.Plural(f.Chunks, "chunk", "chunks")
 	for _, c := range []struct {
 		n    uint64
 		word string

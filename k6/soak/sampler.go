@@ -48,7 +48,7 @@ func (s *sampler) usage() (u usage, ok bool) {
 	return u, true
 }
 
-// newSampler returns a sampler for buckets of a width. Its first sample covers the time from now.
+// newSampler returns a sampler for buckets of the given width. Its first sample covers the time from now.
 func newSampler(width time.Duration) *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {

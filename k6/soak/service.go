@@ -143,7 +143,7 @@ func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	return v, err
 }
 
-// call calls a function of the description, on the event loop. name is for errors.
+// call calls a function of the description, on the event loop. Errors contain name.
 func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (string, error) {
 	value, err := f(sobek.Undefined(), args...)
 	if err == nil {

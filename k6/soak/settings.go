@@ -30,7 +30,7 @@ func (m *module) settings(serviceObject, explicit sobek.Value) *sobek.Object {
 	return m.settingsOf("soak.settings", s, explicit)
 }
 
-// settingsOf stores the plan of a service and returns its settings. s is nil for soak.plan. function is for errors.
+// settingsOf stores the plan of a service and returns its settings. s is nil for soak.plan. Errors name the function.
 func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value) *sobek.Object {
 	rt := m.vu.Runtime()
 	m.requireInit(function)
@@ -68,8 +68,8 @@ func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err er
 	return p, cmp.Or(s.checkTokenTTL(p.TokenTTL), s.Complete(&p))
 }
 
-// settingsObject returns the properties of a checked plan. s is nil if the script calls soak.plan although it declares
-// a service.
+// settingsObject returns the properties of a checked plan. s is nil if the script calls soak.plan but declares a
+// service.
 func (m *module) settingsObject(s *jsService, p *plan.Plan) *sobek.Object {
 	out := map[string]any{}
 	for _, setting := range p.Settings() {
@@ -149,7 +149,7 @@ func (m *module) setting(name string) string {
 	return source.Text(name)
 }
 
-// url implements soak.url(name). It returns the URL of a service in its normal form.
+// url implements soak.url(name). It returns the URL that a setting contains, in its normal form.
 func (m *module) url(name string) string {
 	text := m.setting(name)
 	if strings.TrimSpace(text) == "" {

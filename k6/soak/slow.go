@@ -20,7 +20,7 @@ const (
 	slowArrived     = "slow_arrived"      // of these, deliveries that arrived
 	slowRepeated    = "slow_repeated"     // deliveries on the other streams that arrived again, or after a later one
 	slowFilled      = "slow_filled"       // slow streams that were closed, or whose backlog reached fillKB
-	slowBacklog     = "slow_backlog"      // KB that a slow stream lacks when the slow reads end, if it was not closed
+	slowBacklog     = "slow_backlog"      // KB that an open slow stream has not received when the slow reads end
 	slowClosed      = "slow_closed"       // time until the service closed a slow stream
 	slowClosedLater = "slow_closed_later" // slow streams that closed only after they were read fast again
 	slowComplete    = "slow_complete"     // slow streams that were open at the end of the phase and received all broadcasts

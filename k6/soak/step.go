@@ -75,12 +75,12 @@ func (h *holding) runStep(st *step, added []*holdStream, first time.Time) bool {
 	sleep(h.ctx, time.Until(start.Add(milli(st.For))))
 	if h.broadcaster != nil {
 		for range st.Broadcasts {
-			sent := time.Now()
-			if st.Until > 0 && sent.Sub(first) > milli(st.Until) {
+			sendTime := time.Now()
+			if st.Until > 0 && sendTime.Sub(first) > milli(st.Until) {
 				break
 			}
 			h.broadcaster.measure(tags)
-			sleep(h.ctx, max(time.Until(sent.Add(milli(st.Every))), time.Millisecond))
+			sleep(h.ctx, max(time.Until(sendTime.Add(milli(st.Every))), time.Millisecond))
 		}
 		return h.ctx.Err() == nil
 	}

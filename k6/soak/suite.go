@@ -43,7 +43,7 @@ func (r *recorder) setSuite(s shard.Suite) error {
 	return nil
 }
 
-// declaredSuite returns the suite, nil for a soak.
+// declaredSuite returns the suite that the script declares, nil for a soak.
 func (r *recorder) declaredSuite() *shard.Suite {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,21 +28,21 @@ const (
 
 // A sleepClock measures how long the machine was suspended since the first successful reading.
 type sleepClock struct {
-	read  func() (time.Duration, bool) // machine.SuspendedFor
-	start time.Duration                // the first reading
-	known bool                         // there was a reading
+	read       func() (time.Duration, bool) // machine.SuspendedFor
+	start      time.Duration                // the first reading
+	hasReading bool                         // a reading has succeeded
 }
 
 func newSleepClock(read func() (time.Duration, bool)) *sleepClock {
 	c := &sleepClock{read: read}
-	c.start, c.known = read()
+	c.start, c.hasReading = read()
 	return c
 }
 
 func (c *sleepClock) duration() time.Duration {
 	now, ok := c.read()
-	if ok && !c.known {
-		c.start, c.known = now, true
+	if ok && !c.hasReading {
+		c.start, c.hasReading = now, true
 	}
 	if ok && now-c.start >= machine.SuspendedResolution {
 		return now - c.start

@@ -12,19 +12,19 @@ import (
 // The machine may have been suspended before the runner started, and the first reading may fail.
 func TestSleepClock(t *testing.T) {
 	t.Parallel()
-	now, known := time.Hour, false
-	c := newSleepClock(func() (time.Duration, bool) { return now, known })
-	known = true
+	now, succeeds := time.Hour, false
+	c := newSleepClock(func() (time.Duration, bool) { return now, succeeds })
+	succeeds = true
 	require.Zero(t, c.duration(), "time before the first reading does not count")
 	now += 50 * time.Millisecond
 	require.Zero(t, c.duration(), "a small difference comes from reading the clocks in sequence")
 	now = time.Hour + time.Minute
 	require.Equal(t, time.Minute, c.duration())
-	known = false
+	succeeds = false
 	require.Zero(t, c.duration())
 }
 
-// A suspended machine ends a runner only if another process can continue it.
+// A runner ends after a suspension of its machine only if another process can replace it.
 func TestReplaceableRunner(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

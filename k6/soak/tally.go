@@ -38,18 +38,18 @@ type tally struct {
 type streamSums struct {
 	codings   []shard.Coding     // of compressed streams
 	redirects []shard.Redirect   // of streams to other origins
-	shared    *shard.HTTP2       // of HTTP/2 streams; nil: none
+	http2     *shard.HTTP2       // of HTTP/2 streams; nil: none
 	ends      *shard.EndRequests // nil: none
 }
 
-// addShared counts an HTTP/2 stream, and its connection if the stream is the first one on it.
-func (s *streamSums) addShared(first bool) {
-	if s.shared == nil {
-		s.shared = new(shard.HTTP2)
+// addHTTP2 counts an HTTP/2 stream. It also counts the connection if the stream is the first one on it.
+func (s *streamSums) addHTTP2(first bool) {
+	if s.http2 == nil {
+		s.http2 = new(shard.HTTP2)
 	}
-	s.shared.Streams++
+	s.http2.Streams++
 	if first {
-		s.shared.Connections++
+		s.http2.Connections++
 	}
 }
 
@@ -90,7 +90,7 @@ func (t *tally) addStream(duration time.Duration, r *sseclient.Response) {
 		t.streams.redirects = shard.AddRedirect(t.streams.redirects, sseclient.Origin(r.URL))
 	}
 	if r.HTTP2 {
-		t.streams.addShared(r.FirstOnConnection)
+		t.streams.addHTTP2(r.FirstOnConnection)
 	}
 }
 
@@ -203,7 +203,7 @@ func (t *tally) endBucket(now time.Time, s shard.ProcessUsage, control *controlG
 	defer t.mu.Unlock()
 	next := bucketOf(t.wall(now))
 	t.bucket.Open, t.bucket.ProcessUsage, t.bucket.Control = t.open, s, control.endBucket(now)
-	t.bucket.Lateness = packed(t.recent)
+	t.bucket.Lateness = packNonEmpty(t.recent)
 	t.recent.Reset()
 	t.bucket.Undisturbed = t.endUndisturbedBucket()
 	t.series = append(t.series, t.bucket)
@@ -231,9 +231,9 @@ func (t *tally) fill(s *shard.Shard) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Codings, s.Redirects = slices.Clone(t.streams.codings), slices.Clone(t.streams.redirects)
-	if t.streams.shared != nil {
-		shared := *t.streams.shared
-		s.HTTP2 = &shared
+	if t.streams.http2 != nil {
+		counts := *t.streams.http2
+		s.HTTP2 = &counts
 	}
 	s.EndRequests = t.streams.ends.Copy()
 	if t.bursts.Messages > 0 {

@@ -22,8 +22,8 @@ func TestStreamsOverHTTP2AreCounted(t *testing.T) {
 	require.Equal(t, &shard.HTTP2{Streams: 4, Connections: 2}, shardOf(r).HTTP2)
 }
 
-// A report shows the faults of a bucket by time, so a bucket must count missing and reordered messages, and no copy
-// that the service may send.
+// A report shows the faults of a bucket by time. A bucket must count missing and reordered messages, but no copies that
+// the service may send.
 func TestFaultsOfBuckets(t *testing.T) {
 	t.Parallel()
 	const (
@@ -94,7 +94,7 @@ func TestCompressedBursts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		after    []float64
 		want     shard.Coding
-		together int64 // messages within a millisecond of the previous one, except those with the first message
+		together int64 // messages within a millisecond of the previous one, except in the first burst
 	}{
 		"one by one":          {[]float64{15, 30, 45.5, 60}, shard.Coding{Messages: 4}, 0},
 		"two bursts":          {[]float64{15, 60, 60, 60.0005, 75, 105, 105.2}, shard.Coding{Messages: 7, Bursts: 2, BurstMessages: 5}, 2},

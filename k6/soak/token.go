@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A credentials value holds the secrets of one stream, which findings must not show. It changes on the event loop
+// A credentials value holds the secrets of one stream. Findings must not show them. The value changes on the event loop
 // before an attempt to connect, when no goroutine reads the stream.
 type credentials struct {
 	secrets         []string  // of the environment
@@ -36,7 +36,7 @@ func (c *credentials) hide(text string) string {
 	return secret.Hide(text, append([]string{c.token, c.previous}, c.secrets...)...)
 }
 
-// excerpt returns the start of data for a finding, without secrets, which a service may repeat.
+// excerpt returns the start of data for a finding. It replaces secrets, because a service may repeat them.
 //
 //go:noinline
 func (c *credentials) excerpt(data []byte) string {

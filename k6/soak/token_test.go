@@ -104,7 +104,8 @@ func TestOtherRefusalsAreUnchanged(t *testing.T) {
 	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).describeEnd(time.Now(), then, 2).Err.Error(), "the service refused the token on reconnect: "))
 }
 
-// A service may end a stream before its token expires. Such an end is not postponed to the end of the lifetime.
+// A service may end a stream because of its token. Such an end does not count as early, even if it precedes the
+// declared lifetime.
 func TestStreamEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)

@@ -27,7 +27,7 @@ type stsServer struct {
 const runnersRole = "arn:aws:iam::123456789012:role/sse-soak-runner"
 
 // podOfEKS sets the environment of a pod whose service account is annotated with a role: EKS adds these variables and
-// the file. The bucket accepts no other credentials.
+// the file of the token. It removes all other credentials, and returns the path of the file, which the caller writes.
 func podOfEKS(t *testing.T, sts *stsServer) (tokenFile string) {
 	t.Helper()
 	sts.t = t
@@ -86,8 +86,8 @@ func (s *s3Server) requireRole(sts *stsServer) {
 	s.intercept.Store(&intercept)
 }
 
-// podInRole returns the parts of a pod with a token that STS accepts: the file of the token, and a location that only
-// the role may write to.
+// podInRole sets the environment of a pod with a token that STS accepts. It returns the file of the token, a server, and
+// a location of the server that only the role may write to.
 func podInRole(t *testing.T, sts *stsServer, token string) (file string, server *s3Server, b Store) {
 	t.Helper()
 	sts.token.Store(token)
@@ -120,7 +120,7 @@ func TestRoleIsRenewedWhenItsCredentialsExpire(t *testing.T) {
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
 	sts.token.Store("second") // the kubelet writes another token
 	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
-	time.Sleep(1100 * time.Millisecond) // the clock of the SDK cannot be moved
+	time.Sleep(1100 * time.Millisecond) // the SDK has no clock that a test can set
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("two")))
 	require.Greater(t, sts.requests.Load(), int64(1))
 }

@@ -74,7 +74,7 @@ func Create(ctx context.Context, location string) (Store, error) {
 	return s, nil
 }
 
-// Join returns the location of a name in a location.
+// Join appends an element to a location, before the parameters.
 func Join(location, name string) string {
 	if !strings.Contains(location, "://") {
 		return filepath.Join(location, name)
@@ -83,7 +83,7 @@ func Join(location, name string) string {
 	return address + "/" + name + query
 }
 
-// Split separates the last element of a location; Join is its inverse.
+// Split splits a location into its parent and its last element; Join is its inverse.
 func Split(location string) (parent, name string) {
 	if !strings.Contains(location, "://") {
 		return filepath.Dir(location), filepath.Base(location)
