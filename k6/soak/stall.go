@@ -52,7 +52,7 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
 // maxWaits is the maximum number of stored probes, for ten minutes. At that number, neighbors in the older half are
-// merged in pairs, so only the last five minutes keep their resolution.
+// merged in pairs, so at least the last five minutes keep their resolution.
 const maxWaits = 6000
 
 // A waits value records how long this process had to wait in each probe. These waits bound the part of a response time

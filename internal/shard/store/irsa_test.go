@@ -86,8 +86,8 @@ func (s *s3Server) requireRole(sts *stsServer) {
 	s.intercept.Store(&intercept)
 }
 
-// podInRole sets the environment of a pod with a token that STS accepts. It returns the file of the token, a server, and
-// a location of the server that only the role may write to.
+// podInRole sets the environment of a pod with a token that STS accepts. It returns the file of the token, a server,
+// and a location of the server that only the role may write to.
 func podInRole(t *testing.T, sts *stsServer, token string) (file string, server *s3Server, b Store) {
 	t.Helper()
 	sts.token.Store(token)
