@@ -53,7 +53,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 	return map[string]struct{ text, want string }{
 		"a bucket in 1970":                   {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
 		"a bucket in the far future":         {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
-		"a run of a century":                 {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "impossible times of the runner"},
+		"a run of 53 years":                  {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "impossible times of the runner"},
 		"an end before the start":            {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "impossible times of the runner"},
 		"a second in 1970":                   {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "impossible second: 1 µs to 2 µs"},
 		"a plan of 2^40":                     {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "connections of the plan must be from 0 to 10000000, got 1099511627776"},
@@ -65,7 +65,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a histogram of too many buckets":    {withElements("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
 		"a histogram with a bucket twice":    {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
 		"a host of a megabyte":               {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
-		"a hundred kinds of findings":        {connection(ledger.Record{Findings: kinds(101)}), "findings must have at most 100 kinds"},
+		"101 kinds of findings":              {connection(ledger.Record{Findings: kinds(101)}), "findings must have at most 100 kinds"},
 		"a machine of another run":           {withMachine(-60e6, 0, machine.Series{Name: "steal"}), "impossible times of the machine"},
 		"a machine that was watched forever": {withMachine(0, 1<<62, machine.Series{Name: "steal"}), "impossible times of the machine"},
 		"a machine with a counter twice":     {withMachine(0, 0, machine.Series{Name: "steal"}, machine.Series{Name: "steal"}), "duplicate counter steal of the machine"},

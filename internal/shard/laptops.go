@@ -14,7 +14,7 @@ import (
 type group struct {
 	plan           plan.Plan
 	first, runners int  // index of the first runner in Merged.Runners, and number of runners
-	plannedRunners int  // number of runners in the plan; 0 if k6 ran alone
+	plannedRunners int  // number of runners in the plan; 1 if k6 ran alone without RUNNERS
 	hasTwoRuns     bool // the shards are from different runs; a problem reports that, and no other check applies
 }
 

@@ -15,7 +15,7 @@ func laptopShards(prefix string, runners, connections int) []*Shard {
 	p.Prefix, p.Marker = prefix, prefix // k6 alone uses the prefix as marker
 	parts, _ := randomRun(rand.New(rand.NewPCG(7, 8)), p)
 	for i := range parts {
-		parts[i].Plan.Runners = 1 // k6 alone has no such number
+		parts[i].Plan.Runners = 1 // the default of k6 alone
 		parts[i].Runner.Host, parts[i].Runner.Process = "host-of-"+prefix, NewProcess()
 	}
 	return parts

@@ -13,13 +13,13 @@ import (
 func TestLostFirstChunkIsNamed(t *testing.T) {
 	r := NewResponses()
 	for _, first := range []uint64{0, 1, 0} {
-		var one ledger.Response
+		var response ledger.Response
 		for n := first; n < 3; n++ {
-			one.Block(&ledger.Chunk{Content: true, Seq: n, HasSeq: true})
+			response.Block(&ledger.Chunk{Content: true, Seq: n, HasSeq: true})
 		}
-		one.Block(&ledger.Chunk{Done: true})
-		one.Close(0, ledger.ClosedInOrder)
-		r.Add(&one, "id", "", time.Unix(1, 0), ResponseLimits{})
+		response.Block(&ledger.Chunk{Done: true})
+		response.Close(0, ledger.ClosedInOrder)
+		r.Add(&response, "id", "", time.Unix(1, 0), ResponseLimits{})
 	}
 	require.EqualValues(t, 2, r.FromZero)
 	require.EqualValues(t, 1, r.FromOne)

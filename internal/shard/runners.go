@@ -37,7 +37,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			m.replace(runnerName, previous, r)
 		}
 		if byIndex[r.Index] = r; r.ReplacedStartUS != 0 {
-			want.Seconds = parts[i].plan.Seconds // the time from its start to the end of the run
+			want.Seconds = parts[i].plan.Seconds // the time from the start of the runner to the end of the run
 		}
 		if r.Index > g.plan.Runners {
 			m.problem("%s is not in the plan, which has %s", runnerName, format.Plural(g.plan.Runners, "runner", "runners"))
