@@ -178,7 +178,7 @@ func (m *module) tokens() []string {
 	return m.secrets
 }
 
-// observer returns the observer of a ledger. If messages have no numbers, the ledger follows the log of its topic.
+// observer returns the observer of a ledger. If messages have no numbers, the ledger uses the log of its topic.
 func (r *recorder) observer(l *ledger.Ledger, excluded bool) observer {
 	if excluded {
 		r.exclude(l)

@@ -106,17 +106,17 @@ func (o *observer) isFaultless(r *ledger.Record) bool {
 	case ledger.Nothing:
 		return r.State == ledger.Completed
 	case ledger.Numbered: // only the merge compares the messages with the publisher's log
-		faultless, p := *r, o.recorder.planCopy()
+		record, p := *r, o.recorder.planCopy()
 		if p.AllowGaps { // the merge knows the gaps that the service announced
-			faultless.Lost = 0
+			record.Lost = 0
 		}
 		if o.topic.log != nil { // the merge detects duplicates by comparing all clients
-			faultless.Duplicated, faultless.Reordered = 0, 0
+			record.Duplicated, record.Reordered = 0, 0
 		}
 		if !p.Published() && r.Received == 0 {
-			faultless.Corrupted -= faultless.Unnumbered
+			record.Corrupted -= record.Unnumbered
 		}
-		return faultless.HasNoFault()
+		return record.HasNoFault()
 	case ledger.Noops:
 	}
 	return r.Faultless()
@@ -236,17 +236,17 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 // keepID stores the id to resume from. An empty id removes it. The ledger records the first id, each removal, and the
 // next id after a removal.
 func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Reading) {
-	id, has := b.ID, b.HasID
+	id, hasID := b.ID, b.HasID
 	if o.topic.service.Resume.SendsReadingID {
-		id, has = reading.ID, len(reading.ID) > 0
+		id, hasID = reading.ID, len(reading.ID) > 0
 	}
-	if !has {
+	if !hasID {
 		return
 	}
-	switch hadLast := len(o.resumeID) > 0; {
-	case !hadLast && len(id) > 0:
+	switch hadID := len(o.resumeID) > 0; {
+	case !hadID && len(id) > 0:
 		o.ledger.IDReceived()
-	case hadLast && len(id) == 0:
+	case hadID && len(id) == 0:
 		o.ledger.IDReset(o.recorder.instant(at), o.eventName(b, reading))
 	}
 	o.resumeID = append(o.resumeID[:0], id...)
@@ -327,8 +327,8 @@ func (o *observer) firstMessageDelay(at time.Time) time.Duration {
 	default:
 		o.recorder.addGap(gap, &o.previousGap)
 	}
-	if coded := o.coding; coded != nil {
-		coded.message(o.recorder, at, delay)
+	if o.coding != nil {
+		o.coding.message(o.recorder, at, delay)
 	}
 	return delay
 }
@@ -350,12 +350,12 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if o.commentAt != 0 {
 		o.endComment(at, ledger.HeartbeatSign)
 	}
-	lack := ""
+	localReason := ""
 	if !o.open {
-		lack = shard.LackReasons[network.LackOf(c.Err)]
+		localReason = shard.LackReasons[network.LackOf(c.Err)]
 	}
 	c = o.credentials().describeEnd(at, c, int(o.streams))
-	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
+	endedByServer := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
 	if o.open {
 		o.open = false
 		o.recorder.removeStream()
@@ -364,10 +364,10 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	switch {
 	case c.Reason == sseclient.ReasonStatus:
 		reason += " " + strconv.Itoa(c.Status)
-	case lack != "":
-		reason = lack
+	case localReason != "":
+		reason = localReason
 	}
-	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
+	o.ledger.Closed(o.recorder.instant(at), reason, endedByServer, c.Retry >= 0)
 	o.ledger.Explain(explanation(c, o.recorder.credentials.Load()))
 	if o.sink != nil {
 		o.recorder.telemetry.end(o.sink)

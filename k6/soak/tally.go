@@ -162,8 +162,8 @@ func (t *tally) countUndisturbedLate(delta *ledger.Delta) {
 // are 0.8 % of a value wide, so values must stay near zero.
 const latencyStep = 10 * time.Millisecond
 
-// addLatency records a latency. If the first one is negative or longer than a second, the clocks differ, and addLatency
-// adds an offset to all latencies. It increases the offset whenever the sum would be negative.
+// addLatency records a latency. If the first latency is negative or longer than a second, the clocks differ, and
+// addLatency adds an offset to all latencies. It increases the offset whenever the sum would be negative.
 func (t *tally) addLatency(latency time.Duration) {
 	if t.latency == nil {
 		t.latency = &shard.Latency{MinUS: latency.Microseconds(), Histogram: shard.NewHistogram()}
@@ -174,11 +174,11 @@ func (t *tally) addLatency(latency time.Duration) {
 	t.latency.MinUS = min(t.latency.MinUS, latency.Microseconds())
 	offset := time.Duration(t.latency.OffsetUS) * time.Microsecond
 	if latency+offset < 0 {
-		lower := latencyStep - latency
-		shifted := shard.NewHistogram()
-		shifted.MergeShifted(t.latency.Histogram, lower-offset)
-		t.latency.Histogram, offset = shifted, lower.Truncate(time.Microsecond)
-		t.latency.OffsetUS = lower.Microseconds()
+		newOffset := latencyStep - latency
+		histogram := shard.NewHistogram()
+		histogram.MergeShifted(t.latency.Histogram, newOffset-offset)
+		t.latency.Histogram, offset = histogram, newOffset.Truncate(time.Microsecond)
+		t.latency.OffsetUS = newOffset.Microseconds()
 	}
 	t.latency.Histogram.Record(latency + offset)
 }
