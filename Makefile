@@ -216,7 +216,7 @@ certs: ## create a local authority, a certificate for the stack's TLS and four f
 # k8s-soak needs a cluster with the k6-operator, and the images in it: docs/distributed.md.
 OVERLAY ?= local
 
-# The architecture of images: amd64 or arm64; default: that of this machine.
+# The architecture of images: amd64 or arm64; default: the architecture of this machine.
 ARCH ?= $(shell $(GO) env GOARCH)
 
 .PHONY: images

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// TestDockerIsReadOnly checks that the proxy forwards only the read requests of cAdvisor to Docker's socket.
+// TestDockerIsReadOnly checks that the proxy forwards only the read requests of cAdvisor to Docker and containerd.
 func TestDockerIsReadOnly(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("/tmp", "reader") // the path of a socket must be short

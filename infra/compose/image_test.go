@@ -22,12 +22,12 @@ func TestDockerfileCopiesNeededFolders(t *testing.T) {
 			continue
 		}
 		found++
-		copied := false
+		isCopied := false
 		for line := range strings.Lines(dockerfile) {
 			fields := strings.Fields(line)
-			copied = copied || len(fields) == 3 && fields[0] == "COPY" && strings.HasPrefix(folder+"/", fields[1])
+			isCopied = isCopied || len(fields) == 3 && fields[0] == "COPY" && strings.HasPrefix(folder+"/", fields[1])
 		}
-		require.True(t, copied, "backend/Dockerfile does not copy %s", folder)
+		require.True(t, isCopied, "backend/Dockerfile does not copy %s", folder)
 	}
 	require.Greater(t, found, 2)
 }

@@ -61,7 +61,7 @@ func TestRefreshCreatesAViewer(t *testing.T) {
 	require.Contains(t, calls, "/grafana/api/admin/users/7/password\n")
 }
 
-// A bind mount of one file has the old content after an editor or git replaced the file.
+// A bind mount of one file keeps the old content after an editor or git replaces the file.
 func TestPrometheusMountsItsFolder(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, read(t, "..", "..", "compose.yaml"), "- ./infra/prometheus:/etc/stack:ro")

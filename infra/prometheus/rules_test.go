@@ -69,12 +69,12 @@ func TestEachRuleHasATest(t *testing.T) {
 	}
 	for _, m := range alerts {
 		require.Contains(t, tests, "- alertname: "+m[1]+"\n", "a test must make each alert fire")
-		require.Contains(t, tests, "- {alertname: "+m[1]+", ", "a test must cover that each alert stays silent")
+		require.Contains(t, tests, "- {alertname: "+m[1]+", ", "a test must check that each alert does not fire too early")
 	}
 }
 
-// Samples that k6 writes have the time of the runner's clock, which may be wrong. Rules compare recorded series
-// instead.
+// Samples that k6 writes have the time of the runner's clock, which may be wrong. Rules compare recorded series, whose
+// samples have the time of Prometheus, instead of using time() or timestamp().
 func TestNoRuleComparesTwoClocks(t *testing.T) {
 	t.Parallel()
 	_, rules := files(t, "rules/*.yml")

@@ -30,8 +30,8 @@ func main() {
 func address(ctx context.Context, options ...string) (string, error) {
 	output, err := exec.CommandContext(ctx, "docker", append(append([]string{"compose"}, options...), "config", "--format", "json")...).Output() // #nosec G204 -- the caller's own options, without a shell
 	if err != nil {
-		if failed := new(exec.ExitError); errors.As(err, &failed) {
-			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(failed.Stderr)))
+		if exitErr := new(exec.ExitError); errors.As(err, &exitErr) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exitErr.Stderr)))
 		}
 		return "", fmt.Errorf("docker compose config: %w", err)
 	}
@@ -47,8 +47,8 @@ func address(ctx context.Context, options ...string) (string, error) {
 	// Compose doubles each $ in its output.
 	unescape := func(value string) string { return strings.ReplaceAll(value, "$$", "$") }
 	for _, argument := range stack.Services.Prometheus.Command {
-		if at, ok := strings.CutPrefix(unescape(argument), "--web.external-url="); ok {
-			u, err := url.Parse(at)
+		if externalURL, ok := strings.CutPrefix(unescape(argument), "--web.external-url="); ok {
+			u, err := url.Parse(externalURL)
 			if err != nil {
 				return "", fmt.Errorf("PUBLIC_URL: %w", err)
 			}

@@ -50,7 +50,7 @@ func (b *stateBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestStateInABucket uncomments the backend in backend.tf and creates the workspace of a deployment in such a bucket.
+// TestStateInABucket uncomments the backend in backend.tf, and creates the workspace of a deployment in a fake bucket.
 func TestStateInABucket(t *testing.T) {
 	t.Parallel()
 	dir := initCopy(t)
@@ -62,14 +62,14 @@ func TestStateInABucket(t *testing.T) {
 	require.NoError(t, err)
 	text = regexp.MustCompile(`(?m)^# ([t} ].*|})$`).ReplaceAll(text[strings.Index(string(text), "# terraform {"):], []byte("$1"))
 	require.NoError(t, os.WriteFile(file, text, 0o644))
-	withBucket := func(args ...string) {
+	runTerraform := func(args ...string) {
 		run(t, dir, "env", slices.Concat(standIn.env, []string{
 			"AWS_ENDPOINT_URL_S3=" + server.URL, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true", "terraform",
 		}, args)...)
 	}
-	withBucket("init", "-input=false", "-no-color", "-reconfigure", "-backend-config=use_path_style=true",
+	runTerraform("init", "-input=false", "-no-color", "-reconfigure", "-backend-config=use_path_style=true",
 		"-backend-config=skip_credentials_validation=true", "-backend-config=skip_requesting_account_id=true")
-	withBucket("workspace", "select", "-or-create", "second")
+	runTerraform("workspace", "select", "-or-create", "second")
 	assert.Contains(t, bucket.objects, "/my-terraform-state/env:/second/sse-soak/terraform.tfstate")
 	for path := range bucket.objects {
 		assert.NotContains(t, path, ".tflock", "the lock must be released")

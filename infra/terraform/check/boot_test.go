@@ -32,15 +32,15 @@ const (
 
 // TestBoot boots the hosts with the user data that Terraform renders. The host of the stack has systemd, cloud-init,
 // its own Docker and the stack of this repository. The test waits until the stack answers on its port, and reboots the
-// host. The hosts of the runners show a failed setup and the end of a host. cloud_test.go simulates the metadata and
-// the parameters of AWS. Images that are not available offline have stand-ins.
+// host. The runners' hosts also test a failed setup and the end of a host. cloud_test.go simulates the metadata and the
+// parameters of AWS. Images that are not available offline have stand-ins.
 func TestBoot(t *testing.T) {
 	t.Parallel()
 	needsMachines(t)
 	files := stackFiles(t)
 	site := newSite(t)
 	userData := userData(t)
-	objects, data := withObjects(t, userData["stack.host"], "stack", files)
+	objects, data := bucketObjects(t, userData["stack.host"], "stack", files)
 
 	t.Run("the stack", func(t *testing.T) {
 		t.Parallel()
@@ -71,14 +71,14 @@ func (m *machine) checkSetup(c *cloud) {
 	assert.Equal(t, "8192 8", m.sh("echo $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_retries2)"))
 	m.checkUpdatesDisabled()
 	assert.Equal(t, "600", m.sh("stat -c %a /opt/sse-soak/.env"))
-	stored := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
-	require.Len(t, stored, 3)
+	secretLines := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
+	require.Len(t, secretLines, 3)
 	env := "\n" + m.sh("cat /opt/sse-soak/.env") + "\n"
-	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "COMPOSE_PROFILES=reference", "PUBLIC_URL=http://localhost:8080", "NODE_TEXTFILES=/host/var/lib/prometheus/node-exporter") {
+	for _, line := range append(secretLines, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "COMPOSE_PROFILES=reference", "PUBLIC_URL=http://localhost:8080", "NODE_TEXTFILES=/host/var/lib/prometheus/node-exporter") {
 		assert.Contains(t, env, "\n"+line+"\n")
 	}
 	m.checkNotices()
-	m.checkResponses(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
+	m.checkResponses(strings.TrimPrefix(secretLines[0], "BACKEND_TOKEN="))
 }
 
 // shippedImage returns the id of the backend's image in its archive. The tag may belong to another image, because the
@@ -117,7 +117,7 @@ func (m *machine) checkResponses(token string) {
 		require.NoError(t, resp.Body.Close())
 		assert.Equal(t, want, resp.StatusCode, "%s: %s", path, body)
 	}
-	for _, path := range []string{"/event/connect?id=boot", ":7070"} { // of a device, and of the reference
+	for _, path := range []string{"/event/connect?id=boot", ":7070"} { // streams of the backend and of the reference
 		resp, err := (&http.Client{Timeout: 20 * time.Second}).Get("http://" + m.ip + path)
 		require.NoError(t, err)
 		assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
@@ -132,7 +132,7 @@ func (m *machine) checkReboot(started time.Time) {
 	end, err := time.Parse("2006-01-02 15:04:05 MST", strings.TrimPrefix(m.sh(timer), "OnCalendar="))
 	require.NoError(t, err)
 	assert.WithinDuration(t, started.Add(180*time.Minute), end, 5*time.Minute)
-	before := m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer")
+	nextElapse := m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer")
 	run(t, ".", "docker", "stop", "-t", "60", m.name)
 	m.start()
 	await(t, 3*time.Minute, "the stack did not answer", m, func() bool {
@@ -143,7 +143,7 @@ func (m *machine) checkReboot(started time.Time) {
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
-	assert.Equal(t, before, m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer"))
+	assert.Equal(t, nextElapse, m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer"))
 	assert.Equal(t, "1", m.sh("grep -c 'SOAK-SETUP DONE' /var/log/cloud-init-output.log"))
 }
 
@@ -195,9 +195,9 @@ func await(t *testing.T, timeout time.Duration, failure string, m *machine, done
 	}
 }
 
-// stackFiles returns the folder of files that `make aws-up` collects for the stack's host. Grafana is left out if its
-// image is unavailable, the limit of open files is that of this machine, and settings that only the real Prometheus
-// accepts are left out if its image is a stand-in.
+// stackFiles returns the folder of files that `make aws-up` collects for the stack's host, with three changes. It omits
+// Grafana if its image is unavailable, uses this machine's limit of open files, and omits settings that a stand-in for
+// Prometheus rejects.
 func stackFiles(t *testing.T) (folder string) {
 	buildStackImages(t)
 	env := filepath.Join(t.TempDir(), ".env")
@@ -231,7 +231,7 @@ func stackFiles(t *testing.T) (folder string) {
 	return filepath.Join(out, "stack")
 }
 
-// stackImages prevents that two tests build the images in bin/stack at the same time.
+// stackImages prevents two tests from building the images in bin/stack at the same time.
 var stackImages sync.Mutex
 
 func buildStackImages(t *testing.T) {
@@ -241,9 +241,9 @@ func buildStackImages(t *testing.T) {
 	run(t, root, "make", "--no-print-directory", "stack-images")
 }
 
-// withObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data, with the
+// bucketObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data, with the
 // list of these objects instead of the files of Terraform's tests.
-func withObjects(t *testing.T, data, kind, folder string) (objects map[string]string, changed string) {
+func bucketObjects(t *testing.T, data, kind, folder string) (objects map[string]string, newData string) {
 	t.Helper()
 	objects = map[string]string{}
 	var lines []string
@@ -256,8 +256,8 @@ func withObjects(t *testing.T, data, kind, folder string) (objects map[string]st
 		objects[bucketHost+"/images/"+sum[:16]+"/"+f.Name()] = string(text)
 		lines = append(lines, sum+" images/"+sum[:16]+"/"+f.Name())
 	}
-	planned := regexp.MustCompile(`(?m)^( *)[0-9a-f]{64} images/.*\n(?: *[0-9a-f]{64} images/.*\n)*`)
-	indent := planned.FindStringSubmatch(data)
+	objectList := regexp.MustCompile(`(?m)^( *)[0-9a-f]{64} images/.*\n(?: *[0-9a-f]{64} images/.*\n)*`)
+	indent := objectList.FindStringSubmatch(data)
 	require.NotNil(t, indent, "the user data of %s list no objects:\n%s", kind, data)
 	return objects, strings.Replace(data, indent[0], indent[1]+strings.Join(lines, "\n"+indent[1])+"\n", 1)
 }

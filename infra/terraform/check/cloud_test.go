@@ -27,7 +27,7 @@ import (
 var credentials = aws.Credentials{AccessKeyID: "ASIATEST", SecretAccessKey: "secret/of+the/role", SessionToken: "session+token/=="}
 
 // A cloud simulates the part of AWS that a host uses during its setup: the metadata service, parameters and a bucket.
-// It rejects requests whose signature differs from that of AWS's own signer.
+// It rejects requests whose signature differs from the result of AWS's own signer.
 type cloud struct {
 	t        *testing.T
 	metadata *httptest.Server
@@ -35,7 +35,7 @@ type cloud struct {
 
 	mu         sync.Mutex
 	parameters map[string]string
-	files      map[string]string // responses to GET by URL without scheme; those of a bucket require a signature
+	files      map[string]string // responses to GET by URL without scheme; requests to a bucket must be signed
 	rejections []string
 }
 
@@ -171,47 +171,48 @@ func (c *cloud) store(name, value string) {
 	c.parameters[name] = value
 }
 
-// verify signs a copy of the request with the headers that it lists as signed, and compares the signatures.
+// verify returns an error if the signature of a request is wrong. It signs a copy of the request with the headers that
+// the request lists as signed, and compares the signatures.
 func verify(r *http.Request, body []byte) error {
-	given := r.Header.Get("Authorization")
-	var scope, signed string
-	for part := range strings.SplitSeq(strings.TrimPrefix(given, "AWS4-HMAC-SHA256 "), ",") {
+	authorization := r.Header.Get("Authorization")
+	var scope, signedHeaders string
+	for part := range strings.SplitSeq(strings.TrimPrefix(authorization, "AWS4-HMAC-SHA256 "), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch name {
 		case "Credential":
 			scope = value
 		case "SignedHeaders":
-			signed = value
+			signedHeaders = value
 		}
 	}
 	fields := strings.Split(scope, "/")
 	if len(fields) != 5 {
-		return fmt.Errorf("no signature in %q", given)
+		return fmt.Errorf("no signature in %q", authorization)
 	}
-	copied, err := http.NewRequest(r.Method, "https://"+r.Host+r.URL.RequestURI(), nil)
+	request, err := http.NewRequest(r.Method, "https://"+r.Host+r.URL.RequestURI(), nil)
 	if err != nil {
 		return err
 	}
-	for name := range strings.SplitSeq(signed, ";") {
+	for name := range strings.SplitSeq(signedHeaders, ";") {
 		if name != "host" {
-			copied.Header.Set(name, r.Header.Get(name))
+			request.Header.Set(name, r.Header.Get(name))
 		}
 	}
-	if copied.Header.Get("X-Amz-Security-Token") != credentials.SessionToken {
-		return fmt.Errorf("the session token is missing or not signed: %s", signed)
+	if request.Header.Get("X-Amz-Security-Token") != credentials.SessionToken {
+		return fmt.Errorf("the session token is missing or not signed: %s", signedHeaders)
 	}
-	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	signingTime, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(body)
 	asS3 := func(o *signer.SignerOptions) { o.DisableURIPathEscaping = fields[3] == "s3" }
-	err = signer.NewSigner(asS3).SignHTTP(context.Background(), credentials, copied, hex.EncodeToString(sum[:]), fields[3], fields[2], at)
+	err = signer.NewSigner(asS3).SignHTTP(context.Background(), credentials, request, hex.EncodeToString(sum[:]), fields[3], fields[2], signingTime)
 	if err != nil {
 		return err
 	}
-	if want := copied.Header.Get("Authorization"); signature(want) != signature(given) {
-		return fmt.Errorf("the signature is wrong: %s instead of %s", given, want)
+	if want := request.Header.Get("Authorization"); signature(want) != signature(authorization) {
+		return fmt.Errorf("the signature is wrong: %s instead of %s", authorization, want)
 	}
 	return nil
 }

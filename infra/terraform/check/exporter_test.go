@@ -50,7 +50,7 @@ func (m *machine) checkExporter() {
 		assert.Contains(t, all, name)
 	}
 	for name := range all {
-		assert.NotRegexp(t, `^node_ethtool_(rx|tx|peer)_`, name, "only AWS's counters of drops, without the counters of the driver")
+		assert.NotRegexp(t, `^node_ethtool_(rx|tx|peer)_`, name, "ethtool must export only AWS's counters of drops, not the driver's counters")
 	}
 	assert.NotContains(t, m.sh("systemctl list-timers --all"), "prometheus-node-exporter", "no timer may check for updates")
 }
@@ -121,21 +121,21 @@ func prometheusConfig(t *testing.T, ec2 string) string {
 	require.NoError(t, yaml.Unmarshal(text, &config))
 	delete(config, "rule_files")
 	config["scrape_configs"] = slices.DeleteFunc(config["scrape_configs"].([]any), func(job any) bool {
-		discovers, is := job.(map[string]any)["ec2_sd_configs"].([]any)
-		if is {
+		discovery, ok := job.(map[string]any)["ec2_sd_configs"].([]any)
+		if ok {
 			for name, value := range map[string]string{"endpoint": ec2, "access_key": "test", "secret_key": "test"} {
-				discovers[0].(map[string]any)[name] = value
+				discovery[0].(map[string]any)[name] = value
 			}
 		}
-		return !is
+		return !ok
 	})
 	text, err = yaml.Marshal(config)
 	require.NoError(t, err)
 	return string(text)
 }
 
-// describe returns a handler for the action of EC2 that the role of the stack's host allows: DescribeInstances. In
-// addition to the hosts, it has the stack and a runners' host of another deployment.
+// describe returns a handler for the action of EC2 that the role of the stack's host allows: DescribeInstances. Its
+// responses also contain the stack's host, and a runners' host of another deployment.
 func describe(t *testing.T, hosts map[string]string) http.Handler {
 	type tag struct {
 		Key   string `xml:"key"`

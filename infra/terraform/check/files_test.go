@@ -18,7 +18,7 @@ import (
 )
 
 // TestFilesAreReproducible builds and collects the files of the hosts twice, because a changed file replaces the hosts.
-// The test creates its own versions of the files of GitHub and container registries.
+// The test replaces the files that GitHub and container registries would serve.
 func TestFilesAreReproducible(t *testing.T) {
 	t.Parallel()
 	offline.NeedDocker(t, "compose", "buildx")
@@ -67,6 +67,6 @@ func TestFilesAreReproducible(t *testing.T) {
 	variables = append(variables, "OPERATOR_SHA256="+sum("another"), "infra/terraform/files", "amd64")
 	cmd := exec.CommandContext(t.Context(), "env", variables...)
 	cmd.Dir = root
-	require.Error(t, cmd.Run(), "a download with another checksum")
+	require.Error(t, cmd.Run(), "a download with another checksum must be rejected")
 	assert.NoFileExists(t, filepath.Join(out, "runner/operator.yaml"))
 }

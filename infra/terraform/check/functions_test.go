@@ -56,17 +56,17 @@ func TestFetchObjectsChecksSHA256(t *testing.T) {
 	t.Parallel()
 	objects := filepath.Join(t.TempDir(), "objects")
 	fetch := strings.ReplaceAll(function(t, "host/aws.sh", "fetch_objects"), "/opt/soak/objects", objects)
-	signed := "BUCKET=b REGION=r\nsigned() { echo hello >\"$4\"; echo \"$2\"; }\n"
+	stub := "BUCKET=b REGION=r\nsigned() { echo hello >\"$4\"; echo \"$2\"; }\n"
 	const sum = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
 	require.NoError(t, os.WriteFile(objects, []byte(sum+" images/00/a\n"+sum+" images/11/b\n"), 0o600))
 	folder := filepath.Join(t.TempDir(), "files")
-	output, err := bash(t, "", signed+fetch+"fetch_objects "+folder)
+	output, err := bash(t, "", stub+fetch+"fetch_objects "+folder)
 	require.NoError(t, err, output)
 	assert.Contains(t, output, "https://b.s3.r.amazonaws.com/images/00/a\nhttps://b.s3.r.amazonaws.com/images/11/b\n")
 	assert.FileExists(t, filepath.Join(folder, "b"))
 
 	require.NoError(t, os.WriteFile(objects, []byte(strings.Repeat("0", 64)+" images/00/a\n"+sum+" images/11/c\n"), 0o600))
-	output, err = bash(t, "", signed+fetch+"fetch_objects "+folder)
+	output, err = bash(t, "", stub+fetch+"fetch_objects "+folder)
 	require.Error(t, err, output)
 	assert.NoFileExists(t, filepath.Join(folder, "c"), "fetch_objects must stop at the first file with another checksum")
 }

@@ -46,7 +46,7 @@ func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 	run(t, ".", "docker", append(args, s.image)...)
 	t.Cleanup(m.remove)
 	m.writeFiles(map[string][]byte{
-		"etc/ssl/certs/ca-certificates.crt":          s.trusted,
+		"etc/ssl/certs/ca-certificates.crt":          s.authorities,
 		"var/lib/cloud/seed/nocloud/user-data":       []byte(userData),
 		"var/lib/cloud/seed/nocloud/meta-data":       []byte("instance-id: i-0123456789abcdef0\n"),
 		"etc/systemd/system/cloud-addresses.service": addressUnit(c),
@@ -101,7 +101,7 @@ func (m *machine) sh(command string) string {
 	return strings.TrimSpace(run(m.t, ".", "docker", "exec", m.name, "sh", "-c", command))
 }
 
-// log returns the output of the setup.
+// log returns the end of the output of the setup, and the failed units of systemd.
 func (m *machine) log() string {
 	output, err := exec.Command("docker", "exec", m.name, "sh", "-c", "tail -n 60 /var/log/cloud-init-output.log; systemctl --failed --no-pager").CombinedOutput()
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *machine) log() string {
 	return string(output)
 }
 
-// remove stops the machine like a host, so that its own containers stop in order.
+// remove stops the machine in the same way as a host, so that its own containers stop gracefully, and removes it.
 func (m *machine) remove() {
 	if m.t.Failed() {
 		m.t.Log(m.log())

@@ -78,7 +78,7 @@ func TestNoticesFromMetadataService(t *testing.T) {
 	require.Error(t, err, "the unit must fail")
 	got, err := os.ReadFile(filepath.Join(dir, "soak.prom"))
 	require.NoError(t, err)
-	assert.Equal(t, info, string(got), "the previous file remains")
+	assert.Equal(t, info, string(got), "the previous file must remain")
 }
 
 // notices runs notices.sh with a fake metadata service that serves the pages. The script writes to dir.

@@ -25,14 +25,14 @@ func TestPlan(t *testing.T) {
 	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // the end of each schedule
 	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // the closing instructions
 	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // the preceding lines list data sources in any order
-	text := "# terraform plan with the default settings and an address for alerts. Made by `make aws-test` without an\n" +
-		"# account, by a stand-in for the AWS provider that has the schema of 6.66.0: values that AWS would look up are invented.\n\n" +
+	text := "# The output of `terraform plan` with the default settings and an address for alerts. `make aws-test` compares it\n" +
+		"# with the current plan, without an AWS account: a stand-in for the AWS provider invents the values that AWS returns.\n\n" +
 		"Terraform used the selected providers" + plan
 	file := filepath.Join(root, "docs/results/terraform-plan.txt")
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	}
-	committed, err := os.ReadFile(file)
+	committedPlan, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.True(t, string(committed) == text, "docs/results/terraform-plan.txt differs from the plan of terraform; run go test -tags aws ./infra/terraform/check -run Plan -update")
+	require.True(t, string(committedPlan) == text, "docs/results/terraform-plan.txt differs from the plan of terraform; run go test -tags aws ./infra/terraform/check -run Plan -update")
 }

@@ -52,8 +52,8 @@ func deployerPolicy(t *testing.T) (p policy, text []byte) {
 }
 
 // resourceRights lists the IAM actions that the Terraform provider needs to create, read, change and delete each kind
-// of resource in modules/. parliament 1.6 checked the names of the actions against the
-// service authorization reference of AWS.
+// of resource in modules/. parliament 1.6 checked the names of the actions against the service authorization reference
+// of AWS.
 var resourceRights = map[string]string{
 	"aws_budgets_budget":                    "budgets:ModifyBudget budgets:ViewBudget budgets:TagResource budgets:UntagResource budgets:ListTagsForResource",
 	"aws_default_security_group":            "ec2:DescribeSecurityGroups ec2:RevokeSecurityGroupIngress ec2:RevokeSecurityGroupEgress ec2:CreateTags ec2:DeleteTags",
@@ -166,22 +166,22 @@ func TestDeployerPolicy(t *testing.T) {
 	require.Contains(t, needed, "ec2:TerminateInstances")
 	require.Contains(t, needed, "scheduler:UpdateSchedule")
 
-	granted := map[string]bool{} // the allowed actions; true: needed
+	grantedActions := map[string]bool{} // the allowed actions; true: needed
 	for _, s := range p.Statement {
 		for _, action := range s.Action {
-			granted[action] = false
+			grantedActions[action] = false
 		}
 	}
 	for _, right := range slices.Sorted(maps.Keys(needed)) {
 		found := false
-		for action := range granted {
+		for action := range grantedActions {
 			if matches, err := path.Match(action, right); err == nil && matches {
-				granted[action], found = true, true
+				grantedActions[action], found = true, true
 			}
 		}
 		assert.True(t, found, "the policy must allow %s, which %s needs", right, needed[right])
 	}
-	for action, isNeeded := range granted {
+	for action, isNeeded := range grantedActions {
 		assert.True(t, isNeeded, "the policy allows %s, which is not needed", action)
 	}
 	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "the limit of IAM for a managed policy")

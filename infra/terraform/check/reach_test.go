@@ -52,8 +52,8 @@ func TestHostsAreNotReachableFromTheInternet(t *testing.T) {
 	assert.Equal(t, "7070 7070", value(reference, "from_port")+" "+value(reference, "to_port"))
 }
 
-// TestDescriptionsOfRules checks the characters of descriptions. EC2 rejects others, but a plan and `terraform
-// validate` do not.
+// TestDescriptionsOfRules checks the characters of descriptions. EC2 rejects other characters, but a plan and
+// `terraform validate` do not.
 func TestDescriptionsOfRules(t *testing.T) {
 	t.Parallel()
 	described := 0

@@ -34,30 +34,30 @@ func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	t.Helper()
 	untested.Note(t, "k3s and the k6-operator on such a host")
 	const (
-		token, kubeconfig = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
-		ofServer, ofAgent = "/sse-soak/runners/status-0", "/sse-soak/runners/status-2"
+		token, kubeconfig         = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
+		serverStatus, agentStatus = "/sse-soak/runners/status-0", "/sse-soak/runners/status-2"
 	)
 	folder := t.TempDir()
 	for name, text := range map[string]string{"k3s": k3s, "operator.yaml": "kind: Bundle\n", "image-k6.tar.gz": "an image\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	c := site.cloud(t, token, kubeconfig, ofServer, ofAgent, end)
-	objects, agentData := withObjects(t, userData["runners.agents"], "agents", folder)
-	_, serverData := withObjects(t, userData["runners.server"], "server", folder)
+	c := site.cloud(t, token, kubeconfig, serverStatus, agentStatus, end)
+	objects, agentData := bucketObjects(t, userData["runners.agents"], "agents", folder)
+	_, serverData := bucketObjects(t, userData["runners.server"], "server", folder)
 	c.files = objects
 	agent := site.boot(t, c, agentData)
 	server := site.boot(t, c, serverData)
-	for _, status := range []string{ofServer, ofAgent} {
+	for _, status := range []string{serverStatus, agentStatus} {
 		await(t, 8*time.Minute, "a host did not report", server, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		require.Equal(t, "ready "+instanceID, c.parameter(status))
 	}
 	assert.Empty(t, c.rejections)
-	stored := c.parameter(token)
-	assert.Regexp(t, regexp.MustCompile(`^[0-9a-f]{64}$`), stored)
+	clusterToken := c.parameter(token)
+	assert.Regexp(t, regexp.MustCompile(`^[0-9a-f]{64}$`), clusterToken)
 	assert.Equal(t, "# "+instanceID+"\nserver: https://127.0.0.1:6443\n", c.parameter(kubeconfig), "the first line names the host for the session of Systems Manager")
-	assert.Contains(t, server.sh("cat /run/k3s-installed"), stored+" server --disable=traefik")
+	assert.Contains(t, server.sh("cat /run/k3s-installed"), clusterToken+" server --disable=traefik")
 	assert.Contains(t, server.sh("cat /run/k3s-called"), "kubectl apply --server-side -f /opt/soak/files/operator.yaml")
-	assert.Equal(t, stored+" agent --server=https://10.20.0.10:6443 --node-ip=10.20.0.11", agent.sh("cat /run/k3s-installed"))
+	assert.Equal(t, clusterToken+" agent --server=https://10.20.0.10:6443 --node-ip=10.20.0.11", agent.sh("cat /run/k3s-installed"))
 	for _, m := range []*machine{server, agent} {
 		assert.Equal(t, "an image", m.sh("cat /var/lib/rancher/k3s/agent/images/image-k6.tar.gz"))
 		assert.Equal(t, "1024\t65535", m.sh("cat /proc/sys/net/ipv4/ip_local_port_range"))
@@ -67,7 +67,7 @@ func bootRunners(t *testing.T, site *site, userData map[string]string) {
 		m.checkExporter()
 	}
 	checkDiscovery(t, map[string]string{"runner-1": server.ip, "runner-3": agent.ip})
-	agent.checkFailedSetup(c, ofAgent)
+	agent.checkFailedSetup(c, agentStatus)
 	agent.checkExtension(c)
 	agent.checkEnd()
 }

@@ -36,7 +36,7 @@ func needsMachines(t *testing.T) {
 type site struct {
 	image, network, gateway string
 	certificate             tls.Certificate
-	trusted                 []byte // certificates that a host trusts, in PEM
+	authorities             []byte // certificates that a host trusts, in PEM
 }
 
 // newSite creates the network and the image for hosts.
@@ -48,9 +48,9 @@ func newSite(t *testing.T) *site {
 	ca := certificate.NewAuthority(t)
 	s.certificate = *ca.Server(apiHost, bucketHost)
 	authority, _ := certificate.PEM(t, ca.Certificate)
-	trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+	authorities, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
 	require.NoError(t, err)
-	s.trusted = append(trusted, authority...)
+	s.authorities = append(authorities, authority...)
 	return s
 }
 
@@ -77,10 +77,10 @@ func buildHost(t *testing.T, network string) (image string) {
 	if exec.Command("docker", "image", "inspect", debianImage).Run() != nil {
 		rootfs := filepath.Join(t.TempDir(), "rootfs")
 		run(t, ".", "debootstrap", "--variant=minbase", "bookworm", rootfs)
-		trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+		authorities, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
 		require.NoError(t, err)
 		require.NoError(t, os.MkdirAll(filepath.Join(rootfs, "etc/ssl/certs"), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(rootfs, "etc/ssl/certs/ca-certificates.crt"), trusted, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(rootfs, "etc/ssl/certs/ca-certificates.crt"), authorities, 0o644))
 		run(t, ".", "sh", "-c", fmt.Sprintf("tar -C %s -c . | docker import - %s", rootfs, debianImage))
 	}
 	dir := t.TempDir()

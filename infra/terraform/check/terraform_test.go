@@ -176,7 +176,7 @@ func userData(t *testing.T) map[string]string {
 		}
 		rendered.hosts = hosts
 	})
-	require.Len(t, rendered.hosts, 3, "one each for stack, server and agent")
+	require.Len(t, rendered.hosts, 3, "stack, server and agents must each have user data")
 	return rendered.hosts
 }
 

@@ -45,7 +45,7 @@ resource "aws_iam_role_policy" "this" {
   })
 }
 
-# It is available after its policy, because a host reads its parameters as soon as it runs.
+# The profile is available after the policy of its role, because a host reads its parameters as soon as it runs.
 resource "aws_iam_instance_profile" "this" {
   name_prefix = "${var.name}-"
   role        = aws_iam_role_policy.this.role
