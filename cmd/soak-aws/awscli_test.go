@@ -36,20 +36,20 @@ func addPrograms(t *testing.T, files map[string]string) (bin string) {
 	return bin
 }
 
-// linkProgram creates a link in dir by which this program acts as another one (TestMain), and returns the link.
+// linkProgram creates and returns a link to the test program. TestMain makes the program act by the name of the link.
 func linkProgram(t *testing.T, dir, name string) string {
 	t.Helper()
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	require.NoError(t, err)
 	link := filepath.Join(dir, name)
-	require.NoError(t, os.Symlink(self, link))
+	require.NoError(t, os.Symlink(executable, link))
 	return link
 }
 
 // useCommandLine adds the real AWS command line to the PATH.
 func useCommandLine(t *testing.T) {
 	t.Helper()
-	real, err := exec.LookPath("aws")
+	program, err := exec.LookPath("aws")
 	if err != nil {
 		untested.SkipMissing(t, "the AWS command line is not installed")
 	}
@@ -67,7 +67,7 @@ func useCommandLine(t *testing.T) {
 		}
 	})
 	linkProgram(t, addPrograms(t, nil), "aws")
-	t.Setenv("AWS_COMMAND_LINE", real)
+	t.Setenv("AWS_COMMAND_LINE", program)
 	t.Setenv("AWS_COMMAND_LINE_SOCKET", awsCLI.socket)
 }
 

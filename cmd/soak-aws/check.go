@@ -112,12 +112,12 @@ func (s site) checkOwner(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, h := range hosts {
-		if s.inState(ctx, "-id="+h.ID) == "" {
+		if s.addressesInState(ctx, "-id="+h.ID) == "" {
 			return "", refuse("the host %s of %s in %s is not in the local state; its owner is %s; %s", h.ID, name, region, h.Owner, remedy)
 		}
 	}
 	values, err := s.parameters(ctx)
-	if len(values) > 0 && s.inState(ctx) == "" {
+	if len(values) > 0 && s.addressesInState(ctx) == "" {
 		return "", refuse("the parameters of %s exist in %s, but the local state is empty; %s", name, region, remedy)
 	}
 	return fmt.Sprintf("no other deployment in %s is called %s", region, name), err
@@ -135,22 +135,22 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	if err := errors.Join(err, hostsErr, typesErr); err != nil {
 		return "", err
 	}
-	needed, used := 0, 0
+	neededVCPUs, usedVCPUs := 0, 0
 	for _, t := range types {
 		if isStandard(t.Type) {
-			needed += s.settings.Hosts[t.Type] * t.Cores
+			neededVCPUs += s.settings.Hosts[t.Type] * t.Cores
 		}
 	}
-	for _, h := range hosts { // hosts of this deployment are already counted in needed
+	for _, h := range hosts { // hosts of this deployment are already counted in neededVCPUs
 		if isStandard(h.Type) && !slices.Contains(slices.Collect(maps.Values(s.output.Instances)), h.ID) {
-			used += h.Cores * h.Threads
+			usedVCPUs += h.Cores * h.Threads
 		}
 	}
-	if used+needed > int(quota) {
+	if usedVCPUs+neededVCPUs > int(quota) {
 		return "", refuse("%d are needed, but %d of %g are in use; request more under Service Quotas (EC2, %s), or use fewer or smaller hosts",
-			needed, used, quota, quotaCode)
+			neededVCPUs, usedVCPUs, quota, quotaCode)
 	}
-	return fmt.Sprintf("%d needed, %d of %g in use", needed, used, quota), nil
+	return fmt.Sprintf("%d needed, %d of %g in use", neededVCPUs, usedVCPUs, quota), nil
 }
 
 // isStandard reports whether an instance type counts towards the quota of On-Demand Standard instances (L-1216C47A).

@@ -27,7 +27,7 @@ func newPlannedDeployment(t *testing.T, settings, outputs string) *deployment {
 	return d
 }
 
-// runCheck returns the standard output of `soak-aws check` with these settings, without resources.
+// runCheck returns the standard output of `soak-aws check` with these settings, before any resource exists.
 func runCheck(t *testing.T, settings string) (output string, err error) {
 	t.Helper()
 	d := newPlannedDeployment(t, settings, "{}")

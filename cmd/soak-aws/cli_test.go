@@ -28,8 +28,8 @@ func fakePlugin(args []string) int {
 	return forward(request.Parameters["localPortNumber"][0], os.Getenv("FAKE_AWS_STACK"))
 }
 
-// Only AWS and the plugin are fakes.
-func TestTunnelOfTheRealCommandLine(t *testing.T) {
+// The AWS command line is real; only AWS and the plugin are fakes.
+func TestTunnelWithTheRealCommandLine(t *testing.T) {
 	f := startAWS(t)
 	stack := startStack(t)
 	t.Setenv("PATH", filepath.Dir(os.Getenv("AWS_COMMAND_LINE"))+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -33,7 +33,7 @@ func code(err error) string {
 
 var apiErrorText = regexp.MustCompile(`An error occurred \(([^)]+)\) when calling the (\w+) operation[^:]*: (.*)`)
 
-// connect checks that the AWS command line is installed and that the credentials are valid.
+// connect returns a cloud, or an error if the AWS command line is not installed or the credentials are invalid.
 func connect(ctx context.Context, region string) (*cloud, error) {
 	if _, err := exec.LookPath("aws"); err != nil {
 		return nil, errors.New("the AWS command line is not installed; install it: " +

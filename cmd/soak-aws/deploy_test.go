@@ -46,8 +46,8 @@ func TestDeployment(t *testing.T) {
 
 	// After a fix of the cause, up replaces only the failed host.
 	f.boot(t, dir, nil)
-	redeployed := newDeployment(dir)
-	require.NoError(t, redeployed.up(ctx, streams{}))
+	repairedDeployment := newDeployment(dir)
+	require.NoError(t, repairedDeployment.up(ctx, streams{}))
 	second := hostsOf(t, dir)
 	for name, host := range first {
 		if name == "/sse-soak/stack/status" {
@@ -56,7 +56,7 @@ func TestDeployment(t *testing.T) {
 			assert.Equal(t, host, second[name], name)
 		}
 	}
-	require.NoError(t, redeployed.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up must change nothing, not even the end of the hosts")
+	require.NoError(t, repairedDeployment.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up must change nothing, not even the end of the hosts")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
 	f.parameters["/sse-soak/end"], f.launched = setupPending, time.Now()
@@ -64,11 +64,11 @@ func TestDeployment(t *testing.T) {
 	cluster := startCluster(t)
 	f.parameters["/sse-soak/runners/kubeconfig"] = "# " + hostsOf(t, dir)["/sse-soak/runners/status-0"] + "\n" + kubeconfig
 	d := newDeployment(dir)
-	deployed, err := d.outputs(ctx)
+	deploymentOutputs, err := d.outputs(ctx)
 	require.NoError(t, err)
-	f.buckets = []string{deployed.Bucket}
+	f.buckets = []string{deploymentOutputs.Bucket}
 	stack := startStack(t).Listener.Addr().String()
-	withSessions(t, stack)
+	addSessions(t, stack)
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
 	d.program = soakProgram(t)
 	require.Equal(t, exitError(2), d.soak(ctx, []string{"--out", t.TempDir()}))
@@ -85,7 +85,7 @@ func TestDeployment(t *testing.T) {
 	assert.Equal(t, "second", out.Settings.Name)
 	f.hosts, f.beforeParameters = nil, nil
 	require.NoError(t, foreign.down(ctx, downOptions{lag: time.Minute}))
-	out, err = redeployed.outputs(ctx)
+	out, err = repairedDeployment.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "sse-soak", out.Settings.Name, "the first deployment must still exist")
 

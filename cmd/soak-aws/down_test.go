@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An appliedDeployment is an existing deployment. bin has the calls of terraform and soak.
+// An appliedDeployment is an existing deployment. The fake programs in bin record their calls there.
 type appliedDeployment struct {
 	*deployment
 	bin, results string
 }
 
-// withRun returns an appliedDeployment with one run. Its program soak stores an archive in the bucket.
-func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
+// newDeploymentWithRun returns an appliedDeployment with one run. Its program soak stores an archive in the bucket.
+func newDeploymentWithRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	t.Helper()
 	outputs, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
@@ -51,8 +51,8 @@ func (m appliedDeployment) down(t *testing.T, k downOptions) (output string, err
 // The archive of a run is copied to the bucket before its hosts are destroyed, and the bucket is kept.
 func TestDownKeepsArchives(t *testing.T) {
 	f := startAWS(t)
-	m := withRun(t, f)
-	withSessions(t, startStack(t).Listener.Addr().String())
+	m := newDeploymentWithRun(t, f)
+	addSessions(t, startStack(t).Listener.Addr().String())
 	f.tagResponses = [][]string{{"arn:aws:s3:::sse-soak-123"}}
 	output, err := m.down(t, downOptions{})
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestDownKeepsArchives(t *testing.T) {
 
 func TestDownWithoutArchive(t *testing.T) {
 	f := startAWS(t)
-	m := withRun(t, f)
+	m := newDeploymentWithRun(t, f)
 	_, err := m.down(t, downOptions{withoutArchive: true})
 	require.NoError(t, err)
 	assert.Empty(t, lines(t, filepath.Join(m.bin, "calls")))
@@ -95,8 +95,8 @@ func TestDownWithoutArchive(t *testing.T) {
 // aws-down.
 func TestDownAfterTheHostsEnded(t *testing.T) {
 	f := startAWS(t)
-	m := withRun(t, f)
-	withSessions(t, "127.0.0.1:1")
+	m := newDeploymentWithRun(t, f)
+	addSessions(t, "127.0.0.1:1")
 	t.Setenv("FAKE_AWS_REFUSES", "TargetNotConnected")
 	_, err := m.down(t, downOptions{})
 	require.NoError(t, err)
@@ -115,8 +115,8 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 // A run of another user has no local results, so it is judged from its shards first. A run in progress stops aws-down.
 func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	f := startAWS(t)
-	m := withRun(t, f)
-	withSessions(t, startStack(t).Listener.Addr().String())
+	m := newDeploymentWithRun(t, f)
+	addSessions(t, startStack(t).Listener.Addr().String())
 	require.NoError(t, os.RemoveAll(filepath.Join(m.results, "run-1")))
 	_, err := m.down(t, downOptions{})
 	require.ErrorContains(t, err, "the soak run-1 is running: its last checkpoint is ")

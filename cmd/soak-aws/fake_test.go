@@ -145,7 +145,7 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 	}
 }
 
-// serveTarget serves the services with JSON: Systems Manager, quotas, tags.
+// serveTarget serves the services that use JSON: Systems Manager, quotas, tags.
 func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte) {
 	switch target {
 	case "GetParametersByPath":

@@ -79,7 +79,7 @@ func (s session) await(t *testing.T, condition func() bool) {
 	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond)
 }
 
-// hasShown returns the condition that a text is on the screen.
+// hasShown returns a function that reports whether a text is on the screen.
 func (s session) hasShown(text string) func() bool {
 	return func() bool { return strings.Contains(s.screen.String(), text) }
 }
@@ -96,7 +96,7 @@ func (s session) interrupt(t *testing.T) {
 	require.NoError(t, s.keyboard.Close())
 }
 
-// exists returns the condition that a file exists.
+// exists returns a function that reports whether a file exists.
 func exists(file string) func() bool {
 	return func() bool {
 		_, err := os.Stat(file)
@@ -124,7 +124,7 @@ func TestCtrlCDuringInit(t *testing.T) {
 // After each Ctrl-C the next command continues from the state.
 func TestCtrlCAfterInit(t *testing.T) {
 	f := startAWS(t)
-	withSessions(t, startStack(t).Listener.Addr().String())
+	addSessions(t, startStack(t).Listener.Addr().String())
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.tf"), []byte(smallSettings), 0o600))
 	started, state := filepath.Join(dir, "started"), filepath.Join(dir, "terraform.tfstate")
@@ -167,7 +167,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 // Under nohup soak ignores SIGHUP, and a second SIGINT would make it kill the runners.
 func TestCtrlCUnderNohupReachesSoakOnce(t *testing.T) {
 	startAWS(t).setReady()
-	withSessions(t, startStack(t).Listener.Addr().String())
+	addSessions(t, startStack(t).Listener.Addr().String())
 	dir := newAppliedDeployment(t).dir
 	signals, program := filepath.Join(dir, "signals"), filepath.Join(dir, "soak")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"; stopped=1' INT\necho $$ >>"+signals+"\n"+

@@ -39,12 +39,12 @@ func (f *fakeAWS) setReady() {
 }
 
 // The real soak starts a run in the cluster of the runners, with the settings and secrets of terraform and AWS. The run
-// ends early, because the cluster forbids its secret.
+// ends early, because the cluster does not permit the secret of the run.
 func TestSoak(t *testing.T) {
 	stack, cluster := startStack(t), startCluster(t)
 	f := startAWS(t)
 	f.setReady()
-	log, _ := withSessions(t, stack.Listener.Addr().String())
+	log, _ := addSessions(t, stack.Listener.Addr().String())
 	t.Setenv("FAKE_AWS_CLUSTER", cluster.Listener.Addr().String())
 	d := newAppliedDeployment(t)
 	d.program = soakProgram(t)
@@ -85,7 +85,7 @@ func TestSoak(t *testing.T) {
 func TestStopInterruptsSoakOnce(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
-	withSessions(t, startStack(t).Listener.Addr().String())
+	addSessions(t, startStack(t).Listener.Addr().String())
 	d := newAppliedDeployment(t)
 	dir := t.TempDir()
 	program, signals := filepath.Join(dir, "soak"), filepath.Join(dir, "signals")
@@ -104,8 +104,8 @@ func TestStopInterruptsSoakOnce(t *testing.T) {
 // attach follows an interrupted soak through a tunnel, and does not check the remaining time of the hosts.
 func TestAttach(t *testing.T) {
 	f := startAWS(t)
-	m := withRun(t, f)
-	withSessions(t, startStack(t).Listener.Addr().String())
+	m := newDeploymentWithRun(t, f)
+	addSessions(t, startStack(t).Listener.Addr().String())
 	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-175*time.Minute)
 	require.NoError(t, m.attach(t.Context(), []string{"aws-1", "--out", t.TempDir()}))
 	requests := lines(t, filepath.Join(m.bin, "calls"))
@@ -138,14 +138,14 @@ func TestSoakEnvironment(t *testing.T) {
 // A soak whose settings, hosts or credentials are not sufficient must not start.
 func TestSoakRequirements(t *testing.T) {
 	f := startAWS(t)
-	withSessions(t, startStack(t).Listener.Addr().String())
+	addSessions(t, startStack(t).Listener.Addr().String())
 	d := newAppliedDeployment(t)
-	startsIn := func(d time.Duration) func() { return func() { f.launched = time.Now().Add(d) } } // of a lifetime of 3 hours
+	launchedAgo := func(age time.Duration) func() { return func() { f.launched = time.Now().Add(-age) } } // hosts live for 3 hours
 	expire := func() {
 		t.Setenv("AWS_SESSION_TOKEN", "token")
 		t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	}
-	const isStarted = "no program"
+	const startError = "no program" // the error of a soak that would have started
 	for _, c := range []struct {
 		prepare func()
 		args    []string
@@ -155,7 +155,7 @@ func TestSoakRequirements(t *testing.T) {
 			f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = setupPending, setupPending
 		}, nil,
 			[]string{"not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending"}},
-		{func() { f.parameters["/sse-soak/stack/status"] = "ready i-0" }, nil, []string{"not all hosts are set up"}}, // of a terminated host
+		{func() { f.parameters["/sse-soak/stack/status"] = "ready i-0" }, nil, []string{"not all hosts are set up"}}, // the status of a terminated host
 
 		// Another service would receive the stack's token, and would be judged by the ledger and the CPU of the stack.
 		{nil, []string{"--backend-url", "http://other"}, []string{"; use `bin/soak run --on k8s --backend-url http://other`"}},
@@ -166,18 +166,18 @@ func TestSoakRequirements(t *testing.T) {
 		{nil, []string{"--noop-interval=5"}, []string{", not NOOP_INTERVAL=5; change it there"}},
 
 		// The hosts must live until the verdict. A later end is taken into account, and a shorter soak fits.
-		{startsIn(-2 * time.Hour), []string{"--seconds", "3600"},
+		{launchedAgo(2 * time.Hour), []string{"--seconds", "3600"},
 			[]string{"but the run takes 1h0m0s, plus up to 10m0s before and after it", "extend them with `bin/soak-aws extend --minutes 11`"}},
-		{startsIn(-2 * time.Hour), []string{"--seconds=1800"}, []string{isStarted}},
+		{launchedAgo(2 * time.Hour), []string{"--seconds=1800"}, []string{startError}},
 		{func() {
-			startsIn(-2 * time.Hour)()
+			launchedAgo(2 * time.Hour)()
 			f.parameters["/sse-soak/end"] = time.Now().Add(90 * time.Minute).UTC().Format(time.RFC3339)
-		}, nil, []string{isStarted}},
-		{startsIn(-4 * time.Hour), nil, []string{"run `make aws-up` for new ones"}},
+		}, nil, []string{startError}},
+		{launchedAgo(4 * time.Hour), nil, []string{"run `make aws-up` for new ones"}},
 
 		// The shards are read at the end of a soak, so the credentials must be valid until then.
 		{expire, nil, []string{"before the verdict of a run of 1h0m0s; log in for longer"}},
-		{expire, []string{"--seconds", "1800"}, []string{isStarted}},
+		{expire, []string{"--seconds", "1800"}, []string{startError}},
 	} {
 		f.setReady()
 		if c.prepare != nil {

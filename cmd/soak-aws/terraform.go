@@ -144,8 +144,8 @@ func (d *deployment) change(ctx context.Context, verb string, args ...string) er
 	return fmt.Errorf("terraform %s: %w", verb, err)
 }
 
-// inState returns the addresses of resources in the state of terraform, one per line, or "" if there are none.
-func (d *deployment) inState(ctx context.Context, filter ...string) string {
+// addressesInState returns the addresses of resources in the state of terraform, one per line, or "" if there are none.
+func (d *deployment) addressesInState(ctx context.Context, filter ...string) string {
 	cmd := d.command(ctx, append([]string{"state", "list"}, filter...)...)
 	cmd.Stderr = nil // there may be no state yet
 	list, _ := cmd.Output()

@@ -73,7 +73,7 @@ func (t *tunnel) close() {
 
 // maintain runs one session after another until ctx ends. first receives the result of opening the first session.
 func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
-	for wasOpen, warned := false, false; ctx.Err() == nil; {
+	for wasOpen, hasWarned := false, false; ctx.Err() == nil; {
 		isOpen := false
 		err := t.session(ctx, func() {
 			if isOpen = true; wasOpen {
@@ -86,14 +86,14 @@ func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 		case ctx.Err() != nil:
 			return
 		case isOpen:
-			wasOpen, warned = true, false
+			wasOpen, hasWarned = true, false
 			warn("the tunnel to the host " + t.name + " was disconnected; reopening it")
 			continue
 		case !wasOpen:
 			first <- err
 			return
-		case !warned:
-			warned = true
+		case !hasWarned:
+			hasWarned = true
 			warn(err.Error() + "; retrying")
 		}
 		select {

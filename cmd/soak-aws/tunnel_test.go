@@ -26,7 +26,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// TestMain makes this program act as the AWS command line, or its plugin, if it is called by that name.
+// TestMain makes this program act as the AWS command line, its plugin or soak-aws, if it is called by that name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "aws":
@@ -129,9 +129,9 @@ func forward(port, to string) int {
 	}
 }
 
-// withSessions adds to the PATH an AWS command line whose tunnels lead to a stack. It returns the log with one line per
+// addSessions adds to the PATH an AWS command line whose tunnels lead to a stack. It returns the log with one line per
 // session, and a function that disconnects the open session.
-func withSessions(t *testing.T, stack string) (log string, disconnect func()) {
+func addSessions(t *testing.T, stack string) (log string, disconnect func()) {
 	t.Helper()
 	bin := addPrograms(t, map[string]string{"session-manager-plugin": "#!/bin/sh\n"})
 	linkProgram(t, bin, "aws")
@@ -157,7 +157,7 @@ func lines(t *testing.T, file string) []string {
 // Until Ctrl-C, Grafana and Prometheus are available at the printed addresses.
 func TestOpen(t *testing.T) {
 	stack := startStack(t)
-	log, _ := withSessions(t, stack.Listener.Addr().String())
+	log, _ := addSessions(t, stack.Listener.Addr().String())
 	d := newAppliedDeployment(t)
 	port := freePort(t)
 	ctx, interrupt := context.WithCancel(context.Background())
@@ -187,7 +187,7 @@ func TestTunnelEndsWithItsProcess(t *testing.T) {
 	for signal, plugin := range map[syscall.Signal]string{syscall.SIGHUP: "", syscall.SIGKILL: "1"} {
 		t.Run(signal.String(), func(t *testing.T) {
 			stack := startStack(t)
-			log, _ := withSessions(t, stack.Listener.Addr().String())
+			log, _ := addSessions(t, stack.Listener.Addr().String())
 			t.Setenv("FAKE_AWS_DIES", plugin)
 			d := newAppliedDeployment(t)
 			program := linkProgram(t, t.TempDir(), "soak-aws")
@@ -249,7 +249,7 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 func TestDisconnectedTunnelReopens(t *testing.T) {
 	for _, plugin := range []string{"", "1"} {
 		stack := startStack(t)
-		log, disconnect := withSessions(t, stack.Listener.Addr().String())
+		log, disconnect := addSessions(t, stack.Listener.Addr().String())
 		t.Setenv("FAKE_AWS_DIES", plugin)
 		tn, warnings := startTunnel(t, time.Hour)
 		disconnect()
@@ -267,7 +267,7 @@ func TestDisconnectedTunnelReopens(t *testing.T) {
 // Ctrl-C stops the runners. soak requests the ledger of the backend after that.
 func TestTunnelOutlivesCtrlC(t *testing.T) {
 	stack := startStack(t)
-	_, disconnect := withSessions(t, stack.Listener.Addr().String())
+	_, disconnect := addSessions(t, stack.Listener.Addr().String())
 	ctx, interrupt := context.WithCancel(t.Context())
 	tn, err := openTunnel(ctx, outputs{Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
 	require.NoError(t, err)
@@ -275,14 +275,14 @@ func TestTunnelOutlivesCtrlC(t *testing.T) {
 	interrupt()
 	assert.True(t, tn.responds(t.Context()))
 	disconnect()
-	before := len(stack.targets())
-	require.Eventually(t, func() bool { return len(stack.targets()) > before && tn.responds(t.Context()) }, time.Minute, 10*time.Millisecond)
+	count := len(stack.targets())
+	require.Eventually(t, func() bool { return len(stack.targets()) > count && tn.responds(t.Context()) }, time.Minute, 10*time.Millisecond)
 }
 
 // The tunnel sends requests, because AWS ends idle sessions.
 func TestTunnelIsNeverIdle(t *testing.T) {
 	stack := startStack(t)
-	log, _ := withSessions(t, stack.Listener.Addr().String())
+	log, _ := addSessions(t, stack.Listener.Addr().String())
 	_, warnings := startTunnel(t, 5*time.Millisecond)
 	require.Eventually(t, func() bool { return len(stack.targets()) > 20 }, time.Minute, 10*time.Millisecond)
 	assert.Empty(t, warnings())
@@ -292,7 +292,7 @@ func TestTunnelIsNeverIdle(t *testing.T) {
 // While AWS refuses sessions, the tunnel retries and prints one warning.
 func TestTunnelRetries(t *testing.T) {
 	stack := startStack(t)
-	_, disconnect := withSessions(t, stack.Listener.Addr().String())
+	_, disconnect := addSessions(t, stack.Listener.Addr().String())
 	_, warnings := startTunnel(t, 5*time.Millisecond)
 	t.Setenv("FAKE_AWS_REFUSES", "An error occurred (ThrottlingException)")
 	disconnect()
@@ -309,7 +309,7 @@ func TestTunnelErrors(t *testing.T) {
 	f.setReady()
 	d := newAppliedDeployment(t)
 	t.Run("a port in use", func(t *testing.T) {
-		withSessions(t, "127.0.0.1:1")
+		addSessions(t, "127.0.0.1:1")
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		defer l.Close()
@@ -321,7 +321,7 @@ func TestTunnelErrors(t *testing.T) {
 		"something else": "aws ssm start-session ended (something else)",
 	} {
 		t.Run(output, func(t *testing.T) {
-			withSessions(t, "127.0.0.1:1")
+			addSessions(t, "127.0.0.1:1")
 			t.Setenv("FAKE_AWS_REFUSES", output)
 			err := d.soak(t.Context(), nil)
 			require.ErrorContains(t, err, "no tunnel to the host stack (i-1): ")

@@ -84,7 +84,7 @@ func (s *site) apply(ctx context.Context) error {
 	var args []string
 	for name, host := range s.output.Statuses {
 		if state, _ := setup(s.values[name], host); state == setupFailed {
-			address := s.inState(ctx, "-id="+host)
+			address := s.addressesInState(ctx, "-id="+host)
 			fmt.Printf("replacing %s, whose setup failed\n", address)
 			args = append(args, "-replace="+address)
 		}

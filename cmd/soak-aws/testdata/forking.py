@@ -22,15 +22,15 @@ while True:
         client.close()
         continue
     data, (out, err), _, _ = socket.recv_fds(client, 1 << 20, 2)
-    asked = json.loads(data)
+    request = json.loads(data)
     os.environ.clear()
-    os.environ.update(asked["env"])
+    os.environ.update(request["env"])
     os.dup2(out, 1)
     os.dup2(err, 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     code = 1
     try:
-        code = driver.main(asked["args"])
+        code = driver.main(request["args"])
     except SystemExit as e:
         code = e.code
     finally:
