@@ -33,13 +33,13 @@ type feed struct {
 }
 
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	const interval, after = 100 * time.Millisecond, 50
+	const interval, offset = 100 * time.Millisecond, 50
 	pod, _, _ := net.SplitHostPort(r.RemoteAddr)
 	isVictim := r.URL.Query().Get("id") == victim
 	number := int64(time.Since(f.start)/interval) + 1
 	if isVictim {
 		f.pod.Store(&pod)
-		f.lost.Store(number + after)
+		f.lost.Store(number + offset)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for ; ; number++ {

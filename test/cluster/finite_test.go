@@ -47,9 +47,9 @@ func TestFiniteIsExact(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := c.backend(t, append([]string{"model"}, kind.model...)...)
-			var other *soak
+			var otherSoak *soak
 			if name == "finite-clean" {
-				other = c.soak(t, "next-to-finite", "--connections", "50", "--runners", "2")
+				otherSoak = c.soak(t, "next-to-finite", "--connections", "50", "--runners", "2")
 			}
 			s := c.command(t, t.TempDir(), append([]string{
 				"run", "finite", "--on", "k8s", "--runners", "2", "--rate", "20", "--seconds", "60", "--drain", "10", "--backend-url", url, "--testid", newID(name),
@@ -67,9 +67,9 @@ func TestFiniteIsExact(t *testing.T) {
 			assert.Equal(t, sent["left"], v.Responses.Abandoned)
 			assert.EqualValues(t, 1200, sent["complete"]+sent["truncated"]+sent["left"], "%v", sent)
 			assert.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted)
-			if other != nil {
-				assert.Equal(t, 0, other.wait(t), "%s", other.output())
-				assert.Equal(t, 50, other.verdict(t).Connections.Completed)
+			if otherSoak != nil {
+				assert.Equal(t, 0, otherSoak.wait(t), "%s", otherSoak.output())
+				assert.Equal(t, 50, otherSoak.verdict(t).Connections.Completed)
 			}
 			c.requireNothingLeft(t)
 		})

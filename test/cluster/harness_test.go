@@ -188,7 +188,8 @@ func (k *kube) evict(ctx context.Context, pod string) error {
 	return k.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
 }
 
-// backend starts a backend on this machine, or the numbered model of it ("model"), and returns its URL for the pods.
+// backend starts bin/backend on this machine, and returns its URL for the pods. The argument "model" starts the
+// numbered model instead.
 func (k *kube) backend(t *testing.T, args ...string) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(k.hostAddress(t), "0"))

@@ -149,14 +149,14 @@ func TestConcurrentRunsAreExact(t *testing.T) {
 		assert.Equal(t, 50, v.Connections.Completed, s.testid)
 		assert.Zero(t, v.Messages.Missed, s.testid)
 	}
-	before := c.soak(t, "before", otherTarget()...)
-	before.awaitOutput(t, "all runners have started")
+	earlierSoak := c.soak(t, "before", otherTarget()...)
+	earlierSoak.awaitOutput(t, "all runners have started")
 	first := c.soak(t, "first", args...)
 	first.awaitOutput(t, "all runners have started")
-	after := c.soak(t, "after", otherTarget()...)
-	check(before)
+	laterSoak := c.soak(t, "after", otherTarget()...)
+	check(earlierSoak)
 	check(first)
-	check(after)
+	check(laterSoak)
 	c.requireNothingLeft(t)
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Job runs `soak run --continue --runner K/N` in its pods. The successor of an evicted pod continues with its
-// clients.
+// A Job runs `soak run --continue --runner K/N` in its pods. The successor of an evicted pod continues with the clients
+// of that pod.
 func TestEvictedPartContinues(t *testing.T) {
 	c := connect(t)
 	id := newID("parts")
@@ -51,7 +51,7 @@ func TestEvictedPartContinues(t *testing.T) {
 		text, _ := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context()) // "": the pod does not run yet
 		return string(text)
 	}
-	second := func() string { // the newest pod of runner 2
+	newestPod := func() string { // the newest pod of runner 2
 		list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=" + id + "," + batchv1.JobCompletionIndexAnnotation + "=1"})
 		require.NoError(t, err)
 		slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
@@ -60,15 +60,15 @@ func TestEvictedPartContinues(t *testing.T) {
 		}
 		return list.Items[0].Name
 	}
-	first := ""
+	evictedPod := ""
 	require.Eventually(t, func() bool {
-		first = second()
-		return first != "" && strings.Contains(log(first), "20/20 open")
+		evictedPod = newestPod()
+		return evictedPod != "" && strings.Contains(log(evictedPod), "20/20 open")
 	}, timeout, 500*time.Millisecond)
-	require.NoError(t, c.evict(t.Context(), first))
+	require.NoError(t, c.evict(t.Context(), evictedPod))
 	require.Eventually(t, func() bool {
-		pod := second()
-		return pod != first && strings.Contains(log(pod), "its clients continue for")
+		pod := newestPod()
+		return pod != evictedPod && strings.Contains(log(pod), "its clients continue for")
 	}, timeout, 500*time.Millisecond)
 	require.Eventually(t, func() bool {
 		j, err := jobs.Get(t.Context(), id, metav1.GetOptions{})

@@ -65,8 +65,8 @@ func (w *watcher) setEnvironment(t *testing.T, password string) {
 
 func (w *watcher) url() string { return "http://" + w.address + "/api/v1/write" }
 
-// byRunner returns the last value of a metric of a run for each runner, by the tag instance_id of the operator.
-func (w *watcher) byRunner(t *testing.T, metric, testid string) map[string]float64 {
+// valuesByRunner returns the last value of a metric of a run for each runner, by the tag instance_id of the operator.
+func (w *watcher) valuesByRunner(t *testing.T, metric, testid string) map[string]float64 {
 	t.Helper()
 	result, _, err := w.Query(t.Context(), fmt.Sprintf(`sum by (runner, instance_id) (last_over_time(%s{testid=%q}[10m]))`, metric, testid), time.Now())
 	require.NoError(t, err)
@@ -101,13 +101,13 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	v := s.verdict(t)
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.NotContains(t, strings.Join(v.Warnings, "\n"), "Prometheus")
-	received := w.byRunner(t, "k6_soak_noops_total", s.testid)
+	received := w.valuesByRunner(t, "k6_soak_noops_total", s.testid)
 	assert.Len(t, received, 4, "values by runner: %v", received)
 	assert.EqualValues(t, v.Messages.Received, sum(received))
-	for runner, value := range w.byRunner(t, "k6_soak_streams_planned", s.testid) {
+	for runner, value := range w.valuesByRunner(t, "k6_soak_streams_planned", s.testid) {
 		assert.EqualValues(t, 100, value, "runner %s must report the plan of the whole run", runner)
 	}
-	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "each runner must write the trend stats that the dashboards query")
+	assert.Len(t, w.valuesByRunner(t, "k6_sse_connecting_p99", s.testid), 4, "each runner must write the trend stats that the dashboards query")
 	requireAbsent(t, filepath.Join(s.out, s.testid), password)
 	assert.NotContains(t, s.output(), password)
 	c.requireNothingLeft(t)
@@ -154,7 +154,7 @@ func TestPrometheusOverlay(t *testing.T) {
 		defer cancel()
 		assert.NoError(t, c.Delete(ctx, namespace, cluster.Name(id)))
 	})
-	require.Eventually(t, func() bool { return len(w.byRunner(t, "k6_soak_streams_planned", id)) == 2 }, timeout, time.Second)
+	require.Eventually(t, func() bool { return len(w.valuesByRunner(t, "k6_soak_streams_planned", id)) == 2 }, timeout, time.Second)
 }
 
 // set sets variables of a pod in a TestRun.

@@ -38,7 +38,7 @@ func TestKilledRunnerAlerts(t *testing.T) {
 		require.Fail(t, "the webhook must receive a request", s.logs())
 	}
 	s.requireExit(s.runners[0], 0)
-	// The alert needs 20 s of silence of all three runners in the recording rules.
+	// The alert would fire for a runner after 20 s of silence in the recording rules.
 	s.await(`count(runner:soak_reports:newest == runner:soak_reports:newest offset 24s) == 3`)
 	a := s.querier(time.Second)
 	a.Range.Start = killTime

@@ -74,8 +74,8 @@ func startStackWithAlerts(t *testing.T, webhook string, env ...string) *stack {
 	if webhook != "" {
 		s.startAlertmanager(webhook)
 	}
-	for _, at := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
-		*at = address.Reserve(t)
+	for _, field := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
+		*field = address.Reserve(t)
 	}
 	s.startBackend(env...)
 	s.startNginx()
@@ -221,7 +221,7 @@ func (s *stack) runner(run string, seconds, number int, flags ...string) *proces
 		append(args, filepath.Join(root, "load-tests", "sse", "connectionTest.js"))...)
 }
 
-// start starts a program. It ends with the test, or with the process of the test.
+// start starts a program. The program ends with the test, or with the process of the test.
 func (s *stack) start(name string, env []string, path string, args ...string) *process.Process {
 	s.t.Helper()
 	c, err := process.Start(process.Spec{

@@ -218,7 +218,7 @@ func checkScripts(t *testing.T, all []string) {
 		untested.SkipMissing(t, "scripts in YAML, because shellcheck is not installed: apt-get install shellcheck")
 	}
 	for _, script := range all {
-		cmd := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2153", "-") // it does not see the step's variables
+		cmd := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2153", "-") // shellcheck does not see the variables of the step
 		cmd.Stdin = strings.NewReader(script)
 		output, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", script, output)

@@ -25,9 +25,9 @@ import (
 type tree struct {
 	files   map[string]bool
 	ends    map[string]bool     // suffixes of the paths of files: a/b.go, b.go
-	tests   map[string][]string // names of functions, with the files that have them
+	tests   map[string][]string // names of test functions, with the files that have them
 	targets map[string]bool     // of the Makefile
-	words   map[string]bool     // of all files except Markdown: NAME_OF_A_VARIABLE, and "name-of-a-flag"
+	words   map[string]bool     // of all files except Markdown and JSON: NAME_OF_A_VARIABLE, and "name-of-a-flag"
 }
 
 const root = "../.."

@@ -16,8 +16,8 @@ var (
 	namedFolder = regexp.MustCompile("\\(`([\\w/]+?)/?`\\)")
 )
 
-// missingTests lists the tests in the tables of reliability.md that do not exist in test/e2e, nor in the folders that
-// their cell and the head of their column contain. …/name and /name are cases of the previous test.
+// missingTests lists the tests in the tables of reliability.md that exist neither in test/e2e nor in the folders that
+// their cell or the head of their column names. …/name and /name are cases of the previous test.
 func (r tree) missingTests(t *testing.T, page string) (out []string) {
 	t.Helper()
 	var columnFolders []string
@@ -36,15 +36,15 @@ func (r tree) missingTests(t *testing.T, page string) (out []string) {
 			columnFolders = folders
 			continue
 		}
-		for _, named := range namedTest.FindAllStringSubmatch(namedFolder.ReplaceAllString(cell, ""), -1) {
-			if name := named[1]; name != "" && name != "…" {
+		for _, match := range namedTest.FindAllStringSubmatch(namedFolder.ReplaceAllString(cell, ""), -1) {
+			if name := match[1]; name != "" && name != "…" {
 				files = slices.DeleteFunc(slices.Clone(r.tests[name]), func(f string) bool { return !slices.Contains(append(folders, columnFolders...), path.Dir(f)) })
 			}
 			has := func(f string) bool { // go test replaces the spaces in names of cases
-				return named[2] == "" || strings.Contains(strings.ReplaceAll(read(t, f), " ", "_"), `"`+named[2]+`"`)
+				return match[2] == "" || strings.Contains(strings.ReplaceAll(read(t, f), " ", "_"), `"`+match[2]+`"`)
 			}
 			if !slices.ContainsFunc(files, has) {
-				out = append(out, strings.Trim(named[0], "`"))
+				out = append(out, strings.Trim(match[0], "`"))
 			}
 		}
 	}

@@ -18,8 +18,8 @@ var infoHeading = regexp.MustCompile(`(?m)^## (Command and versions|What ran)$`)
 // infoRow matches a row of that section.
 var infoRow = regexp.MustCompile(`(?m)^\| \*\*(\w+)\*\* \| (\S.*) \|$`)
 
-// overviews are pages of docs/results about runs in folders. terraform-plan.txt is not a result: a test compares it
-// with the plan of each commit.
+// overviews are the files of docs/results that need no information about a run. They summarize runs in subfolders,
+// except terraform-plan.txt, which a test compares with the plan of each commit.
 var overviews = []string{"README.md", "gateways-compared.md", "handshake.md", "http-suites.md", "originals.md", "services-compared.md", "streams.md", "terraform-plan.txt"}
 
 // missingRunInfo lists the rows about the run that a page of results does not have.

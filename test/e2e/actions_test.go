@@ -46,7 +46,7 @@ func TestActionsAreReported(t *testing.T) {
 		require.InDelta(t, *e.Reconnected100, e.Slowest.Seconds+*e.FirstLost, 1.5)
 		require.Zero(t, e.Missed+e.Duplicated)
 	}
-	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend must replay the noops of the outage, one each 0.2 s")
+	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend must replay the noops of the outage, one every 0.2 s")
 	require.Less(t, *backend.Resumed, uint64(streams/2), "a stopped backend generates no noops, but some may be due after its restart")
 	require.Equal(t, "killed", v.Actions[2].Output)
 	require.Equal(t, v.Connections.Reconnected, v.Reconnect.Count)

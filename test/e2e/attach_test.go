@@ -18,31 +18,32 @@ import (
 )
 
 // attachCommand returns the command that attaches to a run whose soak was killed.
-func attachCommand(killed *soakRun) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "attach", "t", "--out", filepath.Dir(string(killed.dir)))
+func attachCommand(killedSoak *soakRun) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "attach", "t", "--out", filepath.Dir(string(killedSoak.dir)))
 	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // soak then does not search a cluster for the run
 	return cmd
 }
 
 // attach runs `soak attach` for a run whose soak was killed, and returns its verdict and output.
-func attach(t *testing.T, killed *soakRun) (v *verdict.Verdict, out string) {
+func attach(t *testing.T, killedSoak *soakRun) (v *verdict.Verdict, out string) {
 	t.Helper()
-	text, err := attachCommand(killed).CombinedOutput()
+	text, err := attachCommand(killedSoak).CombinedOutput()
 	if _, ok := err.(*exec.ExitError); !ok { //nolint:errorlint // not wrapped
 		require.NoError(t, err, string(text))
 	}
-	return readVerdict(t, killed.dir), string(text)
+	return readVerdict(t, killedSoak.dir), string(text)
 }
 
-// beginAndKill starts a soak of two runners, kills it, and returns the runners, which continue.
-func beginAndKill(t *testing.T, mark string) (killed *soakRun, runners []int) {
+// beginAndKill starts a soak of two runners and kills it. It returns the soak, and the ids of its runners, which
+// continue.
+func beginAndKill(t *testing.T, mark string) (killedSoak *soakRun, runners []int) {
 	t.Helper()
-	killed = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "24", "--noop-interval", "1", "--min-coverage", "40", "--runners", "2")
-	killed.awaitStreams("20")
-	require.NoError(t, killed.cmd.Process.Kill())
-	_ = killed.cmd.Wait()
+	killedSoak = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "24", "--noop-interval", "1", "--min-coverage", "40", "--runners", "2")
+	killedSoak.awaitStreams("20")
+	require.NoError(t, killedSoak.cmd.Process.Kill())
+	_ = killedSoak.cmd.Wait()
 	await(t, "the target of the control group must end", func() bool { return len(processes(mark)) == 2 })
-	return killed, runnersOf(mark)
+	return killedSoak, runnersOf(mark)
 }
 
 // readFolder returns the files of a folder, with the time of their last change.
@@ -65,11 +66,11 @@ func readFolder(t *testing.T, dir string) map[string]time.Time {
 func TestAttachFollowsAndReplacesRunners(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	killed, runners := beginAndKill(t, m)
+	killedSoak, runners := beginAndKill(t, m)
 	require.Len(t, runners, 2)
 	require.NoError(t, syscall.Kill(runners[0], syscall.SIGTERM))
 	await(t, "the runner must end", func() bool { return len(runnersOf(m)) == 1 })
-	v, text := attach(t, killed)
+	v, text := attach(t, killedSoak)
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, 1, strings.Count(text, "is still running"), text)
 	require.Contains(t, text, "its clients continue for")
@@ -79,26 +80,26 @@ func TestAttachFollowsAndReplacesRunners(t *testing.T) {
 	require.Len(t, v.Runners, 3)
 	requireNoProcess(t, m)
 
-	files := readFolder(t, filepath.Dir(string(killed.dir)))
+	files := readFolder(t, filepath.Dir(string(killedSoak.dir)))
 	for id, want := range map[string]string{"t": "it has ended: `soak merge ", "unknown": "this machine has no run "} {
-		cmd := attachCommand(killed)
+		cmd := attachCommand(killedSoak)
 		cmd.Args[2] = id
 		text, err := cmd.CombinedOutput()
 		require.ErrorContains(t, err, "exit status 64", string(text))
 		require.Contains(t, string(text), want)
 	}
-	require.Equal(t, files, readFolder(t, filepath.Dir(string(killed.dir))))
+	require.Equal(t, files, readFolder(t, filepath.Dir(string(killedSoak.dir))))
 }
 
 func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	killed := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1")
+	killedSoak := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1")
 	await(t, "the runner must run", func() bool { return len(runnersOf(m)) == 1 })
-	require.NoError(t, killed.cmd.Process.Kill())
-	_ = killed.cmd.Wait()
+	require.NoError(t, killedSoak.cmd.Process.Kill())
+	_ = killedSoak.cmd.Wait()
 	requireNoProcess(t, m)
-	text, err := attachCommand(killed).CombinedOutput()
+	text, err := attachCommand(killedSoak).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 64", string(text))
 	require.Contains(t, string(text), "ended with soak, because soak started their target or ran actions")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// fullFrom returns the load from which a resource was full, as a cell of the report; "–": it was never full.
+// fullFrom returns the load from which a resource was full, as a cell of the report; "–": the resource was never full.
 func fullFrom(v *verdict.Verdict, resource string) string {
 	for _, row := range section(v, "Resource usage").Rows {
 		if row[0] == resource {
@@ -24,7 +24,7 @@ func fullFrom(v *verdict.Verdict, resource string) string {
 	return "no such row"
 }
 
-// cpuGroup creates a control group with 1 ms of CPU in 50, and returns the file to which processes are added.
+// cpuGroup creates a Linux control group with 1 ms of CPU per 50 ms, and returns the file to which processes are added.
 func cpuGroup(t *testing.T) string {
 	t.Helper()
 	folder, limit := "/sys/fs/cgroup/cpu", map[string]string{"cpu.cfs_period_us": "50000", "cpu.cfs_quota_us": "1000"}

@@ -17,8 +17,8 @@ import (
 // goodNoop is a noop as text on the wire.
 const goodNoop = "data: 0\n\n"
 
-// aboveFifty returns the noops of a service with a fault on the streams beyond the 50th.
-func aboveFifty(bad func(n int) string) func(string, int) string {
+// faultAboveFifty returns the noops of a service with a fault on the streams beyond the 50th.
+func faultAboveFifty(bad func(n int) string) func(string, int) string {
 	return func(id string, n int) string {
 		var number int
 		if _, err := fmt.Sscanf(id, "capacity-%d", &number); err == nil && number >= 50 {
@@ -28,15 +28,15 @@ func aboveFifty(bad func(n int) string) func(string, int) string {
 	}
 }
 
-// allStreams returns the noops of a service with a fault on all streams.
-func allStreams(bad func(n int) string) func(string, int) string {
+// faultOnAllStreams returns the noops of a service with a fault on all streams.
+func faultOnAllStreams(bad func(n int) string) func(string, int) string {
 	return func(_ string, n int) string { return bad(n) }
 }
 
 func TestCapacityOfBadServices(t *testing.T) {
 	t.Parallel()
 	silence := func(int) string { return "" }
-	half := func(n int) string { return strings.Repeat(goodNoop, n%2) }
+	everyOtherNoop := func(n int) string { return strings.Repeat(goodNoop, n%2) }
 	for _, c := range []struct {
 		name     string
 		text     func(id string, n int) string
@@ -44,8 +44,8 @@ func TestCapacityOfBadServices(t *testing.T) {
 		breaks   string // breaking point
 		wantText string
 	}{
-		{"silent beyond 50", aboveFifty(silence), verdict.Pass, "between 50 and 100 connections", ""},
-		{"every other noop lost", allStreams(half), verdict.Fail, "below 50 connections", "missed 1"},
+		{"silent beyond 50", faultAboveFifty(silence), verdict.Pass, "between 50 and 100 connections", ""},
+		{"every other noop lost", faultOnAllStreams(everyOtherNoop), verdict.Fail, "below 50 connections", "missed 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,11 +60,11 @@ func TestCapacityOfBadServices(t *testing.T) {
 	}
 }
 
-// Each broadcast arrives, and no noop.
+// Each broadcast arrives, but no noop.
 func TestFanoutOfAServiceWithoutNoops(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)
-	spec.Text, spec.Slow = allStreams(func(int) string { return "" }), fakeservice.SlowKeep
+	spec.Text, spec.Slow = faultOnAllStreams(func(int) string { return "" }), fakeservice.SlowKeep
 	_, url := startFake(t, spec, fakeservice.Strike{})
 	v := smoke(t, "fanout", "--levels", "20", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))

@@ -71,6 +71,6 @@ func TestMessageBursts(t *testing.T) {
 	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	// A burst has 40 messages, the first one fewer; the sentence contains the mean.
+	// A burst has 40 messages, but the first burst has fewer. The sentence contains the mean.
 	require.Regexp(t, `^messages arrive in bursts of [34]\d: the service or a proxy buffers compressed data \(gzip\); `, v.Reasons[0])
 }

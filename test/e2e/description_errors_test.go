@@ -31,9 +31,9 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			prefix := fmt.Sprintf("unfit-%d-", i)
-			changed := *r
-			changed.Service = changeModule(t, "nchan", c.oldNew...)
-			s := soakService(t, &changed, prefix, faulty.Options{Publish: c.publish})
+			instance := *r
+			instance.Service = changeModule(t, "nchan", c.oldNew...)
+			s := soakService(t, &instance, prefix, faulty.Options{Publish: c.publish})
 			require.Equal(t, c.exit, s.end(), s.out.String())
 			require.Contains(t, s.out.String(), strings.ReplaceAll(c.wantText, "TOPIC", prefix+"topic-0"))
 			require.LessOrEqual(t, s.proxy.Streams(), 1, "the load must not start")

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// find returns the process of a run whose command line contains a text.
+// find returns the id of a process whose command line contains a text. mark identifies the processes of the run.
 func find(t *testing.T, mark, text string) int {
 	t.Helper()
 	for _, pid := range processes(mark) {
@@ -125,7 +125,7 @@ func TestBusyCores(t *testing.T) {
 	t.Run("slowness is not attributed to the service", func(t *testing.T) {
 		t.Parallel()
 		url := backend(t, "NOOP_INTERVAL=1s")
-		// Each response takes more than a nanosecond, so the second stage fails on any machine.
+		// Each response takes more than a microsecond, so the second stage fails on any machine.
 		r := smoke(t, "rampup", "--stages", "20,50", "--stage-seconds", "3", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
 		v := r.verdict()
 		rows := section(v, "Resource usage").Rows
@@ -213,7 +213,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 				}
 			})
 		}, "remove the shard of another run, or set the clocks and repeat the run"},
-		"all but shards is missing": {func(t *testing.T, d results.Dir) {
+		"everything but the shards is missing": {func(t *testing.T, d results.Dir) {
 			for _, name := range []string{results.ManifestFile, results.PlanFile, results.RunFile, results.LedgerFile} {
 				require.NoError(t, os.Remove(d.Path(name)))
 			}

@@ -25,7 +25,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// sharedCertificates are the certificates of `make certs`, which are also valid for the server side of a wire.
+// sharedCertificates creates the certificates of `make certs` once, and returns their folder. The certificates are also
+// valid for the server side of a wire.
 var sharedCertificates = sync.OnceValues(func() (folder string, err error) {
 	folder = filepath.Join(sharedFolder, "certs")
 	if out, err := exec.Command(filepath.Join(root, "infra", "compose", "certs"), folder, serverAddress).CombinedOutput(); err != nil {
@@ -184,10 +185,10 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 		want     verdict.Outcome
 		wantText string
 	}{
-		"reset":             {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is unknown whether a client without a certificate is refused: the server closed the connection before the response"},
-		"accepted with 503": {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate received a response"},
-		"a foreign one":     {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate received a response"},
-		"refused by 400":    {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
+		"reset":                               {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is unknown whether a client without a certificate is refused: the server closed the connection before the response"},
+		"accepted with 503":                   {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate received a response"},
+		"accepted with a foreign certificate": {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate received a response"},
+		"refused by 400":                      {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

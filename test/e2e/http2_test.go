@@ -36,7 +36,7 @@ func TestHTTP2ExceedsDescriptors(t *testing.T) { // not parallel: while other te
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	listener := &countingListener{Listener: tcp}
-	service := fakeservice.StartService(fakeservice.New(time.Second, fakeservice.PhaseRandom, 25), fakeservice.Strike{}, listener)
+	service := fakeservice.StartService(fakeservice.NewSpec(time.Second, fakeservice.PhaseRandom, 25), fakeservice.Strike{}, listener)
 	defer service.Stop()
 	r := beginWith(t, t.TempDir(), []string{"prlimit", "--nofile=560", "--"}, nil, "--backend-url", "http://"+tcp.Addr().String(),
 		"--http-version", "2", "--connections", "600", "--seconds", "11", "--noop-interval", "1", "--control", "0")

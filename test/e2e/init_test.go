@@ -33,7 +33,7 @@ func initialize(t *testing.T, url, name string, args ...string) (folder, module,
 	return folder, string(text), string(output)
 }
 
-// beginInFolder starts `soak run` in a folder, whose soak.yaml has its settings.
+// beginInFolder starts `soak run` in a folder whose soak.yaml has the settings of the run.
 func beginInFolder(t *testing.T, folder string, args ...string) *soakRun {
 	t.Helper()
 	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
@@ -88,7 +88,7 @@ func TestInitDescribesFiniteResponses(t *testing.T) {
 	require.Contains(t, reasons(v), "number 3")
 }
 
-// `soak init` describes a chat service whose messages have no numbers: the numbers are in the text of the messages.
+// `soak init` describes a chat service without a field for numbers: the numbers are in the text of the messages.
 func TestSoakOfAPlainTextService(t *testing.T) {
 	t.Parallel()
 	service := startService(t, "fastapi", services.Options{})

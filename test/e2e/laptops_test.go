@@ -60,7 +60,7 @@ func mergeLaptops(t *testing.T, shards string, args ...string) (v *verdict.Verdi
 	return v, text
 }
 
-// The shards of two laptops are merged to one verdict.
+// The shards of two laptops are merged into one verdict.
 func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,9 +69,9 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 		want          verdict.Outcome
 		wantText      []string
 	}{
-		"a loss":                     {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
-		"one PREFIX":                 {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
-		"prefixes with equal starts": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}}, // the first laptop has no laptop-a-10
+		"a loss":                           {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
+		"one PREFIX":                       {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
+		"one PREFIX starts with the other": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}}, // the first laptop has no laptop-a-10
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	require.Regexp(t, fmt.Sprintf(`overflows(.*\n)+?.* %.0f `, overflows), string(text))
 }
 
-// overflow makes connections to a listener in a namespace that accepts no connection and queues two.
+// overflow makes connections to a listener in a namespace. The listener accepts no connection, and its queue holds two.
 func overflow(t *testing.T, namespace string, connects int) {
 	t.Helper()
 	listener := listenIn(t, namespace, 1)

@@ -15,7 +15,7 @@ import (
 )
 
 // Most messages of streams with a lifetime of 1.9 s cannot be checked, so the run is invalid, even if messages are
-// lost. At the rate that its reason names, most messages are checked.
+// lost. At the rate that the reason of the verdict names, most messages are checked.
 func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	t.Parallel()
 	run := func(prefix, rate string, drop func(topic, payload string) bool) *verdict.Verdict {
@@ -35,7 +35,7 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 }
 
-// The description states that streams resume, but heartbeats of the service reset the id of its clients.
+// The description states that streams resume, but heartbeats of the service reset the last event id of its clients.
 func TestReconnectsWithoutAnID(t *testing.T) {
 	t.Parallel()
 	hub := &fakeservice.Hub{

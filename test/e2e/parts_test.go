@@ -56,9 +56,9 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	flags := func(prefix string) []string {
 		return []string{"--backend-url", url, "--prefix", prefix, "--connections", "31", "--seconds", "8", "--noop-interval", "1"}
 	}
-	single := begin(t, nil, append(flags("one-"), "--runners", "2")...)
-	want := single.verdict()
-	require.Equal(t, verdict.Pass, want.Verdict, single.out.String())
+	oneMachine := begin(t, nil, append(flags("one-"), "--runners", "2")...)
+	want := oneMachine.verdict()
+	require.Equal(t, verdict.Pass, want.Verdict, oneMachine.out.String())
 
 	b := startBucket(t)
 	start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
@@ -82,7 +82,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	requireDamageIsFound(t, b)
 }
 
-// A runner replaces an interrupted one and continues with its clients.
+// A runner replaces an interrupted runner, and continues with the clients of that runner.
 func TestReplacedRunner(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()

@@ -100,8 +100,8 @@ func TestRunThroughAProxy(t *testing.T) {
 		o      forward.Options
 		scheme string
 	}{
-		"http":           {false, forward.Options{}, "http"},
-		"https by https": {true, forward.Options{TLS: sockets.ServerTLS()}, "https"},
+		"http":                         {false, forward.Options{}, "http"},
+		"https through an https proxy": {true, forward.Options{TLS: sockets.ServerTLS()}, "https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

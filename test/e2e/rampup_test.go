@@ -47,8 +47,8 @@ func factOf(v *verdict.Verdict, name string) string {
 	return ""
 }
 
-// plainServices starts the services of the backend, and returns their URL. handler may respond to requests instead of
-// them; nil: it responds to none.
+// plainServices starts the services of the backend, and returns their URL. handler, unless nil, may respond to requests
+// instead of the services.
 func plainServices(t *testing.T, handler func(w http.ResponseWriter, r *http.Request) (responded bool)) string {
 	t.Helper()
 	h := services.New("")

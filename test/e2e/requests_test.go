@@ -41,8 +41,8 @@ func failures(v *verdict.Verdict) map[string]string {
 	return out
 }
 
-// Each failure is reported as such: status codes not as error codes of k6, such as 1201 (broken pipe), and each reset,
-// although Go's HTTP client would repeat a GET if a reused connection is reset.
+// Each failure is reported under its own name. A status code is not reported as an error code of k6, such as 1201
+// (broken pipe). Each reset is reported, although Go's HTTP client would repeat a GET if a reused connection is reset.
 func TestEachFailureIsReported(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(w http.ResponseWriter){
@@ -88,7 +88,7 @@ func TestEachFailureIsReported(t *testing.T) {
 	require.Regexp(t, `responses are correct: \d+ wrong, \d+ of them truncated`, reasons(v))
 }
 
-// While other processes use all cores, slow responses are not attributed to the service. The loops have a higher
+// While other processes use all cores, slow responses are not attributed to the service. These processes have a higher
 // priority if possible, because otherwise the runners may still reach 200 requests per second.
 func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
 	var requests atomic.Int64

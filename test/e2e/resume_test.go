@@ -58,8 +58,8 @@ func describeHub(t *testing.T, extra string) string {
 	return path
 }
 
-// byKind returns the cuts of a verdict by kind.
-func byKind(t *testing.T, v *verdict.Verdict) map[string]verdict.Cuts {
+// cutsByKind returns the cuts of a verdict by kind.
+func cutsByKind(t *testing.T, v *verdict.Verdict) map[string]verdict.Cuts {
 	t.Helper()
 	all := map[string]verdict.Cuts{}
 	for _, c := range v.Cuts {
@@ -89,7 +89,7 @@ func TestResumePasses(t *testing.T) {
 	require.Equal(t, resumeCuts, all.Count)
 	require.Equal(t, resumeCuts, all.WithoutLoss)
 	require.Equal(t, all.Ended, all.Resumed)
-	for kind, c := range byKind(t, v) {
+	for kind, c := range cutsByKind(t, v) {
 		require.Equal(t, c.Planned, c.Count, kind)
 		require.Positive(t, c.Count, kind)
 		if kind == plan.CutPause { // the stream continues after the pause
@@ -175,7 +175,7 @@ func TestNoopsResume(t *testing.T) {
 }
 
 // A service that does not resume passes. Without a buffer, nchan loses messages. A Mercure hub without a history also
-// announces this.
+// loses messages, and announces the gap.
 func TestResumeOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// requireProxyFaults requires that a soak finds each fault of a proxy, which affects one message on one stream of its
-// own topic. One finding names its stream, topic and number.
+// requireProxyFaults requires that a soak finds each fault of a proxy. A fault affects one message on one stream, and
+// each fault has its own topic. One finding names the stream, the topic and the number of the message.
 func requireProxyFaults(t *testing.T, r *services.Instance) {
 	t.Helper()
 	const prefix = "faults-"
@@ -42,11 +42,11 @@ func requireProxyFaults(t *testing.T, r *services.Instance) {
 	m, disconnects := v.Messages, uint64(3)
 	const corrupted = 5
 	require.Equal(t, [...]uint64{1, 1, 1, corrupted}, [...]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
-	undelivered := disconnects // messages that the disconnected streams do not receive
+	undeliveredCount := disconnects // messages that the disconnected streams do not receive
 	if r.Name == "mercure" {
-		undelivered = 0 // the service sends them to the next stream
+		undeliveredCount = 0 // the service sends them to the next stream
 	}
-	require.EqualValues(t, serviceStreams*perTopic-1-corrupted-undelivered, m.Received)
+	require.EqualValues(t, serviceStreams*perTopic-1-corrupted-undeliveredCount, m.Received)
 	require.Equal(t, m.Received+m.Missed+m.Corrupted, m.Expected)
 	require.Zero(t, m.Foreign)
 	require.EqualValues(t, publishedTotal, m.Published.Confirmed)

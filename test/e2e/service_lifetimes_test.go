@@ -32,10 +32,10 @@ func changeModule(t *testing.T, name string, oldNew ...string) string {
 	return path
 }
 
-// mostlyOpen has settings for services that do not resume, with which most messages can be checked.
-var mostlyOpen = []string{"--seconds", "22", "--publish-rate", fmt.Sprint(2 * serviceTopics)}
+// longRun has settings for services that do not resume. With these settings, most messages can be checked.
+var longRun = []string{"--seconds", "22", "--publish-rate", fmt.Sprint(2 * serviceTopics)}
 
-// sentToStreams returns the number of messages that all streams receive without a loss.
+// sentToStreams returns the number of messages that the streams receive in total if no message is lost.
 func sentToStreams(v *verdict.Verdict) uint64 {
 	return v.Messages.Published.Confirmed / serviceTopics * serviceStreams
 }
@@ -54,7 +54,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 		// Mercure ends a stream after 80 to 100 % of the lifetime, minus 5 s.
 		{"mercure", services.Options{Lifetime: 10 * time.Second}, [2]string{"[475, 600]", "[2.5, 6]"}, true, nil},
 		// The lifetime is ten times the delay of a reconnect, so that most messages are checked.
-		{"pocketbase", services.Options{Lifetime: 7 * time.Second}, [2]string{"[300, 1800]", "[6.5, 8]"}, false, mostlyOpen},
+		{"pocketbase", services.Options{Lifetime: 7 * time.Second}, [2]string{"[300, 1800]", "[6.5, 8]"}, false, longRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -88,8 +88,8 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 		args             []string
 		minLost, maxLost uint64 // messages that each stream does not receive
 	}{
-		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},     // without an announcement
-		{"sse-starlette", services.Options{}, verdict.Pass, mostlyOpen, 1, 6}, // the service does not resume
+		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},  // without an announcement
+		{"sse-starlette", services.Options{}, verdict.Pass, longRun, 1, 6}, // the service does not resume
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			t.Parallel()

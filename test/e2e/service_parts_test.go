@@ -52,10 +52,10 @@ func TestRunnersShareAPublisher(t *testing.T) {
 	require.Len(t, findings(v, ledger.KindLost), 1)
 	require.Regexp(t, "^parts-10 missed message 4 of topic parts-topic-10, published at ", findings(v, ledger.KindLost)[0])
 
-	published, err := filepath.Glob(dir.Path("runner-1-*.json.gz"))
+	publisherShards, err := filepath.Glob(dir.Path("runner-1-*.json.gz"))
 	require.NoError(t, err)
-	require.Len(t, published, 1)
-	require.NoError(t, os.Remove(published[0]))
+	require.Len(t, publisherShards, 1)
+	require.NoError(t, os.Remove(publisherShards[0]))
 	code, text = merge(t, string(dir), "unused")
 	require.Equal(t, 2, code, text)
 	require.Contains(t, reasons(readVerdict(t, dir)), "runner 1 of 2 left no shard")

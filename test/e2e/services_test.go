@@ -28,7 +28,7 @@ const (
 	publishedTotal = serviceTopics * perTopic
 )
 
-// sharedServices has a function for each service with its default options that starts it once. Tests share the service.
+// sharedServices maps the name of a service to a function that starts the service once, with the default options.
 var sharedServices sync.Map
 
 // stopSharedServices stops the services that were started.
@@ -136,7 +136,7 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
-// twoServices are the services of tests whose behavior does not depend on the protocol. Mercure ends streams by
+// twoServices are the services for tests that do not depend on the protocol. Of the two, only Mercure ends streams by
 // itself.
 var twoServices = []string{"nchan", "mercure"}
 

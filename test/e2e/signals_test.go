@@ -72,13 +72,13 @@ func TestNextSoakCleansUp(t *testing.T) {
 		require.NoError(t, err)
 		return all
 	}
-	killed := begin(t, env, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	killedSoak := begin(t, env, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
 	await(t, "the runner must run", func() bool { return len(runnersOf(m)) == 1 })
-	require.NoError(t, killed.cmd.Process.Kill())
-	_ = killed.cmd.Wait()
+	require.NoError(t, killedSoak.cmd.Process.Kill())
+	_ = killedSoak.cmd.Wait()
 	requireNoProcess(t, m)
 	require.Len(t, folders(), 1)
-	next := begin(t, env, "--connections", "10", "--seconds", "8", "--noop-interval", "1")
-	require.Equal(t, verdict.Pass, next.verdict().Verdict, next.out.String())
+	nextSoak := begin(t, env, "--connections", "10", "--seconds", "8", "--noop-interval", "1")
+	require.Equal(t, verdict.Pass, nextSoak.verdict().Verdict, nextSoak.out.String())
 	require.Empty(t, folders())
 }

@@ -96,8 +96,8 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "killed")
 }
 
-// A run whose runner was interrupted, for example because its host was drained, is judged up to this time. The time
-// that its clients did not watch is not a fault.
+// The clients of an interrupted runner, for example on a drained host, are judged up to the interruption. Messages
+// after the interruption do not count as missing.
 func TestRunnerThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -111,7 +111,7 @@ func TestRunnerThatEndsEarly(t *testing.T) {
 	require.Contains(t, v.Sentence, "client-seconds that were watched; ")
 }
 
-// log returns the content of files of the run, without those that do not exist.
+// log returns the content of files of the run. It skips files that do not exist.
 func (r *soakRun) log(names ...string) (all string) {
 	for _, n := range names {
 		b, err := os.ReadFile(r.dir.Path(n))
@@ -153,7 +153,7 @@ func TestSecondCtrlCKills(t *testing.T) {
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1", "--runners", "2")
 	await(t, "the runners must start", func() bool { return len(runnersOf(m)) == 2 })
 	for _, pid := range runnersOf(m) {
-		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // so that the runners do not stop in order
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // so that the runners cannot stop gracefully
 	}
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	await(t, "soak must notice the first signal", func() bool { return strings.Contains(r.out.String(), "stopping") })

@@ -57,7 +57,7 @@ func storms(t *testing.T, admit func(connects int) (status int), args ...string)
 	return smoke(t, "storm", append([]string{"--connections", "40", "--backend-url", url}, args...)...).verdict()
 }
 
-// refusal returns the status with which a service refuses a connect, or 0 if it accepts it.
+// refusal returns the status with which a service refuses a connect, or 0 if the service accepts the connect.
 func refusal(refuse bool) int {
 	if refuse {
 		return http.StatusServiceUnavailable
@@ -65,7 +65,7 @@ func refusal(refuse bool) int {
 	return 0
 }
 
-// A service with a limit of connects per second refuses the others, and accepts them when they retry.
+// A service that limits the connects per second refuses further clients, and accepts them when they retry.
 func TestStormWithRefusals(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -47,7 +47,7 @@ func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	require.Contains(t, reasons(v), "the server did not end 220 streams within")
 }
 
-// tolerantFlags prevent failures by the limits of this machine while many tests run.
+// tolerantFlags prevent failures that a busy machine would cause while many tests run.
 var tolerantFlags = []string{"--late-ms", "20000"}
 
 func TestCapacity(t *testing.T) {
@@ -79,8 +79,8 @@ func TestFanout(t *testing.T) {
 }
 
 // One subscriber receives the second broadcast twice, another one never; the sum of all deliveries is correct. The
-// service sets the timestamp of a broadcast 300 ms after the request, so it is fast by the timestamp, but slow since
-// the request.
+// service sets the timestamp of a broadcast 300 ms after the request, so the delivery is fast by the timestamp, but
+// slow when it is measured from the request.
 func TestFanoutCountsSubscribersAndMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond

@@ -86,8 +86,8 @@ var (
 	publishField = regexp.MustCompile(`(?s)  publish: \{.*?\n  \},\n`)
 )
 
-// describeFeed writes the description of a service without message numbers and publish. The verdict therefore compares
-// the messages of the clients with each other.
+// describeFeed writes a description of the service that has neither message numbers nor publish, and returns its path.
+// The verdict therefore compares the messages of the clients with each other.
 func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	t.Helper()
 	file := r.Service
@@ -103,7 +103,7 @@ func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	return path
 }
 
-// In a feed without numbers or a publisher, one frame that one client loses is detected, and nothing else.
+// In a feed without numbers that the run does not publish, the only finding is the frame that one client lost.
 func TestComparedClientsFindLostFrame(t *testing.T) {
 	eachOf(t, []string{"nchan", "pocketbase"}, func(t *testing.T, name string) {
 		message := map[string]string{"nchan": "{ same: 'data' }", "pocketbase": "{ same: 'json:$.record.run' }"}[name]
@@ -137,7 +137,8 @@ func TestInitAndRunPriceFeed(t *testing.T) {
 	require.Regexp(t, `^PASS: 10 clients received the same \d+ messages( while connected)?; the loss of a message that reached no client cannot be detected$`, v.Sentence)
 }
 
-// pricesHub sends a price without a number ten times a second, until the test ends.
+// pricesHub starts a hub that sends a price without a number ten times a second, and returns its URL. The hub stops
+// when the test ends.
 func pricesHub(t *testing.T, replay func(r *http.Request, all []string, from int) []string) (url string) {
 	t.Helper()
 	h := &fakeservice.Hub{ID: func(n int) string { return fmt.Sprintf("%x", n*7919%104729) }, Event: "price", History: true, Replay: replay}

@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
-// A suspended machine receives nothing, which is not a fault of the service. So a run that misses a part for this
-// reason is invalid.
+// A suspended machine receives nothing, which is not a fault of the service. So a run whose machine was suspended is
+// invalid.
 func TestSuspendedMachineIsNotAFaultOfTheService(t *testing.T) {
 	t.Parallel()
 	type load func(t *testing.T) (args []string, isOpen func() bool)

@@ -60,8 +60,8 @@ func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...s
 	return systemctl
 }
 
-// A runner under systemd is stopped, killed, and ended by a spot interruption notice. Each time, a start of its unit
-// continues it.
+// A runner under systemd is stopped, killed, and ended by a spot interruption notice. After each end, the next start of
+// the unit continues the run.
 func TestUnitsOfSystemd(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/lib/systemd/systemd"); err != nil {

@@ -46,7 +46,7 @@ func TestTokenPerAttempt(t *testing.T) {
 		"a token per attempt": {token: expiringToken, want: verdict.Pass},
 		"the same token for all attempts": {
 			token: singleToken, want: verdict.Fail,
-			reason: `was disconnected \(status 401: the service refused the token on reconnect: token\(\) returned the same token, [34]\.[0-9] s old; {token} is over\) after`,
+			reason: `was disconnected \(status 401: the service refused the token on reconnect: token\(\) returned the same token, [34]\.[0-9] s old; {token} has expired\) after`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTokenPerAttempt(t *testing.T) {
 			h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Allow: func(r *http.Request) (expiry time.Time, err error) {
 				token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 				if expiry = expiryOf(token); expiry.Before(time.Now()) {
-					return expiry, fmt.Errorf("%s is over", token)
+					return expiry, fmt.Errorf("%s has expired", token)
 				}
 				return expiry, nil
 			}}
@@ -86,8 +86,8 @@ func TestMercureAcceptsTheNextJWT(t *testing.T) {
 		import encoding from 'k6/encoding';
 		const part = (value) => encoding.b64encode(JSON.stringify(value), 'rawurl');
 		const jwt = (ttl) => {
-			const signed = part({ alg: 'HS256', typ: 'JWT' }) + '.' + part({ exp: Math.floor(Date.now() / 1000) + ttl, mercure: { subscribe: ['*'] } });
-			return signed + '.' + crypto.hmac('sha256', __ENV.SUBSCRIBER_JWT_KEY, signed, 'base64rawurl');
+			const signingInput = part({ alg: 'HS256', typ: 'JWT' }) + '.' + part({ exp: Math.floor(Date.now() / 1000) + ttl, mercure: { subscribe: ['*'] } });
+			return signingInput + '.' + crypto.hmac('sha256', __ENV.SUBSCRIBER_JWT_KEY, signingInput, 'base64rawurl');
 		};
 		`
 	r := startService(t, "mercure", services.Options{Tokens: true})

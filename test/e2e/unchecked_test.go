@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamOf starts a service whose streams send text(stream, n) for n = 0, 1, … until it is "". The time between two
-// texts is at least interval.
+// streamOf starts a service and returns its URL. Each stream sends text(stream, n) for n = 0, 1, … and ends when text
+// returns "". The time between two texts is at least interval.
 func streamOf(t *testing.T, interval time.Duration, text func(stream, n int) string) string {
 	t.Helper()
 	var streams atomic.Int64
@@ -80,7 +80,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), c.wantText)
 			lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
 			require.Contains(t, r.out.String(), "run `soak init` with --publish-url")
-			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict is the last line")
+			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict must be the last line")
 
 			v = strict.verdict()
 			require.Equal(t, verdict.Invalid, v.Verdict, strict.out.String())

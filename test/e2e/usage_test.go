@@ -30,7 +30,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 	short := write("short.js", `export default { name: 'short', connect: { url: '{base}/{topic}' }, message: { seq: 'json:$.seq', run: 'json:$.run' },
 		end: { by: 'server', lifetime: 14 }, publish: { url: '{base}/{topic}', body: '{"run":"{run}","seq":{seq},"pad":"{padding}"}' } };`)
-	published := func(service string, args ...string) []string {
+	publishArgs := func(service string, args ...string) []string {
 		return append([]string{"--service", service, "--topics", "1", "--publish-rate", "10", "--backend-url", "http://127.0.0.1:1"}, args...)
 	}
 	suite := func(name string, args ...string) []string {
@@ -56,19 +56,19 @@ func TestUsageErrors(t *testing.T) {
 		"CONNECTIONS must be at least 10 with VANISH_PERCENT=20, got 9":                                 {"run", "vanish", "--connections", "9", "--vanish-percent", "20"},
 		"SECONDS must be at least 15, because 200 streams need 4 seconds to open, and each of two":      suite("storm", "--seconds", "10"),
 		fmt.Sprintf("GAUGE must count the open streams, got pid:%d, which is memory", os.Getpid()):      suite("vanish", "--gauge", fmt.Sprint("pid:", os.Getpid()), "--backend-url", target),
-		"needs a gauge of its open streams, which shows when it notices a loss; set GAUGE":              suite("vanish", published(describeBackend(t), "--backend-url", target)...),
+		"needs a gauge of its open streams, which shows when it notices a loss; set GAUGE":              suite("vanish", publishArgs(describeBackend(t), "--backend-url", target)...),
 		"a slow client would fall behind by less than 4096 KB (FILL_KB)":                                suite("slow", "--message-rate", "1"),
-		"publish.body of the description of mine has no {padding}":                                      suite("slow", published(describeHub(t, ""))...),
+		"publish.body of the description of mine has no {padding}":                                      suite("slow", publishArgs(describeHub(t, ""))...),
 		"the description of sse must have publish":                                                      suite("slow", "--service", "sse", "--backend-url", "http://127.0.0.1:1"),
-		"short may end its streams after 14 seconds (end.lifetime, TOKEN_TTL)":                          suite("slow", published(short, "--seconds", "30")...),
+		"short may end its streams after 14 seconds (end.lifetime, TOKEN_TTL)":                          suite("slow", publishArgs(short, "--seconds", "30")...),
 		"must have streams that end by themselves":                                                      suite("finite", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"),
 		"RATE or CONCURRENCY must be over 0":                                                            suite("finite", "--rate", "0"),
 		"name a file with one JSON value":                                                               suite("finite", "--prompts", "missing.ndjson"),
 		"is a folder; name a file":                                                                      suite("finite", "--prompts", "."),
 		"soak run finite":                                                                               {"run", "--service", "openai-chat", "--backend-url", "http://127.0.0.1:1"},
-		"SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,": append([]string{"run"}, published("nchann")...),
-		`nosuch/mine.js"`: append([]string{"run"}, published("nosuch/mine.js")...),
-		"connect.url: unknown placeholder {tpoic}: did you mean {topic}?": append([]string{"run"}, published("testdata/mistaken.js")...),
+		"SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,": append([]string{"run"}, publishArgs("nchann")...),
+		`nosuch/mine.js"`: append([]string{"run"}, publishArgs("nosuch/mine.js")...),
+		"connect.url: unknown placeholder {tpoic}: did you mean {topic}?": append([]string{"run"}, publishArgs("testdata/mistaken.js")...),
 	} {
 		t.Run(wantText, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// A service with another protocol leads to one sentence within 10 s, without a report.
+// A service with another protocol ends the run before the load, with one sentence and without a report.
 func TestUnknownServiceError(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -98,19 +98,19 @@ func TestUnknownServiceError(t *testing.T) {
 	mux.HandleFunc("/401/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	mux.HandleFunc("/500/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	mux.HandleFunc("/hang/", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	plain := httptest.NewServer(mux)
-	t.Cleanup(plain.Close)
-	secure := httptest.NewTLSServer(mux)
-	t.Cleanup(secure.Close)
+	plainServer := httptest.NewServer(mux)
+	t.Cleanup(plainServer.Close)
+	tlsServer := httptest.NewTLSServer(mux)
+	t.Cleanup(tlsServer.Close)
 	for url, message := range map[string]string{
-		plain.URL + "/404":    "/404/event/connect?… answered 404 Not Found",
-		plain.URL + "/401":    "/401/event/connect?… answered 401 Unauthorized",
-		plain.URL + "/500":    "/500/event/connect?… answered 500 Internal Server Error",
-		plain.URL + "/html":   "/html/event/connect?… answered 200 with text/html, which is not an event stream",
-		plain.URL + "/hang":   "/hang/event/connect?…: no response within 6 s",
-		secure.URL:            "untrusted certificate (x509: certificate signed by unknown authority); pass --ca FILE",
-		"http://127.0.0.1:1":  "GET http://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
-		"https://127.0.0.1:1": "GET https://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
+		plainServer.URL + "/404":  "/404/event/connect?… answered 404 Not Found",
+		plainServer.URL + "/401":  "/401/event/connect?… answered 401 Unauthorized",
+		plainServer.URL + "/500":  "/500/event/connect?… answered 500 Internal Server Error",
+		plainServer.URL + "/html": "/html/event/connect?… answered 200 with text/html, which is not an event stream",
+		plainServer.URL + "/hang": "/hang/event/connect?…: no response within 6 s",
+		tlsServer.URL:             "untrusted certificate (x509: certificate signed by unknown authority); pass --ca FILE",
+		"http://127.0.0.1:1":      "GET http://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
+		"https://127.0.0.1:1":     "GET https://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
 	} {
 		t.Run(strings.TrimPrefix(message, "/"), func(t *testing.T) {
 			t.Parallel()

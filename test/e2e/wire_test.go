@@ -103,8 +103,8 @@ func (w *wire) relay(from, to *os.File) {
 			continue
 		}
 		if delay := time.Duration(w.delay.Load()); delay > 0 {
-			copied := append([]byte(nil), packet[:n]...)
-			time.AfterFunc(delay, func() { _, _ = to.Write(copied) }) // an error at the end is like a lost packet
+			packetCopy := append([]byte(nil), packet[:n]...)
+			time.AfterFunc(delay, func() { _, _ = to.Write(packetCopy) }) // an error at the end is like a lost packet
 			continue
 		}
 		_, _ = to.Write(packet[:n])

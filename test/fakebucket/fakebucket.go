@@ -21,8 +21,8 @@ func New(t testing.TB, names ...string) http.Handler {
 	return gofakes3.New(memory).Server()
 }
 
-// Start starts a server, which is New or a handler in front of it, and returns the parameters of the URLs of its
-// buckets. The server ends with the test.
+// Start serves a handler, such as the result of New, until the test ends. It returns the parameters of the URLs of the
+// server's buckets.
 func Start(t testing.TB, handler http.Handler) (parameters string) {
 	t.Helper()
 	server := httptest.NewServer(handler)

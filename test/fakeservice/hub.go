@@ -243,7 +243,7 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 	if h.Gzip > 0 && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		s.gzip = gzip.NewWriter(w)
-		s.every(h.Gzip, s.flush)
+		s.repeat(h.Gzip, s.flush)
 	}
 	first := h.Preamble
 	if h.RequireJoin {
@@ -266,15 +266,15 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 		})
 	}
 	n := 0
-	s.every(h.GenerateInterval, func() error {
+	s.repeat(h.GenerateInterval, func() error {
 		n++
 		return s.write(h.Generate(number, n))
 	})
 	s.Run()
 }
 
-// every queues write once per interval; 0: never.
-func (s *hubStream) every(interval time.Duration, write func() error) {
+// repeat queues write once per interval; 0: never.
+func (s *hubStream) repeat(interval time.Duration, write func() error) {
 	if interval > 0 {
 		s.Repeat(func() time.Duration { return interval }, write)
 	}

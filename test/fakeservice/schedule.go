@@ -30,8 +30,8 @@ func (s *Schedule) random(id string, n uint64) float64 {
 	return float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
 }
 
-// first returns the time at which slot 1 of a client is due, without jitter.
-func (s *Schedule) first(id string, connected time.Time) time.Time {
+// firstDue returns the time at which slot 1 of a client is due, without jitter.
+func (s *Schedule) firstDue(id string, connected time.Time) time.Time {
 	switch s.Phase {
 	case PhaseStart:
 		return connected
@@ -45,12 +45,12 @@ func (s *Schedule) first(id string, connected time.Time) time.Time {
 
 // due returns the time at which a slot of a client is due. first is the time of slot 1 without jitter.
 func (s *Schedule) due(id string, first time.Time, slot int) time.Time {
-	late := s.Jitter * s.random(id, uint64(slot)) * float64(s.Interval)
-	return first.Add(time.Duration(slot-1)*s.Interval + time.Duration(late))
+	delay := s.Jitter * s.random(id, uint64(slot)) * float64(s.Interval)
+	return first.Add(time.Duration(slot-1)*s.Interval + time.Duration(delay))
 }
 
-// next returns the first slot that is due after now.
-func (s *Schedule) next(id string, first, now time.Time) int {
+// nextSlot returns the first slot that is due after now.
+func (s *Schedule) nextSlot(id string, first, now time.Time) int {
 	slot := max(int(now.Sub(first)/s.Interval), 1)
 	for !s.due(id, first, slot).After(now) {
 		slot++

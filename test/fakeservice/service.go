@@ -96,8 +96,8 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 	return s
 }
 
-// New returns the spec of a correct service with numbered noops and a ledger. streams is ServiceSpec.HTTP2.
-func New(interval time.Duration, phase string, streams int) ServiceSpec {
+// NewSpec returns the spec of a correct service with numbered noops and a ledger. streams is ServiceSpec.HTTP2.
+func NewSpec(interval time.Duration, phase string, streams int) ServiceSpec {
 	return ServiceSpec{
 		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Interval: interval, Phase: phase}, HTTP2: streams,
 	}

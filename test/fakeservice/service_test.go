@@ -37,7 +37,7 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 }
 
 // readStream opens the stream of client a, requests its end after a time, and returns its data fields and ids. patience
-// is the time until the end of the stream, which the wire may drop.
+// is the maximum time from that request to the end of the stream. The wire may drop the end.
 func readStream(t *testing.T, url string, after, patience time.Duration) (data, ids []string, err error) {
 	t.Helper()
 	client := http.Client{Timeout: after + patience}
@@ -122,7 +122,7 @@ func TestStreamsOverHTTP2(t *testing.T) {
 			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
-			spec := New(testInterval, PhaseRandom, 5)
+			spec := NewSpec(testInterval, PhaseRandom, 5)
 			spec.TLS = config
 			t.Cleanup(StartService(spec, Strike{}, l).Stop)
 			var dials atomic.Int32
@@ -204,7 +204,7 @@ func TestReconnectReplaysMissedNoops(t *testing.T) {
 		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
 			require.Equal(t, strconv.Itoa(next), id)
 			s.Mu.Lock()
-			live = !d.Noops[next-1].Disconnected && next > 3 // the third was due before the client disconnected
+			live = !d.Noops[next-1].Disconnected && next > 3 // the third noop was due before the client disconnected
 			s.Mu.Unlock()
 			next++
 		}

@@ -17,5 +17,5 @@ func TestStopRefusesFurtherStreams(t *testing.T) {
 	require.False(t, hub.Begin())
 	w := httptest.NewRecorder()
 	hub.ServeHTTP(w, httptest.NewRequest("GET", "/sub/news", nil))
-	require.Empty(t, w.Body.String(), "no stream is opened")
+	require.Empty(t, w.Body.String(), "no stream may be opened")
 }

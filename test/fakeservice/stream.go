@@ -64,7 +64,7 @@ func (s *noopStream) begin() {
 	c.Begin(s.Stream)
 	now, streams := c.Last().From, len(c.Spans)
 	if streams == 1 || s.NewSchedule {
-		c.First = s.Schedule.first(c.ID, now)
+		c.First = s.Schedule.firstDue(c.ID, now)
 	}
 	chance := s.Schedule.random(c.ID, uint64(streams)+1<<40)
 	switch {
@@ -103,14 +103,14 @@ func (s *noopStream) close() {
 	}
 }
 
-// resumeSlot returns the slot to continue with. It records the noops of the outage, and writes the ones that it must
-// replay.
+// resumeSlot returns the slot to continue with. It records the noops of the outage, and writes the noops that the
+// service must replay.
 func (s *noopStream) resumeSlot(lastEventID string) int {
 	c := s.client
 	if len(c.Spans) == 1 || s.NewSchedule {
 		return 1
 	}
-	slot := s.Schedule.next(c.ID, c.First, time.Now())
+	slot := s.Schedule.nextSlot(c.ID, c.First, time.Now())
 	s.Mu.Lock()
 	for missed := len(c.Noops) + 1; missed < slot; missed++ {
 		c.add(Noop{Slot: missed, Due: s.due(missed), Disconnected: true})

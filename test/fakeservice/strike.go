@@ -113,7 +113,7 @@ func (s *Strike) actionFor(c *NoopClient, schedule *Schedule, slot int) string {
 	}
 	f := s.Fault
 	if f.From < 0 {
-		if f.From += schedule.next(c.ID, c.First, c.Spans[0].From.Add(s.Hold)); f.From < 2 {
+		if f.From += schedule.nextSlot(c.ID, c.First, c.Spans[0].From.Add(s.Hold)); f.From < 2 {
 			return ""
 		}
 	}

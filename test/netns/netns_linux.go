@@ -16,8 +16,8 @@ import (
 
 var count atomic.Int32
 
-// New creates a namespace with a loopback interface for the duration of the test. Without root, or
-// if namespaces cannot be created, it skips the test.
+// New creates a namespace with a loopback interface for the duration of the test. Without root, or if namespaces
+// cannot be created, it skips the test.
 func New(t testing.TB) (name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -33,7 +33,7 @@ func Terraform(t *testing.T, repository, mirror string) (env []string) {
 	build.Dir = filepath.Join(repository, "test/offline/terraform")
 	build.Env = append(os.Environ(), "GOWORK=off")
 	output, err := build.CombinedOutput()
-	require.NoError(t, err, "build the stand-in of the AWS provider: %s", output)
+	require.NoError(t, err, "build the stand-in for the AWS provider: %s", output)
 	config := filepath.Join(mirror, "cli.tfrc")
 	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))

@@ -99,13 +99,13 @@ func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, 
 	if r.Name == "django-eventstream" {
 		// The service sends its headers before the subscription is complete.
 		require.Eventually(t, func() bool {
-			return slices.ContainsFunc(out.ofKind(service.Other), func(e event) bool { return e.name == "stream-open" })
+			return slices.ContainsFunc(out.eventsOfKind(service.Other), func(e event) bool { return e.name == "stream-open" })
 		}, deadline, time.Millisecond)
 	}
 	return out
 }
 
-// read collects the events of the stream until its end. It closes open when the second request was accepted.
+// read collects the events of the stream until its end. It closes open when the second request is accepted.
 func (s *subscriber) read(description *service.Service, v service.Values, open chan struct{}) {
 	reader := description.Reader(v.Run)
 	for {
@@ -133,8 +133,8 @@ func (s *subscriber) read(description *service.Service, v service.Values, open c
 	}
 }
 
-// ofKind returns the events of a kind so far.
-func (s *subscriber) ofKind(kind service.Kind) (out []event) {
+// eventsOfKind returns the events of a kind so far.
+func (s *subscriber) eventsOfKind(kind service.Kind) (out []event) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, e := range s.events {
@@ -148,8 +148,8 @@ func (s *subscriber) ofKind(kind service.Kind) (out []event) {
 // awaitNumbers waits until len(want) messages have arrived, and requires that they have these numbers.
 func (s *subscriber) awaitNumbers(t *testing.T, want ...int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(s.ofKind(service.Delivery)) == len(want) }, deadline, 5*time.Millisecond)
-	for i, e := range s.ofKind(service.Delivery) {
+	require.Eventually(t, func() bool { return len(s.eventsOfKind(service.Delivery)) == len(want) }, deadline, 5*time.Millisecond)
+	for i, e := range s.eventsOfKind(service.Delivery) {
 		require.NoError(t, e.Err)
 		require.Equal(t, want[i], e.Seq)
 	}

@@ -49,10 +49,10 @@ func setMercure(s setup) (command, error) {
 // mercureToken returns a JWT that allows publishing to every topic.
 func mercureToken() string {
 	encode := base64.RawURLEncoding.EncodeToString
-	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(`{"mercure":{"publish":["*"]}}`))
+	signingInput := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(`{"mercure":{"publish":["*"]}}`))
 	mac := hmac.New(sha256.New, []byte(mercureKey))
-	mac.Write([]byte(signed))
-	return signed + "." + encode(mac.Sum(nil))
+	mac.Write([]byte(signingInput))
+	return signingInput + "." + encode(mac.Sum(nil))
 }
 
 // moduleVersion returns the version of a module in a Go program, and the version of Go that built the program; "" if

@@ -26,7 +26,7 @@ func setNchan(s setup) (command, error) {
 		}
 	}
 	if module == "" {
-		return command{}, &MissingError{"nchan", "nginx lacks its module: apt-get install libnginx-mod-nchan"}
+		return command{}, &MissingError{"nchan", "nginx lacks the module nchan: apt-get install libnginx-mod-nchan"}
 	}
 	streams := s.Streams
 	if streams == 0 {

@@ -116,7 +116,7 @@ func (m *MissingError) Error() string {
 	return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What)
 }
 
-// startTimeout is the maximum duration of a start. LiteLLM starts most slowly, especially on a busy machine.
+// startTimeout is the maximum duration of a start. LiteLLM is the slowest to start, especially on a busy machine.
 const startTimeout = 4 * time.Minute
 
 // Start starts a service and waits until it is ready. If this machine lacks a program, the error is a *MissingError.
@@ -159,15 +159,15 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 		r.Env = append(r.Env, "PUBLISH_TOKEN="+r.PublishToken)
 	}
 	r.Version, r.Settings = r.command.version, r.command.settings
-	if err := r.up(ctx); err != nil {
+	if err := r.startProcess(ctx); err != nil {
 		r.Stop()
 		return nil, err
 	}
 	return r, nil
 }
 
-// up starts the service at its address and waits until it is ready.
-func (r *Instance) up(ctx context.Context) error {
+// startProcess starts the service at its address and waits until it is ready.
+func (r *Instance) startProcess(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
 		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.Log, OrphanSignal: syscall.SIGTERM,
@@ -210,7 +210,7 @@ func (r *Instance) logTail() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-func (r *Instance) down() {
+func (r *Instance) stopProcess() {
 	if r.process != nil {
 		r.process.Stop(context.Background(), syscall.SIGTERM, 5*time.Second)
 		r.process = nil
@@ -219,29 +219,29 @@ func (r *Instance) down() {
 
 // Restart stops the service and starts it again at its address. The service keeps messages that it stored in files.
 func (r *Instance) Restart(ctx context.Context) error {
-	r.down()
-	return r.up(ctx)
+	r.stopProcess()
+	return r.startProcess(ctx)
 }
 
 // Stop ends the service, and removes its folder if Start created it.
 func (r *Instance) Stop() {
-	r.down()
+	r.stopProcess()
 	if r.removeDir {
 		_ = os.RemoveAll(r.dir)
 	}
 }
 
 func findRoot() (string, error) {
-	dir, err := os.Getwd()
+	start, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	for at := dir; ; at = filepath.Dir(at) {
-		if info, err := os.Stat(filepath.Join(at, "load-tests", "services")); err == nil && info.IsDir() {
-			return at, nil
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(filepath.Join(dir, "load-tests", "services")); err == nil && info.IsDir() {
+			return dir, nil
 		}
-		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("find the repository: %s is not in a clone of sse-soak; run the command in a clone", dir)
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find the repository: %s is not in a clone of sse-soak; run the command in a clone", start)
 		}
 	}
 }

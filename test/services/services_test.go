@@ -18,8 +18,8 @@ import (
 // servicesWithHistory are the services that replay missed messages.
 var servicesWithHistory = []string{"nchan", "mercure", "django-eventstream"}
 
-// Each service behaves as its description states. It is started once, because the Python services take seconds of CPU
-// time to start.
+// Each service behaves as its description states. A service is started once, because the Python services use seconds of
+// CPU time to start.
 func TestServicesMatchTheirDescriptions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -55,9 +55,9 @@ func requireMessages(t *testing.T, r *Instance, s *service.Service) {
 	foreign.Run = "other"
 	publish(t, r, s, foreign, 1)
 	for _, stream := range []*subscriber{first, second} {
-		require.Eventually(t, func() bool { return len(stream.ofKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return len(stream.eventsOfKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond)
 		stream.awaitNumbers(t, 1, 2, 3)
-		for _, m := range stream.ofKind(service.Delivery) {
+		for _, m := range stream.eventsOfKind(service.Delivery) {
 			require.True(t, m.HasSentAt)
 			require.WithinDuration(t, time.Now(), time.UnixMicro(m.SentAt), deadline)
 		}
@@ -66,13 +66,14 @@ func requireMessages(t *testing.T, r *Instance, s *service.Service) {
 	require.NoError(t, first.end())
 }
 
-// disconnectAfterFirst opens a stream, publishes message 1, disconnects the stream after it, and returns its id.
+// disconnectAfterFirst opens a stream, publishes message 1, and disconnects the stream when the message has arrived. It
+// returns the id of the message.
 func disconnectAfterFirst(t *testing.T, r *Instance, s *service.Service, v service.Values) (id string) {
 	t.Helper()
 	stream := subscribe(t, r, s, v, "")
 	publish(t, r, s, v, 1)
 	stream.awaitNumbers(t, 1)
-	id = stream.ofKind(service.Delivery)[0].id
+	id = stream.eventsOfKind(service.Delivery)[0].id
 	require.NotEmpty(t, id)
 	stream.Close()
 	return id
@@ -87,7 +88,7 @@ func requireResume(t *testing.T, r *Instance, s *service.Service) {
 	publish(t, r, s, v, 3)
 	stream := subscribe(t, r, s, v, id)
 	stream.awaitNumbers(t, 2, 3)
-	require.Empty(t, stream.ofKind(service.Gap))
+	require.Empty(t, stream.eventsOfKind(service.Gap))
 }
 
 // requireProbe requires that a probe describes messages, heartbeats and resuming like the manual description, and that

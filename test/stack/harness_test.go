@@ -44,8 +44,8 @@ type stack struct {
 	url     string // URL for clients, at an address of this host that is not loopback
 }
 
-// built builds the images once for all tests. If it fails, start of a later test fails because of missing images.
-var built sync.Once
+// imageBuild builds the images once for all tests. If it fails, later tests fail, because the images are missing.
+var imageBuild sync.Once
 
 // start builds the images, writes the settings and starts all services.
 func start(t *testing.T, settings map[string]string) *stack {
@@ -79,7 +79,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 		}
 		s.down()
 	})
-	built.Do(func() {
+	imageBuild.Do(func() {
 		// The images come from one build, which Docker repeats for images that are not built together.
 		t.Logf("built the image of the backend in %v, and the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
 	})
@@ -91,7 +91,8 @@ func start(t *testing.T, settings map[string]string) *stack {
 	return s
 }
 
-// removeLeftovers removes the containers of a killed test. Docker starts them again with its daemon.
+// removeLeftovers removes the containers, volumes and networks of a killed test. Docker restarts such containers when
+// its daemon starts.
 func removeLeftovers(t *testing.T) {
 	t.Helper()
 	for _, kind := range []struct{ list, remove []string }{

@@ -3,8 +3,10 @@
 package suspension
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -38,7 +40,7 @@ func Main() {
 
 // Start starts a program with a Clock.
 func Start(cmd *exec.Cmd) (*Clock, error) {
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func Start(cmd *exec.Cmd) (*Clock, error) {
 	}
 	parentEnd, childEnd := os.NewFile(uintptr(ends[0]), "listener"), os.NewFile(uintptr(ends[1]), "listener")
 	defer parentEnd.Close()
-	cmd.Path, cmd.Args, cmd.ExtraFiles = self, append([]string{self, suspendable, cmd.Path}, cmd.Args[1:]...), []*os.File{childEnd}
+	cmd.Path, cmd.Args, cmd.ExtraFiles = executable, append([]string{executable, suspendable, cmd.Path}, cmd.Args[1:]...), []*os.File{childEnd}
 	err = cmd.Start()
 	_ = childEnd.Close()
 	if err != nil {
@@ -57,7 +59,7 @@ func Start(cmd *exec.Cmd) (*Clock, error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(ends[0], make([]byte, 1), rights, unix.MSG_CMSG_CLOEXEC)
 	if err != nil || n == 0 {
-		return nil, fmt.Errorf("start %s: no listener from the process: %w", cmd.Args[2], err)
+		return nil, fmt.Errorf("start %s: no listener from the process: %w", cmd.Args[2], cmp.Or(err, io.EOF))
 	}
 	c := &Clock{listener: os.NewFile(uintptr(*(*int32)(unsafe.Pointer(&rights[unix.CmsgLen(0)]))), "seccomp")}
 	go c.handleCalls()

@@ -26,16 +26,16 @@ type recorder struct {
 	message string
 }
 
-func (f *recorder) Helper() {}
+func (r *recorder) Helper() {}
 
-func (f *recorder) Fatalf(format string, _ ...any) {
-	f.message = format
-	panic(f)
+func (r *recorder) Fatalf(format string, _ ...any) {
+	r.message = format
+	panic(r)
 }
 
 func TestMissingProgramsFailInCI(t *testing.T) {
 	t.Setenv("CI", "1")
-	f := &recorder{TB: t}
-	require.Panics(t, func() { SkipMissing(f, "no tool") })
-	require.Contains(t, f.message, "CI must provide this")
+	r := &recorder{TB: t}
+	require.Panics(t, func() { SkipMissing(r, "no tool") })
+	require.Contains(t, r.message, "CI must provide this")
 }

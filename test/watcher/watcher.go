@@ -35,8 +35,8 @@ func Start(t *testing.T, target string, nodes ...string) (listen string) {
 	return listen
 }
 
-// Run starts a Prometheus server on a free port of a host, and returns its address when it is ready. It ends with the
-// test.
+// Run starts a Prometheus server on a free port of a host, and returns the address when the server is ready. The server
+// ends with the test.
 func Run(t *testing.T, host, config string, args ...string) (listen string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")

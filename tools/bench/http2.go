@@ -23,7 +23,7 @@ type http2Options struct {
 
 func serveHTTP2(ctx context.Context, o http2Options) (struct{}, error) {
 	interval := time.Duration(cmp.Or(o.Interval, 15) * float64(time.Second))
-	spec := fakeservice.New(interval, cmp.Or(o.Phase, fakeservice.PhaseRandom), cmp.Or(o.Streams, 250))
+	spec := fakeservice.NewSpec(interval, cmp.Or(o.Phase, fakeservice.PhaseRandom), cmp.Or(o.Streams, 250))
 	if o.Certs != "" {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(o.Certs, "server/server.pem"), filepath.Join(o.Certs, "server/server-key.pem"))
 		if err != nil {

@@ -16,8 +16,8 @@ func (s *server) UpgradeResourceState(_ context.Context, r *tfprotov5.UpgradeRes
 	if err != nil {
 		return nil, err
 	}
-	upgraded, err := tfprotov5.NewDynamicValue(kind, state)
-	return &tfprotov5.UpgradeResourceStateResponse{UpgradedState: &upgraded}, err
+	value, err := tfprotov5.NewDynamicValue(kind, state)
+	return &tfprotov5.UpgradeResourceStateResponse{UpgradedState: &value}, err
 }
 
 // ReadResource returns a resource unchanged.
@@ -89,7 +89,7 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 	if r.TypeName == "aws_instance" {
 		seed += time.Now().String() // AWS does not reuse ids
 	}
-	created, err := schema.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
+	value, err := schema.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
 		if v.IsFullyKnown() {
 			return v
 		}
@@ -98,7 +98,7 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 	if err != nil {
 		return nil, err
 	}
-	state, err := tfprotov5.NewDynamicValue(kind, created)
+	state, err := tfprotov5.NewDynamicValue(kind, value)
 	return &tfprotov5.ApplyResourceChangeResponse{NewState: &state}, err
 }
 

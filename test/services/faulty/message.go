@@ -46,11 +46,11 @@ func changeMessage(kind Kind, message []byte) []byte {
 	case OtherTime:
 		field = timeField
 	}
-	at := field.FindSubmatchIndex(message)
-	if at == nil {
+	bounds := field.FindSubmatchIndex(message)
+	if bounds == nil {
 		return message
 	}
-	value := string(message[at[2]:at[3]])
+	value := string(message[bounds[2]:bounds[3]])
 	last := len(value) - 1
 	switch kind {
 	case NoNumber:
@@ -66,7 +66,7 @@ func changeMessage(kind Kind, message []byte) []byte {
 	case Garble:
 		value = "x" + value
 	}
-	return bytes.Join([][]byte{message[:at[2]], []byte(value), message[at[3]:]}, nil)
+	return bytes.Join([][]byte{message[:bounds[2]], []byte(value), message[bounds[3]:]}, nil)
 }
 
 // publishes reports whether a request publishes a message of the run. Other POST requests, such as one that joins a

@@ -119,7 +119,7 @@ func TestFaultsThatEndStreams(t *testing.T) {
 	}
 }
 
-// A fault with Once remains if the message that it selects completes a swap.
+// A fault with Once is kept for a later stream if the message that it selects completes a swap.
 func TestSwapKeepsAFaultForLater(t *testing.T) {
 	h, p := serve(t, faulty.Options{Faults: []faulty.Fault{
 		{Kind: faulty.Swap, Message: 1, Once: true}, {Kind: faulty.Lose, Message: 2, Once: true},
@@ -142,7 +142,7 @@ func TestFaultSelection(t *testing.T) {
 	}})
 	otherTopic := subscribe(t, p, "soak-topic-0")
 	first, second := subscribe(t, p, "soak-topic-1"), subscribe(t, p, "soak-topic-1")
-	named := []*subscriber{subscribe(t, p, "soak-topic-2"), subscribe(t, p, "soak-topic-2")}
+	bothStreams := []*subscriber{subscribe(t, p, "soak-topic-2"), subscribe(t, p, "soak-topic-2")}
 	topicInData := subscribe(t, p, "any")
 	for _, topic := range []string{"soak-topic-0", "soak-topic-1"} {
 		h.Send(topic, "data: no message\n\n"+message(1)+endComment)
@@ -153,7 +153,7 @@ func TestFaultSelection(t *testing.T) {
 	otherTopic.requireText(t, "data: no message\n\n"+message(1)+endComment)
 	first.requireText(t, "data: no message\n\n"+message(1)+endComment)
 	second.requireText(t, "data: no message\n\n"+endComment)
-	for _, s := range named {
+	for _, s := range bothStreams {
 		s.requireText(t, message(8)+message(10)+endComment)
 	}
 	topicInData.requireText(t, record+endComment)
@@ -170,7 +170,7 @@ func TestStreamEnd(t *testing.T) {
 	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
 	require.ErrorIs(t, s.end(), io.EOF)
 	require.Equal(t, message(1)+"data: half", s.received())
-	require.Empty(t, p.Actions(), "no other message arrived")
+	require.Empty(t, p.Actions(), "an incomplete swap must not be recorded")
 
 	s = subscribe(t, p, "b")
 	h.Stop()
@@ -178,7 +178,7 @@ func TestStreamEnd(t *testing.T) {
 	require.ErrorIs(t, s.end(), io.ErrUnexpectedEOF)
 }
 
-// publish returns the status of a publish request, 0 if there was no response.
+// publish returns the status of the response to a publish request; 0: there was no response.
 func publish(t *testing.T, p *faulty.Proxy, path, body string) int {
 	t.Helper()
 	response, err := http.Post(p.URL+path, "application/json", strings.NewReader(body))

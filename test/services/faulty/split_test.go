@@ -25,7 +25,7 @@ func TestBlocksAndCommentsAreForwardedWhole(t *testing.T) {
 		{"CRLF", "data: 1\r\n\r\nevent: x\r\ndata: 2\r\n\r\n", []string{"data: 1\r\n\r\n", "event: x\r\ndata: 2\r\n\r\n"}, ""},
 		{"CR", "data: 1\r\rid: 3\rdata: 2\r\r: ping\r", []string{"data: 1\r\r", "id: 3\rdata: 2\r\r", ": ping\r"}, ""},
 		{"a heartbeat without a blank line", ":\n:\nid: 1\ndata: 2\n\n", []string{":\n", ":\n", "id: 1\ndata: 2\n\n"}, ""},
-		{"a heartbeat with one", ": ping\r\n\r\ndata: 1\r\n\r\n", []string{": ping\r\n", "\r\n", "data: 1\r\n\r\n"}, ""},
+		{"a heartbeat with a blank line", ": ping\r\n\r\ndata: 1\r\n\r\n", []string{": ping\r\n", "\r\n", "data: 1\r\n\r\n"}, ""},
 		{"a comment in a block", "data: 1\n: sent=2\n\n", []string{"data: 1\n: sent=2\n\n"}, ""},
 		{"cut in a block", "data: 1\n\ndata: 2\nda", []string{"data: 1\n\n"}, "data: 2\nda"},
 		{"cut in a line", ":", nil, ":"},

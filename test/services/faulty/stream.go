@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var errCut = errors.New("the proxy cut this stream")
+var errCut = errors.New("the proxy disconnected this stream")
 
 type stream struct {
 	proxy         *Proxy
@@ -145,18 +145,18 @@ func (s *stream) fault(n int64) Fault {
 		if f.Client != "" && f.Client != s.client {
 			continue
 		}
-		topicPosition := s.number
+		position := s.number
 		if f.Topic != "" {
 			if f.Topic != s.topic {
 				continue
 			}
-			topicPosition = s.topicPosition
+			position = s.topicPosition
 		}
 		selected := max(1, f.Message) == s.messages
 		if f.Number != 0 {
 			selected = f.Number == n
 		}
-		if selected && (f.Stream == 0 || f.Stream == topicPosition) && (!f.Once || s.proxy.use(i)) {
+		if selected && (f.Stream == 0 || f.Stream == position) && (!f.Once || s.proxy.use(i)) {
 			return f
 		}
 	}

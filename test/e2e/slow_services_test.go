@@ -15,8 +15,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The services of these tests record their behavior. The verdict and its figures must match the records.
-
 // A service whose responses are all slower than the limit fails. Connections that wait for it do not count as
 // saturation of the load generator.
 func TestSlowServiceFails(t *testing.T) {
