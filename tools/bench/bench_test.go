@@ -47,7 +47,7 @@ func (s service) soak(name, script string, change func(*plan.Plan)) contender {
 func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string]float64, results map[string]cost) {
 	cpu, results = map[string]float64{}, map[string]cost{}
 	for _, c := range contenders {
-		small, large := c.measureOnce(size.few, max(size.window/2, 2*time.Second)), c.measureOnce(streams, size.window)
+		small, large := c.measure(size.few, max(size.window/2, 2*time.Second)), c.measure(streams, size.window)
 		cpu[c.name], results[c.name] = large.per(1000), large
 		b.ReportMetric((large.rss-small.rss)/float64(streams-size.few)/kb, c.name+"-KB")
 		b.ReportMetric(large.per(1000), c.name+"-s")
@@ -56,9 +56,9 @@ func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string
 	return cpu, results
 }
 
-// measureOnce measures one client. It repeats an incomplete measurement up to two times, because the machine may have
+// measure measures one client. It repeats an incomplete measurement up to two times, because the machine may have
 // been saturated.
-func (c contender) measureOnce(streams int, window time.Duration) (result cost) {
+func (c contender) measure(streams int, window time.Duration) (result cost) {
 	s := c.service
 	var err error
 	for range 3 {
@@ -93,7 +93,7 @@ func BenchmarkRunner(b *testing.B) {
 		p := plan.Default()
 		p.Connections, p.Runners = size.soak, 1
 		runner := contender{"", s, func(n int) client { return s.run(soakScript, n, p.StreamsPerVU(), nil) }}
-		b.ReportMetric(runner.measureOnce(size.soak, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
+		b.ReportMetric(runner.measure(size.soak, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
 	}
 }
 
@@ -104,14 +104,14 @@ func BenchmarkMessages(b *testing.B) {
 		noops, messages, feed := backend(b, size.many, time.Second), backend(b, size.many, time.Hour), backend(b, size.many, time.Hour)
 		feed.feed()
 		cpu, _ := compare(b, size.many, noops.soak("noop", soakScript, nil), messages.soak("json", soakScript, func(p *plan.Plan) {
-			p.Service, p.Topics, p.PublishRate, p.Marker = absolute(b, serviceScript), 1, 1, "bench-12345678"
-		}), feed.soak("same", soakScript, func(p *plan.Plan) { p.Service = absolute(b, "tools/bench/same.js") }))
+			p.Service, p.Topics, p.PublishRate, p.Marker = absolutePath(b, serviceScript), 1, 1, "bench-12345678"
+		}), feed.soak("same", soakScript, func(p *plan.Plan) { p.Service = absolutePath(b, "tools/bench/same.js") }))
 		b.ReportMetric(cpu["json"]/cpu["noop"], "json/noop")
 		b.ReportMetric(cpu["same"]/cpu["noop"], "same/noop")
 	}
 }
 
-func absolute(b *testing.B, path string) string {
+func absolutePath(b *testing.B, path string) string {
 	path, err := filepath.Abs(path)
 	require.NoError(b, err)
 	return path

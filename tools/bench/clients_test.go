@@ -44,14 +44,14 @@ func TestWrkRateWithoutFailures(t *testing.T) {
 }
 
 func TestProcesses(t *testing.T) {
-	self := []int{os.Getpid()}
+	pids := []int{os.Getpid()}
 	for _, value := range []func(procfs.Proc) (float64, error){rssOf, pssOf} {
-		require.InDelta(t, 100<<20, sum(t, self, value), 99<<20, "the memory of this process must be between 1 and 199 MB")
+		require.InDelta(t, 100<<20, sum(t, pids, value), 99<<20, "the memory of this process must be between 1 and 199 MB")
 	}
-	cpu, start := sum(t, self, cpuOf), time.Now()
-	for sum(t, self, cpuOf) == cpu && time.Since(start) < 10*time.Second { // a tick is 10 ms of CPU
+	cpu, start := sum(t, pids, cpuOf), time.Now()
+	for sum(t, pids, cpuOf) == cpu && time.Since(start) < 10*time.Second { // a tick is 10 ms of CPU
 	}
-	require.Greater(t, sum(t, self, cpuOf), cpu)
+	require.Greater(t, sum(t, pids, cpuOf), cpu)
 	require.Contains(t, children(t, os.Getppid(), ""), os.Getpid())
 }
 

@@ -17,7 +17,8 @@ const (
 	peersCPU  = "k6 + xk6-sse 0.061, k6 asyncRequest 0.022, Locust 0.037, Gatling 0.038–0.060, net/http 0.021, raw in a k6 VU 0.018, raw 0.020, one epoll loop 0.012"
 )
 
-// figures lists all figures in the order of the page. Optimization of the runner and of a merge stops at the limits.
+// figures lists all figures in the order of the page. The runner and a merge need no further optimization while
+// their figures are within the limits.
 var figures = []figure{
 	{"Runner", "extension-KB", "runner", "extension, RSS per connection", "KB", 12, peersKB, "k6 with 1 VU running tools/bench/runner.js (EventSource and Ledger): " + perStream},
 	{"Runner", "extension-MB", "runner", "extension, RSS at 5000", "MB", 0, "", "the whole process in the steady state"},

@@ -224,8 +224,9 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 	return resp, nil
 }
 
-// resettingClient connects from its own hundred addresses in turn, and closes with RST. Otherwise a closed connection
-// would occupy its port for a minute and its connection-tracking entry for two minutes, and both would run out.
+// resettingClient returns a client that connects from a hundred addresses of the worker in turn, and closes connections
+// with RST. Otherwise a closed connection would occupy its port for a minute and its connection-tracking entry for two
+// minutes, and both would run out.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0

@@ -69,7 +69,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// folders numbers the folders of processes, and the ids of their clients.
+// folders is the number of folders so far. It makes the names of folders, and the ids of clients, unique.
 var folders int
 
 // folder returns a new folder for the files of one process. Its name is the prefix of the ids of a client.
@@ -101,7 +101,7 @@ func awaitResult[R any](b testing.TB, p *process.Process, output string, limit t
 	select {
 	case <-p.Done():
 	case <-time.After(limit):
-		require.FailNow(b, "the program did not end within %s", limit)
+		require.FailNowf(b, "the program did not end", "within %s", limit)
 	}
 	text, err := os.ReadFile(output)
 	require.NoError(b, err)
@@ -310,7 +310,7 @@ func medianSum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error
 	return resources.Median(sums)
 }
 
-// children returns the children of a process; with a name, only those that run that program.
+// children returns the children of a process; with a name, only the children that run that program.
 func children(b testing.TB, pid int, name string) (out []int) {
 	processes, err := procfs.AllProcs()
 	require.NoError(b, err)

@@ -67,7 +67,7 @@ func TestStopCompletesUploads(t *testing.T) {
 	in := bufio.NewReader(conn)
 	response, err := http.ReadResponse(in, nil)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusContinue, response.StatusCode, "the server reads the body")
+	require.Equal(t, http.StatusContinue, response.StatusCode, "the server must read the body")
 	stop()
 	require.Eventually(t, func() bool {
 		c, err := net.Dial("tcp", listen)
@@ -75,7 +75,7 @@ func TestStopCompletesUploads(t *testing.T) {
 			_ = c.Close()
 		}
 		return err != nil
-	}, time.Minute, time.Millisecond, "the server stops listening")
+	}, time.Minute, time.Millisecond, "the server must stop listening")
 	_, err = fmt.Fprint(conn, "whole")
 	require.NoError(t, err)
 	response, err = http.ReadResponse(in, nil)

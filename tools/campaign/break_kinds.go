@@ -27,8 +27,8 @@ var resumeKinds = []kind{
 	{"resume", "replayed in another order", cutAndResume(seamSwapsFirst)},
 	{"resume", "silent gap", cutAndResume(seamLosesAll)},
 	{"resume", "announced gap", combine(cutAndResume(seamAnnounced), announceGaps)},
-	{"resume", "lost only where a client vanished", combine(cutAndResume(seamLosesAll), limitFaultToEnd("half"))},
-	{"resume", "lost only where a client closed", combine(cutAndResume(seamLosesAll), limitFaultToEnd("closed"))},
+	{"resume", "lost only if a client vanished", combine(cutAndResume(seamLosesAll), limitFaultToEnd("half"))},
+	{"resume", "lost only if a client closed", combine(cutAndResume(seamLosesAll), limitFaultToEnd("closed"))},
 	{"resume", "some streams resume wrongly", func(r *rand.Rand, sc *scenario) {
 		cutAndResume(oneOf(r, seamLosesFirst, seamLosesLast, seamLosesAll, seamRepeatsLast))(r, sc)
 		for n := range sc.Plan.Connections / 2 {
@@ -111,7 +111,7 @@ var stormKinds = []kind{
 	{"storm", "message lost at the seam", stormKind(seamLosesFirst)},
 	{"storm", "message doubled at the seam", stormKind(seamRepeatsLast)},
 	{"storm", "silent gap", stormKind(seamLosesAll)},
-	{"storm", "message lost on an undropped stream", func(r *rand.Rand, sc *scenario) {
+	{"storm", "message lost on a stream that stays open", func(r *rand.Rand, sc *scenario) {
 		stormKind("")(r, sc)
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Clients = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
@@ -130,7 +130,7 @@ func stormKind(seam string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "storm", seam
-		sc.Hub.Start, sc.Hub.Retry = min(sc.Hub.Start, 100*time.Millisecond), 300
+		sc.Hub.HeaderDelay, sc.Hub.Retry = min(sc.Hub.HeaderDelay, 100*time.Millisecond), 300
 		sc.Plan.Connections, sc.Plan.Seconds, sc.Plan.PerVU = 30+r.IntN(40), 20, 0
 		sc.Args = []string{"--max-open-late", "-1", "--dial-ms", "5000"}
 	}
@@ -160,8 +160,8 @@ func expectFailure(checks ...verdict.CheckID) setup {
 	return combine(expectUnmet(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
-// forSome prepares a fault that affects some clients and does not depend on messages.
-func forSome(f hubFault) setup {
+// affectSomeClients prepares a fault that affects some clients and does not depend on messages.
+func affectSomeClients(f hubFault) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		f := f // a copy, because the scenario may change it
 		f.Clients = sc.Plan.randomIDs(r)
@@ -173,8 +173,8 @@ var reconnectChecks = []verdict.CheckID{verdict.CheckOpenToEnd, verdict.CheckOut
 
 // lifetimeKinds are faults of services that end streams on purpose.
 var lifetimeKinds = []kind{
-	{"lifetime", "stream ends early", combine(rotate(""), forSome(hubFault{Early: true}), expectFailure(verdict.CheckLifetime))},
-	{"lifetime", "stream ends late", combine(rotate(""), forSome(hubFault{Overdue: true}), expectFailure(verdict.CheckOverdue))},
+	{"lifetime", "stream ends early", combine(rotate(""), affectSomeClients(hubFault{Early: true}), expectFailure(verdict.CheckLifetime))},
+	{"lifetime", "stream ends late", combine(rotate(""), affectSomeClients(hubFault{Overdue: true}), expectFailure(verdict.CheckOverdue))},
 	{"lifetime", "message lost at the rotation", rotate(seamLosesFirst)},
 	{"lifetime", "silent gap at the rotation", rotate(seamLosesAll)},
 	{"lifetime", "announced gap at the rotation", combine(rotate(seamAnnounced), announceGaps)},
@@ -209,7 +209,7 @@ func rotate(seam string) setup {
 
 // tokenKinds are faults of services or token() functions. The service ends a stream when its token expires.
 var tokenKinds = []kind{
-	{"token", "good token refused at a reconnect", combine(requireToken("fresh", ""), forSome(hubFault{TokenRefused: true}), expectFailure(reconnectChecks...))},
+	{"token", "valid token refused at a reconnect", combine(requireToken("fresh", ""), affectSomeClients(hubFault{TokenRefused: true}), expectFailure(reconnectChecks...))},
 	{"token", "first token kept", combine(requireToken("once", ""), expectFailure(reconnectChecks...))},
 	{"token", "no token at a reconnect", combine(requireToken("fails", ""), expectFailure(reconnectChecks...))},
 	{"token", "message lost at the next token", requireToken("fresh", seamLosesFirst)},
@@ -234,12 +234,12 @@ var actionKinds = []kind{
 	{"action", "messages lost by the restart", actionKind(seamLosesAll, "")},
 	{"action", "message lost at the seam", actionKind(seamLosesFirst, "")},
 	{"action", "message doubled at the seam", actionKind(seamRepeatsLast, "")},
-	{"action", "not back in time", combine(actionKind("", ""), expectFailure(verdict.CheckReconnected), func(_ *rand.Rand, sc *scenario) {
+	{"action", "not reconnected in time", combine(actionKind("", ""), expectFailure(verdict.CheckReconnected), func(_ *rand.Rand, sc *scenario) {
 		sc.disturb = restartHub(3 * time.Second)
 		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // enough time for all streams to reconnect
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
-	{"action", "some not back at all", combine(actionKind("", ""), refuseStormReconnects(0, "503"), expectFailure())},
+	{"action", "some clients never reconnect", combine(actionKind("", ""), refuseStormReconnects(0, "503"), expectFailure())},
 	{"action", "the action fails", combine(actionKind("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
 		sc.want = invalid(verdict.CheckActions)
 	})},

@@ -158,7 +158,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 		if !await(ctx, func() bool { return r.allOpened(n + 1) }) {
 			return errors.New("the streams did not open")
 		}
-		replaced := second
+		replacedRunner := second
 		observed := r.awaitObserved(ctx, r.Early.Runner)
 		if !r.Early.Overlap {
 			_ = second.Process.Signal(r.Early.Runner)
@@ -170,7 +170,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 			return err
 		}
 		if r.Early.Overlap {
-			_ = replaced.Wait()
+			_ = replacedRunner.Wait()
 		}
 	}
 	_, _ = first.Wait(), second.Wait()

@@ -83,7 +83,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	for _, a := range j.Actions {
 		if e := a.Effect; e != nil {
 			counts["action: streams lost"] += e.Lost
-			counts["action: streams not back"] += e.NotReconnected
+			counts["action: streams not reconnected"] += e.NotReconnected
 			counts["action: missed"] += int(e.Missed)
 			counts["action: duplicated"] += int(e.Duplicated)
 			counts["action: not resumed"] += int(e.NotResumed)
@@ -158,24 +158,24 @@ func (e *verdictExpectation) compareClients(j *verdict.Verdict) (differences []s
 	if e.Clients == nil {
 		return nil
 	}
-	named := map[string]bool{}
+	findings := map[string]bool{}
 	for _, f := range j.Findings {
 		if f.Kind != "late" {
-			named[f.ID] = true
+			findings[f.ID] = true
 		}
 	}
 	var unexpected, unnamed []string
-	for id := range named {
+	for id := range findings {
 		if _, ok := e.Clients[id]; !ok {
 			unexpected = append(unexpected, id)
 		}
 	}
-	differences = summarizeIDs(differences, "named, but without fault", unexpected)
+	differences = summarizeIDs(differences, "named without a fault", unexpected)
 	if len(j.Findings) >= 50 {
 		return differences // the verdict does not list every client
 	}
-	for id, must := range e.Clients {
-		if must && !named[id] {
+	for id, mustBeNamed := range e.Clients {
+		if mustBeNamed && !findings[id] {
 			unnamed = append(unnamed, id)
 		}
 	}

@@ -66,7 +66,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // topicOf returns the topic that a request names, or nil if there is none.
 func (h *hub) topicOf(r *http.Request) *hubTopic {
 	name := r.URL.Query().Get("topic")
-	if h.Path {
+	if h.TopicInPath {
 		name = r.URL.Path[3:]
 	}
 	for _, t := range h.topics {

@@ -26,7 +26,7 @@ type object = map[string]any
 // description returns the description of the hub, without the token function.
 func (h *hubSpec) description() object {
 	connect := object{"url": h.url("s", map[string]string{"topic": "{topic}", "id": "{id}"})}
-	if h.Header {
+	if h.IDInHeader {
 		connect["url"] = h.url("s", map[string]string{"topic": "{topic}"})
 		connect["headers"] = object{"X-Stream": "{id}"}
 	}
@@ -37,7 +37,7 @@ func (h *hubSpec) description() object {
 		}
 		headers["Authorization"], connect["headers"] = "Bearer {token}", headers
 	}
-	if h.Then {
+	if h.SecondRequest {
 		connect["then"] = object{"event": "hello", "client": "json:$.you.id", "url": "{base}/join/{client}", "body": `{"topic":"{topic}"}`, "ok": []int{202}}
 	}
 	out := object{"name": "campaign", "connect": connect, "message": h.Message}
@@ -81,7 +81,7 @@ func (h *hubSpec) url(path string, parameters map[string]string) string {
 	url := "{base}/" + path
 	var query []string
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		if value := parameters[name]; name == "topic" && h.Path {
+		if value := parameters[name]; name == "topic" && h.TopicInPath {
 			url += "/" + value
 		} else {
 			query = append(query, name+"="+value)
@@ -95,13 +95,13 @@ func (h *hubSpec) url(path string, parameters map[string]string) string {
 
 func (h *hubSpec) messages() object {
 	out := object{"seq": h.source("seq")}
-	if h.Marked {
+	if h.HasMarker {
 		out["run"] = h.source("run")
 	}
-	if h.Timed {
+	if h.HasTime {
 		out["sentAt"] = h.source("t")
 	}
-	if h.Summed {
+	if h.HasChecksum {
 		out["sum"] = h.source("sum")
 	}
 	switch len(h.Events) {
@@ -140,13 +140,13 @@ func (h *hubSpec) source(name string) string {
 
 func (h *hubSpec) publishField() object {
 	values := map[string]string{"seq": "{seq}"}
-	if h.Marked {
+	if h.HasMarker {
 		values["run"] = "{run}"
 	}
-	if h.Timed && h.Skew == 0 {
+	if h.HasTime && h.Skew == 0 {
 		values["t"] = "{sentAt}"
 	}
-	if h.Summed {
+	if h.HasChecksum {
 		values["sum"] = "{sum}"
 	}
 	topic := map[string]string{"topic": "{topic}"}

@@ -66,7 +66,7 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 		e.Broken = []verdict.CheckID{verdict.CheckNoID}
 	}
 	sc.expectBreaks(e)
-	if !h.Marked { // each message could be from another publisher
+	if !h.HasMarker { // each message could be from another publisher
 		e.Counts.add("undetectable", e.Counts["received"])
 	}
 	e.Outcomes = o.list()
@@ -228,7 +228,7 @@ func mustHaveRead(s fakeservice.OpenSpan, at time.Time) bool {
 // arrived, even with an impossible number. The value false means that the client may not have read the message.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
-	arrivals, arrived, uncertainFirst := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	arrivals, numbers, uncertainNumbers := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	highest := 0
 	for _, f := range d.frames {
 		count := exactCount(1)
@@ -257,8 +257,8 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 				continue
 			case f.seq > len(d.topic.messages):
 				c.add("corrupted", count)
-			case arrived[f.seq]:
-				if uncertainFirst[f.seq] {
+			case numbers[f.seq]:
+				if uncertainNumbers[f.seq] {
 					count.Min = 0
 				}
 				arrivals[f.seq] = arrivals[f.seq] || certain
@@ -271,8 +271,8 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 				if f.seq < highest && h.Order == "" {
 					c.add("reordered", count)
 				}
-				arrived[f.seq], arrivals[f.seq], uncertainFirst[f.seq] = true, certain, !certain
-				if h.Timed {
+				numbers[f.seq], arrivals[f.seq], uncertainNumbers[f.seq] = true, certain, !certain
+				if h.HasTime {
 					c.add("late", longer(f.at.Sub(f.sent), sc.Plan.lateLimit(), hubSlack))
 				}
 			}
@@ -365,6 +365,6 @@ func (sc *scenario) expectBreaks(e *verdictExpectation) {
 		set("action: missed", e.Counts["missed"])
 		set("action: not resumed", e.Counts["not expected"])
 		set("action: duplicated", e.Counts["duplicated"])
-		set("action: streams not back", e.Counts["dropped"])
+		set("action: streams not reconnected", e.Counts["dropped"])
 	}
 }

@@ -25,7 +25,7 @@ func newTestHub(t *testing.T, numbers func(number int) []int) (*scenario, *hub) 
 			d.frames = append(d.frames, frame{kind: frameMessage, number: number, seq: seq, sent: sent, at: sent.Add(time.Millisecond)})
 		}
 	}
-	sc := &scenario{Hub: &hubSpec{Topics: 1, Rate: 2, Status: 200, Marked: true}, Plan: plan{Connections: 1, Seconds: 15, LateMS: 1000, MaxLate: -1, Prefix: "h-"}}
+	sc := &scenario{Hub: &hubSpec{Topics: 1, Rate: 2, Status: 200, HasMarker: true}, Plan: plan{Connections: 1, Seconds: 15, LateMS: 1000, MaxLate: -1, Prefix: "h-"}}
 	return sc, &hub{hubSpec: *sc.Hub, plan: sc.Plan, topics: []*hubTopic{topic}, byID: map[string]*hubClient{"h-0": d}}
 }
 
@@ -35,14 +35,14 @@ func TestClientThatReconnectsAtTheEndMayPass(t *testing.T) {
 	sc, h := newTestHub(t, func(number int) []int { return []int{number} })
 	sc.Plan.Reconnect, sc.Hub.Resume = true, "header"
 	d := h.byID["h-0"]
-	back := d.firstRequestAt.Add(9300 * time.Millisecond)
-	d.Spans[0].To, d.Spans[0].EndReason = back.Add(-100*time.Millisecond), fakeservice.EndInOrder
-	d.Spans = append(d.Spans, fakeservice.OpenSpan{From: back, To: back.Add(10 * time.Millisecond), EndReason: fakeservice.EndClient, Resumed: true})
+	reconnectedAt := d.firstRequestAt.Add(9300 * time.Millisecond)
+	d.Spans[0].To, d.Spans[0].EndReason = reconnectedAt.Add(-100*time.Millisecond), fakeservice.EndInOrder
+	d.Spans = append(d.Spans, fakeservice.OpenSpan{From: reconnectedAt, To: reconnectedAt.Add(10 * time.Millisecond), EndReason: fakeservice.EndClient, Resumed: true})
 	require.Contains(t, sc.expectHub(h).Outcomes, verdict.Pass)
 }
 
 func TestExpectedCountsOfAHub(t *testing.T) {
-	exceptFor := func(message int, numbers ...int) func(int) []int {
+	replaceNumbers := func(message int, numbers ...int) func(int) []int {
 		return func(number int) []int {
 			if number == message {
 				return numbers
@@ -55,16 +55,16 @@ func TestExpectedCountsOfAHub(t *testing.T) {
 		counts  counts
 		want    []verdict.Outcome
 	}{
-		"no fault":                 {exceptFor(0), counts{}, passes},
-		"lost":                     {exceptFor(8), counts{"missed": exactCount(1)}, fails},
-		"lost in the first second": {exceptFor(1), counts{"not expected": exactCount(1)}, passes},
-		"lost in the first second, between two others": {exceptFor(2), counts{"missed": exactCount(1)}, fails},
-		"lost in the last second":                      {exceptFor(19), counts{"not expected": exactCount(1)}, passes},
-		"repeated":                                     {exceptFor(8, 8, 8), counts{"duplicated": exactCount(1)}, fails},
-		"corrupted":                                    {exceptFor(8, 0), counts{"corrupted": exactCount(1)}, fails},
-		"with the next number":                         {exceptFor(8, 9), counts{"missed": exactCount(1), "duplicated": exactCount(1)}, fails},
-		"with a number that was not sent":              {exceptFor(8, 20), counts{"missed": exactCount(1), "corrupted": exactCount(1), "reordered": {9, 11}}, fails},
-		"with a number that no run reaches":            {exceptFor(8, 1000), counts{"corrupted": exactCount(1)}, fails},
+		"no fault":                 {replaceNumbers(0), counts{}, passes},
+		"lost":                     {replaceNumbers(8), counts{"missed": exactCount(1)}, fails},
+		"lost in the first second": {replaceNumbers(1), counts{"not expected": exactCount(1)}, passes},
+		"lost in the first second, between two others": {replaceNumbers(2), counts{"missed": exactCount(1)}, fails},
+		"lost in the last second":                      {replaceNumbers(19), counts{"not expected": exactCount(1)}, passes},
+		"repeated":                                     {replaceNumbers(8, 8, 8), counts{"duplicated": exactCount(1)}, fails},
+		"corrupted":                                    {replaceNumbers(8, 0), counts{"corrupted": exactCount(1)}, fails},
+		"with the next number":                         {replaceNumbers(8, 9), counts{"missed": exactCount(1), "duplicated": exactCount(1)}, fails},
+		"with a number that was not sent":              {replaceNumbers(8, 20), counts{"missed": exactCount(1), "corrupted": exactCount(1), "reordered": {9, 11}}, fails},
+		"with a number that no run reaches":            {replaceNumbers(8, 1000), counts{"corrupted": exactCount(1)}, fails},
 	} {
 		sc, h := newTestHub(t, c.numbers)
 		e := sc.expectHub(h)

@@ -68,7 +68,7 @@ func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	case "shorter marker":
 		m.run = prefix
 	}
-	if variant != "run" && h.Summed {
+	if variant != "run" && h.HasChecksum {
 		m.sum = sumOf(m.run, m.number, m.t)
 	}
 	text, _, _ = h.block(m, "", 0)

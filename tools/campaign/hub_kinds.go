@@ -32,7 +32,7 @@ var publishedKinds = []kind{
 		sc.HubFault.Count = 2 + r.IntN(2)
 	}},
 	{publishedGroup, "first message lost", func(r *rand.Rand, sc *scenario) {
-		sc.Hub.Start, sc.Hub.End, sc.Plan.Reconnect = 0, "client", false
+		sc.Hub.HeaderDelay, sc.Hub.End, sc.Plan.Reconnect = 0, "client", false
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From = 1
 	}},
@@ -40,7 +40,7 @@ var publishedKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From = sc.Plan.messagesPerTopic(sc.Hub, 0)
 	}},
-	{publishedGroup, "message lost on all", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, fakeservice.ActLose); sc.HubFault.Clients = nil }},
+	{publishedGroup, "message lost on all streams", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, fakeservice.ActLose); sc.HubFault.Clients = nil }},
 	{publishedGroup, "all messages of a stream lost", func(r *rand.Rand, sc *scenario) {
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.From, sc.HubFault.Count = 1, 0
@@ -49,9 +49,9 @@ var publishedKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		useOtherClock(r, sc)
 	}},
-	{publishedGroup, "message lost, of those in any order", func(r *rand.Rand, sc *scenario) {
+	{publishedGroup, "message lost, any order", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Delivery = oneOf(r, "at-least-once", "")
-		sc.Hub.anyOrder()
+		sc.Hub.allowAnyOrder()
 		sc.Hub.Delay = 200 * time.Millisecond
 		strikeHub(r, sc, fakeservice.ActLose)
 	}},
@@ -59,7 +59,7 @@ var publishedKinds = []kind{
 	{publishedGroup, "message repeated later", orderedKind(fakeservice.ActRepeatLater)},
 	{publishedGroup, "messages swapped", orderedKind(fakeservice.ActSwap)},
 	{publishedGroup, "message delayed", func(r *rand.Rand, sc *scenario) {
-		sc.Hub.Timed, sc.Hub.Delay, sc.Hub.Slow, sc.Plan.LateMS, sc.Plan.MaxLate = true, 0, 0, 800, 0
+		sc.Hub.HasTime, sc.Hub.Delay, sc.Hub.ResponseDelay, sc.Plan.LateMS, sc.Plan.MaxLate = true, 0, 0, 800, 0
 		orderedKind(fakeservice.ActDelay)(r, sc)
 		sc.HubFault.From, sc.HubFault.Wait = 2, 1500*time.Millisecond
 	}},
@@ -79,7 +79,7 @@ var publishedKinds = []kind{
 		sc.HubFault.From = max(sc.HubFault.From, 2)
 	}},
 	{publishedGroup, "message on another topic", misroute(hubOtherTopic)},
-	{publishedGroup, "message on another topic, too", misroute(hubLeaks)},
+	{publishedGroup, "message also on another topic", misroute(hubLeaks)},
 	{publishedGroup, "stream falls silent", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds = lead + 9
 		if sc.Hub.StatedInterval > 1 {
@@ -125,18 +125,18 @@ var publishedKinds = []kind{
 	{publishedGroup, "message never answered", publishKind(publishHangs)},
 	{publishedGroup, "message confirmed, but not delivered", publishKind(publishUndelivered)},
 	{publishedGroup, "message not delivered to one client", publishKind(publishLosesOne)},
-	{publishedGroup, "nothing delivered from then on", func(r *rand.Rand, sc *scenario) {
+	{publishedGroup, "nothing delivered after a message", func(r *rand.Rand, sc *scenario) {
 		publishKind(publishStopsDelivery)(r, sc)
 		sc.HubFault.Count, sc.HubFault.Topics = 0, nil
 	}},
 	{publishedGroup, "stream refused", func(r *rand.Rand, sc *scenario) {
 		endlessStreams(sc)
-		forSome(hubFault{Answer: oneOf(r, 503, 500, 404, 401, 204, 200)})(r, sc)
+		affectSomeClients(hubFault{Answer: oneOf(r, 503, 500, 404, 401, 204, 200)})(r, sc)
 	}},
 	{publishedGroup, "second request refused", func(r *rand.Rand, sc *scenario) {
 		endlessStreams(sc)
-		sc.Hub.Then = true
-		forSome(hubFault{Join: oneOf(r, 403, 500, 400)})(r, sc)
+		sc.Hub.SecondRequest = true
+		affectSomeClients(hubFault{Join: oneOf(r, 403, 500, 400)})(r, sc)
 	}},
 	{publishedGroup, "no heartbeats", func(_ *rand.Rand, sc *scenario) {
 		sc.Hub.Topics, sc.Hub.Rate, sc.Plan.Interval, sc.Hub.Foreign = 1, .3, 1/.3, nil
@@ -147,7 +147,7 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
-		combine(forSome(hubFault{Early: true}), expectFailure(verdict.CheckLifetime))(r, sc)
+		combine(affectSomeClients(hubFault{Early: true}), expectFailure(verdict.CheckLifetime))(r, sc)
 	}},
 	{publishedGroup, "heartbeats reset the id", combine(rotate(""), resetIDs)},
 	{publishedGroup, "no ids to resume from", combine(rotate(""), omitHubIDs)},
@@ -155,7 +155,7 @@ var publishedKinds = []kind{
 	{publishedGroup, "streams too short, and messages lost", shortStreams(hubFault{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}, Every: 4})},
 	{publishedGroup, "stream never ends", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Plan.Reconnect = "request", false
-		forSome(hubFault{Fault: fakeservice.Fault{NeverEnds: true}})(r, sc)
+		affectSomeClients(hubFault{Fault: fakeservice.Fault{NeverEnds: true}})(r, sc)
 	}},
 	{publishedGroup, "publisher killed", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGKILL)(r, sc)
@@ -199,7 +199,7 @@ func shortStreams(f hubFault) setup {
 
 // useOtherClock makes the service write the time of a wrong clock into messages.
 func useOtherClock(r *rand.Rand, sc *scenario) {
-	sc.Hub.Timed, sc.Hub.Summed = true, false
+	sc.Hub.HasTime, sc.Hub.HasChecksum = true, false
 	sc.Hub.Skew = time.Duration(oneOf(r, -1, 1.) * oneOf(r, .4, 1.5, 3, 20, 4000) * float64(time.Second))
 }
 
@@ -221,7 +221,7 @@ func orderedKind(act string) setup {
 		strikeHub(r, sc, act)
 		switch act {
 		case corruptMarker:
-			if !sc.Hub.Marked {
+			if !sc.Hub.HasMarker {
 				sc.HubFault.Action = corruptNumber
 			}
 			fallthrough
@@ -233,7 +233,7 @@ func orderedKind(act string) setup {
 
 func withChecksum(act string) setup {
 	return func(r *rand.Rand, sc *scenario) {
-		sc.Hub.Marked, sc.Hub.Timed, sc.Hub.Summed = true, true, true
+		sc.Hub.HasMarker, sc.Hub.HasTime, sc.Hub.HasChecksum = true, true, true
 		if sc.Hub.Time == "millis" {
 			sc.Hub.Time = "whole"
 		}

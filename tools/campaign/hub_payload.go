@@ -38,17 +38,17 @@ func (h *hubSpec) block(m *message, corruption string, offset int) (text string,
 	case corruptNumber:
 		parsed = 0
 		seq = "x" + seq
-		if h.Summed {
+		if h.HasChecksum {
 			seq = strconv.Itoa(m.number + 1)
 		}
 	case corruptShift:
 		seq, parsed = strconv.Itoa(m.number+offset), m.number+offset
-		if h.Summed {
+		if h.HasChecksum {
 			parsed = 0
 		}
 	case corruptMarker:
 		run = run[:len(run)-1] + map[bool]string{true: "g", false: "h"}[run[len(run)-1] != 'g']
-		if valid = h.Summed; valid {
+		if valid = h.HasChecksum; valid {
 			parsed = 0
 		}
 	case corruptTime:
@@ -62,7 +62,7 @@ func (h *hubSpec) block(m *message, corruption string, offset int) (text string,
 	if corruption == corruptTruncated {
 		data = data[:len(data)/2]
 		parsed = 0
-		valid = !h.Marked || strings.Contains(data, m.run) || strings.Contains(data, m.run[:len(m.run)/2]) || strings.Contains(data, m.run[len(m.run)/2:])
+		valid = !h.HasMarker || strings.Contains(data, m.run) || strings.Contains(data, m.run[:len(m.run)/2]) || strings.Contains(data, m.run[len(m.run)/2:])
 	}
 	return h.event(h.eventOf(m), h.idOf(m, seq), data), parsed, valid
 }
@@ -111,7 +111,7 @@ func (h *hubSpec) data(run, seq, t, sum string, m *message) string {
 	}
 	isText := h.Form == formText || h.Form == formTags
 	marker := `"` + run + `"`
-	if h.Escaped && run != "" {
+	if h.EscapesMarker && run != "" {
 		marker = fmt.Sprintf(`"%s\u%04x"`, run[:len(run)-1], run[len(run)-1])
 	}
 	number := seq
@@ -142,16 +142,16 @@ func (h *hubSpec) data(run, seq, t, sum string, m *message) string {
 		addIf(true, fmt.Sprintf(`"id":"n%d"`, m.index))
 		addIf(true, `"tags":[`+marker+`,`+number+`,`+at+`,`+check+`]`)
 	default:
-		addIf(h.Marked, `"run":`+marker)
+		addIf(h.HasMarker, `"run":`+marker)
 		addIf(m.index%2 == 0, `"pad":`+pad)
 		addIf(h.Form != formID, `"seq":`+number)
-		addIf(h.Timed, `"t":`+at)
+		addIf(h.HasTime, `"t":`+at)
 		addIf(true, `"other":{"seq":1,"run":"another","t":3,"sum":null,"seq ":[{"seq":4}]}`)
-		addIf(h.Summed, `"sum":`+check)
+		addIf(h.HasChecksum, `"sum":`+check)
 		addIf(m.index%2 != 0, `"pad":`+pad)
 	}
 	separator := ","
-	if h.Lined {
+	if h.HasLineBreaks {
 		separator = " ,\n\t"
 	}
 	return "{" + strings.Join(members, separator) + "}"

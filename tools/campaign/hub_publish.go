@@ -35,11 +35,11 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	m.index = len(topic.messages)
 	topic.messages = append(topic.messages, m)
 	effect := h.fault.publishAction(m)
-	delay := time.Duration(h.random.Float64() * float64(h.Slow))
+	delay := time.Duration(h.random.Float64() * float64(h.ResponseDelay))
 	h.Mu.Unlock()
 	delivers := effect != publishRefused && effect != publishDropped && effect != publishHangs && effect != publishUndelivered && effect != publishStopsDelivery
 	answer := func() { h.answer(w, r, m, effect, delay) }
-	if h.BeforeAnswer && effect == "" {
+	if h.RespondsFirst && effect == "" {
 		answer()
 		answer = func() {}
 	}

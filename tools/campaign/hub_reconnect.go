@@ -45,10 +45,10 @@ func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
 	d.refusals += btoi(refused)
-	down := d.n >= 0 && time.Now().Before(h.downUntil)
+	isDown := d.n >= 0 && time.Now().Before(h.downUntil)
 	h.Mu.Unlock()
 	switch {
-	case down:
+	case isDown:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case !refused:
 		return false

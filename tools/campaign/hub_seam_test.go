@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// newResumingHub returns a hub whose stream was disconnected after 5 s and resumed 2 s later, when its client had
-// read up to message 8 of the nine that were written.
+// newResumingHub returns a hub whose stream was disconnected after 5 s and resumed 2 s later. Nine messages were
+// written before the disconnect, and the client read only the first eight.
 func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hub) {
 	t.Helper()
 	sc, h := newTestHub(t, func(number int) []int {
@@ -24,8 +24,8 @@ func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hu
 	sc.Hub.IDs, h.IDs, h.fault, sc.Plan.Reconnect = hubUUID, hubUUID, fault, true
 	d := h.byID["h-0"]
 	end := d.Spans[0]
-	back := end.From.Add(7 * time.Second)
-	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: back, To: end.To, EndReason: fakeservice.EndClient, Resumed: true}}
+	reconnectedAt := end.From.Add(7 * time.Second)
+	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: reconnectedAt, To: end.To, EndReason: fakeservice.EndClient, Resumed: true}}
 	f := &hubStream{hub: h, client: d, span: 1}
 	lastID := f.resumeID(d.topic.messages[7])
 	d.readUpTo(0, d.topic.resumePoint(f, lastID), false)
@@ -37,7 +37,7 @@ func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hu
 	messages := f.resumedMessages(d.topic.resumeIndex(f, lastID), vanished)
 	d.topic.messages = published
 	for _, m := range append(messages, published[13:]...) {
-		d.frames = append(d.frames, frame{kind: frameMessage, number: m.number, seq: m.number, sent: m.receivedAt, at: back, span: 1})
+		d.frames = append(d.frames, frame{kind: frameMessage, number: m.number, seq: m.number, sent: m.receivedAt, at: reconnectedAt, span: 1})
 	}
 	return sc, h
 }

@@ -17,43 +17,43 @@ type hubSpec struct {
 
 	Method           string
 	MessageIn        string        // place of a message in the request: json, form, headers, query
-	Path             bool          // the topic is in the path of URLs, otherwise in their query
+	TopicInPath      bool          // the topic is in the path of URLs, otherwise in their query
 	Status           int           // status of the response to a publish request
-	Slow             time.Duration // maximum delay of that response
-	BeforeAnswer     bool          // the hub responds before it delivers the message
+	ResponseDelay    time.Duration // maximum delay of that response
+	RespondsFirst    bool          // the hub responds before it delivers the message
 	ClosesConnection bool          // the hub closes the publisher's connection after each response
-	Header           bool          // the client id is in a header, otherwise in the query
+	IDInHeader       bool          // the client id is in a header, otherwise in the query
 
 	Message any `json:",omitempty"` // message field of the description if the run does not publish; nil: the run publishes
 
-	Form     string        // format of the data
-	Time     string        // format of the time
-	Marked   bool          // messages have a marker
-	Timed    bool          // messages have a time
-	Summed   bool          // messages have a checksum
-	Escaped  bool          // a character of the marker is escaped
-	Lined    bool          // the JSON contains line breaks
-	Pad      int           // bytes of additional text
-	Events   []string      // event names of messages; empty: any names, and the description states none
-	IDs      string        // form of the id field
-	Delay    time.Duration // maximum delay of a message
-	Order    string        // order field of the description, with which the hub complies: any, or ""
-	Delivery string        // delivery field of the description, with which the hub complies: at-least-once, or ""
+	Form          string        // format of the data
+	Time          string        // format of the time
+	HasMarker     bool          // messages have a marker
+	HasTime       bool          // messages have a time
+	HasChecksum   bool          // messages have a checksum
+	EscapesMarker bool          // a character of the marker is escaped
+	HasLineBreaks bool          // the JSON contains line breaks
+	Pad           int           // bytes of additional text
+	Events        []string      // event names of messages; empty: any names, and the description states none
+	IDs           string        // form of the id field
+	Delay         time.Duration // maximum delay of a message
+	Order         string        // order field of the description, with which the hub complies: any, or ""
+	Delivery      string        // delivery field of the description, with which the hub complies: at-least-once, or ""
 
 	Heartbeat         string        // a key of heartbeats; "": none
 	HeartbeatInterval time.Duration // maximum time between two heartbeats
 	StatedInterval    float64       // interval in seconds that the description states; 0: none
 	Foreign           []string      // kinds of foreign blocks
 
-	Start    time.Duration // maximum delay of the headers
-	Then     bool          // a stream needs a second request
-	End      string        // who ends a stream: client, request (the hub, at the client's request), server
-	EndDelay time.Duration // time that the hub needs to end a stream on request
-	Lifetime float64       // minimum lifetime of a stream in seconds if the server ends it
-	Token    string        // a key of tokens; "": streams need no token
-	TTL      float64       // seconds for which a token is valid; 0: the hub checks no tokens
-	Resume   string        // where a resuming request has the id: header, query, data (in the query, from the data), none
-	Gap      string        // place of the announcement of missing messages: event, header; "": no announcement
+	HeaderDelay   time.Duration // maximum delay of the headers
+	SecondRequest bool          // a stream needs a second request
+	End           string        // who ends a stream: client, request (the hub, at the client's request), server
+	EndDelay      time.Duration // time that the hub needs to end a stream on request
+	Lifetime      float64       // minimum lifetime of a stream in seconds if the server ends it
+	Token         string        // a key of tokens; "": streams need no token
+	TTL           float64       // seconds for which a token is valid; 0: the hub checks no tokens
+	Resume        string        // place of the id in a request that resumes: header, query, data (in the query, from the data), none
+	Gap           string        // place of the announcement of missing messages: event, header; "": no announcement
 	fakeservice.Format
 	Skew time.Duration // offset of the clock that writes the times in messages
 }
@@ -93,40 +93,40 @@ var heartbeats = map[string]struct {
 
 func drawHub(r *rand.Rand) *hubSpec {
 	h := &hubSpec{
-		Topics: 1 + r.IntN(4), Method: oneOf(r, "POST", "PUT", "PATCH"), MessageIn: oneOf(r, "json", "form", "headers", "query"), Path: r.IntN(2) == 0,
-		Status: oneOf(r, 200, 201, 202, 204), BeforeAnswer: r.IntN(3) == 0, ClosesConnection: r.IntN(5) == 0, Header: r.IntN(3) == 0,
+		Topics: 1 + r.IntN(4), Method: oneOf(r, "POST", "PUT", "PATCH"), MessageIn: oneOf(r, "json", "form", "headers", "query"), TopicInPath: r.IntN(2) == 0,
+		Status: oneOf(r, 200, 201, 202, 204), RespondsFirst: r.IntN(3) == 0, ClosesConnection: r.IntN(5) == 0, IDInHeader: r.IntN(3) == 0,
 		Form: oneOf(r, formFlat, formNested, formText, formTags, formID, formWords), Time: oneOf(r, "whole", "text", "exponent", "date", "seconds"),
-		Marked: true, Timed: r.IntN(5) > 0, Escaped: r.IntN(5) == 0, Lined: r.IntN(4) == 0,
-		Pad:    oneOf(r, 0, 0, 30, 500, 5000, 40_000, 62_000),
-		Events: oneOf(r, nil, []string{"message"}, []string{"news"}, []string{"created", "changed"}),
-		IDs:    oneOf(r, hubNone, hubConstant, hubUUID, hubTime),
-		Start:  oneOf(r, 0, 0, 100*time.Millisecond, time.Second), Then: r.IntN(5) == 0, End: oneOf(r, "client", "client", "request", "server"),
+		HasMarker: true, HasTime: r.IntN(5) > 0, EscapesMarker: r.IntN(5) == 0, HasLineBreaks: r.IntN(4) == 0,
+		Pad:         oneOf(r, 0, 0, 30, 500, 5000, 40_000, 62_000),
+		Events:      oneOf(r, nil, []string{"message"}, []string{"news"}, []string{"created", "changed"}),
+		IDs:         oneOf(r, hubNone, hubConstant, hubUUID, hubTime),
+		HeaderDelay: oneOf(r, 0, 0, 100*time.Millisecond, time.Second), SecondRequest: r.IntN(5) == 0, End: oneOf(r, "client", "client", "request", "server"),
 		Format: fakeservice.Format{Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0, Framing: oneOf(r, "chunks", "chunks", "split", "close")},
 	}
 	interval := oneOf(r, .25, .4, .5, .8)
 	h.Rate = float64(h.Topics) / interval
-	h.Slow = time.Duration(r.Float64() * oneOf(r, 0, .1, .6) * interval * float64(time.Second))
+	h.ResponseDelay = time.Duration(r.Float64() * oneOf(r, 0, .1, .6) * interval * float64(time.Second))
 	h.Delay = oneOf(r, 0, 0, 50*time.Millisecond, 400*time.Millisecond)
-	h.Summed = h.Timed && r.IntN(2) == 0
-	if !h.Summed && h.Time == "whole" && r.IntN(2) == 0 {
+	h.HasChecksum = h.HasTime && r.IntN(2) == 0
+	if !h.HasChecksum && h.Time == "whole" && r.IntN(2) == 0 {
 		h.Time = "millis"
 	}
 	if h.Form == formID {
 		h.IDs = oneOf(r, hubNumber, hubPrefixed)
 	}
 	if h.Form == formWords {
-		h.Escaped, h.Lined = false, false
+		h.EscapesMarker, h.HasLineBreaks = false, false
 		h.Time = oneOf(r, "whole", "seconds")
 	}
-	if !h.Summed && r.IntN(6) == 0 {
-		h.Marked = false
+	if !h.HasChecksum && r.IntN(6) == 0 {
+		h.HasMarker = false
 	}
 	h.drawHeartbeat(r)
 	h.drawForeign(r)
 	h.drawEnd(r)
 	switch r.IntN(6) {
 	case 0:
-		h.anyOrder()
+		h.allowAnyOrder()
 		h.Delay = 400 * time.Millisecond
 	case 1:
 		h.Delivery = "at-least-once"
@@ -134,8 +134,9 @@ func drawHub(r *rand.Rand) *hubSpec {
 	return h
 }
 
-// anyOrder makes a hub deliver in any order. Its streams do not resume, because an id does not state what was received.
-func (h *hubSpec) anyOrder() {
+// allowAnyOrder makes a hub deliver in any order. Its streams do not resume, because an id does not determine which
+// messages were received.
+func (h *hubSpec) allowAnyOrder() {
 	h.Order, h.Resume = "any", "none"
 	if h.End == "server" { // messages near the start and end of a stream are not checked
 		h.Lifetime = 8
@@ -151,21 +152,21 @@ func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		h.StatedInterval = oneOf(r, 1., 2, 3)
 	}
-	if h.Heartbeat == "data" && !h.Marked && h.Form == formWords {
+	if h.Heartbeat == "data" && !h.HasMarker && h.Form == formWords {
 		h.Heartbeat = "comment"
 	}
 }
 
-// drawForeign draws the blocks that others send. Without a marker none of them is a message, because clients could not
-// recognize it as foreign.
+// drawForeign draws the kinds of blocks that other publishers send. Without a marker no kind is a message, because
+// clients could not recognize the message as foreign.
 func (h *hubSpec) drawForeign(r *rand.Rand) {
 	kinds := []string{"comment", "retry"}
 	if h.Events != nil {
 		kinds = append(kinds, "event")
 	}
-	if h.Marked {
+	if h.HasMarker {
 		kinds = append(kinds, "run", "longer marker", "shorter marker", "text", "broken", "large")
-		if h.Summed {
+		if h.HasChecksum {
 			kinds = append(kinds, "run with a sum")
 		}
 	}

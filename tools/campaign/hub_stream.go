@@ -43,7 +43,7 @@ func (f *hubStream) enqueueText(text, kind string) {
 
 func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
-	if h.Header {
+	if h.IDInHeader {
 		id = r.Header.Get("X-Stream")
 	}
 	topic := h.topicOf(r)
@@ -118,7 +118,7 @@ func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.fault.Join)
 	default:
 		close(joined)
-		time.Sleep(h.Slow / 2)
+		time.Sleep(h.ResponseDelay / 2)
 		w.WriteHeader(http.StatusAccepted)
 	}
 }
@@ -140,16 +140,16 @@ func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 
 func (f *hubStream) run(last string) {
 	d := f.client
-	if f.Start > 0 && d.n >= 0 && len(d.Spans) == 0 {
+	if f.HeaderDelay > 0 && d.n >= 0 && len(d.Spans) == 0 {
 		f.Mu.Lock()
-		delay := time.Duration(f.random.Float64() * float64(f.Start))
+		delay := time.Duration(f.random.Float64() * float64(f.HeaderDelay))
 		f.Mu.Unlock()
 		time.Sleep(delay)
 	}
 	if f.recordAnnouncement(last) {
 		f.W.Header().Set("X-Gap", "Yes")
 	}
-	if f.Head() != nil || f.Then && !f.awaitSecondRequest() {
+	if f.Head() != nil || f.SecondRequest && !f.awaitSecondRequest() {
 		return
 	}
 	f.Mu.Lock()
@@ -211,7 +211,7 @@ func (f *hubStream) begin(last string) {
 	if d.n < 0 {
 		return
 	}
-	if old != nil { // the client has vanished from it
+	if old != nil { // the client left this stream without closing it
 		delete(d.topic.streams, old)
 		old.Finish(fakeservice.EndClient)
 		old.replaced = true

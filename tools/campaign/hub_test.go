@@ -57,7 +57,7 @@ func TestHubMatchesItsDescription(t *testing.T) {
 		const run = "t-a0b1c2.0"
 		reader := s.Reader(run).WithFamily("t-a0b1c2.")
 		m := &message{run: run, number: 17, index: 3, t: "1763000000123456"}
-		if h.Marked {
+		if h.HasMarker {
 			m.sum = sumOf(m.run, m.number, m.t)
 		} else {
 			m.run = ""
@@ -82,8 +82,8 @@ func TestHubMatchesItsDescription(t *testing.T) {
 			default:
 				require.NoError(t, got.Err, scenario)
 				require.EqualValues(t, seq, got.Seq, scenario)
-				require.Equal(t, h.Timed, got.HasSentAt, scenario)
-				if h.Timed && h.Time != "millis" {
+				require.Equal(t, h.HasTime, got.HasSentAt, scenario)
+				if h.HasTime && h.Time != "millis" {
 					require.Equal(t, strconv.FormatInt(got.SentAt-h.Skew.Microseconds(), 10), m.t, scenario)
 				}
 			}

@@ -35,8 +35,8 @@ func (f *hubStream) writeMessage(m *message, corruption string) error {
 	text, seq, valid := f.block(m, corruption, f.fault.Offset)
 	kind := frameMessage
 	switch {
-	case valid && (m.topic == f.client.topic || !f.Marked): // a marker belongs to one topic
-	case valid, corruption == corruptMarker: // the markers of all topics start alike
+	case valid && (m.topic == f.client.topic || !f.HasMarker): // a marker belongs to one topic
+	case valid, corruption == corruptMarker: // the markers of all topics have the same prefix
 		kind = frameOtherTopic
 	default:
 		kind = frameOther

@@ -34,7 +34,7 @@ var soakKinds = []kind{
 	{"service", "lose first", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, 1) }},
 	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastButOne) }},
 	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastNoop) }},
-	{"service", "lose on all", combine(strikeMiddle(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Clients = nil })},
+	{"service", "lose on all streams", combine(strikeMiddle(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Clients = nil })},
 	{"service", "duplicate", strikeMiddle(fakeservice.ActRepeat, 1)},
 	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat, From: fakeservice.EveryNoop}}
@@ -62,14 +62,14 @@ var soakKinds = []kind{
 	{"service", "named events", func(r *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Clients: sc.Plan.randomIDs(r)}}
 	}},
-	{"service", "end early, and back", combine(lengthen(8, 6), strikeMiddle(fakeservice.ActClose, 1), allowReconnect)},
+	{"service", "end early, then reconnect", combine(lengthen(8, 6), strikeMiddle(fakeservice.ActClose, 1), allowReconnect)},
 
 	{"reconnect", "clean random ends", combine(reconnectWithReplay, randomLifetimes)},
-	{"reconnect", "clean random ends, schedule anew", combine(reconnectWithReplay, randomLifetimes, newSchedules)},
+	{"reconnect", "clean random ends, new schedule", combine(reconnectWithReplay, randomLifetimes, newSchedules)},
 	{"reconnect", "clean random ends, by the clock", combine(reconnectWithReplay, randomLifetimes, omitIDs)},
-	{"reconnect", "clean random ends, schedule anew, by the clock", combine(reconnectWithReplay, randomLifetimes, newSchedules, omitIDs)},
+	{"reconnect", "clean random ends, new schedule, by the clock", combine(reconnectWithReplay, randomLifetimes, newSchedules, omitIDs)},
 	{"reconnect", "in the last interval", combine(reconnectWithReplay, endInLastIntervals)},
-	{"reconnect", "in the last interval, schedule anew", combine(reconnectWithReplay, endInLastIntervals, newSchedules)},
+	{"reconnect", "in the last interval, new schedule", combine(reconnectWithReplay, endInLastIntervals, newSchedules)},
 	{"reconnect", "in the last interval, by the clock", combine(reconnectWithReplay, endInLastIntervals, omitIDs)},
 	{"reconnect", "refused, within MAX_OUTAGE at the end", combine(reconnectWithReplay, endInLastIntervals, refuseReconnects(0))},
 	{"reconnect", "refused for longer than MAX_OUTAGE at the end", combine(reconnectWithReplay, refuseReconnects(2), func(r *rand.Rand, sc *scenario) {
@@ -95,7 +95,7 @@ var soakKinds = []kind{
 	{"connect", "slow headers", combine(answerWith(http.StatusServiceUnavailable), func(_ *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Strike.HeaderDelay = 19, 15*time.Second
 	})},
-	{"connect", "refused at first, and back", func(r *rand.Rand, sc *scenario) {
+	{"connect", "refused at first, then accepted", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect = 20, true
 		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Clients: sc.Plan.randomIDs(r)}, Duration: time.Second}
 	}},
@@ -108,8 +108,8 @@ var soakKinds = []kind{
 	{"wire", "cut in a frame", wireKind(fakeservice.WireMidFrame)},
 	{"wire", "half-open", combine(lengthen(9, 0), wireKind(fakeservice.WireVanish))},
 	{"wire", "pause, then burst", wireKind(fakeservice.WirePause)},
-	{"wire", "reset, and back", combine(lengthen(8, 6), wireKind(fakeservice.WireReset), allowReconnect)},
-	{"wire", "half-open, and back", combine(lengthen(12, 8), wireKind(fakeservice.WireVanish), allowReconnect)},
+	{"wire", "reset, then reconnect", combine(lengthen(8, 6), wireKind(fakeservice.WireReset), allowReconnect)},
+	{"wire", "half-open, then reconnect", combine(lengthen(12, 8), wireKind(fakeservice.WireVanish), allowReconnect)},
 }
 
 // cleanSuites are suites of streams against a correct service: bin/backend, or a service in this process.
@@ -128,7 +128,7 @@ var suiteKinds = []kind{
 	{"suite", "resume: a noop doubled at the seam", noopsResume(true, -1, fails, exactCount(0), span{1, unbounded})},
 	{"suite", "vanish: never noticed", detectVanished(0, fakeservice.GaugeOpen, 4, fails, suites.CheckNoticed)},
 	{"suite", "vanish: noticed too late", detectVanished(8*time.Second, fakeservice.GaugeOpen, 4, fails, suites.CheckNoticed)},
-	{"suite", "vanish: half of them noticed", detectVanished(2*time.Second, fakeservice.GaugeLeaky, 9, fails, suites.CheckNoticed)},
+	{"suite", "vanish: half of the clients noticed", detectVanished(2*time.Second, fakeservice.GaugeLeaky, 9, fails, suites.CheckNoticed)},
 	{"suite", "vanish: the gauge only rises", detectVanished(2*time.Second, fakeservice.GaugeOpened, 9, fails, suites.CheckNoticed)},
 	{"suite", "vanish: another gauge", detectVanished(2*time.Second, fakeservice.GaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, suites.CheckGauge)},
 	{"suite", "vanish: noop lost on a stream that stays open", func(r *rand.Rand, sc *scenario) {
@@ -138,7 +138,7 @@ var suiteKinds = []kind{
 		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Clients: []string{sc.Plan.id(1)}}
 	}},
 	{"suite", "slow: kept without a bound", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckMemory}, "--max-growth", "2")},
-	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{verdict.CheckConfirmed})},
+	{"suite", "slow: other clients wait", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{verdict.CheckConfirmed})},
 	{"suite", "slow: not cut", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--max-growth", "-1", "--cut-slow", "1")},
 	{"suite", "slow: cut", slowKind(fakeservice.SlowCut, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--cut-slow", "0")},
 	{"suite", "slow: message lost on a stream that is read", slowKind(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
@@ -321,8 +321,8 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 }
 
 // detectVanished prepares the suite vanish. The service disconnects a client after the given time without an
-// acknowledgement (0: the system's default). gauge, such as fakeservice.GaugeOpen, must show this within the given
-// seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before its end.
+// acknowledgement (0: the system's default). gauge, such as fakeservice.GaugeOpen, must show the disconnects within the
+// given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before its end.
 func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", outcomes)(r, sc)

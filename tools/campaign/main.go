@@ -1,5 +1,5 @@
-// Command campaign soaks random services with random faults or none, and checks that each verdict and
-// its counts match the fault that was injected. `make campaign` runs it.
+// Command campaign soaks random services with random faults or none, and checks that each verdict and its counts match
+// the fault that was injected. `make campaign` runs it.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 
 func (c *campaign) start(ctx context.Context) (acceptable bool, err error) {
 	if c.only != "" && c.only != breaking && len(kindsNamed(c.only)) == 0 {
-		return false, fmt.Errorf("there is no kind %q", c.only)
+		return false, fmt.Errorf("-kind must be a kind of fault or a group of kinds, got %q", c.only)
 	}
 	if c.root, err = filepath.Abs(c.root); err != nil {
 		return false, err
@@ -56,6 +56,6 @@ func (c *campaign) start(ctx context.Context) (acceptable bool, err error) {
 	}()
 	c.run(ctx)
 	s := c.summary()
-	s.Commit = s.Ran.Commit
+	s.Commit = s.RunInfo.Commit
 	return s.isAcceptable(), s.save(c.out)
 }

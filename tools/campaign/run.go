@@ -178,13 +178,13 @@ func (r *run) describe() ([]string, error) {
 	if r.Hub.Message != nil {
 		return flags[:2], r.Hub.describe(path)
 	}
-	if !r.Hub.Marked { // undetectable losses would make the run invalid
+	if !r.Hub.HasMarker { // undetectable losses would make the run invalid
 		flags = append(flags, "--max-hidden", "1000000")
 	}
 	return flags, r.Hub.describe(path)
 }
 
-// command returns a command that runs bin/soak. When ctx ends it receives SIGINT, and SIGKILL after WaitDelay.
+// command returns a command that runs bin/soak. When ctx ends, soak receives SIGINT, and SIGKILL after WaitDelay.
 func (r *run) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", "soak"), args...)
 	cmd.Dir = r.dir // a shard that was not delivered is kept there

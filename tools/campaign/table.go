@@ -27,7 +27,7 @@ type row struct {
 type summary struct {
 	Commit        string
 	Machine       resources.Machine
-	Ran           *page.RunInfo `json:",omitempty"`
+	RunInfo       *page.RunInfo `json:"Ran,omitempty"`
 	Seed          uint64
 	Runs          int
 	Clean, Faulty *row
@@ -39,7 +39,7 @@ type summary struct {
 func (c *campaign) summary() *summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: page.ThisProgram(c.root), WallSeconds: time.Since(c.startTime).Seconds()}
+	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), RunInfo: page.ThisProgram(c.root), WallSeconds: time.Since(c.startTime).Seconds()}
 	rows := map[[2]string]*row{}
 	rowOf := func(group, kind string) *row {
 		if rows[[2]string{group, kind}] == nil {
@@ -75,8 +75,8 @@ func (c *campaign) summary() *summary {
 // decided faults were found. A fault is decided unless its class is saturated or reported undecided.
 func (s *summary) isAcceptable() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
-	decided := s.Faulty.Runs - faulty[classSaturated] - faulty[classUndecided]
-	return s.Runs > 0 && faulty[classMissed] == 0 && clean[classFalseAlarm] == 0 && clean[classNoVerdict] == 0 && 100*faulty[classFound] >= 99*decided
+	decidedRuns := s.Faulty.Runs - faulty[classSaturated] - faulty[classUndecided]
+	return s.Runs > 0 && faulty[classMissed] == 0 && clean[classFalseAlarm] == 0 && clean[classNoVerdict] == 0 && 100*faulty[classFound] >= 99*decidedRuns
 }
 
 // line returns the progress of a campaign with the given number of runs.
@@ -127,7 +127,7 @@ func (s *summary) write(w io.Writer) error {
 		fmt.Fprintf(w, "\n- %s", b.sentence())
 	}
 	fmt.Fprintln(w)
-	return page.WriteRunInfo(w, s.Ran)
+	return page.WriteRunInfo(w, s.RunInfo)
 }
 
 func formatCount(n int) string {

@@ -26,23 +26,23 @@ var uncheckedKinds = []kind{
 	{uncheckedGroup, "named events without a number", uncheckableMessages(false, "text", "large")},
 	{uncheckedGroup, "unchecked, and a stream refused", func(r *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked")
-		forSome(hubFault{Answer: oneOf(r, 503, 500, 404)})(r, sc)
+		affectSomeClients(hubFault{Answer: oneOf(r, 503, 500, 404)})(r, sc)
 	}},
 }
 
 // omitPublisher turns the hub into a service to which the run does not publish. message is the message field of
-// the description. strangers are kinds of foreign blocks.
-func omitPublisher(sc *scenario, message any, strangers ...string) {
+// the description. foreign are kinds of foreign blocks.
+func omitPublisher(sc *scenario, message any, foreign ...string) {
 	h := sc.Hub
 	endlessStreams(sc)
-	h.Topics, h.Then, h.Message, h.Foreign = 1, false, message, strangers
-	h.Form, h.Events, h.Lined, h.Escaped, h.Resume, h.Gap = formFlat, []string{"price"}, false, false, "none", ""
+	h.Topics, h.SecondRequest, h.Message, h.Foreign = 1, false, message, foreign
+	h.Form, h.Events, h.HasLineBreaks, h.EscapesMarker, h.Resume, h.Gap = formFlat, []string{"price"}, false, false, "none", ""
 	h.Heartbeat, h.HeartbeatInterval, h.StatedInterval = "event", 500*time.Millisecond, 1
 }
 
-func connectionsOnly(strangers []string) setup {
+func connectionsOnly(foreign []string) setup {
 	return func(_ *rand.Rand, sc *scenario) {
-		omitPublisher(sc, "unchecked", strangers...)
+		omitPublisher(sc, "unchecked", foreign...)
 		sc.want = expectPass()
 		sc.want.ConnectionsOnly = true
 	}
@@ -50,13 +50,13 @@ func connectionsOnly(strangers []string) setup {
 
 // uncheckableMessages prepares an invalid run: its description states how to check messages, but the service sends none
 // that can be checked.
-func uncheckableMessages(marked bool, strangers ...string) setup {
+func uncheckableMessages(marked bool, foreign ...string) setup {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}
 		if marked {
 			message["run"] = "json:$.run"
 		}
-		omitPublisher(sc, message, strangers...)
+		omitPublisher(sc, message, foreign...)
 		sc.want = invalid(verdict.CheckChecked)
 	}
 }

@@ -157,21 +157,21 @@ var variableUse = regexp.MustCompile(`\$\{?(\w+)`)
 
 func TestVariablesAreDefinedAndUsed(t *testing.T) {
 	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
-		defined, used := map[string]bool{}, map[string]bool{"datasource": true}
+		definitions, uses := map[string]bool{}, map[string]bool{"datasource": true}
 		for _, v := range d.Templating.List {
-			assert.False(t, defined[v.Name], "%s is defined twice", v.Name)
-			defined[v.Name] = true
+			assert.False(t, definitions[v.Name], "%s is defined twice", v.Name)
+			definitions[v.Name] = true
 		}
 		for _, expr := range expressions(t, d) {
 			for _, use := range variableUse.FindAllStringSubmatch(expr, -1) {
 				if !builtInVariables[use[1]] {
-					assert.True(t, defined[use[1]], "$%s is not defined: %s", use[1], expr)
+					assert.True(t, definitions[use[1]], "$%s is not defined: %s", use[1], expr)
 				}
-				used[use[1]] = true
+				uses[use[1]] = true
 			}
 		}
-		for name := range defined {
-			assert.True(t, used[name], "$%s is not used", name)
+		for name := range definitions {
+			assert.True(t, uses[name], "$%s is not used", name)
 		}
 	})
 }

@@ -48,7 +48,7 @@ func machines() Board {
 			{Title: "CPU and memory", Collapsed: true, lines: []line{
 				{
 					graph("CPU by mode", units.PercentUnit,
-						"Share of all cores. `steal` is time that the hypervisor gave to others. On a burstable "+
+						"Share of all cores. `steal` is time that the hypervisor gave to other machines. On a burstable "+
 							"instance it means that the CPU credits are used up.",
 						`sum by (mode) (rate(node_cpu_seconds_total{instance=~"$instance",mode!="idle"}[$__rate_interval]))`+` / scalar(count(node_cpu_seconds_total{instance=~"$instance",mode="idle"}))`, "{{mode}}").stack(),
 					graph("Waiting for CPU and memory", units.PercentUnit,

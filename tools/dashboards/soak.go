@@ -237,7 +237,7 @@ func soak() Board {
 				{
 					graph("Published and confirmed", count,
 						"Totals of the runner that publishes: messages sent, and messages that the service "+
-							"confirmed. A lasting difference was refused or not answered; report.md has the "+
+							"confirmed. If a difference lasts, messages were refused or not answered; report.md has the "+
 							"reasons. Each confirmed message is expected on every stream of its topic.",
 						`sum(k6_soak_published_total{testid="$testid"})`, "sent",
 						`sum(k6_soak_confirmed_total{testid="$testid"})`, "confirmed"),

@@ -42,15 +42,16 @@ func (r *release) image(built map[platform][]file) error {
 	if count == 0 {
 		return nil
 	}
-	labeled, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
+	indexCopy := mutate.Annotations(index, r.labels())
+	labeledIndex, ok := indexCopy.(v1.ImageIndex)
 	if !ok {
-		return fmt.Errorf("label the image: %T is not an index", labeled)
+		return fmt.Errorf("label the image: %T is not an index", indexCopy)
 	}
 	// Tools require an outer index with a single, named entry.
-	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
-		Add: labeled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.bareVersion()}},
+	outerIndex := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
+		Add: labeledIndex, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.bareVersion()}},
 	})
-	if _, err := layout.Write(filepath.Join(r.out, fmt.Sprintf("%s_%s_image", name, r.bareVersion())), named); err != nil {
+	if _, err := layout.Write(filepath.Join(r.out, fmt.Sprintf("%s_%s_image", name, r.bareVersion())), outerIndex); err != nil {
 		return fmt.Errorf("write the image: %w", err)
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 
 var buildTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// fileNow returns a program whose file on the disk was modified now.
-func fileNow(t *testing.T, name, text string) file {
+// newProgram returns a program whose file was modified just now.
+func newProgram(t *testing.T, name, text string) file {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -30,8 +30,8 @@ func fileNow(t *testing.T, name, text string) file {
 
 func TestArchivesAreReproducible(t *testing.T) {
 	t.Parallel()
-	files := []file{fileNow(t, "x/soak", "program"), {name: "x/NOTICE", text: []byte("terms")}, fileNow(t, "x/k6", "other")}
-	otherOrder := []file{fileNow(t, "x/k6", "other"), fileNow(t, "x/soak", "program"), files[1]}
+	files := []file{newProgram(t, "x/soak", "program"), {name: "x/NOTICE", text: []byte("terms")}, newProgram(t, "x/k6", "other")}
+	otherOrder := []file{newProgram(t, "x/k6", "other"), newProgram(t, "x/soak", "program"), files[1]}
 	for _, write := range []func(io.Writer, []file, time.Time) error{writeTarGz, writeZip} {
 		var first, second bytes.Buffer
 		require.NoError(t, write(&first, files, buildTime))
@@ -81,16 +81,16 @@ func TestImageHasBothArchitectures(t *testing.T) {
 		r := release{out: t.TempDir(), version: "v1.2.3", commit: "c0ffee", time: buildTime}
 		built := map[platform][]file{{"darwin", "arm64"}: nil}
 		for _, arch := range []string{"amd64", "arm64"} {
-			built[platform{"linux", arch}] = []file{fileNow(t, "soak", arch), {name: "LICENSE", text: []byte("terms")}}
+			built[platform{"linux", arch}] = []file{newProgram(t, "soak", arch), {name: "LICENSE", text: []byte("terms")}}
 		}
 		require.NoError(t, r.image(built))
 		all, err := layout.ImageIndexFromPath(filepath.Join(r.out, "sse-soak_1.2.3_image"))
 		require.NoError(t, err)
-		named, err := all.IndexManifest()
+		outerManifest, err := all.IndexManifest()
 		require.NoError(t, err)
-		require.Len(t, named.Manifests, 1)
-		require.Equal(t, "1.2.3", named.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
-		index, err := all.ImageIndex(named.Manifests[0].Digest)
+		require.Len(t, outerManifest.Manifests, 1)
+		require.Equal(t, "1.2.3", outerManifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
+		index, err := all.ImageIndex(outerManifest.Manifests[0].Digest)
 		require.NoError(t, err)
 		require.NoError(t, validate.Index(index))
 		manifest, err := index.IndexManifest()

@@ -112,7 +112,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 		g.Rows = append(g.Rows, row)
 	}
 	if g.Name != direct {
-		if g.StreamBytes, err = b.inFlight(ctx, c, g); err != nil {
+		if g.StreamBytes, err = b.memoryPerStream(ctx, c, g); err != nil {
 			return fmt.Errorf("measure memory: %w", err)
 		}
 	}

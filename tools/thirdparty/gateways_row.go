@@ -177,17 +177,17 @@ func (b *gatewaysBench) times() (rows [][]string) {
 		if len(g.Rows) == 0 {
 			continue
 		}
-		row, added, memory := g.Rows[0], "", ""
+		row, addedLatency, memory := g.Rows[0], "", ""
 		if g.Name == direct {
 			base = row
 		} else if base.Scenario != "" {
-			added = fmt.Sprintf("%.1f", row.TTFT.P50-base.TTFT.P50)
+			addedLatency = fmt.Sprintf("%.1f", row.TTFT.P50-base.TTFT.P50)
 		}
 		if g.StreamBytes > 0 {
 			memory = fmt.Sprintf("%.0f", g.StreamBytes/1024)
 		}
 		rows = append(rows, []string{
-			g.Name, fmt.Sprintf("%.1f / %.1f", row.TTFT.P50, row.TTFT.P99), added,
+			g.Name, fmt.Sprintf("%.1f / %.1f", row.TTFT.P50, row.TTFT.P99), addedLatency,
 			fmt.Sprintf("%.1f / %.1f / %.1f", row.Gap.P50, row.Gap.P99, row.Gap.Max), fmt.Sprintf("%.0f %%", 100*row.BurstShare), memory,
 		})
 	}

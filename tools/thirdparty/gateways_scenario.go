@@ -67,8 +67,8 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 	return out, err
 }
 
-// inFlight opens many streams at once, and returns the memory that the gateway uses per stream, in bytes.
-func (b *gatewaysBench) inFlight(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
+// memoryPerStream opens many streams at once, and returns the memory that the gateway uses per stream, in bytes.
+func (b *gatewaysBench) memoryPerStream(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
 	idle, err := g.usage()
 	if err != nil {
 		return 0, err

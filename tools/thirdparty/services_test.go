@@ -62,7 +62,7 @@ func TestTables(t *testing.T) {
 		"connections": {"opened": 10}, "latency_ms": {"p50": 1.25, "p99": 20, "max": 1234.5}, "connect_ms": {"p99": 7},
 		"messages": {"received": 950, "expected": 960, "missed": 10, "duplicated": 2, "repeated": 1, "reordered": 3,
 			"last_subscriber_ms": {"p50": 2, "p99": 3, "max": 4}, "published": {"rate": 2, "planned": 190, "confirmed": 189, "response_ms": {"p99": 5}}},
-		"tables": [{"title": "Resumes by kind of disconnect", "note": "away: in seconds", "columns": ["cut", "lost"], "rows": [["fin", "3"], ["rst", ""]]}],
+		"tables": [{"title": "Resumes by kind of disconnect", "note": "outage: in seconds", "columns": ["cut", "lost"], "rows": [["fin", "3"], ["rst", ""]]}],
 		"generator": {"cpu_seconds": 5, "saturated": true}}`), 0o600))
 	r := row{Service: "mine", Version: "1.0"}
 	require.NoError(t, r.read(run))
@@ -81,7 +81,7 @@ func TestTables(t *testing.T) {
 	for _, line := range []string{
 		"| mine | fail | 950 | 10 | 3 | 3 | 1.2 / 20 / 1,235 | 2.0 / 3.0 / 4.0 | 5.0 |",
 		"| other | not measured | – | – | – | – | – | – | – |",
-		"\n\nResumes by kind of disconnect (away: in seconds):\n\n| service | cut | lost |\n|--- |--- |--- |\n| mine | fin | 3 |\n| mine | rst | – |\n",
+		"\n\nResumes by kind of disconnect (outage: in seconds):\n\n| service | cut | lost |\n|--- |--- |--- |\n| mine | fin | 3 |\n| mine | rst | – |\n",
 		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, saturated | 1.5 |",
 		"- mine: one", "- mine: messages missed: 10 (limit: 0)", "- other: it is not there",
 	} {
