@@ -23,8 +23,8 @@ import (
 type Callbacks struct {
 	// Request returns the request of the next attempt.
 	Request func(s *Stream) Request
-	// Renew prepares each attempt after the first one, when it is due. It must call proceed once, at any time and
-	// from any goroutine; an error ends the stream with ReasonRenew. nil: attempts need no preparation.
+	// Renew prepares each attempt after the first one, when the attempt is due. It must call proceed once, at any time
+	// and from any goroutine; an error ends the stream with ReasonRenew. nil: attempts need no preparation.
 	Renew func(s *Stream, proceed func(error))
 	// LastEventID returns the id to resume from, "" for none, without CR, LF or NUL; nil: the last id of the stream.
 	LastEventID func(s *Stream) string
@@ -35,8 +35,8 @@ type Callbacks struct {
 	Opened func(s *Stream, started time.Time, r *Response)
 	// Event reports a block with data. at is the time of the read that completed the block.
 	Event func(s *Stream, at time.Time, e *eventstream.Event)
-	// Block reports each block. If the block has data, Event follows. Comment, which requires Block, reports each
-	// comment line at once: its Block may follow hours later, because Mercure sends heartbeats without a blank line.
+	// Block reports each block. If the block has data, Event follows. Comment reports each comment line at once, because
+	// the block may end hours later: Mercure sends heartbeats without a blank line. Comment requires Block.
 	Block   func(s *Stream, at time.Time, b *eventstream.Block)
 	Comment func(s *Stream, at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
@@ -134,8 +134,8 @@ type Reason string
 // The reasons, in three groups. The first group ends a stream; truncated and too_long also end an attempt. The second
 // group ends an attempt. The third group ends a stream or an attempt.
 const (
-	ReasonServer    Reason = "server"    // the server ended the stream, not inside an event
-	ReasonTruncated Reason = "truncated" // the stream ended inside a line, an event, a chunk, its compression or the header
+	ReasonServer    Reason = "server"    // the server ended the stream outside an event
+	ReasonTruncated Reason = "truncated" // the end was inside a line, an event, a chunk, compressed data or the header
 	ReasonIdle      Reason = "idle"      // no byte arrived within IdleTimeout
 	ReasonTooLong   Reason = "too_long"  // an event exceeded MaxEventSize, or the header 64 KiB
 	ReasonCut       Reason = "cut"       // this client cut the stream
@@ -151,7 +151,7 @@ const (
 	ReasonNoContent      Reason = "no_content"      // 204: the client must not reconnect
 	ReasonRenew          Reason = "renew"           // Renew failed
 
-	ReasonReset       Reason = "reset"       // the connection broke: a TCP reset or timeout
+	ReasonReset       Reason = "reset"       // the connection broke: a reset, a TCP timeout or a lost route
 	ReasonClient      Reason = "client"      // the caller closed the stream
 	ReasonInterrupted Reason = "interrupted" // the group was interrupted
 	ReasonTimeout     Reason = "timeout"     // the parameter `timeout` of sse.open() passed

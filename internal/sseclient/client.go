@@ -32,13 +32,15 @@ import (
 // A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
 // defaults of package net and the proxies of the environment. Its fields must not change after the first use.
 type Client struct {
-	// Dial opens a TCP connection. On Linux the poller reads a *Conn with a *net.TCPConn; a goroutine reads any other.
+	// Dial opens a TCP connection. On Linux the poller reads it if it is a *Conn with a *net.TCPConn. A goroutine reads
+	// any other connection.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment
 	UserAgent string                              // "": no User-Agent is sent
-	Await     func(ctx context.Context) bool      // waits until a request may be sent; false if ctx ends first; nil: no wait
 	NoSharing bool                                // each request has its own connection, which no other request uses
+	// Await waits until a request may be sent. It returns false if ctx ends first. nil: requests do not wait.
+	Await func(ctx context.Context) bool
 	// DialPatience is how long a request waits for an HTTP/2 connection that another request dials; 0: 1 s.
 	DialPatience time.Duration
 
@@ -53,7 +55,7 @@ type tlsKey struct {
 	protocol   Protocol
 }
 
-// tlsConfig returns the configuration that all connections with a server name and a protocol share.
+// tlsConfig returns the configuration that all connections with the same server name and protocol share.
 func (c *Client) tlsConfig(serverName string, protocol Protocol) *tls.Config {
 	c.tlsMu.Lock()
 	defer c.tlsMu.Unlock()

@@ -149,7 +149,7 @@ func (p *poller) open() (err error) {
 		_ = unix.Close(p.epoll)
 		return os.NewSyscallError("eventfd", err)
 	}
-	_ = unix.SetNonblock(p.epoll, true) // Go's network poller accepts no other files
+	_ = unix.SetNonblock(p.epoll, true) // Go's network poller accepts only nonblocking files
 	p.file = os.NewFile(uintptr(p.epoll), "epoll")
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} // #nosec G115 -- a descriptor
 	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, p.wake, &ev); err != nil {
@@ -315,7 +315,7 @@ func readNow(fd int32, p []byte) (int, unix.Errno) {
 	return int(n), err
 }
 
-// hasUnread reports whether the turn has ended before the socket was empty. Another turn is then requested.
+// hasUnread reports whether the turn ended before the socket was empty. The stream then needs another turn.
 func (c *polledConn) hasUnread() bool { return c.reads == readsPerTurn && !c.drained }
 
 func (c *polledConn) interrupt() { _ = c.Close() }

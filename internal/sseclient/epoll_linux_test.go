@@ -99,19 +99,19 @@ func TestAvailableDataIsReadAfterOneEvent(t *testing.T) {
 		case n := <-s.total:
 			require.Equal(t, bytes, n)
 		case <-time.After(patience):
-			require.Fail(t, "the data is not read", "%d of %d bytes", s.received, bytes)
+			require.Fail(t, "not all data was read", "%d of %d bytes", s.received, bytes)
 		}
 	}
 }
 
 // The end of a run may follow a stall of the process. The events that arrived during the stall count, even if a turn
-// does not read all of them, and if the stream is finished in the middle of a turn.
+// does not read all of them or the stream is finished in the middle of a turn.
 func TestFinishedStreamReportsArrivedEvents(t *testing.T) {
 	t.Parallel()
 	for name, sharing := range map[string]Sharing{
 		"HTTP/1.1": {Protocol: HTTP1}, "HTTP/2": {Protocol: HTTP2}, "HTTP/2 unshared": {Protocol: HTTP2, StreamsPerConnection: 1},
 	} {
-		events := 180 // on each connection: less than a receive buffer, and with TLS more than one turn reads
+		events := 180 // per connection: they fit in a receive buffer, but with TLS one turn does not read them all
 		if sharing == (Sharing{Protocol: HTTP2}) {
 			events /= stalledStreams
 		}

@@ -94,7 +94,8 @@ func (e *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 	return e.sendRequest(ctx, req, resp)
 }
 
-// connect returns a Response with only a connection, idle or new, with TLS for https, and calls releasePermit.
+// connect takes an idle connection or dials a new one, with TLS for https, and calls releasePermit. It returns a
+// Response with only the connection.
 func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	route, err := e.client.Proxies.For(req.url)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A SecondRequest is a request that a client sends after an event, because some services send messages only then.
+// A SecondRequest is a request that a client sends after an event. Some services send no messages before this request.
 type SecondRequest struct {
 	Method string // "": POST
 	URL    string // absolute, or relative to the URL of the stream after redirects

@@ -84,7 +84,7 @@ type h2Conn struct {
 	headerBlock bytes.Buffer // output of encoder
 }
 
-// newH2Conn returns an HTTP/2 connection on a new connection. The caller must call sendPreface and then start.
+// newH2Conn returns an HTTP/2 connection over resp.conn, which is new. The caller must call sendPreface and then start.
 func newH2Conn(resp *Response, pool *h2Pool, maxStreams int) *h2Conn {
 	c := &h2Conn{
 		net: resp.conn, remote: resp.Remote, route: resp.proxy, pool: pool, maxStreams: maxStreams, singleStream: maxStreams == 1,
@@ -151,8 +151,8 @@ func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	}
 }
 
-// readFrames reads frames until an error, which is errNotReady if all bytes that have arrived are read. The next turn
-// ends or cuts streams, because a stream that ended earlier would lose the remaining frames.
+// readFrames reads frames until an error, which is errNotReady if all bytes that have arrived are read. It does not end
+// or cut a stream on request before the next turn, because the stream would lose the remaining frames.
 func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	half := len(buf) / 2
 	c.onlyReads = true

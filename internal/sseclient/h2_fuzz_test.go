@@ -67,7 +67,7 @@ func readSplit(t *testing.T, output, pieces []byte) (all []string) {
 		}
 		part := bytes.Clone(output[:n])
 		err, output = c.cursor.read(c, part, buf, &b), output[n:]
-		clear(part) // the caller may reuse the buffer
+		clear(part) // as if the connection had reused its buffer
 		c.turnNudges(buf, &b)
 		require.LessOrEqual(t, c.cursor.frames.Len(), h2MaxBlock+h2MaxFrame)
 		for _, r := range readers {

@@ -22,6 +22,7 @@ type siteKey struct {
 	Sharing
 }
 
+// An h2Site has the connections for one siteKey, and the state of its dials.
 type h2Site struct {
 	conns    []*h2Conn     // the newest last
 	isHTTP1  bool          // the server chose HTTP/1.1 for the newest connection

@@ -93,7 +93,7 @@ var unsentFields = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Trailer",
 }
 
-// sensitiveFields are header fields that differ between streams or are secret. Compression tables could reveal them.
+// sensitiveFields are header fields that differ between streams or are secret. The compression table must omit them.
 var sensitiveFields = []string{":path", "authorization", "cookie", "last-event-id"}
 
 // encode encodes the header list of a request (section 8.3.1). The caller holds mu.

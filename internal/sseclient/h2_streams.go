@@ -49,8 +49,8 @@ func (c *h2Conn) awaitSettings(ctx context.Context) error {
 			return nil
 		case c.canOpen():
 			return errNoStreams
-		case errors.Is(c.goAwayErr, errTruncatedStream): // the server shuts down, but another connection may reach another server
-			return c.unprocessed()
+		case errors.Is(c.goAwayErr, errTruncatedStream):
+			return c.unprocessed() // the server is shutting down, but a new connection may reach another server
 		}
 		return cmp.Or(c.goAwayErr, c.endErr, c.writeErr)
 	case <-ctx.Done():

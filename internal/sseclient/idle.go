@@ -41,7 +41,7 @@ func (m *idleMark) nextCheck(now time.Duration) time.Duration {
 	return max(time.Duration(m.last.Load())+limit, now+grain(limit))
 }
 
-// grain returns the maximum delay after a timeout until a sweep detects it.
+// grain returns the maximum delay between a timeout and its detection by a sweep.
 func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, minIdleGrain) }
 
 // extend gives the server more time: the delay of a sweep, up to half of the timeout. The process did not run during

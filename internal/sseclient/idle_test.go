@@ -121,7 +121,8 @@ func TestSweepIsPunctual(t *testing.T) {
 	w.forget(longMark)
 }
 
-// After a stall of the process or the machine, the server gets the same time again, up to half of the timeout.
+// After a stall of the process or the machine, the server gets more time: the duration of the stall, up to half of the
+// timeout.
 func TestStallDoesNotCountAsSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Minute

@@ -15,8 +15,8 @@ import (
 )
 
 // Connections are reused by the rules of http.Transport, which k6/http and vegeta use: for the same server, for a
-// limited time, after a complete body, and the most recently used connection first. A request is sent again only if the
-// server has certainly not received it.
+// limited time, and after a complete body. The most recently used connection is reused first. A request is sent again
+// only if the server has certainly not received it.
 
 // maxIdleTime is the maximum idle time of a connection that is reused.
 const maxIdleTime = 2 * time.Second

@@ -40,7 +40,7 @@ func (c *polledConn) unpoll() (*Conn, error) {
 	p := &processPoller
 	p.mu.Lock()
 	p.forget(c)
-	err := c.control(unix.EPOLL_CTL_DEL, 0) // otherwise the duplicate would keep the registration
+	err := c.control(unix.EPOLL_CTL_DEL, 0) // otherwise the descriptor of net.FileConn would keep the registration
 	p.mu.Unlock()
 	file := os.NewFile(uintptr(c.fd), "") // #nosec G115 -- a descriptor
 	defer func() { _ = file.Close() }()

@@ -254,10 +254,10 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 }
 
 // A server may close an idle connection while a request arrives. The request fails only after a reset, because the
-// server may then have processed the request. Each other request gets one response.
+// server may then have processed the request. All other requests get one response each.
 func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 	t.Parallel()
-	const clients, each = 8, 60
+	const clients, requestsPerClient = 8, 60
 	var requests atomic.Int32
 	address := sockets.Serve(t, func(conn net.Conn) {
 		for in, first := bufio.NewReader(conn), true; ; first = false {
@@ -279,10 +279,10 @@ func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 	t.Cleanup(c.CloseIdle)
 	var resets atomic.Int32
 	var all sync.WaitGroup
-	failures := make(chan error, clients*each)
+	failures := make(chan error, clients*requestsPerClient)
 	for range clients {
 		all.Go(func() {
-			for range each {
+			for range requestsPerClient {
 				switch end, events := finish(t, c, "http://"+address, ""); {
 				case end.Reason == ReasonReset:
 					resets.Add(1)
@@ -298,7 +298,7 @@ func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 	for err := range failures {
 		require.NoError(t, err)
 	}
-	require.EqualValues(t, clients*each, requests.Load()+resets.Load())
+	require.EqualValues(t, clients*requestsPerClient, requests.Load()+resets.Load())
 	require.Less(t, resets.Load(), requests.Load())
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // maxDials limits the concurrent dials of the process. Ten thousand of them would overflow the accept queue of the
-// server and time out. A dial uses about 20 KB. It usually counts until the response headers arrive, which takes two
-// round trips without TLS. With a round trip of 100 ms the limit then allows 1250 dials per second.
+// server and time out. A dial uses about 20 KB. A dial usually counts until the response headers arrive, which takes
+// two round trips without TLS. With a round trip of 100 ms the limit then allows 1250 dials per second.
 const maxDials = 250
 
 // maxHandshakes limits the concurrent TLS handshakes of the process. A handshake uses 60 KB. A higher limit would not

@@ -14,9 +14,9 @@ func FuzzWithParameter(f *testing.F) {
 	f.Add("%zz=1&&since&=5&SINCE=2", "since", "+%")
 	f.Fuzz(func(t *testing.T, query, name, value string) {
 		got := withParameter(query, name, value)
-		after, err := url.ParseQuery(got[strings.LastIndexByte(got, '&')+1:])
+		last, err := url.ParseQuery(got[strings.LastIndexByte(got, '&')+1:])
 		require.NoError(t, err)
-		require.Equal(t, url.Values{name: {value}}, after, "the parameter must be set once")
+		require.Equal(t, url.Values{name: {value}}, last, "the parameter must be set once")
 		var others []string
 		for _, pair := range strings.Split(query, "&") {
 			key, _, _ := strings.Cut(pair, "=")

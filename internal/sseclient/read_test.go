@@ -80,7 +80,7 @@ func TestFinishedStreamEndsWithoutPoller(t *testing.T) {
 		select {
 		case <-ended:
 		case <-time.After(patience):
-			require.Fail(t, "the stream does not end", name)
+			require.Fail(t, "the stream did not end", name)
 		}
 		g.Close()
 	}

@@ -13,7 +13,7 @@ import (
 const slowIdleTimeout = 24 * time.Hour
 
 // turnSlow reads as much of a slow stream as its rate allows. done reports whether the turn is over. turnSlow
-// removes the limit if the caller of Cut has requested it, or if the server has ended the connection.
+// removes the limit if a call of Slow has requested that, or if the server has ended the connection.
 func (s *Stream) turnSlow(c *cutRequest, conn *polledConn, buf []byte, b *eventstream.Block) (done bool) {
 	now := time.Now()
 	if c.rate == math.MaxInt32 || conn.peerEnded() {
@@ -52,7 +52,7 @@ func (s *Stream) turnSlow(c *cutRequest, conn *polledConn, buf []byte, b *events
 
 // peerEnded reports whether the peer has ended the connection, even if there are unread bytes. The reader calls it.
 func (c *polledConn) peerEnded() bool {
-	at := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
-	n, err := unix.Poll(at, 0)
+	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }

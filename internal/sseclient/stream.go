@@ -40,7 +40,7 @@ type Stream struct {
 	keepsConnection bool  // see KeepConnection
 
 	cuttable    bool         // a caller may cut the stream, so it shares no connection
-	attention   atomic.Bool  // isStopped may return true or a cut; otherwise turn does not call it
+	attention   atomic.Bool  // set if isStopped may return true or a cut; otherwise turn does not call isStopped
 	finishTurns atomic.Int32 // number of turns that may read before the stream ends; see Finish
 }
 
@@ -52,8 +52,8 @@ func (s *Stream) Start() { go s.connect() }
 
 // Open starts the first attempt. It returns when the attempt may dial, so that waiting streams need no goroutine.
 func (s *Stream) Open() {
-	if at, ok := s.await(); ok {
-		go s.attempt(at)
+	if a, ok := s.await(); ok {
+		go s.attempt(a)
 	}
 }
 

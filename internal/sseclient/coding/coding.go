@@ -34,7 +34,7 @@ const (
 // Settings lists the settings for None, Gzip and Browser.
 var Settings = []string{NoneSetting, "gzip", "browser"}
 
-// AcceptEncoding returns the Accept-Encoding for one of Settings.
+// AcceptEncoding returns the Accept-Encoding for one of Settings, or an error for any other setting.
 func AcceptEncoding(setting string) (accept string, err error) {
 	if i := slices.Index(Settings, setting); i >= 0 {
 		return []string{None, Gzip, Browser}[i], nil
@@ -77,7 +77,7 @@ func Accepts(accept, coding string) bool {
 }
 
 // maxWindow is the maximum window size of zstd according to RFC 9659. The window of gzip and deflate is 32 KB. The
-// window of br is up to 16 MB, but uses no more memory than the data received.
+// window of br is up to 16 MB, but its memory use grows only with the decoded data.
 const maxWindow = 8 << 20
 
 // readBuffer is the size of the read buffer of gzip and deflate. The other decoders have their own.
