@@ -15,8 +15,8 @@ import (
 // filler is an event of 64 KB.
 var filler = "data: " + strings.Repeat("x", 64<<10) + "\n\n"
 
-// fill writes events until no write succeeds for 300 ms. It returns the minimum number of bytes written, and a function
-// that waits for the last write.
+// fill writes events until no write succeeds for 300 ms. It returns the number of bytes of the complete writes, and a
+// function that waits for the last write.
 func (p *peer) fill() (sent int, wait func()) {
 	var n atomic.Int64
 	var stopped atomic.Bool
@@ -78,12 +78,12 @@ func TestSlowStreamReadsAtMostItsRate(t *testing.T) {
 			p.send(strings.Repeat("data: 0123456789\n\n", 2000)) // 18 bytes each
 			p.hold()
 		}))
-		v.set("isSlow", func() { close(slow) })
+		v.set("noteSlow", func() { close(slow) })
 		v.set("now", func() float64 { return float64(time.Now().UnixMicro()) / 1e6 })
 		require.Equal(t, "true true true", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		let got = 0, start;
-		s.onopen = () => { start = now(); log.push(s.slow(1800)); isSlow(); };
+		s.onopen = () => { start = now(); log.push(s.slow(1800)); noteSlow(); };
 		s.onmessage = () => {
 			if (++got === 60) {
 				const seconds = now() - start;
@@ -106,12 +106,12 @@ func TestVerySlowStreamIsRead(t *testing.T) {
 		p.send("\n")
 		p.hold()
 	})
-	v.set("isSlow", func() { close(slow) })
+	v.set("noteSlow", func() { close(slow) })
 	require.Equal(t, "go true one byte is missing", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		s.onmessage = (e) => {
 			log.push(e.data);
-			if (e.data === 'go') { log.push(s.slow(3)); isSlow(); } else { s.close(); }
+			if (e.data === 'go') { log.push(s.slow(3)); noteSlow(); } else { s.close(); }
 		};
 	`))
 }
@@ -129,12 +129,12 @@ func TestEndIsDetectedWhileTheStreamIsNotRead(t *testing.T) {
 					p.send("data: unread\n\n")
 					cut(p)
 				}))
-				v.set("isSlow", func() { close(slow) })
+				v.set("noteSlow", func() { close(slow) })
 				log := v.log(`
 				const s = new EventSource(url, { reconnect: false });
 				s.onmessage = (e) => {
 					log.push(e.data);
-					if (e.data === 'go') { log.push(s.slow(0), s.drop()); setTimeout(isSlow, 100); }
+					if (e.data === 'go') { log.push(s.slow(0), s.drop()); setTimeout(noteSlow, 100); }
 				};
 				s.onerror = (e) => log.push(e.reason, s.slow(0));
 			`)

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A Client is the argument of the function that open calls. Scripts use its exported methods. These and all handlers
-// run on the goroutine of open.
+// A Client is the argument of the function that open calls. Scripts use its exported methods. These methods and all
+// handlers run on the goroutine of open.
 type Client struct {
 	m      *Module
 	client *sseclient.Client

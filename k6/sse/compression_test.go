@@ -17,13 +17,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/packing"
 )
 
-// packedHead returns the head of a stream in a content coding.
-func packedHead(coding string) string {
+// compressedHead returns the head of a stream in a content coding.
+func compressedHead(coding string) string {
 	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
 }
 
 // A flush without data must not end the stream.
-func TestPackedEventsArriveWhenFlushed(t *testing.T) {
+func TestCompressedEventsArriveWhenFlushed(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		for coding, start := range packing.Encoders {
 			t.Run(coding, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 				v.set("ledger", rec)
 				v.set("url", v.serve(func(p *peer) {
 					assert.Equal(t, "gzip, deflate, br, zstd", p.req.Header.Get("Accept-Encoding"))
-					p.send(packedHead(coding))
+					p.send(compressedHead(coding))
 					z := start(p)
 					for n := range 5 {
 						_, _ = fmt.Fprintf(z, "data: %d\n\n", n)
@@ -67,7 +67,7 @@ func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.events <- string
 // addresses matches the addresses of a connection in an error of Go's own poller.
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
-func TestEndsOfPackedStreams(t *testing.T) {
+func TestEndsOfCompressedStreams(t *testing.T) {
 	bomb := packing.Compress("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
 	members := packing.Compress("gzip", "data: 0\n\n") + packing.Compress("gzip", "data: 1\n\n")
 	complete := packing.Compress("gzip", twoEvents)
@@ -78,21 +78,24 @@ func TestEndsOfPackedStreams(t *testing.T) {
 		handle  func(p *peer)
 		want    string
 	}{
-		{"an end mark", "", respond(packedHead("gzip") + packing.Compress("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"in pieces", "", func(p *peer) { p.sendInPieces(1, func() { p.send(packedHead("gzip") + members) }) }, "0 1 server: the server ended the stream"},
+		{"an end mark", "", respond(compressedHead("gzip") + packing.Compress("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"in pieces", "", func(p *peer) { p.sendInPieces(1, func() { p.send(compressedHead("gzip") + members) }) }, "0 1 server: the server ended the stream"},
 		{"in chunks", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(complete), complete)), "a b server: the server ended the stream"},
 		{"no last chunk", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(complete), complete)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
-		{"no end mark", "", respond(packedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
-		{"an end mark inside an event", "", respond(packedHead("gzip") + packing.Compress("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
+		{"no end mark", "", respond(compressedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"an end mark inside an event", "", respond(compressedHead("gzip") + packing.Compress("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
 		{"a reset", "", func(p *peer) {
-			p.send(packedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents))
+			p.send(compressedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents))
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}, "a b reset: read the stream: read: connection reset by peer"},
-		{"a bomb", "maxEventSize: 1000,", respond(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
-		{"silence", "idleTimeout: 60,", func(p *peer) { p.send(packedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within the idle timeout"},
+		{"a bomb", "maxEventSize: 1000,", respond(compressedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
+		{"silence", "idleTimeout: 60,", func(p *peer) {
+			p.send(compressedHead("gzip") + packing.CompressUnfinished("gzip", twoEvents))
+			p.hold()
+		}, "a b idle: no byte from the server within the idle timeout"},
 		{"bytes without an event", "idleTimeout: 600,", func(p *peer) {
-			p.send(packedHead("gzip"))
+			p.send(compressedHead("gzip"))
 			z := gzip.NewWriter(p)
 			for range 8 {
 				_ = z.Flush()
@@ -108,12 +111,12 @@ func TestEndsOfPackedStreams(t *testing.T) {
 				p.send("HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Encoding: gzip\r\n\r\n")
 				return
 			}
-			p.send(packedHead("gzip") + packing.Compress("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.send(compressedHead("gzip") + packing.Compress("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "/there gzip, deflate, br, zstd server: the server ended the stream"},
-		{"a coding that was not requested", "acceptEncoding: 'gzip',", respond(packedHead("br") + packing.Compress("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
-		{"an unknown coding", "headers: { 'accept-encoding': '*' },", respond(packedHead("compress") + complete), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
+		{"a coding that was not requested", "acceptEncoding: 'gzip',", respond(compressedHead("br") + packing.Compress("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"an unknown coding", "headers: { 'accept-encoding': '*' },", respond(compressedHead("compress") + complete), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
 		{"a header of the script", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
-			p.send(packedHead("br") + packing.Compress("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.send(compressedHead("br") + packing.Compress("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "br;q=1 server: the server ended the stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,10 +130,10 @@ func TestEndsOfPackedStreams(t *testing.T) {
 }
 
 // Each stream has a new decoder. TestMain detects decoders that do not end with their stream.
-func TestPackedStreamsReconnect(t *testing.T) {
+func TestCompressedStreamsReconnect(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.serveVU(t, func(p *peer) {
-			p.send(packedHead("gzip") + packing.CompressUnfinished("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
+			p.send(compressedHead("gzip") + packing.CompressUnfinished("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
 			if p.n > 0 {
 				p.hold()
 			}
@@ -147,14 +150,14 @@ func TestPackedStreamsReconnect(t *testing.T) {
 	})
 }
 
-func TestOpenReadsPackedStreams(t *testing.T) {
+func TestOpenReadsCompressedStreams(t *testing.T) {
 	t.Parallel()
 	v := serveVU(t, func(p *peer) {
 		if p.req.Method == http.MethodHead {
-			p.send(packedHead("gzip"))
+			p.send(compressedHead("gzip"))
 			return
 		}
-		p.send(packedHead("gzip") + packing.Compress("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+		p.send(compressedHead("gzip") + packing.Compress("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 	})
 	require.Equal(t, "open event:||gzip|", v.log(`sse.open(url, { acceptEncoding: 'gzip' }, `+logging+`)`))
 	require.Equal(t, "error:content_type true", v.log(`sse.open(url, { acceptEncoding: 'none' }, `+logging+`)`))

@@ -47,7 +47,7 @@ func (c *cutter) cut(kind Cut, ms int) bool {
 	return c.stream.Cut(kind, time.Duration(ms)*time.Millisecond)
 }
 
-// addCut defines cut(ms) in a script, which disconnects the stream.
+// addCut defines the script function cut(ms), which disconnects the stream.
 func (c *cutter) addCut(v *vu, kind Cut) {
 	v.set("cut", func(ms int) bool { return c.cut(kind, ms) })
 }
@@ -229,7 +229,7 @@ func TestPauseEndsWithTheStream(t *testing.T) {
 	})
 }
 
-// Between the end of a stream and the next attempt no stream can be cut.
+// Between the end of a stream and the next attempt, no stream can be cut.
 func TestEndedStreamIsNotCut(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		v, c := w.vu(t), &cutter{}

@@ -24,7 +24,7 @@ func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	return prototypes
 }
 
-// nameClass sets the class name that Object.prototype.toString returns for objects with a prototype.
+// nameClass sets the class name that Object.prototype.toString returns for objects with this prototype.
 func nameClass(rt *sobek.Runtime, prototype *sobek.Object, name string) {
 	Must(rt, prototype.DefineDataPropertySymbol(
 		sobek.SymToStringTag, rt.ToValue(name), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))

@@ -75,8 +75,8 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	return nil // the object of the call
 }
 
-// callbacks returns the callbacks of the stream. Each updates the ledger, then the samples, and then queues the events
-// of JavaScript.
+// callbacks returns the callbacks of the stream. Each callback updates the ledger, then updates the samples, and then
+// queues the JavaScript events.
 func (s *eventSource) callbacks() *sseclient.Callbacks {
 	callbacks := new(sseclient.Callbacks)
 	if s.opts.ledger != nil {

@@ -65,7 +65,7 @@ func TestH2Frames(t *testing.T) {
 		{"more padding than the frame", func(p *framePeer) {
 			_ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), []byte{5, 'a', 'b', 'c', 'd'})
 		}, "open " + violation("PROTOCOL_ERROR", "the padding of DATA exceeds the frame"), "GOAWAY PROTOCOL_ERROR"},
-		{"no length of the padding", func(p *framePeer) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), nil) },
+		{"padding without its length", func(p *framePeer) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), nil) },
 			"open " + violation("FRAME_SIZE_ERROR", "DATA without the length of its padding"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"CONTINUATION", func(p *framePeer) {
 			id, block := p.request(), p.encode(":status", "200", "content-type", "text/event-stream", "x", longText)

@@ -53,7 +53,7 @@ func (s *connectionCounter) Opened(_ time.Time, r *sseclient.Response) {
 
 // A ramp opens only as many HTTP/2 connections as it needs.
 func TestRampSharesConnections(t *testing.T) {
-	for _, tt := range []struct{ allowed, per, conns int }{{250, 0, 1}, {10, 0, 2}, {250, 5, 4}, {10, 15, 2}, {250, 1, 20}} {
+	for _, tt := range []struct{ serverLimit, clientLimit, conns int }{{250, 0, 1}, {10, 0, 2}, {250, 5, 4}, {10, 15, 2}, {250, 1, 20}} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 				v, first := w.vu(t), new(connectionCounter)
@@ -61,14 +61,14 @@ func TestRampSharesConnections(t *testing.T) {
 				conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 					sendEvents(rw, fmt.Sprintf("data: %s %s\n\n", r.Proto, r.URL.Query().Get("id")))
 					<-release
-				}, func(c *http.HTTP2Config) { c.MaxConcurrentStreams = tt.allowed })
+				}, func(c *http.HTTP2Config) { c.MaxConcurrentStreams = tt.serverLimit })
 				v.set("ledger", first)
-				v.set("per", tt.per)
+				v.set("limit", tt.clientLimit)
 				v.set("release", func() { close(release) })
 				require.Empty(t, v.log(`
 					const messages = new Set();
 					for (let i = 0; i < 20; i++) {
-						const s = new EventSource(url + "/?id=" + i, { http, streamsPerConnection: per, ledger, reconnect: false, connectTimeout: "1m" });
+						const s = new EventSource(url + "/?id=" + i, { http, streamsPerConnection: limit, ledger, reconnect: false, connectTimeout: "1m" });
 						s.onmessage = (e) => {
 							messages.add(e.data);
 							if (messages.size === 20) release();
@@ -85,7 +85,8 @@ func TestRampSharesConnections(t *testing.T) {
 	}
 }
 
-// A response header that is too long ends the connection. Its other streams name the stream with that header.
+// A response header that is too long ends the connection. The errors of the other streams name the stream with that
+// header.
 func TestHeaderOverTheLimitEndsTheConnectionOverH2(t *testing.T) {
 	runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)

@@ -343,7 +343,8 @@ func stuckServer(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// observers defines ledger() in scripts, which returns a new observer for a stream. It returns the list of observers.
+// observers defines the script function ledger(), which returns a new observer for a stream. observers returns the list
+// of these observers.
 func observers[T any](v *vu) *[]*T {
 	all := new([]*T)
 	v.set("ledger", func() testObserver {

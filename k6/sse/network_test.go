@@ -182,9 +182,9 @@ func TestTLSUsesTheConfigurationOfTheVU(t *testing.T) {
 	strict.set("url", srv.URL)
 	strict.set("plain", serve(t, func(p *peer) { p.send("nonsense") }))
 	require.Equal(t, "tls tls", strict.log(`
-		const none = (e) => log.push(e.reason);
-		new EventSource(url, { reconnect: false }).onerror = none;
-		new EventSource(plain.replace("http:", "https:"), { reconnect: false }).onerror = none;
+		const logReason = (e) => log.push(e.reason);
+		new EventSource(url, { reconnect: false }).onerror = logReason;
+		new EventSource(plain.replace("http:", "https:"), { reconnect: false }).onerror = logReason;
 	`))
 }
 

@@ -19,7 +19,7 @@ import (
 
 type openParams struct {
 	sourceOptions
-	parsedURL  *url.URL       // the parsed argument
+	parsedURL  *url.URL       // empty if the argument is invalid
 	setup      sobek.Callable // sets the handlers
 	timeout    time.Duration  // of the whole request, as in xk6-sse; 0: none
 	everyBlock bool           // blocks without data are events, too, as in xk6-sse

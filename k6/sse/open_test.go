@@ -48,7 +48,7 @@ func TestOpenReadsAStream(t *testing.T) {
 	assert.Equal(t, 1.0, got)
 }
 
-// xk6-sse hangs or reports no error for these faults, by its tracker and our measurements.
+// xk6-sse hangs or reports no error for these faults, according to its issue tracker and our measurements.
 func TestOpenReturnsOnFaults(t *testing.T) {
 	t.Parallel()
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -58,7 +58,7 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 		name, params, want string
 		status             int
 		handle             func(p *peer)
-		url, message       string // URL in place of a server's, and a part of the error
+		url, message       string // the URL to open without a server, and a part of the error
 	}{
 		{name: "silent server", params: `{idleTimeout: "60ms"}`, want: "open" + event + " error:idle", status: 200, handle: hold(streamHead + "data: 0\n\n")},
 		{name: "TCP reset", want: "open" + event + " error:reset", status: 200, handle: func(p *peer) {
@@ -211,7 +211,7 @@ func TestOpenSendsItsParameters(t *testing.T) {
 }
 
 // Without a warning, a script for xk6-sse that checks only the status would pass without an event.
-func TestOpenWarnsOnceOfAnotherType(t *testing.T) {
+func TestOpenWarnsOnceAboutAnotherType(t *testing.T) {
 	contentTypeWarning = sync.Once{}
 	v := newVU(t)
 	logger, entries := test.NewNullLogger()

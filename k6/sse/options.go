@@ -20,12 +20,12 @@ import (
 // sourceOptions holds the options of an EventSource, or the parameters of open.
 type sourceOptions struct {
 	sseclient.Options
-	tags          metrics.TagsAndMeta
-	request       sseclient.Request // only renew changes it, between attempts
-	ledger        Ledger            // nil: none
-	secondRequest *secondRequest    // nil: none
-	renew         sobek.Callable    // returns changes for each attempt except the first; nil: no changes
-	cookies       bool              // withCredentials, which scripts can read but which has no effect
+	tags            metrics.TagsAndMeta
+	request         sseclient.Request // only renew changes it, between attempts
+	ledger          Ledger            // nil: none
+	secondRequest   *secondRequest    // nil: none
+	renew           sobek.Callable    // returns changes for each attempt except the first; nil: no changes
+	withCredentials bool              // scripts can read it, but it has no effect
 }
 
 // A Ledger is the value of the option ledger. The stream calls its callbacks in Go, without JavaScript.
@@ -156,7 +156,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 	case "renew":
 		o.renew, err = parseRenew(v)
 	case "withCredentials":
-		o.cookies = v.ToBoolean()
+		o.withCredentials = v.ToBoolean()
 	default:
 		if !known {
 			return fmt.Errorf("unknown option %q; use headers, tags, connectTimeout, idleTimeout, http, streamsPerConnection, "+

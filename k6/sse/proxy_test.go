@@ -44,10 +44,10 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 		proxy        forward.Options
 		requests     []string
 	}{
-		{"http by http", "http", forward.Options{}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
-		{"http by https", "http", forward.Options{TLS: sockets.ServerTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
-		{"https by http", "https", forward.Options{}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
-		{"https by https", "https", forward.Options{TLS: sockets.ServerTLS()}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
+		{"http through http", "http", forward.Options{}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
+		{"http through https", "http", forward.Options{TLS: sockets.ServerTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
+		{"https through http", "https", forward.Options{}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
+		{"https through https", "https", forward.Options{TLS: sockets.ServerTLS()}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 		Must(rt, proto.DefineAccessorProperty(name, getter, setter, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	}
 	attribute("url", func(s *eventSource) any { return s.opts.request.URL }, nil)
-	attribute("withCredentials", func(s *eventSource) any { return s.opts.cookies }, nil)
+	attribute("withCredentials", func(s *eventSource) any { return s.opts.withCredentials }, nil)
 	attribute("readyState", func(s *eventSource) any { return int(s.ready) }, nil)
 	attribute("status", func(s *eventSource) any { return int(s.status) }, nil)
 	attribute("connectMs", func(s *eventSource) any { return s.connectMs }, nil)

@@ -35,7 +35,8 @@ func TestEventSourceReadsAStream(t *testing.T) {
 	})
 }
 
-// The reconnect depends on the reason and on the option reconnect: missing (as in the standard), true or false.
+// Whether a reconnect follows depends on the reason, and on the option reconnect: missing (as in the standard), true or
+// false.
 func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 	runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 		const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -49,7 +50,7 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			options  string // in addition to reconnect
 			opened   bool
 			reason   sseclient.Reason
-			message  string // a part of it
+			message  string // a part of the message
 			standard bool   // reconnects without the option reconnect
 			always   bool   // reconnects with reconnect: true
 		}{

@@ -171,10 +171,10 @@ func TestSecondRequestToTheNamedURL(t *testing.T) {
 func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want, closed string }{
-		"the stream ends":  {`s.onerror = (e) => { log.push(e.reason); s.close(); }; endStream();`, "server", "closed:server+retry"},
-		"the script ends":  {`s.close();`, "", "closed:client"},
-		"the VU ends":      {`cancel();`, "", "closed:interrupted"},
-		"a handler throws": {`throw new Error("no more");`, "", "closed:interrupted"},
+		"the stream ends":      {`s.onerror = (e) => { log.push(e.reason); s.close(); }; endStream();`, "server", "closed:server+retry"},
+		"the source is closed": {`s.close();`, "", "closed:client"},
+		"the VU ends":          {`cancel();`, "", "closed:interrupted"},
+		"a handler throws":     {`throw new Error("no more");`, "", "closed:interrupted"},
 	} {
 		for kind, then := range map[string]string{"template": subscribe, "functions": subscribeByFunction} {
 			t.Run(fmt.Sprint(name, " ", kind), func(t *testing.T) {

@@ -37,7 +37,8 @@ func TestStandardDecodes(t *testing.T) {
 		sse.open(url, (c) => c.on("event", (e) => { log.push([e.id, e.name, e.data, e.comment].join("|")); }));`))
 }
 
-// Section 9.2.2 and the Fetch standard, scheme fetch: such a URL is valid, but its fetch is a network error.
+// Section 9.2.2 and the Fetch standard, scheme fetch: a URL with another scheme is valid, but its fetch is a network
+// error.
 func TestStandardSchemes(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"ws://h/", "ftp://h/", "data:text/event-stream,data", "mailto:a@b"} {

@@ -30,7 +30,7 @@ func newGoStream(lastEvent string, request sseclient.Request) *goStream {
 	return &goStream{request: request, ended: make(chan struct{}), lastEvent: lastEvent}
 }
 
-// callbacks returns the callbacks of the recorder, with the request and the end.
+// callbacks returns the callbacks of the recorder, with callbacks for the request and the end.
 func (k *goStream) callbacks() sseclient.Callbacks {
 	on := testObserver{k}.Callbacks()
 	on.Request = func(*sseclient.Stream) sseclient.Request { return k.request }

@@ -130,7 +130,7 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 
 func (o *secondRequest) follows(name []byte) bool { return o.event == "" || o.event == string(name) }
 
-// needsJS reports whether a part is a function, which must run on the event loop.
+// needsJS reports whether any part is a function, which must run on the event loop.
 func (o *secondRequest) needsJS() bool {
 	return o.url.fn != nil || o.body != nil && o.body.fn != nil ||
 		slices.ContainsFunc(o.header, func(h headerText) bool { return h.value.fn != nil })
@@ -152,7 +152,8 @@ func (t *text) value(rt *sobek.Runtime, field string, e *firstEvent, escape func
 	return s, nil
 }
 
-// fill returns the request for an event, or the exception of a function. If needsJS, it runs on the event loop.
+// fill returns the request for an event, or the exception of a function. If needsJS returns true, fill must run on the
+// event loop.
 func (o *secondRequest) fill(rt *sobek.Runtime, e *firstEvent) (*sseclient.SecondRequest, error) {
 	escape := escapeURL
 	r := &sseclient.SecondRequest{Method: o.method, Header: make(http.Header), ByService: o.url.template.isPlaceholder()}

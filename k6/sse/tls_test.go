@@ -52,7 +52,7 @@ func TestTLSRecords(t *testing.T) {
 		want    string
 		version uint16 // only this version of TLS; 0: both
 	}{
-		{"a record with the head that exceeds its buffer", func(p *peer, r *recordWriter) {
+		{"a record that has the head and exceeds its buffer", func(p *peer, r *recordWriter) {
 			r.send(streamHead + "data: " + longText[:5000] + "\n\n" + twoEvents)
 			time.Sleep(50 * time.Millisecond)
 			r.send("data: c\n\n")
@@ -259,7 +259,7 @@ func (r *recordWriter) seal(kind byte, content []byte) []byte {
 	return append(append(header(kind, len(seq)+len(ciphertext)), seq...), ciphertext...)
 }
 
-// ticket returns a NewSessionTicket message of TLS 1.3 that is valid for an hour.
+// ticket returns a NewSessionTicket message of TLS 1.3 with a lifetime of an hour.
 func ticket() []byte {
 	body := []byte{0, 0, 14, 16, 1, 2, 3, 4, 1, 9, 0, 200}
 	body = append(body, make([]byte, 200)...)
@@ -268,7 +268,7 @@ func ticket() []byte {
 }
 
 // updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2).
-// With requested, it also requests a KeyUpdate from the client.
+// If requested is set, it also requests a KeyUpdate from the client.
 func (r *recordWriter) updateKey(t *testing.T, requested bool) {
 	message := []byte{24, 0, 0, 1, 0}
 	if requested {
