@@ -118,21 +118,21 @@ func TestConnectionErrorIsReported(t *testing.T) {
 func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		after, unrequested string
+		extra, unrequested string
 		ends               bool
 	}{
 		"is silent":             {},
 		"has ended":             {ends: true},
-		"has more bytes":        {after: okResponse, unrequested: "HTTP/1.1 200"},
-		"has one byte":          {after: "x", unrequested: "x"},
-		"has a byte and an end": {after: "x", unrequested: "x", ends: true},
+		"has more bytes":        {extra: okResponse, unrequested: "HTTP/1.1 200"},
+		"has one byte":          {extra: "x", unrequested: "x"},
+		"has a byte and an end": {extra: "x", unrequested: "x", ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := open(t, serve(t, func(conn net.Conn) {
 				_, _ = io.WriteString(conn, okResponse)
-				time.Sleep(200 * time.Millisecond) // so that the client does not read tt.after with the response
-				_, _ = io.WriteString(conn, tt.after)
+				time.Sleep(200 * time.Millisecond) // so that the client does not read tt.extra with the response
+				_, _ = io.WriteString(conn, tt.extra)
 				if !tt.ends {
 					_, _ = io.Copy(io.Discard, conn)
 				}
@@ -141,10 +141,10 @@ func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 			require.NoError(t, err)
 			_, err = io.Copy(io.Discard, resp.Body)
 			require.NoError(t, err)
-			if tt.after != "" || tt.ends {
+			if tt.extra != "" || tt.ends {
 				require.Eventually(t, func() bool {
 					start, err := c.Unrequested()
-					return err != nil || len(start) == len(tt.unrequested) && tt.after != ""
+					return err != nil || len(start) == len(tt.unrequested) && tt.extra != ""
 				}, time.Minute, time.Millisecond)
 			}
 			for range 2 { // the first call does not change the result of the second
@@ -153,7 +153,7 @@ func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 					t.Skip("unsupported on this system")
 				}
 				require.Equal(t, tt.unrequested, string(start))
-				require.Equal(t, tt.ends && tt.after == "", err != nil)
+				require.Equal(t, tt.ends && tt.extra == "", err != nil)
 			}
 		})
 	}

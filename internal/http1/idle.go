@@ -121,7 +121,8 @@ func (i *IdleConns[C]) expire() {
 	i.schedule()
 }
 
-// schedule sets the timer to when the first connection reaches the limit. The caller holds mu; no expire is pending.
+// schedule starts the timer, which fires when the first connection reaches the limit. The caller holds mu, and no call
+// of expire is pending.
 func (i *IdleConns[C]) schedule() {
 	if i.timer = nil; len(i.conns) > 0 {
 		i.timer = time.AfterFunc(i.limit-time.Since(i.conns[0].since), i.expire)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// winsock maps error numbers of package syscall to those that Windows returns.
+// winsock maps error numbers of package syscall to the numbers that Windows returns.
 var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.EADDRINUSE:    windows.WSAEADDRINUSE,
 	syscall.EADDRNOTAVAIL: windows.WSAEADDRNOTAVAIL,

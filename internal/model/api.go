@@ -41,8 +41,8 @@ func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }
 
-// text appends the text of all chunks. It contains the fault only if the answer is not a stream; the chunks of a stream
-// contain the fault themselves.
+// text appends the text of all chunks. The text contains the fault only if the answer is not a stream. The chunks of a
+// stream contain the fault themselves.
 func (a *answer) text(b []byte) []byte {
 	fault := a.Fault
 	if a.stream {

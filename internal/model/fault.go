@@ -184,7 +184,7 @@ func AddShares(shares []Share, text string) ([]Share, error) {
 	return shares, nil
 }
 
-// draw selects the fault of a request by its id. Equal shares, seed and id give the same fault in any order.
+// draw selects the fault of a request. The result depends only on the shares, the seed and the id of the request.
 func draw(shares []Share, seed uint64, id string) Fault {
 	if len(shares) == 0 {
 		return Fault{}

@@ -128,11 +128,11 @@ var terminals = map[string][]string{
 
 // An account counts the events of a body.
 type account struct {
-	Numbers   []int // of valid chunks, in their order
-	Corrupt   int
-	Terminals int
-	After     int // chunks after the terminal event
-	Failures  int
+	Numbers        []int // of valid chunks, in their order
+	Corrupt        int
+	Terminals      int
+	ChunksAfterEnd int // after the terminal event
+	Failures       int
 }
 
 func count(body, path, id string) (a account) {
@@ -155,7 +155,7 @@ func count(body, path, id string) (a account) {
 		case !token.Valid(id):
 			a.Corrupt++
 		case a.Terminals > 0:
-			a.After++
+			a.ChunksAfterEnd++
 		default:
 			a.Numbers = append(a.Numbers, token.K)
 		}
@@ -163,7 +163,7 @@ func count(body, path, id string) (a account) {
 	return a
 }
 
-// records returns the requests in the ledger whose id has a prefix.
+// records returns the requests in the ledger whose id starts with prefix.
 func records(t testing.TB, url, prefix string) (out []Record) {
 	t.Helper()
 	response, err := http.Get(url + "/ledger?prefix=" + prefix)

@@ -90,8 +90,8 @@ func (l *ledger) records(prefix string) iter.Seq[Record] {
 	}
 }
 
-// batch appends the records of the requests from number next on to buf, up to its capacity. It also returns the number
-// after the last one.
+// batch appends records to buf, from request number next, up to the capacity of buf. It also returns the number after
+// the last appended request.
 func (l *ledger) batch(buf []Record, next int) ([]Record, int) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

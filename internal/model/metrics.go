@@ -22,7 +22,7 @@ func newMetrics() *metrics {
 		Name: "requests_total", Help: "Requests that ended, by API and outcome.",
 	}, []string{"api", "outcome"})
 	m.chunks = add.NewCounter(prometheus.CounterOpts{Name: "chunks_sent_total", Help: "Chunks written to clients."})
-	m.open = add.NewGauge(prometheus.GaugeOpts{Name: "requests_open", Help: "Requests that are answered now."})
+	m.open = add.NewGauge(prometheus.GaugeOpts{Name: "requests_open", Help: "Requests that are being answered."})
 	for _, api := range apis {
 		for _, outcome := range outcomes {
 			m.requests.WithLabelValues(api.name(), string(outcome))

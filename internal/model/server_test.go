@@ -40,13 +40,13 @@ func TestEachFaultOnTheWire(t *testing.T) {
 		{"swap@2", account{Numbers: []int{1, 3, 2, 4, 5, 6}, Terminals: 1}, "clean", "complete", 6},
 		{"swap@6", account{Numbers: []int{1, 2, 3, 4, 6, 5}, Terminals: 1}, "clean", "complete", 6},
 		{"corrupt@1", account{Numbers: all[1:], Corrupt: 1, Terminals: 1}, "clean", "complete", 6},
-		{"after", account{Numbers: all, Terminals: 1, After: 1}, "clean", "complete", 6},
+		{"after", account{Numbers: all, Terminals: 1, ChunksAfterEnd: 1}, "clean", "complete", 6},
 		{"twice", account{Numbers: all, Terminals: 2}, "clean", "complete", 6},
 		{"length", account{Numbers: all, Terminals: 1}, "clean", "complete", 6},
 		{"length@3", account{Numbers: three, Terminals: 1}, "clean", "complete", 3},
 		{"burst", account{Numbers: all, Terminals: 1}, "clean", "complete", 6},
 	} {
-		for at, path := range paths {
+		for i, path := range paths {
 			t.Run(test.fault+path, func(t *testing.T) {
 				id := strings.ReplaceAll(t.Name(), "/", "-")
 				r := post(t, url, path, "id="+id+" fault="+test.fault, true)
@@ -56,7 +56,7 @@ func TestEachFaultOnTheWire(t *testing.T) {
 				record := awaitRecord(t, url, id)
 				require.Equal(t, test.outcome, record.Outcome)
 				require.Equal(t, test.sent, record.Sent)
-				require.Equal(t, apis[at].name(), record.API)
+				require.Equal(t, apis[i].name(), record.API)
 				if test.fault == "none" {
 					require.Empty(t, record.Fault)
 				} else {

@@ -80,8 +80,8 @@ func TestInvalidProxyVariableIsAnError(t *testing.T) {
 	}
 }
 
-// serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929). It sends the user and the destination of each request on its
-// channel.
+// serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929). The proxy sends the user and the destination of each request on
+// the channel requests.
 func serveSOCKS(t *testing.T, password string) (address string, requests <-chan string) {
 	t.Helper()
 	out := make(chan string, 1)

@@ -47,8 +47,8 @@ func ErrorHeader(header http.Header) string {
 
 var title = regexp.MustCompile(`(?is)<title[^>]*>\s*([^<]{1,200}?)\s*</title`)
 
-// reasonOf returns the reason in the body of a refusal. For an HTML page, as Squid and tinyproxy send, the reason
-// is the title. It is "" if the title only repeats the status.
+// reasonOf returns the reason in the body of a refusal. For an HTML page, which Squid and tinyproxy send, the reason is
+// the title, or "" if the title only repeats the status.
 func reasonOf(body io.Reader, status string) string {
 	line, text := sentence(body)
 	if match := title.FindStringSubmatch(text); line == "" && match != nil {

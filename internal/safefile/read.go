@@ -79,7 +79,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// bytesPerValue limits a JSON document to limit/bytesPerValue values: the 3 bytes of "{}," take hundreds in memory.
+// bytesPerValue limits a JSON document to limit/bytesPerValue values. The 3 bytes of "{}," use hundreds of bytes of
+// memory.
 const bytesPerValue = 64
 
 // JSON decodes a JSON document of at most limit bytes, and limit/bytesPerValue values, into value.
@@ -88,8 +89,8 @@ func JSON(path string, limit int64, value any) error {
 	if err != nil {
 		return err
 	}
-	if n, most := bytes.Count(content, []byte{','}), limit/bytesPerValue; int64(n) > most {
-		return withPath(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, most, n))
+	if n, highest := bytes.Count(content, []byte{','}), limit/bytesPerValue; int64(n) > highest {
+		return withPath(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, highest, n))
 	}
 	if err := json.Unmarshal(content, value); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)

@@ -79,12 +79,12 @@ func FuzzNext(f *testing.F) {
 			crc, _ := strconv.ParseUint(m[3], 16, 32)
 			want = append(want, Token{K: k, N: n, CRC: uint32(crc)})
 		}
-		expected, rest := all(text)
+		expected, rest := findAll(text)
 		require.Equal(t, want, expected)
 		require.Less(t, len(rest), maxToken)
 		cut = min(max(cut, 0), len(text))
-		first, end := all([]byte(text[:cut]))
-		second, _ := all(append(end, text[cut:]...))
+		first, end := findAll([]byte(text[:cut]))
+		second, _ := findAll(append(end, text[cut:]...))
 		require.Equal(t, want, append(first, second...))
 		for _, token := range want {
 			repeated, rest, found := Next(AppendToken(nil, token))
@@ -95,7 +95,7 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-func all[T string | []byte](text T) (tokens []Token, rest T) {
+func findAll[T string | []byte](text T) (tokens []Token, rest T) {
 	for {
 		token, rest, found := Next(text)
 		if !found {
