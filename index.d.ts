@@ -5,11 +5,11 @@
  * Differences between `EventSource` and the HTML Living Standard, section 9.2:
  *
  * - A URL must be absolute, because there is no document to resolve it against.
- * - There is no origin and therefore no CORS. `withCredentials` has no effect, and cookies are those of the virtual user. A redirect to
+ * - There is no origin and therefore no CORS. `withCredentials` has no effect. Requests send the cookies of the virtual user. A redirect to
  *   another origin fails with reason `status` unless `followRedirects` is set.
  * - The delay before a reconnect is the reconnection time multiplied by a random factor in [1, 2). It doubles after repeated failures, up
  *   to 30 s, and honors `Retry-After`. The standard allows all of this; `exactDelay` turns it off.
- * - Events have no constructor and cannot be cancelled. Their attributes are properties of the event itself. `EventTarget` is not in the
+ * - Events have no constructor and cannot be canceled. Their attributes are properties of the event itself. `EventTarget` is not in the
  *   prototype chain. Listeners have the option `once`, but not `signal`, `capture` or `passive`.
  * - An exception in a listener ends the iteration, as everywhere in k6.
  * - An event of more than `maxEventSize` bytes (default 1 MiB) closes the `EventSource` with reason `too_long`.

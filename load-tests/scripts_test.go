@@ -37,7 +37,7 @@ func TestCacheFolderRestoresScripts(t *testing.T) {
 	}
 }
 
-// A machine without a home is a container; the error names the variable to set.
+// A container may have no home folder. The error names the variable to set.
 func TestMissingCacheFolderNamesTheRemedy(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")

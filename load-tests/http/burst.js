@@ -51,14 +51,14 @@ health('sequence');
 /**
  * Adds a health check.
  *
- * @param {string} after the stage before
+ * @param {string} previous name of the previous stage
  */
-function health(after) {
+function health(previous) {
   schedule.closed({
-    name: `health-${after}`,
-    title: `health after ${after}`,
+    name: `health-${previous}`,
+    title: `health after ${previous}`,
     kind: 'health',
-    target: after,
+    target: previous,
     concurrency: 1,
     requests: 1,
     seconds: 1,

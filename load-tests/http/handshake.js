@@ -80,7 +80,7 @@ export const options = {
   // The limit of each runner: k6 does not divide it.
   rps: values.RATE_LIMIT > 0 ? Math.max(Math.floor(values.RATE_LIMIT / runners), 1) : undefined,
   tlsVersion: { min: 'tls1.3', max: 'tls1.3' },
-  // As curl's --connect-to: the address to connect to in place of the host of BACKEND_URL.
+  // Like curl's --connect-to: the address to connect to in place of the host of BACKEND_URL.
   hosts: __ENV.CONNECT_TO ? { [hostOf(backend)]: __ENV.CONNECT_TO } : undefined,
   systemTags: ['scenario', 'check'],
   ext: { soak: { connections: maxOpen } }, // `soak run` checks that the machine has the descriptors, ports and memory
@@ -152,17 +152,17 @@ function tryUntrusted(tries) {
 }
 
 /** Statuses by which a server refuses a client after the TLS handshake; nginx uses 400. */
-const REFUSING = [400, 401, 403];
+const REFUSAL_STATUSES = [400, 401, 403];
 
 /**
- * Returns how the server handled an untrusted client: 'accepted' after a response, 'refused' after an alert or a
- * refusing status, and '' if the connection only ended.
+ * Returns how the server handled an untrusted client: 'refused' after an alert or a status of REFUSAL_STATUSES,
+ * 'accepted' after any other response, and '' if the connection only ended.
  *
  * @param {import('k6/x/handshake').Connection} connection
  */
 function resultOf(connection) {
   if (connection.status > 0) {
-    return REFUSING.includes(connection.status) ? 'refused' : 'accepted';
+    return REFUSAL_STATUSES.includes(connection.status) ? 'refused' : 'accepted';
   }
   return connection.cause === 'client_certificate' || connection.cause === 'tls_alert' ? 'refused' : '';
 }

@@ -12,7 +12,7 @@ import { operationsOf } from '../lib/operations.js';
 import { Schedule } from '../lib/schedule.js';
 
 const full = {
-  STAGES: [100, 1000, 2000, 4000, 8000, 16000, 32000, 64000], // the reference service behind nginx breaks before the last; at 100/s cores are idle
+  STAGES: [100, 1000, 2000, 4000, 8000, 16000, 32000, 64000], // the reference service behind nginx breaks before the last rate; at 100/s its cores are idle
   STAGE_SECONDS: 30,
   WARMUP_SECONDS: 10,
   CEILING: 0,

@@ -1,6 +1,6 @@
 // @ts-check
-// Throughput: a constant number of concurrent requests (a closed model). First stages with an increasing number of
-// requests, then stages of equal length with an increasing concurrency.
+// Throughput: a constant number of concurrent requests (a closed model). The first stages have an increasing number of
+// requests. The stages after them have equal lengths and an increasing concurrency.
 //
 //   bin/soak run throughput              with a verdict
 //   bin/k6 run load-tests/http/throughput.js --env BACKEND_URL=http://HOST --env PROFILE=smoke

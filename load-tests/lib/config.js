@@ -22,7 +22,7 @@ export function authorization() {
  */
 export const SAMPLES_BUFFER = 100;
 
-/** The minimum idle timeout of a suite in ms. Intervals of suites are short, so a busy machine would exceed a shorter timeout. */
+/** The minimum idle timeout of a suite in ms. With the short intervals of suites, a busy machine would exceed a lower timeout. */
 export const MIN_IDLE_TIMEOUT = 10000;
 
 /** Time limit of a DELETE in ms. */
@@ -77,7 +77,7 @@ export function checkOptions(config, scenarios) {
       throw new Error(`the scenario ${name} must have one iteration per virtual user, got ${iterations} for ${users}; write --vus ${iterations}`);
     }
     if (config.connections > 0 && iterations * config.connectionsPerVU < config.connections) {
-      throw new Error(`CONNECTIONS must be at most ${iterations * config.connectionsPerVU} by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got ${config.connections}; remove CONNECTIONS, or the option`);
+      throw new Error(`CONNECTIONS must be at most ${iterations * config.connectionsPerVU} with the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got ${config.connections}; remove CONNECTIONS, or the option`);
     }
     const allowed = secondsOf(scenario.maxDuration ?? '10m') + secondsOf(scenario.gracefulStop ?? '30s');
     if (allowed < required) {

@@ -14,7 +14,7 @@ const RAMP = 500;
  * Returns the service and the configuration of such a suite.
  *
  * @returns {{service: import('k6/x/soak').Service, config: import('./config.js').SoakConfig, ext: object}}
- *   `ext` is for the options: `soak run` reads the description there by `k6 inspect`
+ *   `ext` is for the options: `soak run` reads the description there with `k6 inspect`
  */
 export function sharedConfig() {
   const { service, description, customToken } = loadService();

@@ -33,7 +33,7 @@ export default {
     incomplete: [
       { json: '$.choices[0].finish_reason', is: 'length' },
       { json: '$.choices[0].finish_reason', is: 'content_filter' },
-      { json: '$.choices[0].finish_reason', is: 'abort' }, // of vLLM and SGLang, whose request was cancelled
+      { json: '$.choices[0].finish_reason', is: 'abort' }, // vLLM and SGLang: the request was canceled
     ],
   },
 };

@@ -36,7 +36,7 @@ export const options = {
   batchPerHost: 0,
   metricSamplesBufferSize: SAMPLES_BUFFER,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
-  ext: { soak: { service: description, customToken } }, // `soak run` reads it by `k6 inspect`
+  ext: { soak: { service: description, customToken } }, // `soak run` reads it with `k6 inspect`
 };
 
 export function setup() {

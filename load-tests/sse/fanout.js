@@ -27,7 +27,7 @@ if (levels.some((n, i) => i > 0 && n <= levels[i - 1])) {
   throw new Error(`LEVELS must increase, because each level adds connections to the previous one, got ${levels}`);
 }
 
-/** Milliseconds before the first broadcast. Each stream receives two noops in that time, which show whether they have numbers. */
+/** Milliseconds before the first broadcast. In that time each stream receives two noops, which show whether noops have numbers. */
 const SETTLE = 2 * values.NOOP_INTERVAL * 1000;
 
 /** Milliseconds in which the streams of a level open. */

@@ -48,7 +48,7 @@ if (values.CONCURRENCY === 0 && values.RATE === 0) {
   throw new Error('RATE or CONCURRENCY must be over 0, got 0 for both');
 }
 
-/** Whether the model is closed. */
+/** Whether the load is a closed model. */
 const closed = values.CONCURRENCY > 0;
 const prompts = values.PROMPTS === '' ? [] : promptsOf(values.PROMPTS, open(values.PROMPTS));
 

@@ -21,9 +21,9 @@ const { name, values, parameters } = profile('slow', {
 const shared = sharedConfig();
 oneRunner('slow', shared.config.runners);
 const { service, config } = shared;
-/** Whether the run publishes messages, or the service has its own. With noop, the run requests broadcasts instead. */
+/** Whether the run publishes messages or the service sends its own. With noop, the run requests broadcasts instead. */
 const publishes = service.name !== NOOP;
-/** Whether the clients share a feed, whose own messages fill the buffers. */
+/** Whether the clients share a feed, whose messages fill the buffers. */
 const feeds = publishes && service.shared;
 const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, config.connections);
 const kb = config.messageKB;

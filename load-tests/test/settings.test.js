@@ -48,11 +48,11 @@ export default runInInit({
     checkOptions(soak({ seconds: 60, connections: 10 }), laptop({}));
     checkOptions(soak({ seconds: 60 }), laptop({ executor: 'per-vu-iterations', iterations: 1 }));
   },
-  'options of k6 that would end streams early or open fewer are rejected': () => {
+  'options of k6 that would end streams early or open too few are rejected': () => {
     for (const [config, changed, message] of /** @type {[object, object, string][]} */ ([
       [{}, { executor: 'constant-vus' }, 'the scenario default must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor constant-vus'],
       [{}, { iterations: 20 }, 'must have one iteration per virtual user, got 20 for 10; write --vus 20'],
-      [{ connections: 11 }, {}, 'CONNECTIONS must be at most 10 by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got 11'],
+      [{ connections: 11 }, {}, 'CONNECTIONS must be at most 10 with the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got 11'],
       [{ seconds: 3600 }, { maxDuration: '59m30s' }, 's, for SECONDS=3600 and the end of the streams (END_TIMEOUT=90), got 3600 s; write --duration'],
       [{ seconds: 601 }, { maxDuration: undefined, gracefulStop: undefined }, 's, for SECONDS=601 and the end of the streams (END_TIMEOUT=90), got 630 s; write --duration'],
     ])) {

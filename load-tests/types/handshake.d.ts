@@ -29,7 +29,7 @@ declare module 'k6/x/handshake' {
    * no free file descriptor), `no_ipv6` (the address is an IPv6 address, and this host has none).
    *
    * During TLS: `server_certificate` (the client refuses the server's certificate), `client_certificate` (the server
-   * refuses the client's certificate, or its absence; in TLS 1.3 the client learns that instead of the response),
+   * refuses the client's certificate, or its absence; in TLS 1.3 this error arrives in place of the response),
    * `tls_alert` (any other alert of the server), `tls_timeout`, `tls_reset` (the server closed the connection), `tls`
    * (any other error, such as a server without TLS).
    *
@@ -59,7 +59,7 @@ declare module 'k6/x/handshake' {
     readonly cause: Cause | '';
     /** The error message of the failure. */
     readonly message: string;
-    /** This and the other times are 0 for phases that were not reached. */
+    /** Duration of the dial. This and the other times are 0 for phases that were not reached. */
     readonly tcpMs: number;
     readonly tlsMs: number;
     /** Duration of the latest request. */

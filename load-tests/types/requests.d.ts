@@ -22,7 +22,7 @@
  * | `request_first_byte` | trend, ms | until the first byte of the response, if one arrived |
  * | `request_waited` | trend, ms | open stage: how long a request waited because no connection was free, if it did |
  * | `request_connected` | trend, ms | for the same requests: `request_duration` without that wait |
- * | `request_late` | trend, ms | stage with a fixed length: how long after its end a correct response arrived |
+ * | `request_late` | trend, ms | stage with a fixed length: how long after the end of the stage a correct response arrived |
  * | `unrequested_bytes` | counter | connections on which the server sent unrequested bytes after its response |
  * | `dropped_iterations` | counter | requests that were never made (k6's own metric) |
  * | `sent_after` | trend, ms | burst: from its start until the request was sent |
@@ -31,7 +31,7 @@
  * `request_duration` and `request_late` have the tag `waited` for requests with a sample of `request_waited`. All
  * metrics have the tags of the virtual user and the stage's `tags`. `request_duration` also has `endpoint` (the
  * operation), `server` (`X-Server` of the response, if any) and `code`; `request_first_byte` has only `code` of
- * these. Values of `code` are `ok`; `wrong` (not the expected response, or longer than its length); `truncated` (the
+ * these. Values of `code` are `ok`; `wrong` (not the expected response, or longer than announced); `truncated` (the
  * connection ended before the body did); `status-503`; `no_ports`, `no_descriptors` or `no_ipv6` if this machine had
  * none for the connection; or `net-1220` for any other network error with [k6's error
  * code](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).

@@ -6,7 +6,7 @@ declare module 'k6/x/soak' {
    *
    * | action | effect on each open stream | metrics |
    * |---|---|---|
-   * | `vanish` | the connection stays half-open, as if the client's machine had lost its power; the client does not reconnect, no end of the stream is requested, and no checks are made | `vanish_vanished` |
+   * | `vanish` | the connection stays half-open, as if the client's machine had lost power; the client does not reconnect, no end of the stream is requested, and no checks are made | `vanish_vanished` |
    * | `drop` | the client closes the connection, and reconnects after the reconnection time, without a limit on concurrent dials; the check `Received all messages` passes, because not every service resumes | `storm_dropped`, `storm_connect` (dial to headers), `storm_dial_delay` (delay of the dial by the load generator) |
    * | `dropAtOnce` | as `drop`, but the client reconnects at once | as `drop` |
    * | `slow` | the client reads slowly for some time, then as before; it does not reconnect, and no checks are made | `slow_started`, `slow_filled`, `slow_backlog`, `slow_closed`, `slow_closed_later`; with broadcasts `slow_accepted`, `slow_rejected`, `slow_due`, `slow_arrived`, `slow_repeated`, `slow_complete` |
@@ -16,7 +16,7 @@ declare module 'k6/x/soak' {
     /** Milliseconds after the call of `hold`, which waits until all runners of the machine have called it. */
     at: number;
     action: 'vanish' | 'drop' | 'dropAtOnce' | 'slow';
-    /** Numbers of the streams; left out: all of the call. */
+    /** Numbers of the streams. Default: all streams of the call. */
     streams?: number[];
     /** Milliseconds for which streams are slow (`for`), and for which they are then read fast before the phase ends (`after`). */
     for?: number;
@@ -26,13 +26,13 @@ declare module 'k6/x/soak' {
     /** Size of a message in KB (0: the mean on the other streams), and the backlog in KB at which a slow stream counts as filled. */
     messageKB?: number;
     fillKB?: number;
-    /** Broadcasts of the call while streams are slow; without them the run publishes the messages. */
+    /** Broadcasts per second by the whole call while streams are slow. Without it, the run publishes the messages. */
     broadcastsPerSecond?: number;
   }
 
   /**
    * A part of a call of {@link hold} that adds streams. Without broadcasts, the steps end after the first one with a
-   * fault, and the metrics are `capacity_streams` and `capacity_connect`. With broadcasts, the step awaits each, and
+   * fault, and the metrics are `capacity_streams` and `capacity_connect`. With broadcasts, the step awaits each one, and
    * the metrics are `fanout_*`.
    */
   export interface Step {
@@ -47,7 +47,7 @@ declare module 'k6/x/soak' {
     broadcasts?: number;
     /** Milliseconds between two broadcasts. */
     every?: number;
-    /** Milliseconds after the start of the first step, after which no further broadcast is sent; left out: no limit. */
+    /** Milliseconds after the start of the first step, after which no further broadcast is sent. Default: no limit. */
     until?: number;
   }
 
@@ -58,9 +58,9 @@ declare module 'k6/x/soak' {
     headers?: Record<string, string>;
     /** Name of the event on the streams, which has a comment `sent=UNIX_MICROSECONDS`. */
     event: string;
-    /** Size of the message in KB; left out: short. */
+    /** Size of the message in KB. Default: a short message. */
     kb?: number;
-    /** Milliseconds within which it must arrive on every stream. */
+    /** Milliseconds within which the message must arrive on every stream. */
     within?: number;
   }
 
@@ -72,7 +72,7 @@ declare module 'k6/x/soak' {
     to?: number;
     /** Numbers of the streams, instead of `from` and `to`. */
     streams?: number[];
-    /** Milliseconds over which the streams open, evenly; 0 or left out: as fast as the service accepts them. */
+    /** Milliseconds over which the streams open, evenly. Default, also for 0: as fast as the service accepts them. */
     ramp?: number;
     /** Milliseconds after which the ends of the streams are requested, or earlier if all have ended. */
     openFor?: number;
@@ -109,9 +109,9 @@ declare module 'k6/x/soak' {
   }
 
   /**
-   * Keeps the streams of a virtual user open, in Go. It connects each stream with a limited number of concurrent
-   * dials, and counts its messages in a ledger. After `openFor` it requests the ends, at most 20 at a time, and not while
-   * a noop is due. Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a
+   * Keeps the streams of a virtual user open, in Go. It limits the number of concurrent dials, and counts the messages of
+   * each stream in a ledger. After `openFor` it requests the ends, at most 20 at a time, and not while a noop is due.
+   * Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a
    * request) and `Received all messages`.
    *
    * The metrics are the `sse_*` metrics of `EventSource`, and the metrics of `k6/http` for the requests that end streams.

@@ -1,6 +1,6 @@
 /**
- * Accounting in Go. An {@link EventSource} with a {@link Ledger} counts every message in it while it reads; no
- * JavaScript runs per message.
+ * Accounting in Go. An {@link EventSource} counts every message that it reads in its {@link Ledger}. No JavaScript runs
+ * per message.
  *
  * @example
  * import { EventSource, Ledger, plan } from 'k6/x/soak';
@@ -35,7 +35,7 @@
  * | `soak_messages_corrupted` | gauge | messages received with other content |
  * | `soak_published` | counter | messages that the publisher sent; 0 from runners without a publisher |
  * | `soak_confirmed` | counter | published messages that the service acknowledged |
- * | `soak_heartbeats` | counter | heartbeats by the description of the service |
+ * | `soak_heartbeats` | counter | heartbeats, as the description of the service defines them |
  * | `soak_lateness_bucket` | counter | messages at most `le` seconds late, a tag from 0.001 to 5 and `+Inf`; buckets of all runners add up |
  * | `soak_lateness_p50_seconds` | gauge | lateness of noops since the last push, or time from publishing to receipt; p99 and max are defined in the same way |
  * | `soak_lateness_p99_seconds` | gauge | |
@@ -107,7 +107,7 @@ declare module 'k6/x/soak' {
 
   /** The settings of a run, and values that are derived from these and from the description of the service. */
   export interface Settings extends Required<Plan> {
-    /** Time in ms without data after which a client gives up a stream. */
+    /** Time in ms without data after which a client closes a stream. */
     readonly idleTimeout: number;
     /** Time in s that a runner may need to end its streams, for the `maxDuration` of a scenario. */
     readonly teardown: number;
@@ -188,7 +188,7 @@ declare module 'k6/x/soak' {
    */
   export function service(description: import('./service').ServiceDescription): Service;
 
-  /** A part of a suite with its own load. Properties that do not apply are left out. */
+  /** A part of a suite with its own load. Properties that do not apply are omitted. */
   export interface Stage {
     /** Name of its k6 scenario: letters, digits, `_`, `-`. */
     name: string;

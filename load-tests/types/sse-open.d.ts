@@ -53,7 +53,7 @@ declare module "k6/x/soak" {
   }
 
   export interface OpenError {
-    /** Returns the message, as `Error` of a Go error does. */
+    /** Returns the message, like the method `Error` of a Go error. */
     error(): string;
     message: string;
     reason: Reason;
@@ -74,12 +74,12 @@ declare module "k6/x/soak" {
     /** Ends the stream; `open` returns after the running handler. */
     close(): void;
     /**
-     * Calls `fn` once after `ms` > 0. During `open` the event loop waits, and so does the global setTimeout. This timer does
-     * not wait.
+     * Calls `fn` once, after `ms` milliseconds (more than 0). `open` blocks the event loop and thus the global setTimeout,
+     * but not this timer.
      * @example client.setTimeout(() => client.close(), 60_000);
      */
     setTimeout(fn: () => void, ms: number): void;
-    /** Calls `fn` every `ms` > 0 until `open` returns. */
+    /** Calls `fn` every `ms` milliseconds (more than 0) until `open` returns. */
     setInterval(fn: () => void, ms: number): void;
   }
 

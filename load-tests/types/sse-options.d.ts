@@ -85,7 +85,7 @@ declare module "k6/x/soak" {
     /**
      * Request headers. They replace the client's defaults: `Accept: text/event-stream`, `Cache-Control: no-cache` and k6's
      * `User-Agent`. `Last-Event-ID` is the initial last event ID; ids that the stream receives replace it in later attempts. If
-     * {@link EventSourceOptions.resume} is not `"header"`, it is an ordinary header.
+     * {@link EventSourceOptions.resume} is not `"header"`, `Last-Event-ID` is an ordinary header.
      * @example { Authorization: `Bearer ${__ENV.TOKEN}` }
      */
     headers?: Record<string, string>;
@@ -146,7 +146,7 @@ declare module "k6/x/soak" {
      *
      * If the status is expected, the source calls listeners of the type `then`. Otherwise the stream ends with
      * reason `then` and the `status` of this response, 0 without one. It counts as a failed attempt. If
-     * `reconnect` is left out, another attempt follows a network error, but not a status. With `reconnect: true`,
+     * `reconnect` is omitted, another attempt follows a network error, but not a status. With `reconnect: true`,
      * another attempt also follows 404, 409, 410, 429 and 5xx.
      *
      * @example
@@ -179,7 +179,7 @@ declare module "k6/x/soak" {
      */
     idleTimeout?: Duration;
     /**
-     * Left out: the standard (HTML 9.2.3). After the end of a stream for any reason,
+     * Default: as in the standard (HTML 9.2.3). After the end of a stream for any reason,
      * and after a network error, the source reconnects with `Last-Event-ID`. An unexpected
      * status or content type, and 204, close the source.
      *

@@ -63,8 +63,7 @@ declare module "k6/x/soak" {
    * `k6/websockets`, and closes all its sources with reason `interrupted`. When k6 ends
    * the iteration (`gracefulStop`, Ctrl-C), sockets are closed at once and no handler runs.
    *
-   * Scripts can add properties to a source (`source.room = id`), but not symbols. A class can
-   * extend it, but cannot override its attributes by accessors.
+   * Scripts can add properties to a source (`source.room = id`), and a class can extend `EventSource`.
    *
    * @example
    * import { EventSource } from "k6/x/soak";
@@ -91,14 +90,17 @@ declare module "k6/x/soak" {
     /**
      * Starts to connect at once. Events are dispatched in later turns of the event
      * loop, so handlers that are set right after the constructor, or in `onopen`, miss no event.
-     * For a URL with another scheme than http(s), an `error` event follows, and the source is CLOSED.
+     * For a URL with a scheme other than http(s), an `error` event follows, and the source is CLOSED.
      * @throws SyntaxError for a URL that is not absolute or is malformed, such as a port over 65535
      * @throws TypeError for an unknown option or an invalid value, which the message names, and without `new`
      * @throws in the init context
      */
     constructor(url: string, options?: EventSourceOptions);
 
-    /** The argument of the constructor. Dials, tags and messages have a host that is not ASCII in punycode. */
+    /**
+     * The argument of the constructor, or the latest URL that `renew` returned. In dials, tags and messages, a host that is
+     * not ASCII is in punycode.
+     */
     readonly url: string;
     /** The value of the option `withCredentials`. */
     readonly withCredentials: boolean;
@@ -158,9 +160,9 @@ declare module "k6/x/soak" {
     drop(immediate?: boolean): boolean;
 
     /**
-     * Vanishes, like a machine that loses its power. The connection stays open, but it sends no packets, not even
+     * Vanishes, like a machine that loses power. The connection stays open, but it sends no packets, not even
      * acknowledgements, and drops received data unread. An `error` event with reason `cut` follows. The connection ends
-     * by a reset when this process ends. Needs no privileges. Not in the standard.
+     * with a reset when this process ends. Needs no privileges. Not in the standard.
      * @returns false, without an effect, if no stream is open
      * @throws if the system does not support it: on every system except Linux, and in some sandboxes
      */

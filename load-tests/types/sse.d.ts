@@ -43,8 +43,8 @@ declare module "k6/x/soak" {
   /**
    * The reason why a stream or an attempt ended.
    *
-   * Streams: `server` (the server ended it without losing an event; the last lines may be comments, `retry:` and
-   * unknown fields), `truncated` (it ended inside a line, an event, a chunk, its Content-Length or its compression),
+   * Streams: `server` (the server ended the stream outside an event; the last lines may be comments, `retry:` and
+   * unknown fields), `truncated` (the stream ended inside a line, an event, a chunk, its Content-Length or compressed data),
    * `idle` (no byte within `idleTimeout`), `too_long` (an event over `maxEventSize`), `then` (the second request of
    * {@link EventSourceOptions.then} failed, or the event before it did not arrive),
    * `cut` ({@link EventSource.drop}, {@link EventSource.vanish}, or a disconnect by the suite `resume`).
@@ -52,18 +52,18 @@ declare module "k6/x/soak" {
    * Attempts: `connect_timeout`, `refused` (the dial failed or k6's options block the
    * host), `dns`, `tls`, `proxy` (the proxy of HTTP_PROXY or HTTPS_PROXY could not be reached, refused the connection, or
    * did not respond with HTTP; the message has its address and response), `status` (neither 200 nor 204), `content_type` (not
-   * `text/event-stream`, or a compression that was not requested), `no_content` (204).
+   * `text/event-stream`, or a compression that was not requested), `no_content` (204), `renew`
+   * ({@link EventSourceOptions.renew} threw).
    *
-   * Both: `reset` (the connection broke), `client` (the script closed it),
-   * `interrupted` (k6 ended the iteration, or a handler threw), `renew`
-   * ({@link EventSourceOptions.renew} threw), `timeout` (`timeout` of
-   * {@link open}), `error` (any other error, such as invalid HTTP). `truncated` and
+   * Both: `reset` (the connection broke), `client` (the script closed the stream),
+   * `interrupted` (k6 ended the iteration, or a handler threw), `timeout` (the `timeout` of
+   * {@link open} passed), `error` (any other error, such as invalid HTTP). `truncated` and
    * `too_long` also apply to response headers.
    */
   export type Reason =
     | "server" | "truncated" | "idle" | "too_long" | "then" | "cut"
-    | "connect_timeout" | "refused" | "dns" | "tls" | "proxy" | "status" | "content_type" | "no_content"
-    | "renew" | "reset" | "client" | "interrupted" | "timeout" | "error";
+    | "connect_timeout" | "refused" | "dns" | "tls" | "proxy" | "status" | "content_type" | "no_content" | "renew"
+    | "reset" | "client" | "interrupted" | "timeout" | "error";
 }
 
 /** The module name of xk6-sse. `bin/k6` has it for scripts written for xk6-sse; `xk6 build --with` does not add it. */

@@ -54,7 +54,7 @@ func TestScriptRejectsShortOptions(t *testing.T) {
 		"too short":           {args: []string{"--vus", "2", "--iterations", "2", "--duration", "5s"}, wantText: "must last 140 s, for SECONDS=120 and the end of the streams (END_TIMEOUT=15), got 35 s; write --duration 120s"},
 		"one after the other": {args: []string{"--vus", "2", "--iterations", "4", "--duration", "10m"}, wantText: "must have one iteration per virtual user, got 4 for 2; write --vus 4"},
 		"no iterations":       {args: []string{"--vus", "2", "--duration", "10m"}, wantText: "must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor constant-vus"},
-		"fewer than planned":  {env: []string{"K6_VUS=1"}, args: []string{"--env", "CONNECTIONS=5"}, wantText: "CONNECTIONS must be at most 1 by the options of k6"},
+		"fewer than planned":  {env: []string{"K6_VUS=1"}, args: []string{"--env", "CONNECTIONS=5"}, wantText: "CONNECTIONS must be at most 1 with the options of k6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
