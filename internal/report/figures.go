@@ -30,11 +30,15 @@ func (f *facts) section(id, title string) Section {
 
 func figures(v *verdict.Verdict) Section {
 	var out facts
-	if v.Layout.Declared {
+	switch {
+	case v.Layout.Declared:
 		for _, f := range v.Facts {
 			out.add(f.Name, "%s", f.Value)
 		}
-	} else {
+	case len(v.Runners) == 0:
+		out.add("received", "not known, because no runner left data")
+		out.processes(v)
+	default:
 		out.connections(v)
 		out.messages(v)
 		out.latency(v)
@@ -184,7 +188,7 @@ func (f *facts) processes(v *verdict.Verdict) {
 			text += "; " + format.Count(n, "unobserved client") + " not compared"
 		}
 		f.add("server", "%s", text)
-	case v.Evidence.Kind != "":
+	case v.Evidence.Kind != "" && len(v.Runners) > 0:
 		f.add("judged by", "%s", v.Evidence.Text())
 	}
 	r := v.Resources

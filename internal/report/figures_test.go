@@ -5,6 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -24,5 +27,22 @@ func TestLastSubscriberStatesDifferentClocks(t *testing.T) {
 		} else {
 			require.NotContains(t, last[1].Text, text)
 		}
+	}
+}
+
+// Without data the numbers are unknown, not 0.
+func TestRunWithoutDataHasNoNumbers(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.Connections, p.BackendURL = "t", 20, "http://127.0.0.1:41234"
+	v := newVerdict(t, &shard.Merged{
+		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())),
+		Problems: []string{"runner 1 of 2 left no shard", "runner 2 of 2 left no shard"},
+		Connect:  shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+	})
+	text := textOf(t, Brief(v))
+	require.Contains(t, text, "received     not known, because no runner left data")
+	for _, figure := range []string{"0 opened", "0 of 0", "judged by", "ok  "} {
+		require.NotContains(t, text, figure)
 	}
 }

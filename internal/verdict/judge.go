@@ -126,7 +126,7 @@ func quantiles(h *shard.Histogram) Quantiles {
 	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}
 }
 
-// firstText returns the first text of a list with the number of the others, or fallback if the list is empty.
+// firstText returns the first text of a list and the number of the others, or fallback if the list is empty.
 func firstText(list []string, fallback string) string {
 	switch len(list) {
 	case 0:
@@ -134,7 +134,7 @@ func firstText(list []string, fallback string) string {
 	case 1:
 		return list[0]
 	}
-	return fmt.Sprintf("%s (and %s)", strings.TrimSuffix(list[0], "."), format.Count(len(list)-1, "more finding"))
+	return fmt.Sprintf("%s (and %s more)", strings.TrimSuffix(list[0], "."), format.Thousands(len(list)-1))
 }
 
 // A weight is the effect of an unmet check on the verdict. The heaviest unmet check decides.
