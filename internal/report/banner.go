@@ -25,7 +25,9 @@ func banner(v *verdict.Verdict) Banner {
 	if duration := span(v); v.StartedUnix > 0 && duration > 0 {
 		about[1] = format.Duration(duration)
 	}
-	if v.Layout.Declared {
+	if v.Layout.Declared && len(v.Runners) == 0 {
+		about[3] = fmt.Sprintf("suite %s, %s", v.Suite.Name, format.Count(v.Plan.Runners, "runner"))
+	} else if v.Layout.Declared {
 		about[3] = fmt.Sprintf("suite %s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))
 	} else if v.Plan.Connections > 0 {
 		about[3] = fmt.Sprintf("%s, %s, %s", format.Count(v.Plan.Connections, "connection"), verdict.IntervalText(&v.Plan, &v.Service), format.Count(v.Plan.Runners, "runner"))

@@ -54,6 +54,9 @@ func (p *Page) add(list ...Section) {
 
 func suiteTables(v *verdict.Verdict) Section {
 	out := Section{ID: "results", Title: "Results"}
+	if len(v.Runners) == 0 {
+		return out
+	}
 	for _, t := range v.Tables {
 		out.Tables = append(out.Tables, tableOf(t))
 	}

@@ -31,13 +31,13 @@ func (f *facts) section(id, title string) Section {
 func figures(v *verdict.Verdict) Section {
 	var out facts
 	switch {
+	case len(v.Runners) == 0:
+		out.add("received", "not known, because no runner left data")
+		out.processes(v)
 	case v.Layout.Declared:
 		for _, f := range v.Facts {
 			out.add(f.Name, "%s", f.Value)
 		}
-	case len(v.Runners) == 0:
-		out.add("received", "not known, because no runner left data")
-		out.processes(v)
 	default:
 		out.connections(v)
 		out.messages(v)

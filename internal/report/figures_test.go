@@ -33,16 +33,18 @@ func TestLastSubscriberStatesDifferentClocks(t *testing.T) {
 // Without data the numbers are unknown, not 0.
 func TestRunWithoutDataHasNoNumbers(t *testing.T) {
 	t.Parallel()
-	p := plan.Default()
-	p.TestID, p.Connections, p.BackendURL = "t", 20, "http://127.0.0.1:41234"
-	v := newVerdict(t, &shard.Merged{
-		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())),
-		Problems: []string{"runner 1 of 2 left no shard", "runner 2 of 2 left no shard"},
-		Connect:  shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-	})
-	text := textOf(t, Brief(v))
-	require.Contains(t, text, "received     not known, because no runner left data")
-	for _, figure := range []string{"0 opened", "0 of 0", "judged by", "ok  "} {
-		require.NotContains(t, text, figure)
+	for _, kind := range []string{"", "storm", "rampup"} {
+		p := plan.Default()
+		p.TestID, p.Suite, p.Connections, p.BackendURL = "t", kind, 20, "http://127.0.0.1:41234"
+		v := newVerdict(t, &shard.Merged{
+			Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())),
+			Problems: []string{"runner 1 of 2 left no shard", "runner 2 of 2 left no shard"},
+			Connect:  shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		})
+		text := textOf(t, Brief(v))
+		require.Contains(t, text, "received     not known, because no runner left data")
+		for _, figure := range []string{"0 opened", "0 made", "0 of 0", "0.00 ms", "0 stages", "judged by", "Results", "ok  "} {
+			require.NotContains(t, text, figure)
+		}
 	}
 }

@@ -87,3 +87,13 @@ func TestUnplannedPublisherIsNamed(t *testing.T) {
 	second.Published = NewPublishLog([]string{"x"}, 1, second.Runner.StartedUS, 3).Published(true)
 	require.Contains(t, Merge(p, []*Shard{newEmptyShard(p, 1), second}).Problems, "runner 2 published messages, but the plan has no publisher")
 }
+
+// Only runner 1 publishes, so its missing shard explains the missing messages.
+func TestMissingPublisherIsOneProblem(t *testing.T) {
+	t.Parallel()
+	p := newDescribedShard().Plan
+	require.NotContains(t, Merge(p, nil).Problems, "no runner recorded published messages; runner 1 must publish")
+	s := newDescribedShard()
+	s.Published = nil
+	require.Contains(t, Merge(p, []*Shard{s}).Problems, "no runner recorded published messages; runner 1 must publish")
+}

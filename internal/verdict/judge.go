@@ -43,7 +43,11 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Failures = e.Failures
 	completeness, warnings := completenessCheck(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
-	all := slices.Concat(e.processChecks(), []Check{completeness}, a.Checks, v.slopeChecks())
+	suiteChecks := slices.Clone(a.Checks)
+	for i, c := range suiteChecks {
+		suiteChecks[i] = c.notJudgedIf(len(m.Runners) == 0, "no runner left data")
+	}
+	all := slices.Concat(e.processChecks(), []Check{completeness}, suiteChecks, v.slopeChecks())
 	if len(e.Actions) > 0 {
 		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionCheck())
 	}
