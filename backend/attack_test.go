@@ -13,20 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attackLateness is the maximum lateness of a noop while the backend is under attack, without the delays of this
-// machine.
+// attackLateness is the maximum lateness of a noop while the backend is under attack, excluding delays that the test
+// machine causes.
 const attackLateness = 250 * time.Millisecond
 
-// requireNoEffect opens streams while attack runs, and requires that no number is missing, no noop is late and no
-// stream is closed. Its tests do not run in parallel, because the CPU load of other tests would delay noops.
+// requireNoEffect opens streams, runs attack, and requires that no number is missing, no noop is late and no stream is
+// closed. Tests that call it do not run in parallel, because the CPU load of other tests would delay noops.
 func requireNoEffect(t *testing.T, s *testService, attack func()) {
 	t.Helper()
 	done := make(chan struct{})
-	stalls := make(chan time.Duration)
-	go func() { stalls <- maxWakeUpDelay(done) }()
+	wakeUpDelay := make(chan time.Duration)
+	go func() { wakeUpDelay <- maxWakeUpDelay(done) }()
 	var wg sync.WaitGroup
-	var latest [10]time.Duration
-	for i := range latest {
+	var maxLateness [10]time.Duration // per stream
+	for i := range maxLateness {
 		c := s.open(fmt.Sprintf("open-%d", i))
 		wg.Go(func() {
 			last := uint64(0)
@@ -42,32 +42,33 @@ func requireNoEffect(t *testing.T, s *testService, attack func()) {
 				last = e.id
 				slot := time.Duration(e.sent-s.clk.unix) * time.Microsecond / s.cfg.NoopInterval
 				due := s.clk.start.Add(slot * s.cfg.NoopInterval)
-				latest[i] = max(latest[i], e.at.Sub(due))
+				maxLateness[i] = max(maxLateness[i], e.at.Sub(due))
 			}
 		})
 	}
 	attack()
-	for i := range latest {
+	for i := range maxLateness {
 		s.disconnect(fmt.Sprintf("open-%d", i))
 	}
 	wg.Wait()
 	close(done)
-	// A noop waits for three goroutines (schedule, network and client), each for up to twice the delay.
-	allowed := attackLateness + 6*<-stalls
-	for i, lateness := range latest {
+	// A noop waits for three goroutines (scheduler, network and client). Each may wake up late by twice the measured
+	// maximum.
+	allowed := attackLateness + 6*<-wakeUpDelay
+	for i, lateness := range maxLateness {
 		require.LessOrEqual(t, lateness, allowed, "open-%d", i)
 	}
 }
 
-// maxWakeUpDelay returns the maximum wake-up delay of a goroutine of this process.
-func maxWakeUpDelay(done <-chan struct{}) (latest time.Duration) {
+// maxWakeUpDelay measures until done is closed, and returns the maximum wake-up delay of a goroutine of this process.
+func maxWakeUpDelay(done <-chan struct{}) (delay time.Duration) {
 	for due := time.Now(); ; {
 		due = due.Add(10 * time.Millisecond)
 		select {
 		case <-time.After(time.Until(due)):
-			latest, due = max(latest, time.Since(due)), time.Now()
+			delay, due = max(delay, time.Since(due)), time.Now()
 		case <-done:
-			return latest
+			return delay
 		}
 	}
 }
@@ -181,7 +182,7 @@ func TestPendingLimit(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h", "--max-pending=3")
 	s.open("a")
-	// Send again after the kernel has accepted the pending data.
+	// If the kernel accepts the pending data between two messages, try again.
 	require.Eventually(t, func() bool {
 		s.fill("a")
 		s.hub.call(func() {

@@ -70,7 +70,7 @@ func (b *batch) work() {
 // deliver adds an item to the batch. It calls push instead for a stream with TLS, a backlog, or a reorder or stall
 // fault.
 func (h *hub) deliver(d *device, next item) {
-	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
+	if d.queue != nil || d.tls != nil || d.stalled || d.postponedNoop != nil {
 		h.push(d, next)
 		return
 	}

@@ -57,9 +57,6 @@ const (
 )
 
 func (c *Config) check(fileLimit uint64) error {
-	if c.Listen == "" {
-		return errors.New("LISTEN is empty; set it to HOST:PORT or unix:/path, for example LISTEN=127.0.0.1:8080")
-	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("TLS_CERT and TLS_KEY require each other; set both or neither")
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// connect reserves the id, takes the connection from net/http and passes it to the scheduler, which sends the headers.
+// connect handles a connect, which is a request for an event stream. It reserves the id, takes the connection from
+// net/http and passes it to the scheduler, which sends the headers.
 func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	id, last, err := parseConnect(r)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 	return false, nil
 }
 
-// claim takes the connection from net/http, as a bare descriptor or with a tlsWriter.
+// claim takes the connection from net/http. It returns a bare descriptor and, for a TLS connection, a tlsWriter.
 func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (claim, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	socket, ok := unwrap(raw).(syscall.Conn)
 	if !ok {
 		_ = conn.Close()
-		return claim{}, fmt.Errorf("no descriptor below %T", conn)
+		return claim{}, fmt.Errorf("a connection of type %T has no descriptor", conn)
 	}
 	if isTLS {
 		c.fd, err = descriptorOf(socket)

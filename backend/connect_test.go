@@ -29,7 +29,7 @@ func TestWireFormat(t *testing.T) {
 		require.NoError(t, err)
 		all := regexp.MustCompile(`Date: [^\r]+ GMT`).ReplaceAllString(string(data), "Date: D")
 		all = regexp.MustCompile(`sent=\d{16}\n`).ReplaceAllString(all, "sent=S\n")
-		// Later noops may have arrived: compare the first and the end.
+		// Later noops may have arrived: compare only the first noop and the end of the body.
 		second := strings.Index(all, "id: 2")
 		if second > 0 {
 			end := strings.LastIndex(all, "data: 0\n\n") + len("data: 0\n\n")
@@ -126,7 +126,7 @@ func (s *testService) requireRefusal(method, path string, want int, headers ...s
 	require.Greater(s.t, len(p.Detail), 20, "%s %s", method, path)
 }
 
-// TestFullServer checks the limit of streams, and that the end of a stream allows another one.
+// TestFullServer checks that a full server refuses a stream, and accepts one after another stream has ended.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--max-connections=2")
@@ -217,8 +217,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	require.NotContains(t, text, "secret-id")
 }
 
-// TestUnixSocket serves the protocol on a unix socket, over a stale socket
-// file, and removes the file at the end.
+// The backend replaces a stale socket file, serves the protocol on its unix socket, and removes the file when it stops.
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/backend.sock"
@@ -240,7 +239,7 @@ func TestUnixSocket(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// The headers arrive long before the first noop, and the backend detects before it that a client has closed its
+// Long before the first noop, the response headers arrive, and the backend detects that a client has closed its
 // connection.
 func TestDisconnectsAreDetected(t *testing.T) {
 	t.Parallel()
@@ -256,7 +255,7 @@ func TestDisconnectsAreDetected(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// The name identifies a slow server among several.
+// The header X-Server identifies a slow server among several.
 func TestForceDisconnectNamesTheServer(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--server-name=backend-2")
@@ -269,7 +268,7 @@ func TestForceDisconnectNamesTheServer(t *testing.T) {
 }
 
 // A forcedisconnect that overtakes the connect ends the stream as soon as it is attached.
-func TestDeleteBeforeItsConnect(t *testing.T) {
+func TestForceDisconnectOvertakesConnect(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--backend-fault=slow-headers=300ms")
 	got := make(chan *stream)

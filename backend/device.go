@@ -39,14 +39,14 @@ type device struct {
 	closed          int64         // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
 	queue           *backlog      // nil: nothing waits to be written
 	tls             *tlsWriter    // nil without TLS
-	swapped         *item         // noop of a reorder fault, written after the next item with a number; nil: none
+	postponedNoop   *item         // noop of a reorder fault, written after the next item with a number; nil: none
 	messages        []keptMessage // messages that a resume can replay, oldest first
 	replayableAfter uint64        // numbers up to this one cannot be replayed
 	fd              int32         // descriptor of the stream; -1: none
 	gen             uint32        // distinguishes this use of the descriptor from earlier and later uses
 	bucket          int32         // bucket of the wheel; -1: none, because no numbering is active
 	index           int32         // index in that bucket
-	eviction        uint64        // value of hub.evicted after the eviction of this id; 0: not evicted
+	eviction        uint64        // value of hub.evicted once it included this id; 0: not evicted
 	element         *list.Element // element of hub.resumable or hub.finished
 	streams         uint32        // number of streams that this id has had
 
@@ -56,7 +56,7 @@ type device struct {
 	resumable bool        // no stream, but the numbering continues (RESUME_WINDOW)
 	finished  bool        // no stream and no active numbering, but still in the ledger
 	reserved  bool        // a connect is pending
-	cancelled bool        // forcedisconnect or a drain cancelled the pending connect
+	canceled  bool        // forcedisconnect or a drain canceled the pending connect
 	chunked   bool        // the stream has chunked encoding (HTTP/1.1)
 	slow      bool        // the socket buffer of this client, or its TLS queue, has been full in the current numbering
 	stalled   bool        // a stall fault: nothing is written
@@ -103,5 +103,5 @@ func (d *device) count(sent item) bool {
 // renumber starts a new numbering, whose first number is n+1.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
-	d.swapped, d.slow, d.replayableAfter = nil, false, 0
+	d.postponedNoop, d.slow, d.replayableAfter = nil, false, 0
 }

@@ -62,7 +62,7 @@ func TestSecondSignalEndsTheDrain(t *testing.T) {
 	require.Equal(t, exitError, run([]string{"--listen=127.0.0.1:0", "--drain-timeout=1h"}, noEnv, signals, io.Discard, io.Discard))
 }
 
-// A client that never reads delays a drain for WRITE_TIMEOUT at most.
+// A client that never reads delays a drain by at most WRITE_TIMEOUT.
 func TestDrainDisconnectsSlowClients(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--write-timeout=300ms", "--noop-interval=1h", "--max-pending=1000")

@@ -48,7 +48,7 @@ func FuzzLastEventID(f *testing.F) {
 	})
 }
 
-// A client that implements the standard receives any data as one event, with LF as line end.
+// A client that implements the standard receives any data as one event, with LF as the line ending.
 func FuzzEventBody(f *testing.F) {
 	f.Add("a\r\nb\rc\n")
 	f.Add("\n\nid: 3\nevent: x")

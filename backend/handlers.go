@@ -73,22 +73,22 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	return respond(w, s.hub, http.StatusOK, func() (delivery, error) { return s.hub.broadcast(body), nil })
 }
 
-// ledger responds with a line for each id with the prefix in the query.
+// ledger responds with one line for each id that starts with the prefix in the query.
 func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	prefix, err := parseName(r.URL.RawQuery, "prefix")
 	if err != nil {
 		return err
 	}
-	page, err := s.hub.ledgerNow()
+	ids, err := s.hub.snapshotLedger()
 	if err != nil {
 		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Ledger-Evicted", strconv.FormatUint(page.evicted, 10))
+	h.Set("X-Ledger-Evicted", strconv.FormatUint(ids.evicted, 10))
 	out := bufio.NewWriterSize(&deadlineWriter{w, http.NewResponseController(w)}, 32<<10)
-	if s.hub.writeLedger(out, page, prefix) != nil || out.Flush() != nil {
+	if s.hub.writeLedger(out, ids, prefix) != nil || out.Flush() != nil {
 		panic(http.ErrAbortHandler) // an incomplete ledger must not look complete
 	}
 	return nil

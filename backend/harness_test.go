@@ -20,7 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
-// childVariable makes the test binary run the backend, for tests that stop or kill a process.
+// childVariable is the environment variable that makes the test binary run the backend, for tests that stop or kill a
+// process.
 const childVariable = "BACKEND_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -42,10 +43,10 @@ type testService struct {
 	addr string
 }
 
-// noEnv makes the tests independent of their environment.
+// noEnv looks up variables in an empty environment.
 func noEnv(string) (string, bool) { return "", false }
 
-// startTest starts a backend with a short interval and the flags of a command line.
+// startTest starts a backend with a short noop interval and additional flags.
 func startTest(t testing.TB, flags ...string) *testService {
 	t.Helper()
 	cfg, _, err := parseConfig(append([]string{"--listen=127.0.0.1:0", "--noop-interval=100ms",
@@ -102,7 +103,6 @@ func dial(t testing.TB, addr string) net.Conn {
 	return conn
 }
 
-// An event is one received event.
 type event struct {
 	id   uint64
 	sent int64
@@ -128,7 +128,7 @@ func (s *testService) open(id string, headers ...string) *stream {
 	return c
 }
 
-// openOn sends the request of a stream on a connection, and returns the stream with any status.
+// openOn sends the request of a stream on a connection, and returns the stream whatever the status is.
 func openOn(t testing.TB, conn net.Conn, id string, headers ...string) *stream {
 	t.Helper()
 	fmt.Fprintf(conn, "GET /event/connect?id=%s HTTP/1.1\r\nHost: test\r\n%s\r\n", id, headerLines(headers))
@@ -189,7 +189,7 @@ func (c *stream) numbers(n int) []uint64 {
 	return list
 }
 
-// readAll reads the stream to its end and returns its error, which is nil after the terminator.
+// readAll returns the events up to the end of the stream. err is nil if the stream ended with the terminator.
 func (c *stream) readAll() (events []event, err error) {
 	for {
 		e, err := c.read()
@@ -203,7 +203,7 @@ func (c *stream) readAll() (events []event, err error) {
 	}
 }
 
-// disconnect ends a stream by forcedisconnect and returns its row of the ledger.
+// disconnect ends a stream with forcedisconnect, and returns its row in the ledger.
 func (s *testService) disconnect(id string) ledgerRow {
 	s.t.Helper()
 	status, _, body := s.request("DELETE", "/event/forcedisconnect?id="+id, "")

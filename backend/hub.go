@@ -39,7 +39,7 @@ type hub struct {
 	connectOrder        []*device // ids in the order of their first connects, for the ledger
 	connectOrderEvicted int       // number of evicted ids that connectOrder still contains
 	evicted             uint64    // number of ids that the ledger has evicted since the start
-	slots               []*device // device of the stream with each descriptor; nil: none
+	slots               []*device // index: descriptor; value: device whose stream uses it, nil: none
 	gen                 uint32    // number of streams opened so far; the value for device.gen
 	wheel               *wheel
 	tick                int64 // last served tick

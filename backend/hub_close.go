@@ -13,9 +13,9 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 	h.wheel.remove(d)
 	d.stalled = false
-	if swapped := d.swapped; swapped != nil {
-		d.swapped = nil
-		h.push(d, *swapped)
+	if postponed := d.postponedNoop; postponed != nil {
+		d.postponedNoop = nil
+		h.push(d, *postponed)
 	}
 	if d.open && d.chunked {
 		h.push(d, item{wire: terminator})
@@ -67,7 +67,7 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	default:
 		closeNow(int(d.fd))
 	}
-	d.fd, d.open, d.queue, d.swapped, d.stalled = -1, false, nil, nil, false
+	d.fd, d.open, d.queue, d.postponedNoop, d.stalled = -1, false, nil, nil, false
 	d.reason, d.closed = reason, h.clk.unixMicros()
 	h.open.Add(-1)
 	h.metrics.closed[reason].Inc()
@@ -83,7 +83,7 @@ func (h *hub) finish(d *device) {
 	}
 	h.wheel.remove(d)
 	h.replay.forget(d)
-	d.swapped = nil
+	d.postponedNoop = nil
 	d.finished = true
 	d.element = h.finished.PushBack(d)
 	for h.finished.Len() > h.cfg.LedgerKeep {
@@ -166,7 +166,7 @@ func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	if d == nil || !d.reserved && (!d.open || d.ending != stillOpen) {
 		return ledgerRow{}, errNoStream
 	}
-	d.cancelled = d.reserved
+	d.canceled = d.reserved
 	h.end(d, closedByCall)
 	return d.row(), nil
 }
@@ -178,7 +178,7 @@ func (h *hub) drain() {
 	for _, d := range h.connectOrder {
 		switch {
 		case d.reserved:
-			d.cancelled = true
+			d.canceled = true
 		case d.open:
 			h.end(d, closedByDrain)
 		case d.resumable:

@@ -47,7 +47,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 		h.devices[id] = r.d
 		h.connectOrder = append(h.connectOrder, r.d)
 	}
-	r.d.reserved, r.d.cancelled = true, false
+	r.d.reserved, r.d.canceled = true, false
 	h.reserved++
 	return r, nil
 }
@@ -91,7 +91,7 @@ func (h *hub) attach(r *reservation, c claim) {
 	switch {
 	case h.draining:
 		h.end(d, closedByDrain)
-	case d.cancelled:
+	case d.canceled:
 		h.end(d, closedByCall)
 	}
 }

@@ -21,7 +21,7 @@ func (h *hub) injectAtNoop(d *device, f *fault.Fault, noop item) {
 		noop.wire = newFrame(event).bytes(d.chunked)
 		h.push(d, noop)
 	case fault.Reorder:
-		d.swapped = &noop // push writes it after the next item with a number
+		d.postponedNoop = &noop // push writes it after the next item with a number
 	case fault.Delay:
 		now := h.clk.elapsed()
 		q := h.backlogOf(d, now)

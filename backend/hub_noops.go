@@ -15,9 +15,9 @@ func (h *hub) serveTicks() {
 }
 
 // pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It handles
-// the inbox after every passShare streams, so that a connect does not wait for the whole pass. The inbox may append and
-// remove ids. A removal moves the last id to the free place, so the pass runs from the end. No id gets two numbers
-// for a tick, because each device stores its last tick.
+// the inbox after every passShare streams, so that a connect does not wait for the whole pass. Functions in the inbox
+// may append and remove ids. A removal moves the last id to the free place, so the pass runs from the end. No id gets
+// two numbers for a tick, because each device stores its last tick.
 func (h *hub) pass(tick int64) {
 	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
@@ -51,7 +51,7 @@ func (h *hub) pass(tick int64) {
 
 func (h *hub) noop(d *device) {
 	next := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
-	if !h.faults.Empty() && d.swapped == nil {
+	if !h.faults.Empty() && d.postponedNoop == nil {
 		if f := h.faults.AtNoop(d.id, d.seq, h.clk.unixMicros()); f != nil {
 			h.injectAtNoop(d, f, next)
 			return

@@ -3,7 +3,8 @@ package main
 import "time"
 
 // Writes to clients with a full socket buffer are retried together. The interval is at least retryPace, and at least
-// retryPerClient for each client. Retries therefore use at most a few percent of the scheduler's time.
+// retryPerClient times the number of these clients. Retries therefore use at most a few percent of the scheduler's
+// time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond
@@ -11,16 +12,16 @@ const (
 
 // push writes an item to a stream, or appends it to the backlog. It never blocks, and may close the stream.
 func (h *hub) push(d *device, next item) {
-	if d.swapped != nil && next.seq != 0 {
+	if d.postponedNoop != nil && next.seq != 0 {
 		// A reorder fault delays a noop until the next item with a number is written. The ledger counts both after the
 		// second write.
-		swapped := *d.swapped
-		d.swapped = nil
+		postponed := *d.postponedNoop
+		d.postponedNoop = nil
 		uncounted := next
 		uncounted.seq, uncounted.count, uncounted.messages = 0, 0, 0
 		h.push(d, uncounted)
-		swapped.seq, swapped.count, swapped.messages = next.seq, swapped.count+next.count, next.messages
-		next = swapped
+		postponed.seq, postponed.count, postponed.messages = next.seq, postponed.count+next.count, next.messages
+		next = postponed
 	}
 	if d.stalled {
 		next.wire = nil

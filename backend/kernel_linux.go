@@ -43,10 +43,11 @@ func descriptorOf(conn syscall.Conn) (fd int, err error) {
 // conn is closed. No other goroutine may close conn during the call.
 func takeDescriptor(conn syscall.Conn) (int, error) {
 	fd, err := descriptorOf(conn)
-	if err == nil {
-		fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
 	}
-	return fd, os.NewSyscallError("fcntl F_DUPFD", err)
+	fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return fd, os.NewSyscallError("fcntl F_DUPFD_CLOEXEC", err)
 }
 
 // setUserTimeout sets the maximum time without an acknowledgement (0: the default), if the socket supports it.

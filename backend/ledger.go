@@ -43,12 +43,12 @@ type ledgerSnapshot struct {
 	evicted uint64 // number of ids evicted before the snapshot
 }
 
-func (h *hub) ledgerNow() (ledgerSnapshot, error) {
+func (h *hub) snapshotLedger() (ledgerSnapshot, error) {
 	return query(h, func() (ledgerSnapshot, error) { return ledgerSnapshot{slices.Clone(h.connectOrder), h.evicted}, nil })
 }
 
-// writeLedger writes a line of JSON for each id of a snapshot that has the prefix and had a stream. It queries the
-// scheduler page by page, so that a large ledger does not delay noops.
+// writeLedger writes one line of JSON for each id of a snapshot, if the id starts with prefix and has had a stream. It
+// queries the scheduler page by page, so that a large ledger does not delay noops.
 func (h *hub) writeLedger(w io.Writer, ids ledgerSnapshot, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)
@@ -73,7 +73,7 @@ func (h *hub) writeLedger(w io.Writer, ids ledgerSnapshot, prefix string) error 
 }
 
 func (h *hub) saveLedger(path string) error {
-	ids, err := h.ledgerNow()
+	ids, err := h.snapshotLedger()
 	if err == nil {
 		err = safefile.Write(path, func(w io.Writer) error { return h.writeLedger(w, ids, "") })
 	}

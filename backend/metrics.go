@@ -26,8 +26,8 @@ const (
 
 var eventMetrics = [eventKinds]struct{ name, help string }{
 	streamsOpened:  {"streams_opened_total", "Opened event streams."},
-	noopsSent:      {"noops_sent_total", "Noops that the kernel accepted; replays count once."},
-	messagesSent:   {"messages_sent_total", "Messages that the kernel accepted; replays count once."},
+	noopsSent:      {"noops_sent_total", "Sent noops; a replayed noop counts once."},
+	messagesSent:   {"messages_sent_total", "Sent messages; a replayed message counts once."},
 	sendErrors:     {"send_errors_total", "Failed writes to a stream."},
 	slowConsumers:  {"slow_consumers_total", "Streams that were closed because the client did not read."},
 	streamsResumed: {"resumed_total", "Streams that resumed with Last-Event-ID."},
@@ -78,8 +78,8 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge("streams_open", "Open event streams.", func() float64 { return float64(h.openStreams()) })
 	gauge("ledger_entries", "Ids in the ledger.", callHub(func() int { return len(h.devices) }))
 	gauge("resumable_ids", "Ids without a stream whose numbering continues for a resume.", callHub(func() int { return h.resumable.Len() }))
-	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Requests to the plain services."},
+	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Plain HTTP requests."},
 		func() float64 { return float64(plain.Received()) })
-	gauge("service_requests_in_flight", "Requests in progress in the plain services.", func() float64 { return float64(plain.InFlight()) })
+	gauge("service_requests_in_flight", "Plain HTTP requests in progress.", func() float64 { return float64(plain.InFlight()) })
 	return m
 }

@@ -75,7 +75,7 @@ func runModel(
 	switch verb {
 	case "help":
 		fmt.Fprint(stdout, "backend model serves the APIs of a language model, with numbered chunks, faults and a ledger.\n\n"+
-			"Usage: backend model [flags]     each flag is also an environment variable; a flag has precedence\n\n"+
+			"Usage: backend model [flags]     each flag is also an environment variable; a flag takes precedence\n\n"+
 			settingsText(new(modelConfig).settings(), modelVariable)+
 			"  --healthcheck      check that the server at MODEL_LISTEN is ready; exit code 0 if it is, else 1\n\n"+model.Help)
 		return exitOK

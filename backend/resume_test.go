@@ -45,8 +45,8 @@ func TestResumeReplays(t *testing.T) {
 	require.Equal(t, row.Last, seq+3+uint64(len(events)))
 }
 
-// A connect with Last-Event-ID replaces an open stream of the id. Without the header it is refused. A client that
-// resumes before its last number receives the later numbers again, and the ledger counts them once.
+// A connect with Last-Event-ID replaces an open stream of the id. Without the header it is refused. A client that sends
+// an earlier number than its last one receives the later numbers again, and the ledger counts them once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -65,25 +65,25 @@ func TestTakeover(t *testing.T) {
 	require.Contains(t, text, "backend_resumed_total 1\n")
 }
 
-// The table lists the first number of a stream.
+// TestNumbering checks the first number of a stream.
 func TestNumbering(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name   string
 		flags  []string
-		before func(*testService) // earlier streams of the id
+		before func(*testService) // opens earlier streams of the id
 		header string
-		first  uint64 // of the stream that is opened afterwards
+		first  uint64 // first number of the stream that is opened afterwards
 	}{
-		{name: "fresh", first: 1},
-		{name: "empty header is fresh", header: "Last-Event-ID:", first: 1},
+		{name: "no header", first: 1},
+		{name: "empty header", header: "Last-Event-ID:", first: 1},
 		{name: "server was restarted", header: resumeAfter(41), first: 42},
 		{name: "nothing received", header: resumeAfter(0), first: 1},
 		{name: "above the last number", before: func(s *testService) { s.open("a").numbers(2) }, header: resumeAfter(100), first: 101},
-		{name: "fresh after forcedisconnect", before: func(s *testService) { s.open("a").numbers(2); s.disconnect("a") }, first: 1},
-		{name: "fresh within the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, first: 1},
-		{name: "resumed in the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, header: resumeAfter(1), first: 2},
-		{name: "from the start", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, header: resumeAfter(0), first: 1},
+		{name: "no header after forcedisconnect", before: func(s *testService) { s.open("a").numbers(2); s.disconnect("a") }, first: 1},
+		{name: "no header within the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, first: 1},
+		{name: "resumed within the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, header: resumeAfter(1), first: 2},
+		{name: "resumed from the start", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, header: resumeAfter(0), first: 1},
 		{name: "window off", flags: []string{"--resume-window=0"}, header: resumeAfter(1), first: 3,
 			before: func(s *testService) {
 				s.open("a").numbers(1)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tickAt and dueAt are inverse, and slots do not drift.
+// tickAt and dueAt are inverses of each other, and slots do not drift.
 func TestWheelTicks(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []time.Duration{time.Millisecond, 100 * time.Millisecond, 15 * time.Second, 7*time.Second + 1} {
@@ -41,7 +41,7 @@ func TestWheelSpread(t *testing.T) {
 		list = append(list, d)
 	}
 	for i, b := range w.buckets {
-		require.InDelta(t, 333/len(w.buckets), len(b), 1)
+		require.InDelta(t, 333/float64(len(w.buckets)), len(b), .99)
 		for index, d := range b {
 			require.Equal(t, [2]int32{int32(i), int32(index)}, [2]int32{d.bucket, d.index})
 		}
@@ -54,7 +54,7 @@ func TestWheelSpread(t *testing.T) {
 	}
 }
 
-// All ids get their noops at the same times, start + k intervals, independent of their connect times.
+// All ids get their noops at the same times (start + k intervals), regardless of when they connect.
 func TestBroadcastSlots(t *testing.T) {
 	t.Parallel()
 	const interval = time.Second
@@ -74,7 +74,7 @@ func TestBroadcastSlots(t *testing.T) {
 			require.Less(t, after, interval*3/4, "a noop must be sent at the start of its slot")
 		}
 	}
-	require.LessOrEqual(t, len(passes), 4, "10 noops in 2 to 4 slots")
+	require.LessOrEqual(t, len(passes), 4, "10 noops must be sent in at most 4 slots")
 }
 
 // Ids are spread over the interval, and each gets exactly one noop per interval.

@@ -22,7 +22,7 @@ type service struct {
 	clk       clock
 	log       *slog.Logger
 	hub       *hub
-	plain     *services.Handler // the plain services
+	plain     *services.Handler // serves plain HTTP requests
 	server    *http.Server
 	admin     *http.Server // nil without ADMIN_LISTEN
 	addr      net.Addr
@@ -92,7 +92,7 @@ func (s *service) newServer(h http.Handler) *http.Server {
 		Protocols:                    protocols,
 		ReadHeaderTimeout:            s.cfg.HeaderTimeout,
 		ReadTimeout:                  s.cfg.HeaderTimeout + 5*time.Second,
-		WriteTimeout:                 0, // set per response, because slow-headers and the ledger may take long
+		WriteTimeout:                 0, // set per response, because slow-headers and the ledger may take a long time
 		IdleTimeout:                  s.cfg.IdleTimeout,
 		MaxHeaderBytes:               4 << 10, // net/http adds 4 KiB
 		DisableGeneralOptionsHandler: true,
@@ -126,7 +126,7 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 }
 
 // drain stops the service: it refuses new streams, ends open ones, serves the ledger for DRAIN_TIMEOUT, saves it to
-// LEDGER_FILE, and closes the listeners. Cancelling ctx skips the waits; drain then returns an error.
+// LEDGER_FILE, and closes the listeners. Canceling ctx skips the waits; drain then returns an error.
 func (s *service) drain(ctx context.Context) error {
 	s.draining.Store(true)
 	close(s.stopping)

@@ -90,8 +90,8 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 	return cfg, verb, err
 }
 
-// parseSettings reads any settings from flags and variables. verb is that of parseConfig. An error is one sentence with
-// the setting and the remedy.
+// parseSettings reads settings from flags and variables. verb is as in parseConfig. An error is one sentence that names
+// the setting and a remedy.
 func parseSettings(
 	fs *pflag.FlagSet, variable func(string) string, args []string, env func(string) (string, bool),
 ) (verb string, err error) {
@@ -131,7 +131,7 @@ func invalidSetting(name, value string, reason error) error {
 
 func helpText() string {
 	return "backend serves event streams, and sends one numbered noop per NOOP_INTERVAL on each stream.\n\n" +
-		"Usage: backend [flags]     each flag is also an environment variable; a flag has precedence\n" +
+		"Usage: backend [flags]     each flag is also an environment variable; a flag takes precedence\n" +
 		"       backend model       serves the APIs of a language model (backend model --help)\n\n" +
 		settingsText(new(Config).settings(), variable) +
 		"  --healthcheck      check that the service at LISTEN is ready (with TLS_CLIENT_CA: that it responds);\n                     exit code 0 if it is, else 1\n" +
@@ -159,8 +159,8 @@ func parseText(target *string, checks ...func(string) error) func(string) error 
 	}
 }
 
-// duration returns a parser for seconds (15, 0.5) and Go durations (15s, 500ms), and checks the bounds.
-func duration(target *time.Duration, least, most time.Duration) func(string) error {
+// duration returns a parser that accepts seconds (15, 0.5) and Go durations (15s, 500ms) within bounds.
+func duration(target *time.Duration, minimum, maximum time.Duration) func(string) error {
 	return func(v string) error {
 		d, err := time.ParseDuration(v)
 		if seconds, notSeconds := strconv.ParseFloat(v, 64); notSeconds == nil {
@@ -169,19 +169,19 @@ func duration(target *time.Duration, least, most time.Duration) func(string) err
 				return errors.New("out of range")
 			}
 		}
-		if err == nil && (d < least || d > most) {
-			return fmt.Errorf("must be between %v and %v", least, most)
+		if err == nil && (d < minimum || d > maximum) {
+			return fmt.Errorf("must be between %v and %v", minimum, maximum)
 		}
 		*target = d
 		return remedy(err, "write seconds (15 or 0.5) or a duration (15s, 500ms)")
 	}
 }
 
-func parseInt(target *int, least, most int) func(string) error {
+func parseInt(target *int, minimum, maximum int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("must be a whole number between %d and %d", least, most)
+		if err != nil || n < minimum || n > maximum {
+			return fmt.Errorf("must be a whole number between %d and %d", minimum, maximum)
 		}
 		*target = n
 		return nil

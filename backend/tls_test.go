@@ -24,8 +24,8 @@ func tlsFlags(t *testing.T, ca *certificate.Authority) []string {
 	return []string{"--tls-cert=" + dir + "/cert", "--tls-key=" + dir + "/key", "--tls-client-ca=" + dir + "/ca"}
 }
 
-// Under TLS the service behaves as without: noops, forcedisconnect with the terminator, disconnects, resume, clients
-// that do not read.
+// The service behaves the same with and without TLS: noops, forcedisconnect with the terminator, disconnects, resume,
+// and clients that do not read.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)

@@ -43,8 +43,8 @@ func (w *wheel) dueAt(tick int64) time.Duration {
 
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
-// add puts a device into the emptiest bucket. Among equals it prefers a bucket far from the last choice, so that even a
-// few ids are spread evenly.
+// add puts a device into the emptiest bucket. Among equally empty buckets it prefers one that is far from the last
+// choice, so that even a few ids are spread evenly.
 func (w *wheel) add(d *device) {
 	n := len(w.buckets)
 	best := w.next % n

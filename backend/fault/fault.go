@@ -15,8 +15,8 @@ import (
 // A Kind is a kind of fault.
 type Kind string
 
-// The kinds of faults: first those at a noop, then those at a connect. The ledger counts a noop to which a fault was
-// applied as sent, unless the fault is Reset or Die.
+// The kinds of faults: first the kinds at a noop, then the kinds at a connect. The ledger counts an affected noop as
+// sent, unless the fault is Reset or Die.
 const (
 	Drop      Kind = "drop"      // the noop is not written
 	Duplicate Kind = "duplicate" // the noop is written twice
@@ -145,7 +145,7 @@ func (f *Fault) setValue(value string, hasValue bool) error {
 	case f.Kind == Delay && !hasValue:
 		return errors.New("delay needs a time, for example delay=2s")
 	case f.Kind != SlowHeaders && f.Kind != Delay && hasValue:
-		return fmt.Errorf("%s has no value; remove it", f.Kind)
+		return fmt.Errorf("%s accepts no value; remove it", f.Kind)
 	case !hasValue:
 		return nil
 	}
@@ -167,16 +167,16 @@ func (f *Fault) setKey(key, value string) error {
 	case "noop":
 		n, err := strconv.ParseUint(value, 10, 62)
 		if err != nil || n == 0 {
-			return fmt.Errorf("noop must be a number of at least 1")
+			return errors.New("noop must be a whole number of at least 1")
 		}
 		if f.AtConnect() {
-			return fmt.Errorf("%s applies to a connect and has no noop; remove the key", f.Kind)
+			return fmt.Errorf("%s applies to connects, not to noops; remove the key noop", f.Kind)
 		}
 		f.Noop = n
 	case "count":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > maxCount {
-			return fmt.Errorf("count must be a number from 1 to %d", maxCount)
+			return fmt.Errorf("count must be a whole number from 1 to %d", maxCount)
 		}
 		f.Count = n
 	default:

@@ -30,7 +30,7 @@ func TestParseRejectsInvalidFaults(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
 		"explode":                   "unknown kind",
-		"drop=1":                    "has no value",
+		"drop=1":                    "accepts no value",
 		"delay":                     "needs a time",
 		"delay=":                    "the time must be over 0",
 		"delay=-1s":                 "the time must be over 0",
@@ -43,7 +43,7 @@ func TestParseRejectsInvalidFaults(t *testing.T) {
 		"drop:id=":                  "id must have",
 		"drop:id=a/b":               "id must have",
 		"drop:noop=1,noop=2":        "twice",
-		"refuse:noop=1":             "has no noop",
+		"refuse:noop=1":             "remove the key noop",
 		"drop;;drop":                "unknown kind",
 		strings.Repeat("drop;", 65): "more than 64",
 	}
@@ -72,7 +72,7 @@ func TestSetAppliesFaults(t *testing.T) {
 	require.Equal(t, []Effect{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Effects)
 }
 
-func TestHelpNamesTheFaultsOfAnyID(t *testing.T) {
+func TestHelpListsTheFaultsThatAffectAnyID(t *testing.T) {
 	_, anyID, found := strings.Cut(Help, "any id for")
 	require.True(t, found)
 	anyID, _, _ = strings.Cut(anyID, "noop=N")

@@ -15,7 +15,7 @@ import (
 const (
 	maxRegistration = 4096
 	maxMail         = 254
-	maxPerson       = 200
+	maxName         = 200
 )
 
 // A registration is the body of a client's request for an account, and the result in the response.
@@ -47,8 +47,8 @@ func register(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, errors.New("the id must have " + answer.NameRule)
 	case err != nil || address.Address != request.Email || len(request.Email) > maxMail:
 		return nil, errors.New("the email must be an address such as a@example.com")
-	case request.Name == "" || len(request.Name) > maxPerson:
-		return nil, fmt.Errorf("the name is required and may have at most %d bytes", maxPerson)
+	case request.Name == "" || len(request.Name) > maxName:
+		return nil, fmt.Errorf("the name is required and may have at most %d bytes", maxName)
 	}
 	request.Email = strings.ToLower(request.Email)
 	return request, nil

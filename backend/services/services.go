@@ -31,7 +31,7 @@ const (
 	httpbinPrefix = "/httpbin"
 )
 
-// Limits on a request. An upload has larger limits, because it may take long and its bytes are not stored.
+// Limits on a request. An upload has larger limits, because it may take a long time and its bytes are not stored.
 const (
 	responseTimeout = 30 * time.Second
 	uploadTimeout   = 10 * time.Minute

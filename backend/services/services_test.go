@@ -94,13 +94,13 @@ func TestRegistrationIsValidated(t *testing.T) {
 	for body, text := range map[string]string{
 		``:  "the body must be an object with id, email and name",
 		`7`: "the body must be an object",
-		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`:                           "the body must be an object with id, email and name",
-		`{"id":"a1","email":"a@example.com","name":"A"} {}`:                                     "without further text",
-		`{"id":"a/1","email":"a@example.com","name":"A"}`:                                       "the id must have",
-		`{"id":"a1","email":"Ada <a@example.com>","name":"A"}`:                                  "the email must be an address",
-		`{"id":"a1","email":"a@` + strings.Repeat("x", maxMail) + `.com","name":"A"}`:           "the email must be an address",
-		`{"id":"a1","email":"a@example.com","name":"  "}`:                                       "the name is required",
-		`{"id":"a1","email":"a@example.com","name":"` + strings.Repeat("x", maxPerson+1) + `"}`: "at most 200 bytes",
+		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`:                         "the body must be an object with id, email and name",
+		`{"id":"a1","email":"a@example.com","name":"A"} {}`:                                   "without further text",
+		`{"id":"a/1","email":"a@example.com","name":"A"}`:                                     "the id must have",
+		`{"id":"a1","email":"Ada <a@example.com>","name":"A"}`:                                "the email must be an address",
+		`{"id":"a1","email":"a@` + strings.Repeat("x", maxMail) + `.com","name":"A"}`:         "the email must be an address",
+		`{"id":"a1","email":"a@example.com","name":"  "}`:                                     "the name is required",
+		`{"id":"a1","email":"a@example.com","name":"` + strings.Repeat("x", maxName+1) + `"}`: "at most 200 bytes",
 	} {
 		status, response := register(body)
 		require.Equal(t, 400, status, body)
