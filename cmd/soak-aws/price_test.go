@@ -32,8 +32,8 @@ func TestApplyWithinBudget(t *testing.T) {
 		{.6, func(*settings) {}, "ok", "$0.19 an hour"},
 		{.5, func(*settings) {}, "FAIL", "the deployment until the hosts terminate themselves after 3h0m0s costs $0.56, which is over the $0.50 of --max-usd"},
 		{.5, func(s *settings) { s.TTLMinutes = 60 }, "ok", "$0.19 until the hosts terminate themselves"},
-		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price of eu-central-1; pass --prices FILE"},
-		{9, func(s *settings) { s.Hosts["c9x.large"] = 1 }, "FAIL", "--max-usd is $9.00, and no price of c9x.large in us-east-1"},
+		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price for eu-central-1; pass --prices FILE"},
+		{9, func(s *settings) { s.Hosts["c9x.large"] = 1 }, "FAIL", "--max-usd is $9.00, and no price for c9x.large in us-east-1"},
 	} {
 		s := defaultSettings(1)
 		c.edit(&s)

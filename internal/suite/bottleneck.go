@@ -30,7 +30,7 @@ var limitedResources = []resource{
 	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the cores that it may run on, or run more instances", backendCPU},
 	{"memory of the service's machine", .95, "find out what grows and limit it, or give the machine more memory", memoryUse},
 	{"bandwidth", machineFull, "send less (compression, smaller responses), or use a faster network or instance type", bandwidth},
-	{"descriptors of the backend", .98, "raise its limit of open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
+	{"descriptors of the backend", .98, "raise its limit on open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
 	{"connections of nginx", 1, "raise worker_connections: a proxied request needs two",
 		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "failures for lack of a connection")},

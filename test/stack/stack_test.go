@@ -123,7 +123,7 @@ func (s *stack) requireConfinement() {
 			require.Equal(s.t, "unless-stopped", limits.RestartPolicy.Name, name)
 		}
 		if strings.HasPrefix(name, "nginx-1") || strings.HasPrefix(name, "backend") {
-			require.NotEmpty(s.t, limits.Ulimits, "%s: the limit of open files must be set", name)
+			require.NotEmpty(s.t, limits.Ulimits, "%s: the limit on open files must be set", name)
 		}
 		if strings.HasPrefix(name, "backend") {
 			require.Equal(s.t, "8192", limits.Sysctls["net.core.somaxconn"], name)

@@ -1,5 +1,5 @@
 // Package machine records host interference with streams, such as packets that AWS drops, CPU time that the hypervisor
-// uses, and full accept queues. It has a table of counters, a Watch that reads them, and the Record of a run.
+// steals, and full accept queues. It contains a table of counters, a Watch that reads them, and the Record of a run.
 package machine
 
 import "time"
@@ -46,7 +46,8 @@ const (
 	LinkLocal        = "linklocal_allowance_exceeded"
 )
 
-// SuspendedResolution is the shortest detectable suspension, because the clocks are not read at the same instant.
+// SuspendedResolution is the duration of the shortest detectable suspension. A shorter one is undetectable, because the
+// clocks are not read at the same instant.
 const SuspendedResolution = 100 * time.Millisecond
 
 const largerType = "use a larger instance type, or more machines"
@@ -89,7 +90,7 @@ var Counters = []Counter{
 	{Name: ClockStep, Effect: Warns},
 }
 
-// CounterOf returns a counter by its name.
+// CounterOf returns the counter with the given name, and reports whether it exists.
 func CounterOf(name string) (Counter, bool) {
 	for _, c := range Counters {
 		if c.Name == name {

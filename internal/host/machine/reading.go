@@ -101,8 +101,8 @@ func (s *source) readOOMKills(r Reading) {
 	}
 }
 
-// identity sets the fields that do not change during a run: ids, the start of the machine, cores, and network cards.
-func (s *source) identity(r *Record) {
+// identify sets the fields that do not change during a run: ids, the start of the machine, cores, and network cards.
+func (s *source) identify(r *Record) {
 	if text, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/random/boot_id")); err == nil {
 		r.Boot = strings.TrimSpace(string(text))
 	}

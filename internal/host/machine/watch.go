@@ -21,7 +21,7 @@ func New(lateThreshold time.Duration) *Watch { return newWatch(localSource, late
 
 func newWatch(s source, lateThreshold time.Duration) *Watch {
 	w := &Watch{source: s, maxSteal: lateThreshold.Seconds() / 2}
-	s.identity(&w.record)
+	s.identify(&w.record)
 	return w
 }
 

@@ -22,7 +22,7 @@ func add(w *Watch, readings ...Reading) *Record {
 	return w.Record()
 }
 
-// fakeSource returns a source of a machine without network cards, counters of the kernel and suspensions.
+// fakeSource returns a source of a machine without network cards, kernel counters or suspensions.
 func fakeSource(t *testing.T) source {
 	return source{
 		proc:         t.TempDir(),
@@ -265,7 +265,7 @@ func TestClockStepNextToUnknownSuspension(t *testing.T) {
 	}{
 		"the first is unknown": {known: func(n int) bool { return n > 0 }},
 		"one is unknown":       {known: func(n int) bool { return n != 2 }},
-		"a step at an unknown": {known: func(n int) bool { return n != 2 }, step: time.Minute, want: 60},
+		"a step while unknown": {known: func(n int) bool { return n != 2 }, step: time.Minute, want: 60},
 		"all are unknown":      {known: never, step: time.Minute, want: 60},
 	} {
 		n := 0

@@ -14,7 +14,7 @@ import (
 func TestEachLimitHasAFinding(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
-	here := Services{Count: 1, Local: true, Proxied: true}
+	services := Services{Count: 1, Local: true, Proxied: true}
 	enough := Machine{Files: 1 << 20, Ports: 28232, Backlog: 4096, Available: 16 << 30}
 	for name, c := range map[string]struct {
 		edit func(m *Machine)
@@ -31,7 +31,7 @@ func TestEachLimitHasAFinding(t *testing.T) {
 	} {
 		m := enough
 		c.edit(&m)
-		found := limits(p, m, here)
+		found := limits(p, m, services)
 		require.Len(t, found, 4)
 		require.Equal(t, c.want, found[c.row].State, name)
 		require.Contains(t, found[c.row].Result, c.text, name)
@@ -47,7 +47,7 @@ func TestEachLimitHasAFinding(t *testing.T) {
 	}
 }
 
-func TestProgramVersionOrReason(t *testing.T) {
+func TestFindReportsTheVersionOrTheReason(t *testing.T) {
 	t.Parallel()
 	script := func(text string) []string {
 		path := filepath.Join(t.TempDir(), "program")

@@ -89,7 +89,7 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	perService := p.PerBackend(s.Count)
 	required, user := requiredFiles(p, s, perService)
 	if m.Files > 0 && m.Files < required {
-		errs = append(errs, fmt.Sprintf("the limit of open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower CONNECTIONS",
+		errs = append(errs, fmt.Sprintf("the limit on open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower CONNECTIONS",
 			m.Files, user, required, required))
 	}
 	if sockets := p.Sockets(perService); m.Ports > 0 && m.Ports < sockets {

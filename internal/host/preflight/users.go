@@ -12,7 +12,7 @@ const (
 	tlsTargetStreamBytes = 56 << 10 // in a backend that soak starts; net/http runs a goroutine per connection
 )
 
-// Users describes the load of a suite whose script declares its load. VUs and Connections are totals for all Runners.
+// Users describes the load that the script of a suite declares. VUs and Connections are totals for all Runners.
 type Users struct {
 	VUs, Runners int
 	Connections  int  // maximum number of open connections; 0: one per virtual user
@@ -33,7 +33,7 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 		need, user = proxied, fmt.Sprintf("nginx with %d connections at a time on each side", connections)
 	}
 	if m.Files > 0 && m.Files < need {
-		errs = append(errs, fmt.Sprintf("the limit of open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower the number of connections",
+		errs = append(errs, fmt.Sprintf("the limit on open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower the number of connections",
 			m.Files, user, need, need))
 	}
 	if ports := u.connectionsPerRunner(connections); u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < ports {

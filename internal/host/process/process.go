@@ -35,7 +35,7 @@ type Process struct {
 	end  time.Time
 }
 
-// Start starts the process.
+// Start starts the process that s describes, and waits for its end in the background.
 func Start(s Spec) (*Process, error) {
 	log := s.Output
 	if log == nil {
@@ -98,7 +98,8 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// HasOrphans reports whether a process of the group is running. After p has ended, it is one that p started.
+// HasOrphans reports whether a process of the group is running. If p has ended, the running process is a descendant of
+// p.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
 // StopGroup sends s to the process group, and kills the group if it still runs after grace or when ctx ends. It also

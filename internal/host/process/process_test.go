@@ -90,7 +90,7 @@ func TestStopSendsTheSignalFirst(t *testing.T) {
 func TestStopKillsAGroupThatIgnoresTheSignal(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(p *Process){
-		"after the grace": func(p *Process) { p.Stop(context.Background(), syscall.SIGTERM, 20*time.Millisecond) },
+		"after the grace period": func(p *Process) { p.Stop(context.Background(), syscall.SIGTERM, 20*time.Millisecond) },
 		"when ctx ends": func(p *Process) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()

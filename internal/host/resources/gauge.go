@@ -21,7 +21,7 @@ var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 // counters, because their difference may be a gauge.
 var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
-// pidPrefix is the prefix of a GAUGE that selects the memory of the process with the id after it.
+// pidPrefix is the prefix of a value of GAUGE that selects the memory of a process. The process id follows it.
 const pidPrefix = "pid:"
 
 // GaugePID returns the process id in a gauge such as pid:1234, or 0 for any other gauge.

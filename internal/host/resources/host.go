@@ -15,7 +15,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Host has the resources of the machine of `soak run`, or of all machines of the target in Prometheus (OfTarget).
+// Host has the resources of the machine on which soak runs, or of all machines of the target in Prometheus (OfTarget).
 type Host struct {
 	BusySeconds  float64 `json:"host_cpu_seconds,omitempty"` // sum over all cores
 	Available    uint64  `json:"host_memory_available_bytes,omitempty"`

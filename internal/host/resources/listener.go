@@ -28,7 +28,7 @@ const maxResultAge = 30 * time.Second
 // tcpListen is the state TCP_LISTEN in /proc/net/tcp.
 const tcpListen = 0x0A
 
-// forwarders are programs that listen for services elsewhere. The kernel truncates names to 15 characters.
+// forwarders are programs that listen on behalf of services elsewhere. The kernel truncates names to 15 characters.
 var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
 
 // ListenerOf returns the Listener for the URL of a service, or nil if its host is not localhost or a loopback address.

@@ -55,8 +55,8 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		}
 		return &machine.Series{}
 	}
-	past := func() bool { return query().End == 105 && all[0].FromUS < time.Now().UnixMicro() } // past samples remain
-	require.Eventually(t, past, time.Minute, 200*time.Millisecond)
+	hasPastSample := func() bool { return query().End == 105 && all[0].FromUS < time.Now().UnixMicro() }
+	require.Eventually(t, hasPastSample, time.Minute, 200*time.Millisecond)
 	dropped.Add(14)
 	require.Eventually(t, func() bool { return query().End == 119 }, time.Minute, 200*time.Millisecond)
 	require.Len(t, all, 1, "the backend is not a machine")

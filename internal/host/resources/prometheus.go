@@ -61,7 +61,7 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 		found = found || filled
 	}
 	if !found {
-		return nil, fmt.Errorf("query Prometheus at %s: no data of a job \"backend\" between %s and %s UTC",
+		return nil, fmt.Errorf("query Prometheus at %s: no data from a job \"backend\" between %s and %s UTC",
 			Redact(address), from.UTC().Format(time.TimeOnly), to.UTC().Format(time.TimeOnly))
 	}
 	return samples, nil

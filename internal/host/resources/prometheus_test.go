@@ -45,7 +45,7 @@ func TestFromPrometheusReadsBackendAndItsHost(t *testing.T) {
 	require.Equal(t, samples[0].Unix+int64(len(samples)-1)*5, last.Unix)
 
 	_, err := FromPrometheus(t.Context(), url, started.Add(-2*time.Hour), started.Add(-time.Hour))
-	require.ErrorContains(t, err, `no data of a job "backend"`)
+	require.ErrorContains(t, err, `no data from a job "backend"`)
 }
 
 func TestErrorsOfPrometheusHideTokens(t *testing.T) {

@@ -42,7 +42,7 @@ type Sample struct {
 	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // sum of all pauses
 	NginxRSS         uint64  `json:"nginx_rss_bytes"`
 	NginxCPU         float64 `json:"nginx_cpu_seconds"`
-	NginxActive      int     `json:"nginx_connections_active,omitempty"` // of clients, including soak's for the status page
+	NginxActive      int     `json:"nginx_connections_active,omitempty"` // including soak's connection for the status page
 	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
 	NginxThreads     int     `json:"nginx_threads,omitempty"`
 	NginxAccepted    uint64  `json:"nginx_connections_accepted,omitempty"`

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Service has the resources of the target's processes on this machine. Counters start with the processes or their
-// control groups.
+// Service has the resources of the target's processes on this machine. Counters count from the start of the processes
+// or of their control groups.
 type Service struct {
 	Periods     uint64 `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
 	Throttled   uint64 `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
@@ -73,8 +73,8 @@ func openShare(pid int) float64 {
 	return float64(open) / float64(limits.OpenFiles)
 }
 
-// groups maps the controllers in a line of /proc/PID/cgroup to the mount point of their groups; "" is version 2.
-var groups = map[string]string{"": "/sys/fs/cgroup", "cpu": "/sys/fs/cgroup/cpu", "cpu,cpuacct": "/sys/fs/cgroup/cpu,cpuacct"}
+// groupMounts maps the controllers in a line of /proc/PID/cgroup to the mount point of their groups; "": version 2.
+var groupMounts = map[string]string{"": "/sys/fs/cgroup", "cpu": "/sys/fs/cgroup/cpu", "cpu,cpuacct": "/sys/fs/cgroup/cpu,cpuacct"}
 
 // groupOf returns the folder of the control group that may limit the CPU of a process, or "" if it is unknown.
 func groupOf(pid int) string {
@@ -87,7 +87,7 @@ func groupOf(pid int) string {
 	for _, group := range cgroups {
 		controllers := strings.Join(group.Controllers, ",")
 		// If both versions are mounted, version 1 limits the CPU.
-		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") {
+		if mount, ok := groupMounts[controllers]; ok && (found == "" || controllers != "") {
 			found = filepath.Join(mount, group.Path)
 		}
 	}
@@ -138,7 +138,7 @@ type LogReader struct {
 // Read continues after the last complete line of the previous call, and returns the counts so far. One call reads at
 // most 64 MiB. If the file cannot be read, the counts do not change.
 func (l *LogReader) Read(path string) NginxLog {
-	f, err := os.Open(path) // #nosec G304 -- the log of our own nginx
+	f, err := os.Open(path) // #nosec G304 -- the log of the nginx that soak started
 	if err != nil {
 		return l.counts
 	}

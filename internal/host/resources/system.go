@@ -66,7 +66,7 @@ func (l *Lookups) Run(ctx context.Context) {
 	}
 }
 
-// FromLookups moves the duration of the latest lookup from l, which may be nil, so that only one sample has it.
+// FromLookups moves the duration of the latest lookup from l to s, so that only one sample has it. l may be nil.
 func (s *Sample) FromLookups(l *Lookups) {
 	if l == nil {
 		return

@@ -108,7 +108,7 @@ func (t Prices) Rate(m Machines) (Rate, error) {
 }
 
 func noPriceError(subject string) error {
-	return fmt.Errorf("no price of %s; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json", subject)
+	return fmt.Errorf("no price for %s; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json", subject)
 }
 
 // Cost returns the cost, in US dollars, of the machines for a duration.

@@ -21,8 +21,8 @@ func builtInPrices(t *testing.T) Prices {
 func TestRateRejectsUnknownPrices(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[string]Machines{
-		"no price of c9x.large in us-east-1; pass --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
-		"no price of eu-central-1; pass --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
+		"no price for c9x.large in us-east-1; pass --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
+		"no price for eu-central-1; pass --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
 	} {
 		_, err := builtInPrices(t).Rate(m)
 		require.ErrorContains(t, err, want)

@@ -23,7 +23,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, small.Price(prices, "us-east-1"))
 	require.InDelta(t, 2*(.085+.005)+50*.08/730, small.DollarsPerHour, 1e-9)
-	require.ErrorContains(t, small.Price(prices, "eu-central-1"), "no price of eu-central-1")
+	require.ErrorContains(t, small.Price(prices, "eu-central-1"), "no price for eu-central-1")
 	last := small
 	for _, connections := range []int{12_000, 120_000, 1_000_000, 5_000_000} {
 		n, err := Load{Interval: 15 * time.Second}.Need(connections)
@@ -59,7 +59,7 @@ func TestDeliveredMessagesNeedCores(t *testing.T) {
 	require.Greater(t, secure.RunnerCores, slow.RunnerCores)
 }
 
-// HTTP/2 streams share connections, so memory limits the streams of a runner instead of descriptors.
+// HTTP/2 streams share connections, so memory, not descriptors, limits the streams of a runner.
 func TestStreamsThatShareConnections(t *testing.T) {
 	t.Parallel()
 	alone, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
@@ -152,8 +152,8 @@ func TestSizesMatchTheBench(t *testing.T) {
 		figures{"CPU-s per 1000 noops over HTTP/2", 1000 * shared.CPUPerMessage, figure("http2, HTTP/2, CPU-s per 1000 noops")},
 		figures{"CPU-s per 1000 noops over HTTP/2 and TLS", 1000 * shared.CPUPerMessage, figure("http2, HTTP/2 over TLS, CPU-s per 1000 noops")})
 	peak := []figures{
-		{"MB of a runner of 100,000 streams at most", plain100k.planned(), plain100k.Resources.RunnerRSSMax / 1e6},
-		{"MB of a runner of 200,000 streams over HTTP/2 at most", shared200k.planned(), shared200k.Resources.RunnerRSSMax / 1e6},
+		{"maximum MB of a runner with 100,000 streams", plain100k.planned(), plain100k.Resources.RunnerRSSMax / 1e6},
+		{"maximum MB of a runner with 200,000 streams over HTTP/2", shared200k.planned(), shared200k.Resources.RunnerRSSMax / 1e6},
 		{"CPU-s per 1000 noops of 200,000 streams over HTTP/2", 1000 * shared.CPUPerMessage, 1000 * shared200k.cpu()},
 		{"KB per stream of nginx and backend", preflight.PerTargetStream / 1000., figure("nginx, PSS per connection") + figure("backend, RSS per idle connection")},
 	}
