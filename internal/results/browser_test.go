@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// TestBrowser writes pages and runs history.test.js of the browser's tests on them.
+// TestBrowser writes pages, and runs the browser test history.test.js on them.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	browser := untested.Browser(t)

@@ -126,8 +126,8 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 	return problems, err
 }
 
-// testID returns the test id of the first readable shard, or "soak" if that has none. Without a readable shard, it
-// returns the name of the source folder, or "soak" if that is not a valid test id.
+// testID returns the test id of the first readable shard, or "soak" if this shard has none. Without a readable shard,
+// testID returns the name of the source folder, or "soak" if this name is not a valid test id.
 func (d Dir) testID(folder string) (string, error) {
 	paths, err := d.shardFiles()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newStore returns a store with the shards of two runners, and the other files of a run.
+// newStore returns a store with the plan of a run and the shards of its two runners.
 func newStore(t *testing.T) store.Folder {
 	t.Helper()
 	from := store.Folder(t.TempDir())
@@ -27,7 +27,7 @@ func newStore(t *testing.T) store.Folder {
 	return from
 }
 
-// fetch fetches a run without problems.
+// fetch fetches a run, and requires that it has no problems.
 func fetch(t *testing.T, from store.Store, out string) Dir {
 	t.Helper()
 	last := 0

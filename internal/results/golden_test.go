@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "update the golden files")
 
-// A verdict is a pure function of the files of a run: the files of four real runs (a soak that lost a noop on one
-// stream, one of nchan that lost a message and repeated another, a capacity run, a ramp-up) still result in the same
-// verdict, reports and tables.
+// A verdict is a pure function of the files of a run: the files of four real runs still result in the same verdicts,
+// reports and tables. The runs are a soak that lost a noop on one stream, a soak of nchan that lost a message and
+// repeated another, a capacity run, and a ramp-up.
 func TestFilesReproduceTheVerdict(t *testing.T) {
 	t.Parallel()
 	runs, err := filepath.Glob("testdata/golden/*")
@@ -60,7 +60,7 @@ func TestFilesReproduceTheVerdict(t *testing.T) {
 	}
 }
 
-// A plan of a suite has no interval of noops: the script declares it in the shards.
+// The plan of a capacity run has no noop interval. Its script declares the interval in the shards, which are missing.
 func TestSuiteWithoutShardsIsInvalid(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "capacity"))
@@ -69,7 +69,7 @@ func TestSuiteWithoutShardsIsInvalid(t *testing.T) {
 	judge(t, d, verdict.Invalid, "")
 }
 
-// restore creates the folder of a run from shards that are kept as text.
+// restore creates the folder of a run from files whose shards are stored uncompressed.
 func restore(t *testing.T, from string, d Dir) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(d.Path(ShardsDir), 0o755))

@@ -22,7 +22,7 @@ import (
 // A State describes the folder of a run without a readable verdict.
 type State string
 
-// The states.
+// The values of State.
 const (
 	Unfinished State = "unfinished" // no verdict yet
 	Damaged    State = "damaged"    // the verdict cannot be read

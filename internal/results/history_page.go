@@ -59,14 +59,14 @@ func (h *History) isStale() bool {
 	})
 }
 
-// Write writes the page. It returns an error if there is an index.html of another program.
+// Write writes the page. It returns an error if the folder has an index.html from another program.
 func (h *History) Write() error {
 	path := filepath.Join(h.Folder, HistoryFile)
-	isOurs, err := isGenerated(path)
+	replaceable, err := isReplaceable(path)
 	if err != nil {
 		return err
 	}
-	if !isOurs {
+	if !replaceable {
 		return fmt.Errorf("%s was not written by `%s`; move it away", path, generator)
 	}
 	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.NewEscaper(w), h.page()) })
@@ -76,12 +76,12 @@ func (h *History) Write() error {
 func HasHistory(folder string) bool {
 	path := filepath.Join(folder, HistoryFile)
 	_, err := os.Stat(path)
-	isOurs, _ := isGenerated(path)
-	return err == nil && isOurs
+	replaceable, _ := isReplaceable(path)
+	return err == nil && replaceable
 }
 
-// isGenerated reports whether a file is a page that soak wrote, or does not exist.
-func isGenerated(path string) (bool, error) {
+// isReplaceable reports whether a file is a page that soak wrote, or does not exist.
+func isReplaceable(path string) (bool, error) {
 	f, err := safefile.Open(path, safefile.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil

@@ -70,7 +70,7 @@ func parsePage(t *testing.T, path string) *goquery.Document {
 	return doc
 }
 
-// page writes and reads the page, as rows of cells by their columns.
+// page writes the page of all runs, and returns it with the rows of its table of runs. A row maps columns to cells.
 func page(t *testing.T, out string) (doc *goquery.Document, rows []map[string]string) {
 	t.Helper()
 	require.NoError(t, WriteHistory(out))
@@ -250,7 +250,7 @@ func TestChangesSincePreviousRun(t *testing.T) {
 	_, rows := page(t, out)
 	require.Equal(t, []string{
 		"k6 v2.2.0 → v2.3.0", "noop_interval_s 15 → 30; max_outage_s 30 → 60", "soak commit-0 → commit-1", "nothing", "the first of its suite",
-	}, column(rows, "changed since the previous run"), "of the same plan, else of the same suite")
+	}, column(rows, "changed since the previous run"), "the previous run is the last one of the same plan, or else of the same suite")
 }
 
 func TestHistoryEscapesMarkup(t *testing.T) {
@@ -326,7 +326,7 @@ func TestEmptyFolderHasAPage(t *testing.T) {
 	require.ErrorContains(t, err, "name another folder with --out")
 }
 
-// Every verdict in docs/results is listed, of any suite.
+// Every verdict in docs/results is listed, whatever its suite.
 func TestAllSuitesAreListed(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -344,7 +344,7 @@ func TestAllSuitesAreListed(t *testing.T) {
 	}
 }
 
-// A page of 500 runs is written after each run, so it must not take long.
+// The page of all runs is written after each run, so this must not take long.
 func TestHundredRunsAreReadFast(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -32,7 +32,7 @@ func (h *History) Text(w io.Writer, limit int) error {
 		out.Table(&facts)
 	}
 	if omitted := len(h.Runs) - len(newest); omitted > 0 {
-		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s has all.", omitted, HistoryFile))
+		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s lists all runs.", omitted, HistoryFile))
 	}
 	for _, p := range h.Plans {
 		if h.id(p) != "" && slices.ContainsFunc(newest, func(r *Entry) bool { return r.Plan == p }) {
@@ -49,12 +49,12 @@ func (h *History) Text(w io.Writer, limit int) error {
 
 func (r *Entry) facts() report.Table {
 	name := strings.ToUpper(r.outcome())
-	about := fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started))
+	title := fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started))
 	if r.Verdict == nil {
-		return report.Facts(name, about, "reason", r.Reason)
+		return report.Facts(name, title, "reason", r.Reason)
 	}
 	status, _ := r.status()
-	return report.Facts(name, about, "plan", r.Plan.Title, "faults", r.problem(), "figures", strings.Join(r.figures(), ", "), "compared", status, "changed", r.changesSincePrevious())
+	return report.Facts(name, title, "plan", r.Plan.Title, "faults", r.problem(), "figures", strings.Join(r.figures(), ", "), "compared", status, "changed", r.changesSincePrevious())
 }
 
 // A Pair is two runs, of any plans.
@@ -78,12 +78,12 @@ func ReadPair(older, newer string) (p Pair, err error) {
 // Text writes the differences of the two runs.
 func (p Pair) Text(w io.Writer) error {
 	out := report.NewText(w, false)
-	about := report.Table{}
+	header := report.Table{}
 	for i, r := range []*Entry{p.Old, p.New} {
-		about.Rows = append(about.Rows, report.Cells([]string{"old", "new"}[i], fmt.Sprintf("%s, %s: %s", r.Name, format.Time(r.Started), r.outcome())),
+		header.Rows = append(header.Rows, report.Cells([]string{"old", "new"}[i], fmt.Sprintf("%s, %s: %s", r.Name, format.Time(r.Started), r.outcome())),
 			report.Cells("", suite.Title(r.Verdict)))
 		if problem := r.problem(); problem != "" {
-			about.Rows = append(about.Rows, report.Cells("", problem))
+			header.Rows = append(header.Rows, report.Cells("", problem))
 		}
 	}
 	differences := changes(p.Old, p.New)
@@ -91,9 +91,9 @@ func (p Pair) Text(w io.Writer) error {
 		differences = []string{"nothing: neither versions nor machine nor settings"}
 	}
 	for i, change := range differences {
-		about.Rows = append(about.Rows, report.Cells([]string{"changed", ""}[min(i, 1)], change))
+		header.Rows = append(header.Rows, report.Cells([]string{"changed", ""}[min(i, 1)], change))
 	}
-	out.Table(&about)
+	out.Table(&header)
 	fmt.Fprintln(out)
 	t := report.Table{Columns: report.Columns("metric", "#old", "#new")}
 	for _, m := range p.metrics() {
@@ -110,7 +110,7 @@ func (p Pair) Text(w io.Writer) error {
 	if err := compare.SamePlan(p.Old.Run, p.New.Run); err != nil {
 		out.Wrap("", "The runs have different plans, so the service is not the only cause of differences between their metrics.")
 	} else {
-		out.Wrap("", "The runs have the same plan. Differences between two runs may be due to chance: soak compare decides, with three or more runs.")
+		out.Wrap("", "The runs have the same plan. Differences between two runs may be due to chance; soak compare checks this with three or more runs.")
 	}
 	return out.Flush() //nolint:wrapcheck // of standard output
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A suite of responses counts chunks, although the service description may call its events messages.
+// For a suite with responses, the figures count chunks, although the service description may call the events messages.
 func TestFiguresOfResponsesCountChunks(t *testing.T) {
 	t.Parallel()
 	r := new(Entry)

@@ -45,7 +45,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 		}
 	}
 	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
+		return nil, nil, fmt.Errorf("%s is not the folder of a run", d)
 	}
 	expect = max(expect, 0)
 	ledger := d.serverLedger()
@@ -78,10 +78,10 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	}
 	v.Expect = expect
 	if laptops := merged.Prefixes(); expect == 0 && v.Verdict == verdict.Pass && len(laptops) > 0 {
-		v.Reasons = append(slices.Clip(v.Reasons), fmt.Sprintf("the shards are of %s (PREFIX %s); the expected number is unknown; pass it by `soak merge --expect N`",
+		v.Reasons = append(slices.Clip(v.Reasons), fmt.Sprintf("the shards are of %s (PREFIX %s); the expected number is unknown; pass it with `soak merge --expect N`",
 			format.Count(len(laptops), "laptop"), strings.Join(laptops, ", ")))
 	}
-	if v.TestID == "" { // of k6 alone, without TESTID
+	if v.TestID == "" { // k6 ran alone, without TESTID
 		v.TestID = d.name()
 	}
 	return v, merged, nil
@@ -146,7 +146,7 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allPr
 	switch {
 	case exists:
 	case first == nil && len(paths)+len(problems) == 0:
-		return nil, nil, fmt.Errorf("%s has neither %s nor a shard: it is not a folder of a run", d, PlanFile)
+		return nil, nil, fmt.Errorf("%s has neither %s nor a shard: it is not the folder of a run", d, PlanFile)
 	case first == nil: // there was a run, but its plan is unknown
 		p = plan.Default()
 		p.Connections, p.Runners = 0, max(len(paths), 1)
@@ -229,8 +229,8 @@ func hasConnections(v *verdict.Verdict) bool {
 	return false
 }
 
-// Report writes verdict.json and all reports. baseline is a run of the same plan to compare with; "" is the last one
-// next to this folder that passed without a regression. Report also stores the name of a given baseline.
+// Report writes verdict.json and all reports. baseline is a run of the same plan to compare with; "" selects the last
+// such run next to this folder that passed without a regression. Report also stores the name of a given baseline.
 func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, baseline Dir) error {
 	samples, err := resources.Read(d.Path(ResourcesFile))
 	if err != nil {

@@ -53,7 +53,7 @@ func Evidence(part int) []string {
 // requiredFiles lists the evidence that each run must have: the plan, and the observations of `soak run`.
 func requiredFiles(part int) []string { return Evidence(part)[:2] }
 
-// NewManifest returns the manifest of a run or part before its start. ledger states whether it must have
+// NewManifest returns the manifest of a run or part before its start. ledger states whether the run or part must have
 // the ledger of its service.
 func NewManifest(part int, runID string, ledger bool, run *RunRecord) Manifest {
 	needs := requiredFiles(part)
@@ -124,7 +124,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 			problems = append(problems, fmt.Sprintf("%s or %s must list the files of the run of %s, but neither exists; merge its whole folder",
 				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
-			problems = append(problems, fmt.Sprintf("the shard of %s belongs to a different run from %s; remove the older file", r.String(), ManifestName(r.Index)))
+			problems = append(problems, fmt.Sprintf("the shard of %s belongs to a different run than %s; remove the older file", r.String(), ManifestName(r.Index)))
 		}
 		problems = append(problems, m.missing(d)...)
 	}

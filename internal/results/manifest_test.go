@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newUnfinished returns the folder of a run that `soak run` started.
-func newUnfinished(t *testing.T) Dir {
+// newUnjudged returns the folder of a run that `soak run` started.
+func newUnjudged(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func newUnfinished(t *testing.T) Dir {
 // A run that was killed before it wrote run.json still has its command.
 func TestKilledRunHasRunInfo(t *testing.T) {
 	t.Parallel()
-	d := newUnfinished(t)
+	d := newUnjudged(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	v := judge(t, d, verdict.Invalid, "")
 	require.NotNil(t, v.RunInfo)
@@ -51,7 +51,7 @@ func TestKilledRunHasRunInfo(t *testing.T) {
 
 func TestMissingEvidenceIsInvalid(t *testing.T) {
 	t.Parallel()
-	judge(t, newUnfinished(t), verdict.Fail, "")
+	judge(t, newUnjudged(t), verdict.Fail, "")
 	for name, removed := range map[string][]string{
 		"run.json":               {RunFile},
 		"backend-ledger.ndjson":  {LedgerFile},
@@ -64,7 +64,7 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newUnfinished(t)
+			d := newUnjudged(t)
 			for _, file := range removed {
 				require.NoError(t, os.Remove(d.Path(file)))
 			}
@@ -77,7 +77,7 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 func TestManifestRequiresPlanAndRunFile(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{PlanFile, RunFile} {
-		d := newUnfinished(t)
+		d := newUnjudged(t)
 		m, _, err := d.manifest(0)
 		require.NoError(t, err)
 		m.Needs = slices.DeleteFunc(m.Needs, func(need string) bool { return need == name })
@@ -115,7 +115,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		}, "backend-ledger-1.ndjson is missing"},
 		"the second part was restarted": {func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteManifest(2, NewManifest(2, "three", false, &RunRecord{})))
-		}, "belongs to a different run from manifest-2.json"},
+		}, "belongs to a different run than manifest-2.json"},
 		"the second part has no manifest": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its whole folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 
 func TestMissingRound(t *testing.T) {
 	t.Parallel()
-	d := newUnfinished(t)
+	d := newUnjudged(t)
 	round, err := d.Round(1)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(string(round)))
@@ -211,7 +211,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	w.Add(time.Unix(100, 0), machine.Reading{"pps_allowance_exceeded": 1})
 	w.Add(time.Unix(105, 0), machine.Reading{"pps_allowance_exceeded": 15})
 	newRun := func() Dir {
-		d := newUnfinished(t)
+		d := newUnjudged(t)
 		require.NoError(t, d.WriteJSON(MachinesFile, []*machine.Record{w.Record()}))
 		require.NoError(t, d.Seal(0))
 		return d

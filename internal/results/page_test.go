@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// writeReportedRun writes a run with reports into out. The run starts the given hours after the first one and
-// connects within the given time.
+// writeReportedRun writes a run with reports into out. The run starts the given number of hours after the first one.
+// connect is the connect time of its streams.
 func writeReportedRun(t *testing.T, out string, hours int, connect time.Duration, seconds int) Dir {
 	t.Helper()
 	p := testPlan()
@@ -103,7 +103,7 @@ func TestUnfitBaselineIsRejected(t *testing.T) {
 	require.ErrorContains(t, run.Report(v, m, Dir(t.TempDir())), "has no verdict.json")
 }
 
-// The page of a described service is about its messages: the published ones, and the latencies with their clocks.
+// The page of a described service shows its messages instead of noops: their publication, and their latencies.
 func TestPageOfADescribedService(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "described"))

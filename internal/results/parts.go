@@ -41,7 +41,7 @@ func Join(out, testid string, runner int) (Dir, error) {
 	return Rejoin(out, testid)
 }
 
-// Rejoin is Join for a runner that replaces an earlier one: files of the runner may exist.
+// Rejoin is Join for a runner that replaces an earlier one, whose files may exist.
 func Rejoin(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
@@ -147,8 +147,8 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 }
 
 // ledgerOf returns the server's ledger; nil if there is none. Each part of a run reads the ledger after the end of its
-// own streams, so ledgerOf takes each entry from the part with its stream. A partial ledger is an error, because the
-// other messages would count as lost by the server.
+// own streams, so ledgerOf takes the entry of a stream from the part that opened the stream. A partial ledger is an
+// error, because the other messages would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

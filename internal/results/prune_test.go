@@ -42,7 +42,7 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 	decisions, err := h.Prune(2)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
-		"run-000": "one of the newest 2", // only the folder has its time
+		"run-000": "one of the newest 2", // its only time is the modification time of its folder
 		"run-010": "one of the newest 2",
 		"run-009": "", "run-003": "", "run-001": "",
 		"run-008": "latest links to it",
@@ -78,7 +78,7 @@ func TestPruneKeepsActiveRuns(t *testing.T) {
 	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "running": "it has no verdict, and may be running"}, reasonsOf(decisions))
 }
 
-// An unknown verdict, of a newer soak or of a user, may be a failure.
+// An unknown verdict, written by a newer soak or by a user, may be a failure.
 func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -104,7 +104,7 @@ func TestPruneNeedsTheBaseline(t *testing.T) {
 	require.ErrorContains(t, err, "nothing is removed")
 }
 
-func TestPruneReportsKeptRuns(t *testing.T) {
+func TestRemoveReportsRunsThatItCannotRemove(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	writeRun(t, out, 1, nil)

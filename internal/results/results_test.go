@@ -241,8 +241,8 @@ func TestFoldersWithoutRuns(t *testing.T) {
 		dir  func(t *testing.T) Dir
 		want string
 	}{
-		{"a missing folder", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not a folder of a run"},
-		{"a file", func(t *testing.T) Dir { d := newPass(t); return d.sub(PlanFile) }, "is not a folder of a run"},
+		{"a missing folder", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not the folder of a run"},
+		{"a file", func(t *testing.T) Dir { d := newPass(t); return d.sub(PlanFile) }, "is not the folder of a run"},
 		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "has neither plan.json nor a shard"},
 		{"a shard of a script without a plan", func(t *testing.T) Dir {
 			d := Dir(t.TempDir())
@@ -316,7 +316,8 @@ func TestSuiteFiles(t *testing.T) {
 			for range v.Records() {
 				records++
 			}
-			actsOnAll := kind.Name == "slow" || kind.Name == "vanish" // without EVERY these suites act on all of their streams
+			// Without the parameter EVERY, these suites act on all of their streams.
+			actsOnAll := kind.Name == "slow" || kind.Name == "vanish"
 			require.Equal(t, hasStreams && !actsOnAll, records > 0, kind.Name)
 			if records > 0 {
 				require.Len(t, rows(t, d.Path(ConnectionsFile)), 1+records, kind.Name)
@@ -355,7 +356,7 @@ func TestDiscardKeepsLogsAndShards(t *testing.T) {
 		files, err := os.ReadDir(out)
 		require.NoError(t, err)
 		if name == "" {
-			require.Empty(t, files, "neither the folder nor the link latest")
+			require.Empty(t, files, "neither the folder nor the link latest may remain")
 			continue
 		}
 		require.Len(t, files, 2)

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// roundPrefix is the prefix of the folder of each later round of a suite.
+// roundPrefix is the prefix of the folder of each round of a suite after the first.
 const roundPrefix = "round-"
 
 // Round creates the folder of a round, counted from 0, and adds it to the manifest. Round 0 uses the folder of the run.
@@ -38,7 +38,7 @@ func (d Dir) SuiteRun(run RunRecord) (*suite.Run, error) {
 	return (*suite.Run)(e), err
 }
 
-// evidence returns the evidence of a verdict. Unreadable files are problems; optional samples are only a warning.
+// evidence returns the evidence of a verdict. An unreadable file is a problem, but only a warning for optional samples.
 func (d Dir) evidence(merged *shard.Merged, run RunRecord, ledger ledgerReader) (*verdict.Evidence, error) {
 	kind, err := suite.ByName(merged.Plan)
 	if err != nil {

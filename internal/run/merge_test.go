@@ -65,8 +65,8 @@ func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{JUnit: file})
-	require.ErrorContains(t, err, "it is not a folder of a run")
-	assert.Contains(t, readFile(t, file), "it is not a folder of a run")
+	require.ErrorContains(t, err, "it is not the folder of a run")
+	assert.Contains(t, readFile(t, file), "it is not the folder of a run")
 
 	c := testConfig("http://h")
 	c.CI = ci.Targets{JUnit: file}

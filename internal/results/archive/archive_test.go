@@ -60,7 +60,7 @@ func makeArchive(t *testing.T, from Source) (file string, c Contents) {
 	return file, c
 }
 
-// archiveFiles returns the content of an archive, by name.
+// archiveFiles opens an archive, and returns its files by name and its Contents.
 func archiveFiles(t *testing.T, file string) (map[string]string, Contents) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new")

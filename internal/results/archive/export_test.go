@@ -26,8 +26,8 @@ import (
 // staleMarker is the NaN with which Prometheus ends a series.
 const staleMarker uint64 = 0x7ff0000000000002
 
-// The data of one Prometheus arrives unchanged in another: values to the bit, timestamps to the millisecond, and the
-// ends of series. This includes past hours, and series across windows.
+// The data of one Prometheus server arrives unchanged in another: values exact to the bit, timestamps exact to the
+// millisecond, and the ends of series. This includes older data, and series that span several windows.
 func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -45,7 +45,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	seriesEnded.Store(true)
 	await(t, address, `ending_series`, func(v model.Vector) bool { return len(v) == 0 })
 
-	// Samples of the past are in several windows, at uneven milliseconds, and have unusual values.
+	// The older samples span several windows, and have irregular timestamps and unusual values.
 	await(t, address, `count_over_time(requests_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
 	now := time.Now().Truncate(time.Millisecond)
 	start := now.Add(-25 * time.Minute)
@@ -87,7 +87,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Load(ctx, destination, file))
 	want := read(original, now)
-	require.Equal(t, want, read(destination, now), "every sample, to the bit and the millisecond")
+	require.Equal(t, want, read(destination, now), "the values and timestamps of all samples must be identical")
 	for key, samples := range want {
 		if key == fmt.Sprint(series.Labels) {
 			require.Len(t, samples, 1000)

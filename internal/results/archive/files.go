@@ -22,7 +22,7 @@ import (
 // kinds lists the extensions of evidence. Other files in the folder of a run, such as keys, are not evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// isInPage reports whether report.html may contain the data of a file. The page encodes the data, so it cannot be
+// isInPage reports whether report.html may contain the data of a file. The page encodes the data, so the page cannot be
 // searched for secrets.
 func isInPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
@@ -30,7 +30,7 @@ const page = "report.html"
 
 func (m *maker) addFiles(folder string) error {
 	var hasPage bool
-	var stale bool // the page contains a file in which addFile replaced secrets
+	var stale bool // the page may contain data of a file in which addFile replaced secrets
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err := errors.Join(err, m.ctx.Err()); err != nil {
 			return err

@@ -141,8 +141,8 @@ func (m *maker) copy(name string, fill func(io.Writer) error) error {
 	return errors.Join(fill(out), out.Close())
 }
 
-// addContents stores archive.json. The secrets in it are already replaced. Replacing again would change file names such
-// as token.log.
+// addContents stores archive.json. The secrets in it are already replaced. A second replacement would change file names
+// such as token.log.
 func (m *maker) addContents() error {
 	text, err := json.MarshalIndent(m.contents, "", "  ")
 	if err != nil {

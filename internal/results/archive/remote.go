@@ -49,7 +49,7 @@ type Remote struct {
 // NewRemote returns the Remote at an address. Its error does not quote the address, which may contain a password.
 func NewRemote(address string) (*Remote, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // the address may have a password: not shown
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("the address of Prometheus must begin with http:// or https:// and name a host")
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")

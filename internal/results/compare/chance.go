@@ -28,8 +28,8 @@ func (s Summary) Spread() float64 {
 	return (s.Max - s.Min) / math.Abs(s.Median)
 }
 
-// A Difference states whether two sets of runs differ by more than chance. The evidence is the p-value of a test, or a
-// band if there are too few runs for a test.
+// A Difference states whether two sets of runs differ by more than chance explains. The evidence is the p-value of a
+// test, or a band if there are too few runs for a test.
 type Difference struct {
 	P           float64 // p-value; unused for a first fault, which needs no test
 	Band        *Band   // nil: P applies
@@ -59,7 +59,7 @@ func differ(old, recent []float64) (Difference, error) {
 	return Difference{P: p, Significant: p <= alpha}, nil
 }
 
-// differByFactor compares the logarithms of values above 0 with differ. Times scatter by factors: a band over their
+// differByFactor compares the logarithms of values above 0 with differ. Times vary by factors: a band over their
 // logarithms covers their long tail, and is never below 0.
 func differByFactor(old, recent []float64) (Difference, error) {
 	logs := func(values []float64) []float64 {
@@ -91,8 +91,8 @@ func noiseBand(values []float64, further int) (b Band, ok bool) {
 	n := float64(len(values))
 	mean := stats.Mean(values)
 	t := stats.InvCDF(stats.TDist{V: n - 1})(1 - alpha/2)
-	reach := t * stats.StdDev(values) * math.Sqrt(1/n+1/float64(further))
-	return Band{Low: mean - reach, High: mean + reach}, true
+	halfWidth := t * stats.StdDev(values) * math.Sqrt(1/n+1/float64(further))
+	return Band{Low: mean - halfWidth, High: mean + halfWidth}, true
 }
 
 // Contains reports whether v is in the band.

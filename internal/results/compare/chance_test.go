@@ -77,7 +77,7 @@ func TestDiffer(t *testing.T) {
 	require.ErrorContains(t, err, "at least two old runs")
 }
 
-// Equal runs differ significantly in about one case of twenty, or less, with each method.
+// With each method, equal runs differ significantly in at most about one case in twenty.
 func TestFalsePositiveRate(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

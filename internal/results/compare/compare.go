@@ -23,7 +23,7 @@ const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
 	Worse  Outcome = "worse"
-	// Unsure is the outcome of a metric that may have got worse because of the load generator, not the service. It
+	// Unsure is the outcome of a metric that may have gotten worse because of the load generator, not the service. It
 	// may be a time that includes the generator's delay, or a rate that the generator limited.
 	Unsure Outcome = "unsure"
 )
@@ -109,8 +109,8 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 	return c, nil
 }
 
-// isGeneratorsDelay reports whether a time may have got worse because of the load generator: without its maximum delay,
-// the new runs would not be worse. If that delay is unknown, it reports whether a generator was saturated.
+// isGeneratorsDelay reports whether a time may have gotten worse because of the load generator: without its maximum
+// delay, the new runs would not be worse. If that delay is unknown, it reports whether a generator was saturated.
 func (c *Comparison) isGeneratorsDelay(metric verdict.Metric, old []float64, recent []verdict.Metric) bool {
 	if metric.Unit != "ms" {
 		return false

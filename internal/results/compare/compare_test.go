@@ -157,7 +157,7 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, wantText: "publish response p99"},
 		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, wantText: "messages missed: up to 1, where no old run had any"},
 		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, wantText: "messages not confirmed: up to 1"},
-		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, wantText: "last subscriber p99: 400 ms instead of 40 ms"},
+		"slow to the last client":   {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, wantText: "last subscriber p99: 400 ms instead of 40 ms"},
 		"clocks that differ": {
 			edit: func(v *verdict.Verdict) {
 				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400

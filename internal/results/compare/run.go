@@ -1,5 +1,5 @@
 // Package compare compares runs of one plan. It computes the median and the spread of several runs, and the band in
-// which one more run should fall. It decides whether two sets of runs differ by more than chance.
+// which one more run should fall. It decides whether two sets of runs differ by more than chance explains.
 package compare
 
 import (
@@ -148,8 +148,8 @@ func readProvenance(dir string) (run provenance) {
 // MaxEarlier is the maximum number of earlier runs that define the normal range: the latest ones.
 const MaxEarlier = 10
 
-// EarlierRuns returns the candidates that passed and started before run, the latest first, at most MaxEarlier. All must
-// have the plan of run.
+// EarlierRuns returns the candidates that passed and started before run, the latest first, at most MaxEarlier. All
+// candidates must have the plan of run.
 func EarlierRuns(candidates []Run, run Run) []Run {
 	var earlier []Run
 	for _, r := range candidates {
