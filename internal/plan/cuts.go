@@ -66,8 +66,9 @@ func (p *Plan) shares() (out []int, err error) {
 	return out, nil
 }
 
-// CutPeriod returns the time in which streams are disconnected or paused, relative to the start of the first stream.
-// Before it, each stream can receive a message. After it, a client can end a pause, reconnect, and receive a message.
+// CutPeriod returns the period in which streams are disconnected or paused, relative to the start of the first stream.
+// Before the period, each stream can receive a message. After the period, a client can end a pause, reconnect, and
+// receive a message.
 func (p *Plan) CutPeriod() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
@@ -92,7 +93,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	}
 	from, to := p.CutPeriod()
 	count := int(p.CutsPerSecond * (to - from).Seconds())
-	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) // #nosec G115 G404 -- the plan's seed repeats the cuts; no secret
+	random := rand.New(rand.NewPCG(uint64(p.Seed), 0)) // #nosec G115 G404 -- equal seeds must give equal cuts; no secret
 	kinds := deal(shares, count)
 	random.Shuffle(count, func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
 	for i, kind := range kinds {

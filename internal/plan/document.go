@@ -18,8 +18,8 @@ type Document struct {
 }
 
 // Document returns the document of a plan and the settings of the suite's script. If the plan has no connections, the
-// script declares the load. The document then has only those settings of p that every suite has or that have no flag.
-// The other settings have the defaults of scripts.
+// script declares the load. The document then has only the settings of p that every suite has or that have no flag. All
+// other settings have the defaults of scripts.
 func (p Plan) Document(settings map[string]string) Document {
 	if p.Connections > 0 {
 		return Document{Plan: p, Settings: settings}
@@ -52,7 +52,7 @@ func (d Document) PodVariables() map[string]string {
 // A Source provides the plan and the settings of the suite's script to a runner: from the document, or from the
 // variables of a `k6 run` without soak.
 type Source struct {
-	document *Document // nil: the source is the variables
+	document *Document // nil: the variables are the source
 	variable func(name string) string
 }
 

@@ -27,8 +27,8 @@ const (
 )
 
 // FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It does not change flags that the
-// command line or a variable has set. A key without a flag is an error, unless unknownKey accepts it: other commands
-// read the same file. A missing file is an error if explicit is true; otherwise read is false.
+// command line or a variable has set. A key without a flag is an error unless unknownKey accepts the key, because other
+// commands read the same file. A missing file is an error if explicit is true; otherwise read is false.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("read the settings: %s must be a regular file; name another file with --config", path)
@@ -165,8 +165,8 @@ func SettingsText(values map[string][]string) (string, error) {
 	return out.String(), err
 }
 
-// scalar returns the YAML value of text: a number if the file then has the same text, otherwise a string. The topic 007
-// is a string.
+// scalar returns the YAML value of text: a number if YAML writes this number as the same text, otherwise a string. The
+// topic 007 is a string.
 func scalar(text string) any {
 	var v any
 	if yaml.Unmarshal([]byte(text), &v) != nil {

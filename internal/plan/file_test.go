@@ -45,7 +45,7 @@ reconnect: true
 backends: 2
 prefix: "007-"
 at: ["10s one: true", "20s two: false"]
-open-percent: 3 # of another suite
+open-percent: 3 # a setting of another suite
 `), true, isStormSetting)
 	require.NoError(t, err)
 	require.True(t, read)

@@ -111,7 +111,7 @@ const maxTestID = 200
 // CheckTestID returns an error unless id can name a folder or is empty.
 func CheckTestID(id string) error {
 	if !idPart.MatchString(id) || id == "." || id == ".." {
-		return fmt.Errorf("TESTID must be the name of a folder, of letters, digits, '.', '_' and '-', got %q", id)
+		return fmt.Errorf("TESTID must be the name of a folder, with only letters, digits, '.', '_' and '-', got %q", id)
 	}
 	if len(id) > maxTestID {
 		return fmt.Errorf("TESTID must have at most %d characters, got %d", maxTestID, len(id))
@@ -154,7 +154,8 @@ func (p *Plan) checkStreams() error {
 // longestURL is the maximum length of a URL in bytes, below the limit of a shard.
 const longestURL = 1000
 
-// CheckControl validates the address of the reference target. The error omits it, because it may contain a password.
+// CheckControl validates the address of the reference target. The error omits the address, which may contain a
+// password.
 func (p *Plan) CheckControl() error {
 	if p.ControlURL == "" {
 		return nil
@@ -216,7 +217,7 @@ func (p *Plan) PerBackend(services int) (connections int) {
 	return connections
 }
 
-// HTTP2 is the HTTPVersion in which streams share connections.
+// HTTP2 is the HTTPVersion with which streams share connections.
 const HTTP2 = "2"
 
 // defaultPerConnection is the smallest limit of streams per HTTP/2 connection that RFC 9113 (6.5.2) recommends.
@@ -324,7 +325,8 @@ func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, fullCov
 
 const defaultWindow = time.Hour
 
-// Window returns the length of a window, a part of the run with its own row in reports. Only longer runs have windows.
+// Window returns the length of a window, a part of the run with its own row in reports. A run that is not longer than a
+// window has none.
 func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }

@@ -285,7 +285,8 @@ func DefaultLocal() (l Local) {
 	return l
 }
 
-// ReadEnvironment sets each field from its variable by lookup. An empty variable leaves the field unchanged.
+// ReadEnvironment sets each field to the value that lookup returns for its variable. An empty value leaves the field
+// unchanged.
 func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	for _, s := range p.Settings() {
 		value := lookup(s.Name)

@@ -29,7 +29,7 @@ func TestNormalURL(t *testing.T) {
 	}
 }
 
-// A merge compares plans, so spellings of a URL must not differ.
+// A merge compares plans, so different spellings of a URL must give equal plans.
 func TestSpellingsOfAURLAreNormalized(t *testing.T) {
 	t.Parallel()
 	p := validPlan()

@@ -15,8 +15,9 @@ var entities = []struct {
 	char byte
 }{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
-// longestEscape is the maximum number of bytes of backslashes or percent signs in one escape. Without it, a long series
-// would need quadratic time. JSON in JSON doubles them at each level: 64 bytes suffice for six levels.
+// longestEscape is the maximum number of bytes of backslashes or percent signs in one escape. Without this limit, a
+// long series of them would need quadratic time. JSON in JSON doubles backslashes at each level: 64 bytes suffice for
+// six levels.
 const longestEscape = 64
 
 // decode decodes the escape at the start of text, which must not be empty. c[:n] is a character in UTF-8 or, for %C3

@@ -61,14 +61,14 @@ func Environment(environment []string, addresses ...string) *Values {
 	for _, setting := range environment {
 		name, value, _ := strings.Cut(setting, "=")
 		value = strings.Trim(value, `"'`)
-		least := minLength
+		minimum := minLength
 		if slices.Contains(projectVariables, name) {
-			least = minLengthProject
+			minimum = minLengthProject
 		}
 		switch isSecret := slices.Contains(projectVariables, name) || isSecretVariable(name); {
-		case isSecret && len(value) >= least && common.MatchString(value):
+		case isSecret && len(value) >= minimum && common.MatchString(value):
 			v.Common = append(v.Common, name)
-		case isSecret && len(value) >= least:
+		case isSecret && len(value) >= minimum:
 			v.add(name, value, len(value) < minLengthAnywhere)
 		}
 		switch {
@@ -106,7 +106,8 @@ func (v *Values) add(name, value string, word bool) {
 	}
 }
 
-// inBase64 returns the base64 characters that depend only on the value, for each of its three offsets in text.
+// inBase64 returns the base64 characters that depend only on the value, in both alphabets and for each offset of the
+// value modulo 3 in the encoded text.
 func inBase64(value string) (forms []string) {
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for offset, first := range []int{0, 2, 3} {
@@ -337,7 +338,8 @@ func Hide(text string, tokens ...string) string {
 	return string(bytes.Join(parts, []byte("…")))
 }
 
-// Error wraps err without the secrets of the environment, such as a token in a malformed header. nil stays nil.
+// Error wraps err, and replaces the secrets of the environment in its text, such as a token in a malformed header. It
+// returns nil if err is nil.
 func Error(err error) error { return withText(err, Environment(os.Environ()).String) }
 
 // HideInError wraps err, and applies Hide to its text. It returns nil if err is nil.

@@ -92,8 +92,8 @@ func (w *Writer) hide(n int) error {
 	return err
 }
 
-// Rest returns the end of the text that is not yet written, without secrets. It also replaces the start of a secret, if
-// the text contains at least minLengthToken bytes of it.
+// Rest returns the text that is not yet written, without secrets. It also replaces the start of a secret, if the text
+// contains at least minLengthToken bytes of it.
 func (w *Writer) Rest() []byte {
 	if w.redacted > 0 {
 		return nil

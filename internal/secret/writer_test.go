@@ -68,13 +68,13 @@ func TestWriterLimitsItsMemory(t *testing.T) {
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
 	for _, piece := range []string{"a", "a\n", "%", `\`, "&#", token, "Cookie: ", "\n"} {
 		w := v.Writer(io.Discard)
-		most := 0
+		maxRest := 0
 		for range 11 {
 			_, err := io.WriteString(w, strings.Repeat(piece, 32<<10/len(piece)))
 			require.NoError(t, err)
-			most = max(most, len(w.rest))
+			maxRest = max(maxRest, len(w.rest))
 		}
-		require.LessOrEqual(t, most, longestLine+4*context, "%q", piece)
+		require.LessOrEqual(t, maxRest, longestLine+4*context, "%q", piece)
 		require.NoError(t, w.Close())
 	}
 }
