@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 )
 
-// resources.LogReader recognizes the log lines that nginx writes when its queue to the backend, or its connections, are
-// exhausted.
+// resources.LogReader recognizes the log lines that nginx writes when its queue to the backend is full, or when it has
+// no free connection.
 func TestLogNamesTheFullResource(t *testing.T) {
 	t.Parallel()
 	awaitFull := func(c Config, count func(resources.NginxLog) int) {

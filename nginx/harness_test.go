@@ -51,7 +51,7 @@ func start(t *testing.T, c Config, edits ...string) {
 	reverse.Start(t, c.Dir, text, "tcp", c.Listen)
 }
 
-// addSockets adds the sockets of further backends, up to a number.
+// addSockets adds the sockets of backends 2 to n, where n is the number of backends.
 func (c *Config) addSockets(backends int) {
 	for n := 2; n <= backends; n++ {
 		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))

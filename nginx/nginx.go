@@ -54,8 +54,8 @@ type Site struct {
 	Key            string
 }
 
-// spare is the number of connections that a worker needs in addition to those of streams, such as for requests. It is
-// also the number of open files that a worker needs in addition to its connections, such as for logs.
+// spare is the number of connections that a worker needs in addition to the connections of streams, for example for
+// plain requests. It is also the number of files that a worker needs in addition to its connections, for example logs.
 const spare = 512
 
 // WorkerConnections returns the maximum number of connections of a worker: two per stream, and the spare ones.

@@ -17,7 +17,8 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("connections: 1\nat:\n  - \"0s a: touch ran\\e[2K\"\n"), 0o600))
 	run := func(in io.Reader, args ...string) (output string, err error) {
 		t.Helper()
-		output, _, err = soakWithInput(t, in, append(args, "--on", "moon")...) // an error that is detected after the permission
+		// The invalid value of --on is detected after the permission.
+		output, _, err = soakWithInput(t, in, append(args, "--on", "moon")...)
 		return output, err
 	}
 	for _, args := range [][]string{{"run"}, {"run", "storm"}, {"run", "churn"}, {"run", "--allow-actions=false"}} {

@@ -139,9 +139,9 @@ func serviceName(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf returns the workflow with the action pinned to the commit id. A branch or a tag could change, and its code
-// runs with the secrets of a repository. Without an id the placeholder COMMIT remains, and GitHub cannot run the
-// workflow. release is "" if this build is not a release.
+// workflowOf returns the workflow with the action pinned to the commit id. A branch or a tag could change, and the
+// action runs with the secrets of the user's repository. Without an id the placeholder COMMIT remains, and GitHub
+// cannot run the workflow. release is "" if this build is not a release.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)
@@ -149,13 +149,13 @@ func workflowOf(release, id string) string {
 	return strings.NewReplacer("@COMMIT", "@"+id, "VERSION", cmp.Or(release, "not a release")).Replace(workflow)
 }
 
-// workflowForSuite returns the workflow of a soak, or a workflow of the suite finite if the probe found finite streams.
+// workflowForSuite returns the workflow for a soak, or for the suite finite if the probe found finite streams.
 func workflowForSuite(workflow string, result probe.Result) string {
 	if !result.Finite {
 		return workflow
 	}
 	return strings.NewReplacer("          args: |\n            --connections=10\n", "          command: run finite\n          args: |\n            --rate=1\n",
-		"            --require-messages\n        # --require-messages: a run that checked no message is invalid, not a pass of its connections.\n", "").Replace(workflow)
+		"            --require-messages\n        # --require-messages: a run that checks no message is invalid, even if all connections stay open.\n", "").Replace(workflow)
 }
 
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
@@ -199,7 +199,7 @@ func settingsFor(c *probe.Config, topics []string, result probe.Result, descript
 	if c.CA != "" {
 		set("ca", c.CA)
 	}
-	return plan.SettingsText(values) //nolint:wrapcheck // it names the setting
+	return plan.SettingsText(values) //nolint:wrapcheck // the error names the setting
 }
 
 // checkTopics returns an error if the first run would refuse the topics.
@@ -223,7 +223,7 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 	}
 	id, _ := source()
 	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o750); err != nil {
-		return err //nolint:wrapcheck // it names the folder
+		return err //nolint:wrapcheck // the error names the folder
 	}
 	kept := keptFiles{mode.update && isEdited(description, "//"), mode.update && isEdited(plan.SettingsFile, "#")}
 	fmt.Fprintln(w)
@@ -275,7 +275,7 @@ func firstRun(result probe.Result, kept keptFiles) string {
 		checks = "uses the kept description"
 	}
 	if size += " for " + firstSeconds + " s"; kept.settings {
-		size = " by the settings of " + plan.SettingsFile
+		size = " with the settings of " + plan.SettingsFile
 	}
 	return fmt.Sprintf("%s, which %s:\n    %s", size, checks, command)
 }

@@ -25,7 +25,7 @@ func TestFailedInitLeavesNoFiles(t *testing.T) {
 	} {
 		require.Equal(t, exitUsage, execute(append([]string{"init"}, args...)), args)
 	}
-	require.Equal(t, 2, execute([]string{"init", "http://127.0.0.1:1/x"}), "no server listens at this port")
+	require.Equal(t, 2, execute([]string{"init", "http://127.0.0.1:1/x"}), "no server listens on this port")
 	files, err := os.ReadDir(".")
 	require.NoError(t, err)
 	require.Empty(t, files)
@@ -57,7 +57,7 @@ func TestInitRequiresAURL(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 }
 
-// The name of a service, by default the host of its URL, names its file.
+// The description file has the name of the service, which is the host of its URL by default.
 func TestInitNamesTheService(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ url, name, want string }{
@@ -160,7 +160,7 @@ func TestInitUpdateKeepsEdits(t *testing.T) {
 	require.Contains(t, output, "Next, a first run of 10 streams for 60 s, which uses the kept description:\n    soak run\n")
 
 	require.NoError(t, os.WriteFile(plan.SettingsFile, []byte("connections: 3\nservice: ./hub.js\n"), 0o600))
-	require.Contains(t, write("three\n", overwriteMode{update: true}), "Next, a first run by the settings of soak.yaml, which uses the kept description:\n    soak run\n")
+	require.Contains(t, write("three\n", overwriteMode{update: true}), "Next, a first run with the settings of soak.yaml, which uses the kept description:\n    soak run\n")
 	write("four\n", overwriteMode{force: true})
 	require.Contains(t, read("hub.js"), "four\n")
 }

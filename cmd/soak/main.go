@@ -147,8 +147,8 @@ func runArgs(cmd *cobra.Command, args []string) error {
 // urlArgument matches an argument that may be a URL: with a scheme, as HOST:PORT, or as a host with dots and a path.
 var urlArgument = regexp.MustCompile(`^([A-Za-z]+://|[\w.-]+:[0-9]+(/|$)|[\w-]+(\.[\w-]+)+/)`)
 
-// urlOf returns the URL of an argument, in quotes if a shell needs them, and its part before the query. If the argument
-// has no scheme, the scheme is https, or http on this machine.
+// urlOf returns the URL of an argument, in quotes if a shell needs them, and the URL without its query. If the argument
+// has no scheme, the scheme is https, or http for a loopback address.
 func urlOf(arg string) (full, base string) {
 	full = arg
 	if !strings.Contains(arg, "://") {

@@ -32,7 +32,7 @@ func planCommand() *cobra.Command {
 		Short: "Estimate the resources of a run: runners, memory, ports, hosts, price",
 		Long: "plan estimates the resources of a run from the measured cost of a stream (docs/results/bench.md). Hosts are AWS\n" +
 			sizing.HostType + " on-demand instances, each with a public address and a disk: some for runners, others for nginx and backends.\n" +
-			"The price excludes traffic, set-up and removal. The prices, with their date and source, are in internal/host/sizing/prices.json.",
+			"The price excludes traffic, setup and removal. The prices, with their date and source, are in internal/host/sizing/prices.json.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sizes := usualSizes

@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
-const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module like those
-in load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
+const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module like the
+ones in load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
 
 URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}, and {prompt} for responses
 that end by themselves); the request that publishes has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the
@@ -103,7 +103,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
 	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
 	requestFlags(f, &c.Connect, "", "the request that opens a stream")
-	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event, which may provide {client}")
+	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event; the event may provide {client}")
 	requestFlags(f, &c.SecondRequest, "then-", "the second request")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL to publish messages to")
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")

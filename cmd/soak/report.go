@@ -26,7 +26,7 @@ func reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			run.WriteRunList(d, "") // only an existing list
+			run.WriteRunList(d, "") // updates only an existing list
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path(results.PageFile), v.Verdict)
 			if !open {
 				return nil

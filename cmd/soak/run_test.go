@@ -23,7 +23,7 @@ func TestRunReadsVariables(t *testing.T) {
 	require.ErrorContains(t, err, `--start-at must be HH:MM or HH:MM:SS in UTC, or an RFC 3339 time such as 2026-01-31T15:04:05Z, got "noon"`)
 }
 
-// Other programs use variables such as PREFIX, so the error of a value names the variables.
+// Other programs use variables such as PREFIX, so the error for an invalid value lists the variables.
 func TestInvalidVariablesAreNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PREFIX", "/usr")
@@ -70,7 +70,7 @@ func TestDurationsAreSecondsWithoutAUnit(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A first user passes the URL of the service as an argument.
+// A new user may pass the URL of the service as an argument.
 func TestURLArguments(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

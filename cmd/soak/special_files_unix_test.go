@@ -57,8 +57,8 @@ func TestPipesDoNotBlockCommands(t *testing.T) {
 	shardFile := filepath.Join(results.ShardsDir, shard.FileName(shard.Runner{Index: 1}))
 	for _, c := range []struct {
 		command string
-		file    string // in the folder of both runs
-		silent  bool   // the command does not report the file, because it can do without it or replaces it
+		file    string // in the folder of all runs
+		silent  bool   // the command does not report the file, because it does not need the file or replaces it
 	}{
 		{command: "report OUT/second", file: "second/" + results.PlanFile},
 		{command: "report OUT/second", file: "second/" + results.RunFile},

@@ -65,7 +65,7 @@ func write(to folders, env func(string) string) error {
 	if err != nil {
 		return err
 	}
-	receivers, routes, err := alertmanagers(env)
+	alertmanagerList, alertmanagerConfig, err := alertmanagers(env)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func write(to folders, env func(string) string) error {
 		replace(filepath.Join(to.conf, "htpasswd"), line, 0o644),
 		replace(filepath.Join(to.targets, "backend.json"), string(list), 0o644),
 		// The name does not end with .json, because Prometheus reads .json files in this folder as lists of backends.
-		replace(filepath.Join(to.targets, "alertmanager.yml"), receivers, 0o644),
-		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by Alertmanager only
+		replace(filepath.Join(to.targets, "alertmanager.yml"), alertmanagerList, 0o644),
+		replace(filepath.Join(to.alerts, "alertmanager.yml"), alertmanagerConfig, 0o644), // read by Alertmanager only
 	)
 }
 
@@ -117,7 +117,7 @@ func profile(env func(string) string, name string) bool {
 
 // alertmanagers returns the list of Alertmanagers to which Prometheus sends alerts, and the configuration of the
 // stack's Alertmanager. Without the profile alerts, the list and the configuration are empty.
-func alertmanagers(env func(string) string) (receivers, routes string, err error) {
+func alertmanagers(env func(string) string) (list, config string, err error) {
 	if !profile(env, "alerts") {
 		return "[]", "", nil
 	}
