@@ -196,7 +196,7 @@ func await(t *testing.T, timeout time.Duration, failure string, m *machine, done
 }
 
 // stackFiles returns the folder of files that `make aws-up` collects for the stack's host, with three changes. It omits
-// Grafana if its image is unavailable, uses this machine's limit of open files, and omits settings that a stand-in for
+// Grafana if its image is unavailable, uses this machine's limit on open files, and omits settings that a stand-in for
 // Prometheus rejects.
 func stackFiles(t *testing.T) (folder string) {
 	buildStackImages(t)
