@@ -25,7 +25,7 @@ func banner(v *verdict.Verdict) Banner {
 	if duration := span(v); v.StartedUnix > 0 && duration > 0 {
 		about[1] = format.Duration(duration)
 	}
-	if v.Layout.Declared && len(v.Runners) == 0 {
+	if v.Layout.Declared && v.NoData {
 		about[3] = fmt.Sprintf("suite %s, %s", v.Suite.Name, format.Count(v.Plan.Runners, "runner"))
 	} else if v.Layout.Declared {
 		about[3] = fmt.Sprintf("suite %s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))

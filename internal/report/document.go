@@ -54,7 +54,7 @@ func (p *Page) add(list ...Section) {
 
 func suiteTables(v *verdict.Verdict) Section {
 	out := Section{ID: "results", Title: "Results"}
-	if len(v.Runners) == 0 {
+	if v.NoData {
 		return out
 	}
 	for _, t := range v.Tables {

@@ -31,8 +31,8 @@ func (f *facts) section(id, title string) Section {
 func figures(v *verdict.Verdict) Section {
 	var out facts
 	switch {
-	case len(v.Runners) == 0:
-		out.add("received", "not known, because no runner left data")
+	case v.NoData:
+		out.add("received", "not known, because no runner stored data")
 		out.processes(v)
 	case v.Layout.Declared:
 		for _, f := range v.Facts {
@@ -188,7 +188,7 @@ func (f *facts) processes(v *verdict.Verdict) {
 			text += "; " + format.Count(n, "unobserved client") + " not compared"
 		}
 		f.add("server", "%s", text)
-	case v.Evidence.Kind != "" && len(v.Runners) > 0:
+	case v.Evidence.Kind != "" && !v.NoData:
 		f.add("judged by", "%s", v.Evidence.Text())
 	}
 	r := v.Resources

@@ -33,17 +33,18 @@ func TestLastSubscriberStatesDifferentClocks(t *testing.T) {
 // Without data the numbers are unknown, not 0.
 func TestRunWithoutDataHasNoNumbers(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"", "storm", "rampup"} {
+	start := shard.Runner{Index: 1, State: shard.Running, StartedUS: 1_700_000_000e6, EndedUS: 1_700_000_000.1e6, CPUSeconds: .1, RunDelaySeconds: .2}
+	for kind, runners := range map[string][]shard.Runner{"": {start}, "storm": nil, "rampup": {start}} {
 		p := plan.Default()
 		p.TestID, p.Suite, p.Connections, p.BackendURL = "t", kind, 20, "http://127.0.0.1:41234"
 		v := newVerdict(t, &shard.Merged{
 			Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())),
-			Problems: []string{"runner 1 of 2 left no shard", "runner 2 of 2 left no shard"},
-			Connect:  shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Problems: []string{"runner 1 of 2 left no shard"}, Runners: runners,
+			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		})
 		text := textOf(t, Brief(v))
-		require.Contains(t, text, "received     not known, because no runner left data")
-		for _, figure := range []string{"0 opened", "0 made", "0 of 0", "0.00 ms", "0 stages", "judged by", "Results", "ok  "} {
+		require.Contains(t, text, "received     not known, because no runner stored data")
+		for _, figure := range []string{"0 opened", "0 made", "0 of 0", "0.00 ms", "0 stages", "judged by", "waited", "Results", "ok  "} {
 			require.NotContains(t, text, figure)
 		}
 	}

@@ -353,7 +353,7 @@ func TestShellQuotes(t *testing.T) {
 // uncheckedVerdict returns the pass of a run that checked no message.
 func uncheckedVerdict() *verdict.Verdict {
 	v := &verdict.Verdict{TestID: "t", Verdict: verdict.Pass, Plan: plan.Default(), Reasons: []string{"messages were not checked: the service description has message: 'unchecked'"}}
-	v.Plan.Service, v.Runners = "sse", []verdict.Runner{{Index: 1}}
+	v.Plan.Service = "sse"
 	v.Service, v.Evidence.Kind = shard.Service{Name: "sse", CountBasis: shard.CountNothing}, verdict.ByNothing
 	v.Messages.Heartbeats, v.Messages.Unchecked, v.Messages.Uncounted = 4, 304, 1
 	v.Checks = []verdict.Check{verdict.Check{Name: "messages checked", Limit: "no limit", Pass: true}.NotJudged("no rule is defined")}

@@ -148,9 +148,19 @@ func suspension(r *Runner) string {
 		format.Duration(seconds(s.Increase)), format.Time(s.Stretches[0].From()))
 }
 
+// HasData reports whether the runner stored data after its start. The only checkpoint of another one is the first.
+func (r *Runner) HasData() bool {
+	return r.State == Finished || r.EndedUS-r.StartedUS >= time.Second.Microseconds()
+}
+
+// HasData reports whether any runner stored data after its start.
+func (m *Merged) HasData() bool {
+	return slices.ContainsFunc(m.Runners, func(r Runner) bool { return r.HasData() })
+}
+
 func describeState(r Runner) string {
 	lastData := "the data ends at "
-	if r.EndedUS-r.StartedUS < time.Second.Microseconds() { // its only checkpoint is the first one
+	if !r.HasData() {
 		lastData = "it stored no data after its start at "
 	}
 	text := map[RunState]string{

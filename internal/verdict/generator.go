@@ -28,6 +28,9 @@ func (u CPUUse) HasLongWait() bool {
 
 func useOf(m *shard.Merged) (u CPUUse) {
 	for _, r := range m.Runners {
+		if !r.HasData() { // the start of a process waits more than it runs
+			continue
+		}
 		u.CPU += r.CPUSeconds
 		u.Wait += r.RunDelaySeconds
 		u.Stall = max(u.Stall, time.Duration(r.StallMaxUS)*time.Microsecond)

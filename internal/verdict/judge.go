@@ -19,6 +19,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v := &Verdict{
 		Schema: Schema, TestID: m.Plan.TestID, Plan: m.Plan, Layout: a.Layout, Facts: a.Facts, Tables: a.Tables, Metrics: a.Metrics,
 		Runners: make([]Runner, len(m.Runners)), Warnings: append(slices.Clone(e.Warnings), a.Warnings...), RunInfo: e.RunInfo,
+		NoData: !m.HasData(),
 	}
 	if a.Declared {
 		v.Suite = declaredSuite(m)
@@ -45,7 +46,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Warnings = append(v.Warnings, warnings...)
 	suiteChecks := slices.Clone(a.Checks)
 	for i, c := range suiteChecks {
-		suiteChecks[i] = c.notJudgedIf(len(m.Runners) == 0, "no runner left data")
+		suiteChecks[i] = c.notJudgedIf(v.NoData, "no runner stored data")
 	}
 	all := slices.Concat(e.processChecks(), []Check{completeness}, suiteChecks, v.slopeChecks())
 	if len(e.Actions) > 0 {

@@ -82,6 +82,7 @@ type Verdict struct {
 	Watched      *WatchedTime        `json:"watched_seconds,omitempty"` // nil: the whole run, or unknown to the suite
 
 	Layout  Layout   `json:"-"`
+	NoData  bool     `json:"-"` // no runner stored data after its start
 	streams *Streams // see Records
 }
 
