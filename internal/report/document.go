@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/host/preflight"
@@ -98,6 +99,9 @@ var sections = map[string]func(*pageBuilder) Section{
 	"responses": (*pageBuilder).responses,
 }
 
+// runnerSections are the sections whose numbers come only from the runners.
+var runnerSections = []string{"account", "published", "lateness", "ends", "teardown", "arithmetic", "results", "curves", "responses"}
+
 // Full returns the document of a run with its charts: report.html.
 func Full(r *Run) *Page { return newPageBuilder(r).page() }
 
@@ -107,12 +111,19 @@ func (s *pageBuilder) page() *Page {
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),
 		Time: Axis{From: s.series.from, Step: s.series.step, N: s.series.n, Bands: s.bands, Lines: s.lines()}, Files: s.Files,
 	}
-	if p.Banner.Tiles = s.tiles(); s.v.Layout.Declared {
+	switch {
+	case s.v.NoData:
+	case s.v.Layout.Declared:
 		p.Banner.Tiles = s.metricTiles()
+	default:
+		p.Banner.Tiles = s.tiles()
 	}
 	charts := &Page{}
 	p.add(s.failureSection())
 	for _, name := range s.v.Layout.Page {
+		if s.v.NoData && slices.Contains(runnerSections, name) {
+			continue
+		}
 		dest := p
 		if isChart := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; isChart && s.v.Verdict == verdict.Pass {
 			dest = charts

@@ -37,15 +37,21 @@ func TestRunWithoutDataHasNoNumbers(t *testing.T) {
 	for kind, runners := range map[string][]shard.Runner{"": {start}, "storm": nil, "rampup": {start}} {
 		p := plan.Default()
 		p.TestID, p.Suite, p.Connections, p.BackendURL = "t", kind, 20, "http://127.0.0.1:41234"
-		v := newVerdict(t, &shard.Merged{
+		m := &shard.Merged{
 			Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())),
 			Problems: []string{"runner 1 of 2 left no shard"}, Runners: runners,
 			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-		})
+		}
+		v := newVerdict(t, m)
 		text := textOf(t, Brief(v))
 		require.Contains(t, text, "received     not known, because no runner stored data")
 		for _, figure := range []string{"0 opened", "0 made", "0 of 0", "0.00 ms", "0 stages", "judged by", "waited", "Results", "ok  "} {
 			require.NotContains(t, text, figure)
+		}
+		page := Full(&Run{Verdict: v, Merged: m})
+		require.Empty(t, page.Banner.Tiles)
+		for _, s := range page.Sections {
+			require.NotContains(t, runnerSections, s.ID)
 		}
 	}
 }
