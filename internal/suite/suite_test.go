@@ -167,3 +167,13 @@ func TestRunWithoutShardsIsInvalid(t *testing.T) {
 		}
 	}
 }
+
+// Requests within less than a second are no faster than their number.
+func TestRateOfEndRequestsIsNotExtrapolated(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[float64]string{.1: "60", 2: "30"} {
+		e := &verdict.EndRequests{EndTimes: verdict.EndTimes{Count: 60}, Seconds: seconds}
+		require.Equal(t, want, endTables(e)[0].Rows[0][2], seconds)
+	}
+	require.Empty(t, endTables(nil))
+}
