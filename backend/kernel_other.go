@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// errNeedsLinux is the error of newWatcher. On other systems the backend only compiles, for editors and linters.
+// errNeedsLinux is the error of all functions that need Linux. On other systems the backend only compiles, for editors
+// and linters.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
 var errBufferFull = errors.New("socket buffer is full")

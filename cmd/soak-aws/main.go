@@ -45,7 +45,7 @@ func run(args []string) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case ctx.Err() != nil:
-		err = errors.New("stopped; resources that exist continue to cost money: `make aws-up` continues, `make aws-down` cleans up")
+		err = errors.New("stopped; existing resources still cost money; run `make aws-up` to complete the deployment, or `make aws-down` to remove it")
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)
 	return 2
@@ -103,7 +103,7 @@ func (d *deployment) commands() *cobra.Command {
 	c = addPlain("down", "Archive the runs, destroy all but the archives, and check that no other resource with the tag remains",
 		func(ctx context.Context) error { return d.down(ctx, options) })
 	c.Flags().StringVar(&options.results, "results", "results", "folder of results")
-	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs; keep the archives in the bucket")
+	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs, but keep existing archives in the bucket")
 	c.Flags().BoolVar(&options.withBucket, "all", false, "do not archive the runs, and delete the bucket with its archives")
 
 	var region string

@@ -149,7 +149,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 	s = startOnTerminal(t, "--dir", dir, "--yes", "up")
 	s.await(t, s.hasShown("waiting for the setup of 2 hosts"))
 	s.interrupt(t)
-	assert.Contains(t, s.screen.String(), "`make aws-up` continues, `make aws-down` cleans up")
+	assert.Contains(t, s.screen.String(), "run `make aws-up` to complete the deployment, or `make aws-down` to remove it")
 
 	f.mu.Lock()
 	f.setReady()

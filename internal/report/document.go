@@ -41,7 +41,11 @@ type Provenance struct {
 // Brief returns the document of a verdict: report.txt and report.md.
 func Brief(v *verdict.Verdict) *Page {
 	p := &Page{Title: v.TestID, Generator: "soak report", Banner: banner(v)}
-	p.add(figures(v), checks(v), actions(v), suiteTables(v), windows(v), machines(v), runnersOf(v), runInfo(v))
+	p.add(figures(v), checks(v), actions(v), suiteTables(v), windows(v), machines(v))
+	if !v.NoData {
+		p.add(runnersOf(v))
+	}
+	p.add(runInfo(v))
 	return p
 }
 

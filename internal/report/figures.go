@@ -303,7 +303,7 @@ func tableOf(t verdict.Table) Table {
 
 // endTime returns the time of the last data of the run, or "" if its runners left only the data of their start.
 func endTime(v *verdict.Verdict) string {
-	if v.EndedUnix <= v.StartedUnix {
+	if v.NoData || v.EndedUnix <= v.StartedUnix {
 		return ""
 	}
 	return format.UnixTime(v.EndedUnix)

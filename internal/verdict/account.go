@@ -14,7 +14,7 @@ import (
 
 // streamMargin is the time after the start of a stream, and before its end, in which no message is expected on it. A
 // message that is published in that time may or may not reach the stream. For a publisher on another host, the delay of
-// the fastest message extends the margin. That delay bounds the difference of the two clocks.
+// the fastest message extends the margin. That delay bounds the difference between the two clocks.
 const streamMargin = time.Second
 
 // arrivalSpread is the time by which a message may arrive before its assumed publish time (see messagesFor).
@@ -189,8 +189,9 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 	return runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
 }
 
-// mayBePending reports whether a message may have been in transit at the end of the run. No later message arrived, and
-// its age at the end was under 1.5 times the delay of the last message (docs/accounting.md).
+// mayBePending reports whether a message may have been in transit at the end of the run. This is so if no later message
+// arrived, and the age of the message was under 1.5 times the delay of the last message that arrived
+// (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.delay*3/2).Microseconds()
 }
@@ -305,7 +306,7 @@ var notExpectedReason = fmt.Sprintf("published within %s of the start or the end
 // checked. For clients that are compared with each other, comparabilityCheck replaces the first one.
 func (s *Streams) deliveryChecks() []Check {
 	if s.comparedTopics != nil {
-		return []Check{s.comparabilityCheck().AsDoubt(), s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
+		return []Check{s.comparabilityCheck().AsDoubt(), s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client had an open stream while others received messages")}
 	}
 	if s.Messages.Published == nil {
 		return nil
@@ -316,7 +317,7 @@ func (s *Streams) deliveryChecks() []Check {
 	}
 	return []Check{
 		earlyCheck.AsDoubt().notJudgedIf(!s.hasMessages(), s.reasonNoMessage()),
-		s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while messages were confirmed"),
+		s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client had an open stream while messages were confirmed"),
 	}
 }
 

@@ -17,7 +17,7 @@ func (s *Streams) compressionChecks() (out []Check) {
 	for _, c := range s.Codings {
 		delay := s.delayedByCompression(&c)
 		check := Check{
-			ID: CheckCompressed, Name: fmt.Sprintf("%ss in %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most", Actual: "most",
+			ID: CheckCompressed, Name: fmt.Sprintf("%ss compressed with %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most", Actual: "most",
 			Pass: delay == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
 		}
 		if delay != "" {
@@ -42,7 +42,7 @@ func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	switch {
 	case !s.m.Service.ByInterval() && !s.m.Plan.Published():
 	case c.Messages == 0 && s.Messages.Expected > 0:
-		return fmt.Sprintf("no %s arrived on the streams in %s: the service or a proxy buffers compressed data; %s", noun, c.Name, remedy)
+		return fmt.Sprintf("no %s arrived on the streams compressed with %s: the service or a proxy buffers compressed data; %s", noun, c.Name, remedy)
 	case c.Bursts > 0 && 2*c.BurstMessages >= c.Messages:
 		return fmt.Sprintf("%ss arrive %s: the service or a proxy buffers compressed data (%s); %s", noun, burstText(c), c.Name, remedy)
 	}

@@ -13,7 +13,7 @@ import (
 
 const (
 	inBurstsOf40 = "noops arrive in bursts of 40: the service or a proxy buffers compressed data (gzip); flush after each message (nginx: proxy_buffering off), or do not compress event streams"
-	oneByOne     = "noops in gzip delivered one by one"
+	oneByOne     = "noops compressed with gzip delivered one by one"
 )
 
 // If most messages arrive in bursts, the compressor is the cause. A single burst, as after a stall, is not attributed
@@ -57,7 +57,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 		addFault(r, ledger.KindDropped, 1)
 	}
 	v = requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
-	require.Contains(t, v.Reasons[0], "no noop arrived on the streams in br: the service or a proxy buffers compressed data")
+	require.Contains(t, v.Reasons[0], "no noop arrived on the streams compressed with br: the service or a proxy buffers compressed data")
 }
 
 // An external publisher may publish several messages at once.
@@ -66,7 +66,7 @@ func TestBurstsOfOtherPublishers(t *testing.T) {
 	m, _ := cleanRun()
 	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", CountBasis: shard.CountByNumber}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, BurstMessages: 680}}
-	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip delivered one by one")
+	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages compressed with gzip delivered one by one")
 }
 
 // A proxy may delay the headers together with the body. In that case only the request shows that the stream was to be

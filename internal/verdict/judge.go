@@ -16,6 +16,9 @@ import (
 // and packets that AWS dropped. Apart from complete data, each applies only if the run has evidence for it.
 func Judge(e *Evidence, a Assessment) *Verdict {
 	m := e.Rounds[0]
+	if !m.HasData() {
+		a = a.withoutData()
+	}
 	v := &Verdict{
 		Schema: Schema, TestID: m.Plan.TestID, Plan: m.Plan, Layout: a.Layout, Facts: a.Facts, Tables: a.Tables, Metrics: a.Metrics,
 		Runners: make([]Runner, len(m.Runners)), Warnings: append(slices.Clone(e.Warnings), a.Warnings...), RunInfo: e.RunInfo,
@@ -44,17 +47,16 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Failures = e.Failures
 	completeness, warnings := completenessCheck(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
-	suiteChecks := slices.Clone(a.Checks)
-	for i, c := range suiteChecks {
-		suiteChecks[i] = c.notJudgedIf(v.NoData, "no runner stored data")
-	}
-	all := slices.Concat(e.processChecks(), []Check{completeness}, suiteChecks, v.slopeChecks())
+	all := slices.Concat(e.processChecks(), []Check{completeness}, a.Checks, v.slopeChecks())
 	if len(e.Actions) > 0 {
 		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionCheck())
 	}
 	if s := a.Streams; s != nil {
 		checked := s.checkedCount() > 0
-		v.MessagesChecked, all = &checked, append(all, s.CheckedMessages())
+		v.MessagesChecked = &checked
+		if !v.NoData {
+			all = append(all, s.CheckedMessages())
+		}
 	}
 	if a.Responses != nil {
 		v.addResponses(a.Responses, e.Model)
@@ -76,6 +78,15 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	}
 	v.Sentence = v.summarize()
 	return v
+}
+
+// withoutData returns the assessment of a run whose runners stored no data: no check is judged.
+func (a Assessment) withoutData() Assessment {
+	a.Warnings, a.Checks = nil, slices.Clone(a.Checks)
+	for i, c := range a.Checks {
+		a.Checks[i] = c.NotJudged("no runner stored data")
+	}
+	return a
 }
 
 // processChecks returns the checks of the target's processes. Judge lists them first, because they may explain faults

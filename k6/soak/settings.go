@@ -131,7 +131,7 @@ func (m *module) chosenProfile(suite string, profiles map[string]map[string]any)
 	for key := range values {
 		i := slices.IndexFunc(rows, func(s plan.Setting) bool { return s.Name == key })
 		if i < 0 {
-			return name, nil, fmt.Errorf("the suite %s has no setting %s; read it with setting()", suite, key)
+			return name, nil, fmt.Errorf("%s is not a setting of the suite %s; read variables of your own with setting()", key, suite)
 		}
 		if text := source.Setting(key); text != "" {
 			if values[key], err = rows[i].Parse(text); err != nil {

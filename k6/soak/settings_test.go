@@ -97,7 +97,7 @@ func TestInvalidProfiles(t *testing.T) {
 		{"rampup", "MIN_RATE", "-1", "MIN_RATE must be at least 0, got -1"},
 		{"rampup", "MIN_RATE", "1s", `MIN_RATE must be a number, got "1s"`},
 		{"rampup", "STAGES", "5,0", `STAGES ` + list + ` "5,0"`},
-		{"rampup", "OWN", "5", "the suite rampup has no setting OWN; read it with setting()"},
+		{"rampup", "OWN", "5", "OWN is not a setting of the suite rampup; read variables of your own with setting()"},
 		{"rampup", "TIMEOUT_SECONDS", "0", "TIMEOUT_SECONDS must be over 0, got 0"},
 		{"burst", "SEQUENCE", "0", "SEQUENCE must be at least 1, got 0"},
 		{"burst", "SEQUENCE", "2.5", `SEQUENCE must be a whole number, got "2.5"`},

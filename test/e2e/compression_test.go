@@ -28,12 +28,12 @@ func TestCompressingProxy(t *testing.T) {
 			require.Regexp(t, `compressed +gzip on 20 streams`, out)
 			require.Equal(t, v.Messages.Received, v.Codings[0].Messages)
 			require.Contains(t, v.Checks, verdict.Check{
-				ID: verdict.CheckCompressed, Name: "noops in gzip delivered one by one", Limit: "most", Actual: "most", Pass: true, Severity: verdict.SeverityWarning, Why: "buffered compression delays messages",
+				ID: verdict.CheckCompressed, Name: "noops compressed with gzip delivered one by one", Limit: "most", Actual: "most", Pass: true, Severity: verdict.SeverityWarning, Why: "buffered compression delays messages",
 			})
 		}},
 		"buffers": {"proxy_ignore_headers X-Accel-Buffering; postpone_output 0;", "gzip", func(t *testing.T, v *verdict.Verdict, out string) {
 			require.Equal(t, verdict.Fail, v.Verdict, out)
-			require.Contains(t, v.Reasons[0], "no noop arrived on the streams in gzip: the service or a proxy buffers compressed data; flush after each message")
+			require.Contains(t, v.Reasons[0], "no noop arrived on the streams compressed with gzip: the service or a proxy buffers compressed data; flush after each message")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ type Correction struct {
 	Record *ledger.Record
 	// CertainFrom has, for each stream, the time from which its place is known and messages are expected; 0: its start.
 	CertainFrom []ledger.Instant
-	// Uncertain reports whether content repeats, and it is unknown which messages the connection received.
+	// Uncertain is set if it is unknown which messages the connection received, because content repeats.
 	Uncertain bool
 }
 
@@ -27,7 +27,7 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	c := correction{Feed: f, log: log, raw: raw, source: r, record: *r, certainFrom: certainFrom}
 	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), r.Cuts.Clone()
 	c.countRepeats()
-	c.copies()
+	c.countCopies()
 	c.permitCopies()
 	c.countDisorder()
 	c.renumber()
@@ -73,8 +73,8 @@ func (c *correction) countRepeats() {
 	c.record.Undetectable += d.Unlisted
 }
 
-// copies counts received entries that are copies or changed messages as such, instead of as received.
-func (c *correction) copies() {
+// countCopies counts received entries that are copies or changed messages as such, instead of as received.
+func (c *correction) countCopies() {
 	for _, n := range c.unnumbered[c.log] {
 		if !c.source.HasReceived(n) {
 			continue
@@ -108,7 +108,7 @@ func (c *correction) permitCopies() {
 	})
 }
 
-// change counts entry n of the log as corrupted, because it arrived in place of the message with a feed number.
+// change counts entry n of the log as corrupted, because it arrived in place of the message with the given feed number.
 func (c *correction) change(number, n uint64) {
 	c.record.Corrupted++
 	c.received = append(c.received, number)
@@ -190,7 +190,8 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 // HasRepeatedContent reports whether any message has the content of an earlier one.
 func (f *Feed) HasRepeatedContent() bool { return f.repeated }
 
-// arrival returns when entry n arrived at the connection if it was overtaken, or else its first arrival at the runner.
+// arrival returns the arrival time of entry n: at the connection if the entry was overtaken, otherwise its first arrival
+// at the runner.
 func (c *correction) arrival(n uint64) ledger.Instant {
 	if d := c.source.Deviations; d != nil {
 		if i := slices.IndexFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }); i >= 0 {
@@ -219,7 +220,7 @@ func (c *correction) renumber() {
 		r.Last = max(r.Last, n)
 	}
 	r.Holes = c.holes()
-	c.cuts()
+	c.renumberCuts()
 	r.Spans = slices.Clone(r.Spans)
 	for i := range r.Spans {
 		s := &r.Spans[i]
@@ -227,9 +228,9 @@ func (c *correction) renumber() {
 	}
 }
 
-// cuts renumbers the messages around the disconnects. If the message after a disconnect is a copy, it gets the number
+// renumberCuts renumbers the messages around the disconnects. If the message after a disconnect is a copy, it gets the number
 // of the message before the disconnect.
-func (c *correction) cuts() {
+func (c *correction) renumberCuts() {
 	if c.record.Cuts == nil {
 		return
 	}
