@@ -8,7 +8,7 @@ const (
 	minTickTime = 5 * time.Millisecond
 )
 
-// A wheel schedules the noops of the ids in its buckets. Tick 0 is at the start of the hub's clock, and the other ticks
+// A wheel schedules the noops of the devices in its buckets. Tick 0 is at the start of the hub's clock, and the other ticks
 // follow at a constant rate. Tick t serves bucket t mod len(buckets), so each bucket is served once per interval. The
 // broadcast schedule is a wheel with one bucket.
 type wheel struct {
@@ -44,7 +44,7 @@ func (w *wheel) dueAt(tick int64) time.Duration {
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
 // add puts a device into the emptiest bucket. Among equally empty buckets it prefers one that is far from the last
-// choice, so that even a few ids are spread evenly.
+// choice, so that even a few devices are spread evenly.
 func (w *wheel) add(d *device) {
 	n := len(w.buckets)
 	best := w.next % n

@@ -245,7 +245,7 @@ func TestActionsSurviveALostConnection(t *testing.T) {
 	require.NoError(t, d.check(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
 	s.driver = &lostRunDriver{*d, lostRun{file: last}}
-	require.ErrorIs(t, s.hold(r.graceful, r.force, round{dir: s.dir}, newMeter(s)), cluster.ErrUnreachable)
+	require.ErrorIs(t, s.runRound(r.graceful, r.force, round{dir: s.dir}, newMeter(s)), cluster.ErrUnreachable)
 
 	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location, env: map[string]string{}})
 	require.NoError(t, err)

@@ -321,7 +321,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	r := newRig(t)
 	r.service.Close()
 	_, _, err := driveLocal(t, r)
-	require.ErrorContains(t, err, "/event/connect?…: nothing listens there (connection refused); without --service")
+	require.ErrorContains(t, err, "/event/connect?…: nothing is listening there (connection refused); without --service")
 	assert.Empty(t, r.pids())
 	withDrivers(t, "", func(t *testing.T, r *rig, drive driverOfRig) {
 		r.k6 = filepath.Join(r.folder, "missing")

@@ -21,7 +21,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 	if s.page != nil {
 		meter.onSample = s.page.view.Sample
 	}
-	if s.runnerNumber <= 1 { // of several parts only the first samples the target
+	if s.runnerNumber <= 1 { // with --runner K/N, only runner 1 samples the target
 		watcher.Go(func() { meter.run(watchCtx) })
 		s.reportWait("sampling the target", func() { <-meter.firstSample }) // suites compare later samples with the first one
 	}
@@ -43,7 +43,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 		if n > 0 {
 			r.shards = dir.Path(results.ShardsDir)
 		}
-		if err := s.hold(graceful, force, r, meter); err != nil {
+		if err := s.runRound(graceful, force, r, meter); err != nil {
 			return err
 		}
 		if n == 0 && s.runnerNumber == 0 {
@@ -60,7 +60,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 			return nil
 		}
 		if s.On != "local" {
-			s.warn("further rounds run on this machine only, so the run has one round")
+			s.warn("further rounds are possible only with --on local, so the run has one round")
 			return nil
 		}
 		var settings []string
@@ -71,8 +71,8 @@ func (s *session) rounds(graceful, force context.Context) error {
 	}
 }
 
-// hold runs the script once, and in the first round the actions, and shows the progress of the runners.
-func (s *session) hold(graceful, force context.Context, r round, m *meter) error {
+// runRound runs the script once, and in the first round the actions, and shows the progress of the runners.
+func (s *session) runRound(graceful, force context.Context, r round, m *meter) error {
 	group, err := s.driver.start(graceful, r)
 	if err != nil {
 		return err

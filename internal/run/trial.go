@@ -92,7 +92,7 @@ func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	})
 	defer notice.Stop()
 	for range attempts {
-		if err = trial.Answer(ctx, c); err == nil || ctx.Err() != nil || errors.Is(err, trial.ErrNoAnswer) {
+		if err = trial.Answer(ctx, c); err == nil || ctx.Err() != nil || errors.Is(err, trial.ErrNoResponse) {
 			break
 		}
 	}
@@ -168,7 +168,7 @@ func (s *session) tryNoopAt(ctx context.Context, url string) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if late := errors.Is(err, trial.ErrNoAnswer) && s.interval+time.Second > noopTimeout; late {
+	if late := errors.Is(err, trial.ErrNoResponse) && s.interval+time.Second > noopTimeout; late {
 		probeCtx, stop := context.WithTimeout(ctx, healthTimeout)
 		defer stop()
 		if target.Remote(url, os.Getenv("BACKEND_TOKEN")).Probe(probeCtx, 0) == nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A ramp returns memory to the operating system after many connections were opened. About 7 of 10 KB per connection,
+// A rampWatcher returns memory to the operating system after a ramp, in which many connections were opened. About 7 of 10 KB per connection,
 // and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours, because open streams do
 // not allocate.
-type ramp struct {
-	limitThreshold int           // number of connections from which garbage is limited
+type rampWatcher struct {
+	limitThreshold int           // number of connections at which the limit on garbage takes effect
 	rampThreshold  int           // minimum number of connections of a ramp
 	quietTime      time.Duration // time without a new connection that ends a ramp
 	limit          func()        // limits garbage
@@ -22,7 +22,7 @@ type ramp struct {
 	latest time.Time // time of the latest connection
 }
 
-var processRamp = &ramp{limitThreshold: 100, rampThreshold: 500, quietTime: 3 * time.Second, limit: limitGarbage, free: releaseMemory}
+var processRamp = &rampWatcher{limitThreshold: 100, rampThreshold: 500, quietTime: 3 * time.Second, limit: limitGarbage, free: releaseMemory}
 
 // gcPercent is the value of GOGC for a process that has opened more than a few connections, unless the user has set it.
 // It costs little CPU per connection, because open streams allocate little. With a few connections it would cost a
@@ -45,7 +45,7 @@ func releaseMemory() {
 	releasePages()
 }
 
-func (r *ramp) opened() {
+func (r *rampWatcher) opened() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = time.Now()
@@ -58,7 +58,7 @@ func (r *ramp) opened() {
 	}
 }
 
-func (r *ramp) check() {
+func (r *rampWatcher) check() {
 	r.mu.Lock()
 	if remaining := r.quietTime - time.Since(r.latest); remaining > 0 {
 		time.AfterFunc(remaining, r.check)

@@ -12,7 +12,7 @@ func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		freed, limited := make(chan time.Time, 10), make(chan time.Time, 10)
-		r := &ramp{
+		r := &rampWatcher{
 			limitThreshold: 2, rampThreshold: 3, quietTime: 3 * time.Second,
 			limit: func() { limited <- time.Now() }, free: func() { freed <- time.Now() },
 		}

@@ -123,7 +123,12 @@ func endTables(e *verdict.EndRequests) []verdict.Table {
 	t := newTable("Requests that end the streams", sentence("%s: %s from the first request to the end of the last one, at most %v in one second. "+
 		"Times in ms, from the start of the connect to the last byte", e.Request, format.Milliseconds(1000*e.Seconds), e.MaxPerSecond),
 		"requests|count|per second|min|p50|p95|p99|max")
-	rate := func(n int64) string { return count(float64(n) / max(e.Seconds, 1)) } // within a second: the number of requests
+	rate := func(n int64) string {
+		if e.Seconds < 1 {
+			return "" // the number of requests within a second is no rate
+		}
+		return count(float64(n) / e.Seconds)
+	}
 	add := func(name string, n int64, rate, min string, q *verdict.Quantiles) {
 		cells := row(name, n, rate, min, "", "", "", "")
 		if q != nil {

@@ -193,7 +193,8 @@ func (c *Control) lateText() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s of %s of the control group were late)", strings.Join(parts, "; "), format.Thousands(c.Late), format.Count(c.Received, "event"))
+	return fmt.Sprintf("%s (%s of %s of the control group %s late)",
+		strings.Join(parts, "; "), format.Thousands(c.Late), format.Count(c.Received, "event"), format.Form(c.Late, "was", "were"))
 }
 
 // delays describes the delays of the load generator that are long enough to make a message late (see explains).

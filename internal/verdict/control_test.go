@@ -86,7 +86,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			"all 3 late messages arrived while the control group was on time, or much less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
 		"the group was on time, although the runner stalled": {at(minute(1, 3, 2*second)), 3, stall(8e6), Fail, false, "the load generator did not delay them"},
 		"the group was late too": {at(group(minute(1, 3, 2*second), 3*second)), 3, nil, Invalid, true,
-			"all 3 late messages arrived while the control group was late too, by up to 3 s, so the load generator may be the cause (1 of 72,000 events of the control group were late)"},
+			"all 3 late messages arrived while the control group was late too, by up to 3 s, so the load generator may be the cause (1 of 72,000 events of the control group was late)"},
 		"the group was late too, across a network": {at(group(minute(1, 3, 2*second), 3*second)), 3, func(m *shard.Merged) { m.Control.Remote = true }, Invalid, true,
 			"so the load generator or the network may be the cause"},
 		"the group was late at another time": {at(group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second)), 3, nil, Fail, true, "arrived while the control group was on time"},
@@ -233,7 +233,7 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 		stall   time.Duration
 		want    Outcome
 	}{
-		"the group was late when it ended":               {true, at(ended, 3*time.Second), 0, Invalid},
+		"the group was late when the stream ended":       {true, at(ended, 3*time.Second), 0, Invalid},
 		"the group was late at another time":             {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
 		"the group was on time, and a runner stalled":    {true, nil, 3 * time.Second, Fail},
 		"there was no group, and the runner stalled":     {false, nil, 3 * time.Second, Invalid},

@@ -82,10 +82,13 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 
 // withoutData returns the assessment of a run whose runners stored no data: no check is judged.
 func (a Assessment) withoutData() Assessment {
-	a.Warnings, a.Checks = nil, slices.Clone(a.Checks)
-	for i, c := range a.Checks {
-		a.Checks[i] = c.NotJudged("no runner stored data")
+	unjudged := func(list []Check) (out []Check) {
+		for _, c := range list {
+			out = append(out, c.NotJudged("no runner stored data"))
+		}
+		return out
 	}
+	a.Warnings, a.Checks, a.Doubts = nil, unjudged(a.Checks), unjudged(a.Doubts)
 	return a
 }
 
@@ -150,7 +153,7 @@ func firstText(list []string, fallback string) string {
 	case 1:
 		return list[0]
 	}
-	return fmt.Sprintf("%s (and %s more)", strings.TrimSuffix(list[0], "."), format.Thousands(len(list)-1))
+	return fmt.Sprintf("%s (and %s)", strings.TrimSuffix(list[0], "."), format.Count(len(list)-1, "more reason"))
 }
 
 // A weight is the effect of an unmet check on the verdict. The heaviest unmet check decides.

@@ -320,7 +320,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	m, server := cleanRun()
 	m.Plan.Reconnect = true
 	v := judgeSoak(m, server, Evidence{Failures: []TargetFailure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
-	require.Equal(t, "backend 1 died (and 2 more)", check(t, v, "target stayed up").Actual)
+	require.Equal(t, "backend 1 died (and 2 more reasons)", check(t, v, "target stayed up").Actual)
 }
 
 // A client that was not observed is not a fault, because CheckComplete reports it.

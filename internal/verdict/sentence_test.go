@@ -130,5 +130,5 @@ func TestSummaryCountsOtherSilentStreams(t *testing.T) {
 	t.Parallel()
 	c := Check{ID: CheckSilence, Name: "longest silence of a stream", Reasons: []string{"s-1 was silent for 10 s", "s-2 was silent for 10 s", "s-3 was silent for 9 s"}}
 	text, _ := new(Verdict).clause(&c)
-	require.Equal(t, "s-1 was silent for 10 s (and 2 more)", text)
+	require.Equal(t, "s-1 was silent for 10 s (and 2 more reasons)", text)
 }

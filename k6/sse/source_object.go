@@ -36,7 +36,7 @@ func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 	for _, kind := range []string{"open", "message", "error"} {
 		handler := func(s *eventSource) any { return s.listeners.handler(kind) }
 		attribute("on"+kind, handler, func(s *eventSource, v sobek.Value) {
-			fn, _ := v.(*sobek.Object) // by Web IDL any other value counts as null
+			fn, _ := v.(*sobek.Object) // according to Web IDL, any other value counts as null
 			s.listeners.setHandler(kind, fn)
 		})
 	}

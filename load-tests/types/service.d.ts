@@ -44,7 +44,7 @@ export interface ServiceDescription {
   connect: Connect;
   /** The blocks that keep a stream alive. They are never messages. */
   heartbeat?: Block & {
-    /** Maximum seconds between two heartbeats. If omitted, the interval of messages, or NOOP_INTERVAL, determines the idle timeout. */
+    /** Maximum silence of a stream in seconds. If omitted, the interval of messages, or NOOP_INTERVAL, determines the idle timeout. */
     every?: number;
   };
   /**

@@ -23,7 +23,7 @@ const (
 // A protocol is the protocol between clients and a gateway.
 type protocol struct {
 	path   string
-	body   func(order string) any
+	body   func(instruction string) any
 	failed func(data []byte) bool // reports whether the data of an event is an error
 }
 
@@ -31,17 +31,17 @@ type protocol struct {
 var protocols = map[string]protocol{
 	"openai-chat": {
 		path: "/v1/chat/completions",
-		body: func(order string) any {
+		body: func(instruction string) any {
 			return map[string]any{
-				"model": "numbered", "stream": true, "messages": []any{map[string]any{"role": "user", "content": order}},
+				"model": "numbered", "stream": true, "messages": []any{map[string]any{"role": "user", "content": instruction}},
 			}
 		},
 		failed: func(data []byte) bool { return bytes.HasPrefix(data, []byte(`{"error"`)) },
 	},
 	"ai-sdk": {
 		path: "/api/chat",
-		body: func(order string) any {
-			part := map[string]any{"type": "text", "text": order}
+		body: func(instruction string) any {
+			part := map[string]any{"type": "text", "text": instruction}
 			return map[string]any{
 				"id": "chat", "messages": []any{map[string]any{"id": "1", "role": "user", "parts": []any{part}}},
 			}
@@ -89,8 +89,8 @@ type behavior struct {
 var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
 
 // do requests a response of n chunks and reads it to the end.
-func (c *client) do(ctx context.Context, id, order string, n int, b behavior) *response {
-	body, err := json.Marshal(c.body("soak id=" + id + " " + order))
+func (c *client) do(ctx context.Context, id, instruction string, n int, b behavior) *response {
+	body, err := json.Marshal(c.body("soak id=" + id + " " + instruction))
 	if err != nil {
 		panic(err) // the body consists of maps, slices, strings and booleans
 	}

@@ -149,7 +149,7 @@ func (s *session) request(life context.Context, t *track) {
 	open, err := s.client(min(requestTimeout, s.Length/2)).Open(life, r)
 	t.headersAt, t.endedAt = time.Now(), time.Now()
 	if err != nil {
-		if t.err = err; errors.Is(err, context.Canceled) || errors.Is(err, stream.ErrNoAnswer) {
+		if t.err = err; errors.Is(err, context.Canceled) || errors.Is(err, stream.ErrNoResponse) {
 			t.err = fmt.Errorf("no response within %s", formatSeconds(time.Since(t.requestedAt)))
 		}
 		close(t.done)

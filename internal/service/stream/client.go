@@ -30,8 +30,8 @@ type Client struct {
 	FollowRedirects bool                                                                 // to other origins
 }
 
-// ErrNoAnswer is the cause of an error if the head of the response does not arrive within the Timeout.
-var ErrNoAnswer = errors.New("no response")
+// ErrNoResponse is the cause of an error if the head of the response does not arrive within the Timeout.
+var ErrNoResponse = errors.New("no response")
 
 // maxRedirects is the limit of redirects, equal to k6's default.
 const maxRedirects = 10
@@ -62,7 +62,7 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	var err error
 	switch {
 	case end != nil && ctx.Err() == nil && c.Timeout > 0 && time.Since(started) >= c.Timeout:
-		err = fmt.Errorf("%w within %.3g s", ErrNoAnswer, c.Timeout.Seconds())
+		err = fmt.Errorf("%w within %.3g s", ErrNoResponse, c.Timeout.Seconds())
 	case end != nil:
 		err = cmp.Or(ctx.Err(), withRemedy(end.Err))
 		if strings.HasPrefix(r.URL, "http:") && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) { // servers that expect TLS do this
@@ -83,7 +83,7 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 func withRemedy(err error) error {
 	var proxied *proxy.Error
 	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {
-		return errors.New("nothing listens there (connection refused)")
+		return errors.New("nothing is listening there (connection refused)")
 	}
 	return proxy.WithRemedy(err)
 }
@@ -92,7 +92,7 @@ func withRemedy(err error) error {
 type Answer struct {
 	Status int
 	Header http.Header
-	Body   string // beginning of the body, in one line
+	Body   string // beginning of the body, on one line
 }
 
 // Do sends a request whose response is not a stream.

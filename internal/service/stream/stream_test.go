@@ -89,9 +89,9 @@ func TestFailureNamesTheRequestWithoutToken(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	_, err := new(Client).Open(t.Context(), get(server.URL+"/sub?token=secret"))
-	require.EqualError(t, err, "GET "+server.URL+"/sub?…: nothing listens there (connection refused)")
+	require.EqualError(t, err, "GET "+server.URL+"/sub?…: nothing is listening there (connection refused)")
 	_, err = new(Client).Do(t.Context(), Request{Request: sseclient.Request{Method: "POST", URL: server.URL + "/pub"}})
-	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing listens there (connection refused)")
+	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing is listening there (connection refused)")
 }
 
 // requestWithToken returns a request with a token in its URL and its headers.

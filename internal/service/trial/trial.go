@@ -53,8 +53,8 @@ type Config struct {
 	Note     func(string)  // receives sentences about untried parts, and about a missing terminal event; may be nil
 }
 
-// ErrNoAnswer is the cause of the error of Run, Answer and Connect if no headers arrive in time.
-var ErrNoAnswer = stream.ErrNoAnswer
+// ErrNoResponse is the cause of the error of Run, Answer and Connect if no headers arrive in time.
+var ErrNoResponse = stream.ErrNoResponse
 
 // A Mismatch is an error of a trial about one field of the description.
 type Mismatch struct {

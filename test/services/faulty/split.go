@@ -5,9 +5,9 @@ import "bytes"
 // A splitter splits an event stream into parts whose concatenation equals the input. All lines of a stream must end
 // like the first one: with \n, \r\n or \r.
 type splitter struct {
-	rest  []byte // an incomplete line or block
-	lines int    // number of bytes of rest that are complete lines
-	last  byte   // last byte of each line; 0: unknown
+	rest     []byte // an incomplete line or block
+	complete int    // number of bytes of rest that belong to complete lines
+	last     byte   // last byte of each line; 0: unknown
 }
 
 // lastOfLine returns the last byte of each line, or 0 if rest is too short: after \r, the next byte decides.
@@ -31,21 +31,21 @@ func (s *splitter) add(p []byte, emit func(part []byte)) {
 	}
 	start := 0
 	for s.last != 0 {
-		end := bytes.IndexByte(s.rest[s.lines:], s.last)
+		end := bytes.IndexByte(s.rest[s.complete:], s.last)
 		if end < 0 {
 			break
 		}
-		line := s.rest[s.lines : s.lines+end+1]
-		first := s.lines == start
-		s.lines += len(line)
+		line := s.rest[s.complete : s.complete+end+1]
+		first := s.complete == start
+		s.complete += len(line)
 		blank := len(bytes.TrimRight(line, "\r\n")) == 0
 		if blank || first && line[0] == ':' {
-			emit(s.rest[start:s.lines])
-			start = s.lines
+			emit(s.rest[start:s.complete])
+			start = s.complete
 		}
 	}
 	s.rest = append(s.rest[:0], s.rest[start:]...)
-	s.lines -= start
+	s.complete -= start
 }
 
 // end returns the incomplete last part of the stream.
