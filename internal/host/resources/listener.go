@@ -106,9 +106,9 @@ func (l *Listener) sockets() map[string]bool {
 	if err != nil {
 		return nil
 	}
-	//nolint:staticcheck // the replacement, netlink, requires a socket and returns the same lines
+	//lint:ignore SA1019 the replacement, netlink, requires a socket and returns the same lines
 	v4, _ := fs.NetTCP()
-	//nolint:staticcheck // as above
+	//lint:ignore SA1019 as above
 	v6, _ := fs.NetTCP6() // an error on a machine without IPv6
 	for _, line := range slices.Concat(v4, v6) {
 		if line.St != tcpListen || line.LocalPort != l.port {
