@@ -8,9 +8,9 @@ const (
 	minTickTime = 5 * time.Millisecond
 )
 
-// A wheel schedules the noops of the devices in its buckets. Tick 0 is at the start of the hub's clock, and the other ticks
-// follow at a constant rate. Tick t serves bucket t mod len(buckets), so each bucket is served once per interval. The
-// broadcast schedule is a wheel with one bucket.
+// A wheel schedules the noops of the devices in its buckets. Tick 0 is at the start of the hub's clock, and the other
+// ticks follow at a constant rate. Tick t serves bucket t mod len(buckets), so each bucket is served once per interval.
+// The broadcast schedule is a wheel with one bucket.
 type wheel struct {
 	interval time.Duration
 	buckets  [][]*device

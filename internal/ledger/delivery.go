@@ -102,7 +102,7 @@ type deliveries struct {
 	cursor      *cursor // nil: messages carry numbers
 }
 
-// corruptions hold the possible numbers of corrupted messages.
+// corruptions has the possible numbers of corrupted messages.
 type corruptions struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
 	unplaced uint64    // number of corrupted messages without an assumed number

@@ -11,8 +11,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// runnersOf returns the counts and costs of each runner. Requests and responses of a suite are not counted per runner.
+// runnersOf returns the counts and costs of each runner; empty without data. Requests and responses of a suite are not
+// counted per runner.
 func runnersOf(v *verdict.Verdict) Section {
+	if v.NoData {
+		return Section{}
+	}
 	t := Table{Columns: Columns("runner", "host", "state")}
 	connections := 0
 	for i := range v.Runners {
@@ -82,6 +86,9 @@ func runnerState(state string) string {
 
 func (s *pageBuilder) account() Section {
 	out := runnersOf(s.v)
+	if s.v.NoData {
+		return out
+	}
 	out.ID, out.Title, out.Short = "account", s.nouns(true)+" and findings", s.nouns(true)
 	s.messageBasis(&out)
 	if t, ok := s.findings(); ok {
@@ -105,7 +112,7 @@ func (s *pageBuilder) findings() (t Table, ok bool) {
 
 // arithmetic returns the calculation of docs/accounting.md for a run whose messages are expected by interval.
 func (s *pageBuilder) arithmetic() Section {
-	if !s.v.Service.ByInterval() {
+	if !s.v.Service.ByInterval() || s.v.NoData {
 		return Section{}
 	}
 	p, n, nouns := s.v.Plan, s.v.Messages, s.nouns(false)

@@ -22,13 +22,15 @@ func banner(v *verdict.Verdict) Banner {
 		target = v.Plan.ServiceName() + " at " + target
 	}
 	about := []string{format.UnixTime(v.StartedUnix), "", target + v.RedirectText(), ""}
-	if duration := span(v); v.StartedUnix > 0 && duration > 0 {
-		about[1] = format.Duration(duration)
+	if v.StartedUnix > 0 && !v.NoData {
+		about[1] = format.Duration(span(v))
 	}
-	if v.Layout.Declared && v.NoData {
-		about[3] = fmt.Sprintf("suite %s, %s", v.Suite.Name, format.Count(v.Plan.Runners, "runner"))
-	} else if v.Layout.Declared {
-		about[3] = fmt.Sprintf("suite %s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))
+	if v.Layout.Declared {
+		about[3] = "suite " + v.Suite.Name
+		if v.Suite.Profile != "" {
+			about[3] += fmt.Sprintf(", profile %s, %s", v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"))
+		}
+		about[3] += ", " + format.Count(v.Plan.Runners, "runner")
 	} else if v.Plan.Connections > 0 {
 		about[3] = fmt.Sprintf("%s, %s, %s", format.Count(v.Plan.Connections, "connection"), verdict.IntervalText(&v.Plan, &v.Service), format.Count(v.Plan.Runners, "runner"))
 	}
@@ -130,6 +132,9 @@ func symptoms(v *verdict.Verdict) (out []string) {
 }
 
 func (s *pageBuilder) tiles() []Tile {
+	if s.v.NoData {
+		return nil
+	}
 	v, c := s.v, s.v.Connections
 	open := ""
 	if v.OpenSeconds != nil {

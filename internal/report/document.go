@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/host/preflight"
@@ -41,11 +40,7 @@ type Provenance struct {
 // Brief returns the document of a verdict: report.txt and report.md.
 func Brief(v *verdict.Verdict) *Page {
 	p := &Page{Title: v.TestID, Generator: "soak report", Banner: banner(v)}
-	p.add(figures(v), checks(v), actions(v), suiteTables(v), windows(v), machines(v))
-	if !v.NoData {
-		p.add(runnersOf(v))
-	}
-	p.add(runInfo(v))
+	p.add(figures(v), checks(v), actions(v), suiteTables(v), windows(v), machines(v), runnersOf(v), runInfo(v))
 	return p
 }
 
@@ -59,9 +54,6 @@ func (p *Page) add(list ...Section) {
 
 func suiteTables(v *verdict.Verdict) Section {
 	out := Section{ID: "results", Title: "Results"}
-	if v.NoData {
-		return out
-	}
 	for _, t := range v.Tables {
 		out.Tables = append(out.Tables, tableOf(t))
 	}
@@ -103,9 +95,6 @@ var sections = map[string]func(*pageBuilder) Section{
 	"responses": (*pageBuilder).responses,
 }
 
-// runnerSections are the sections whose numbers come only from the runners.
-var runnerSections = []string{"account", "published", "lateness", "ends", "teardown", "arithmetic", "results", "curves", "responses"}
-
 // Full returns the document of a run with its charts: report.html.
 func Full(r *Run) *Page { return newPageBuilder(r).page() }
 
@@ -115,19 +104,12 @@ func (s *pageBuilder) page() *Page {
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),
 		Time: Axis{From: s.series.from, Step: s.series.step, N: s.series.n, Bands: s.bands, Lines: s.lines()}, Files: s.Files,
 	}
-	switch {
-	case s.v.NoData:
-	case s.v.Layout.Declared:
+	if p.Banner.Tiles = s.tiles(); s.v.Layout.Declared {
 		p.Banner.Tiles = s.metricTiles()
-	default:
-		p.Banner.Tiles = s.tiles()
 	}
 	charts := &Page{}
 	p.add(s.failureSection())
 	for _, name := range s.v.Layout.Page {
-		if s.v.NoData && slices.Contains(runnerSections, name) {
-			continue
-		}
 		dest := p
 		if isChart := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; isChart && s.v.Verdict == verdict.Pass {
 			dest = charts

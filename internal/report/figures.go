@@ -301,9 +301,9 @@ func tableOf(t verdict.Table) Table {
 	return out
 }
 
-// endTime returns the time of the last data of the run, or "" if its runners left only the data of their start.
+// endTime returns the time of the last data of the run, or "" without data.
 func endTime(v *verdict.Verdict) string {
-	if v.NoData || v.EndedUnix <= v.StartedUnix {
+	if v.NoData {
 		return ""
 	}
 	return format.UnixTime(v.EndedUnix)

@@ -271,16 +271,6 @@ func TestTilesWithoutMessagesAreNotJudged(t *testing.T) {
 	require.NotContains(t, doc.Find(".tiles").Text(), "lateness")
 }
 
-// The end and the duration of a run are unknown if its runners were killed before their first checkpoint.
-func TestRunWithoutDataHasNoEnd(t *testing.T) {
-	t.Parallel()
-	r := report.SimulatedRun(20, 60)
-	r.Verdict.EndedUnix = r.Verdict.StartedUnix
-	_, doc := render(t, r)
-	require.NotContains(t, report.Brief(r.Verdict).Banner.About, "0 ms")
-	require.NotContains(t, doc.Find("#card th").Text(), "ended")
-}
-
 func TestPageOfASuite(t *testing.T) {
 	t.Parallel()
 	_, doc := render(t, report.SuiteRun())

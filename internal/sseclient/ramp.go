@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A rampWatcher returns memory to the operating system after a ramp, in which many connections were opened. About 7 of 10 KB per connection,
-// and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours, because open streams do
-// not allocate.
+// A rampWatcher returns memory to the operating system after a ramp, in which many connections were opened. About 7 of
+// 10 KB per connection, and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours,
+// because open streams do not allocate.
 type rampWatcher struct {
 	limitThreshold int           // number of connections at which the limit on garbage takes effect
 	rampThreshold  int           // minimum number of connections of a ramp

@@ -206,7 +206,7 @@ func Title(v *verdict.Verdict) string {
 		name += " of " + p.ServiceName()
 	}
 	var parts []string
-	if v.Suite != nil {
+	if v.Suite != nil && v.Suite.Profile != "" {
 		parts = append(parts, "profile "+v.Suite.Profile)
 	}
 	if p.Connections > 0 {

@@ -129,7 +129,7 @@ func (s *Streams) GeneratorCheck() Check {
 	}
 	c.Actual = strings.Join(causes, ", and ")
 	c.Reasons = []string{c.Actual}
-	if longest := max(delay, u.Stall); longest > 0 { // unknown if a runner left only the data of its start
+	if longest := max(delay, u.Stall); longest > 0 { // a wait without a stall may have delayed nothing
 		c.Reasons[0] += fmt.Sprintf("; times may be up to %s too long", format.Duration(longest))
 	}
 	if delay > 0 {

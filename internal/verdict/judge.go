@@ -80,7 +80,8 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	return v
 }
 
-// withoutData returns the assessment of a run whose runners stored no data: no check is judged.
+// withoutData returns the assessment of a run whose runners stored no data. No check is judged, and there are no
+// results.
 func (a Assessment) withoutData() Assessment {
 	unjudged := func(list []Check) (out []Check) {
 		for _, c := range list {
@@ -88,7 +89,8 @@ func (a Assessment) withoutData() Assessment {
 		}
 		return out
 	}
-	a.Warnings, a.Checks, a.Doubts = nil, unjudged(a.Checks), unjudged(a.Doubts)
+	a.Checks, a.Doubts = unjudged(a.Checks), unjudged(a.Doubts)
+	a.Facts, a.Tables, a.Metrics, a.Warnings = nil, nil, nil, nil
 	return a
 }
 

@@ -190,8 +190,8 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 // HasRepeatedContent reports whether any message has the content of an earlier one.
 func (f *Feed) HasRepeatedContent() bool { return f.repeated }
 
-// arrival returns the arrival time of entry n: at the connection if the entry was overtaken, otherwise its first arrival
-// at the runner.
+// arrival returns the arrival time of entry n: at the connection if the entry was overtaken, otherwise its first
+// arrival at the runner.
 func (c *correction) arrival(n uint64) ledger.Instant {
 	if d := c.source.Deviations; d != nil {
 		if i := slices.IndexFunc(d.Overtakes, func(o ledger.Overtake) bool { return o.Number == n }); i >= 0 {
@@ -228,8 +228,8 @@ func (c *correction) renumber() {
 	}
 }
 
-// renumberCuts renumbers the messages around the disconnects. If the message after a disconnect is a copy, it gets the number
-// of the message before the disconnect.
+// renumberCuts renumbers the messages around the disconnects. If the message after a disconnect is a copy, it gets the
+// number of the message before the disconnect.
 func (c *correction) renumberCuts() {
 	if c.record.Cuts == nil {
 		return
