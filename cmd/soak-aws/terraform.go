@@ -144,7 +144,7 @@ func (d *deployment) change(ctx context.Context, verb string, args ...string) er
 	return fmt.Errorf("terraform %s: %w", verb, err)
 }
 
-// addressesInState returns the addresses of resources in the state of terraform, one per line, or "" if there are none.
+// addressesInState returns the addresses of the resources in terraform's state that match the filter, one per line.
 func (d *deployment) addressesInState(ctx context.Context, filter ...string) string {
 	cmd := d.command(ctx, append([]string{"state", "list"}, filter...)...)
 	cmd.Stderr = nil // there may be no state yet

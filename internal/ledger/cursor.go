@@ -151,7 +151,7 @@ func (c *deliveries) atEnd(at Instant) bool {
 }
 
 // candidate returns the number of the message with this content that the connection has just received: a message after
-// its last one, or a message that it has skipped; 0: there is none. first is the first number with this content.
+// its last one, or a message that it has skipped; 0: no such message. first is the first number with this content.
 func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)

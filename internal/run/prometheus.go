@@ -70,7 +70,7 @@ func (s *session) queryMachines(ctx context.Context, address string, started tim
 	}
 }
 
-// failedWrites returns a sentence about failed writes to Prometheus in the logs of the runners; "" if there are none.
+// failedWrites returns a sentence about failed writes to Prometheus in the logs of the runners; "" if no write failed.
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // the pattern is valid
 	writes, failedRunners, reason := 0, 0, ""

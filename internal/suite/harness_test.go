@@ -110,7 +110,7 @@ func judge(r *Run) *verdict.Verdict {
 	return v
 }
 
-// table returns the table with the given title; the zero value if there is none.
+// table returns the table with the given title; the zero value if no table has it.
 func table(v *verdict.Verdict, title string) verdict.Table {
 	for _, t := range v.Tables {
 		if t.Title == title {
@@ -120,7 +120,7 @@ func table(v *verdict.Verdict, title string) verdict.Table {
 	return verdict.Table{}
 }
 
-// fact returns the value of the fact with the given name; "" if there is none.
+// fact returns the value of the fact with the given name; "" if no fact has it.
 func fact(v *verdict.Verdict, name string) string {
 	for _, f := range v.Facts {
 		if f.Name == name {

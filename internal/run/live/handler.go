@@ -140,7 +140,7 @@ func (s *Server) removeViewer(key string) {
 const finalID = "report"
 
 // nextEvent returns the event after the event with the given id, and the id of that next event. The event is nil if
-// there is none yet. news is closed at the next event. ended reports whether no event will follow.
+// it has not occurred yet. news is closed at the next event. ended reports whether no event will follow.
 func (s *Server) nextEvent(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
