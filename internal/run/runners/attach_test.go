@@ -11,8 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
+// The test is not parallel: a process that another test starts has the pipe open between its fork and its exec, like
+// another soak.
 func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
-	t.Parallel()
 	reports := make(chan *shard.Progress, 1)
 	c := Config{Dir: t.TempDir(), Survive: true, OnReport: func(_ int, p *shard.Progress) { reports <- p }}
 	last := shard.Runner{Index: 1, PID: os.Getpid()}
