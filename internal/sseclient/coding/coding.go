@@ -1,5 +1,5 @@
-// Package coding decodes streams in the content codings of HTTP (RFC 9110, section 8.4). It decodes flushed data at
-// once. Its memory use is limited by the window of the coding, even if a stream lasts for hours.
+// Package coding decodes streams in the content codings of HTTP (RFC 9110, section 8.4). It returns flushed data at
+// once. The window of the coding limits the memory use, even if a stream lasts for hours.
 package coding
 
 import (
@@ -25,7 +25,7 @@ const (
 	Browser = "gzip, deflate, br, zstd" // the value of Chrome, Edge and Firefox over TLS
 )
 
-// The setting for None, and the rule of all settings.
+// NoneSetting is the setting for None. SettingsRule lists all settings for messages.
 const (
 	NoneSetting  = "none"
 	SettingsRule = "none, gzip or browser"
@@ -42,7 +42,8 @@ func AcceptEncoding(setting string) (accept string, err error) {
 	return "", fmt.Errorf("must be "+SettingsRule+", got %q", setting)
 }
 
-// Name returns the coding of a Content-Encoding in lower case, "" for none. Several fields form one list (RFC 9110).
+// Name returns the codings of all Content-Encoding fields as one list in lower case (RFC 9110), such as "gzip, br". It
+// returns "" if there is no coding.
 func Name(fields ...string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
@@ -127,8 +128,8 @@ func New(coding string, src io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Read returns io.EOF if both the coding and the source have ended. Its error wraps io.ErrUnexpectedEOF if the source
-// ended before the coding. Other errors come from the source or report invalid data.
+// Read returns io.EOF if the source ends after the end mark of the coding. Its error wraps io.ErrUnexpectedEOF if the
+// source ends before the mark. Other errors come from the source or report invalid data.
 func (r *Reader) Read(p []byte) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err

@@ -23,17 +23,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/packing"
 )
 
-// encoders has an encoder for each supported format. Their windows have the default size.
+// encoders has an encoder with the default window size for each supported format.
 var encoders = map[string]func(io.Writer) packing.Encoder{
 	"gzip": packing.Encoders["gzip"], "deflate": packing.Encoders["deflate"], "br": packing.Encoders["br"],
 	"raw deflate": func(w io.Writer) packing.Encoder { e, _ := flate.NewWriter(w, 6); return e },
 	"zstd":        func(w io.Writer) packing.Encoder { e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return e },
 }
 
-// codingOf returns the coding of a format.
 func codingOf(format string) string { return strings.TrimPrefix(format, "raw ") }
 
-// forEach runs a parallel subtest for each format.
 func forEach(t *testing.T, test func(t *testing.T, format string)) {
 	t.Parallel()
 	for format := range encoders {
@@ -44,7 +42,6 @@ func forEach(t *testing.T, test func(t *testing.T, format string)) {
 	}
 }
 
-// pack returns text encoded in a format.
 func pack(format, text string) []byte {
 	var out bytes.Buffer
 	e := encoders[format](&out)
@@ -68,10 +65,9 @@ func unpack(t *testing.T, coding string, src io.Reader) (string, error) {
 	return string(text), err
 }
 
-// errWouldBlock is the error of a read that would have to wait.
 var errWouldBlock = errors.New("a read that would have waited")
 
-// Flushed data is returned without another byte or read. An empty flush returns nothing.
+// Flushed data is returned without a further byte or read. An empty flush adds no data.
 func TestFlushedDataIsReturnedAtOnce(t *testing.T) {
 	forEach(t, func(t *testing.T, format string) {
 		var wire bytes.Buffer
@@ -112,7 +108,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A stream is complete only if it has the end mark of its coding. Data before any other end is also returned.
+// A stream with data is complete only if it has the end mark of its coding. Data before any other end is also returned.
 func TestOnlyTheEndMarkEndsAStream(t *testing.T) {
 	forEach(t, func(t *testing.T, format string) {
 		const text = "data: 0\n\ndata: 1\n\n"
@@ -165,7 +161,7 @@ func TestInvalidDataIsAnError(t *testing.T) {
 		"text, not br":               {"br", text, "invalid br data: brotli: "},
 		"text, not zstd":             {"zstd", text, "invalid zstd data: "},
 		"text, not deflate":          {"deflate", text, "invalid deflate data: flate: corrupt input before offset"},
-		"a wrong sum":                {"gzip", string(wrongSum), "invalid gzip data: gzip: invalid checksum"},
+		"a wrong checksum":           {"gzip", string(wrongSum), "invalid gzip data: gzip: invalid checksum"},
 		"text after gzip":            {"gzip", string(gzipped) + text, "invalid gzip data: gzip: invalid header"},
 		"text after deflate":         {"deflate", string(pack("deflate", text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
 		"text after br":              {"br", string(pack("br", text)) + text, "invalid br data: brotli: excessive input"},
@@ -200,7 +196,7 @@ func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 // Highly compressed data uses no more memory than the window. The test is not parallel, because it counts the
 // allocations of the process.
 func TestCompressionBombUsesLittleMemory(t *testing.T) {
-	for format, start := range map[string]func(io.Writer) io.WriteCloser{ // fast levels
+	for format, start := range map[string]func(io.Writer) io.WriteCloser{ // at fast levels, to save time
 		"gzip":    func(w io.Writer) io.WriteCloser { e, _ := gzip.NewWriterLevel(w, gzip.BestSpeed); return e },
 		"deflate": func(w io.Writer) io.WriteCloser { e, _ := zlib.NewWriterLevel(w, zlib.BestSpeed); return e },
 		"br":      func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, brotli.BestSpeed) },

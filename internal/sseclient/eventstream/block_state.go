@@ -6,9 +6,9 @@ import (
 )
 
 // A blockState is the state of a parser from the first byte to the last byte of a block. A block usually arrives at
-// once, so most parsers borrow a shared blockState to read it, and have none of their own.
+// once, so most parsers borrow a shared blockState to read the block, and have none of their own.
 type blockState struct {
-	err           error  // the error of the last read, if that also returned bytes
+	err           error  // the error of the last read, if that read also returned bytes
 	buf           []byte // the bytes of the last read
 	pos, end      int    // the unread part of buf
 	line          []byte // the start of an incomplete line
@@ -57,7 +57,8 @@ func (p *Parser) Borrow(buf []byte, b *Block) {
 	p.buf, p.pos, p.end = buf, 0, 0
 }
 
-// Return ends Borrow, after Next has returned an error of the reader. The parser keeps a copy of an incomplete block.
+// Return ends the use of the borrowed buffer and Block. The caller must call it when Next has returned an error of the
+// reader. The parser keeps a copy of an incomplete block.
 func (p *Parser) Return() {
 	w := p.blockState
 	w.buf = nil
@@ -77,7 +78,7 @@ func (w *blockState) clone() *blockState {
 		{&w.line, &copied.line}, {&w.data, &copied.data}, {&w.name, &copied.name}, {&w.comment, &copied.comment}, {&w.nextID, &copied.nextID},
 	} {
 		if cap(*b.from) > smallBuffer {
-			*b.from = nil // the new one keeps this buffer
+			*b.from = nil // the new blockState keeps this buffer
 		} else {
 			*b.to = bytes.Clone(*b.from)
 		}

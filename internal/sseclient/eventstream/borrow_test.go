@@ -14,7 +14,7 @@ var errNoData = errors.New("no data has arrived")
 // A splitStream is a stream whose bytes arrive when the test sets arrived.
 type splitStream struct {
 	unread  string
-	arrived int // the number of bytes of unread that have arrived
+	arrived int // number of bytes of unread that have arrived
 }
 
 func (s *splitStream) Read(p []byte) (int, error) {
@@ -26,7 +26,7 @@ func (s *splitStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Parsers that share a block and a buffer return the same parts as parsers with their own.
+// Parsers that share a block and a buffer return the same parts as parsers that do not.
 func TestParsersShareABlock(t *testing.T) {
 	t.Parallel()
 	const streams = 40
@@ -77,7 +77,6 @@ func TestParsersShareABlock(t *testing.T) {
 	}
 }
 
-// describePart returns a part as text.
 func describePart(part Part, b *Block) string {
 	if part == CommentLine {
 		return ":" + string(b.Comment)

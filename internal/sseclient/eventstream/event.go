@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An Event is a dispatched event. Its slices have the bytes as received, which [Text] decodes. They belong to the
-// parser and are valid until the next call of [Parser.Next].
+// An Event is a dispatched event. Its slices contain the bytes as received, which [Text] decodes. The slices belong to
+// the parser and are valid until the next call of [Parser.Next].
 type Event struct {
 	// ID is the last event ID after this block: its own id, or the latest earlier one (section 9.2.6).
 	ID []byte
@@ -18,7 +18,7 @@ type Event struct {
 	Name []byte
 	// Data is the data buffer: the values of the data fields joined by one LF.
 	Data []byte
-	// Comment has the comment lines of the block, without the colon and one leading space, joined by LF.
+	// Comment contains the comment lines of the block, without the colon and one leading space, joined by LF.
 	Comment []byte
 	// Retry is the reconnection time that this block sets, if HasRetry.
 	Retry time.Duration

@@ -59,7 +59,7 @@ func (p *Parser) join(buffer []byte, hasValue bool, value []byte) []byte {
 // maxRetry is the reconnection time for all larger values of a retry field, so that it fits a time.Duration.
 const maxRetry = 100 * 365 * 24 * time.Hour
 
-// setRetry sets the reconnection time in milliseconds. It ignores a value with anything but ASCII digits.
+// setRetry sets the reconnection time in milliseconds. It ignores a value that does not consist of ASCII digits only.
 func (p *Parser) setRetry(value []byte) {
 	if len(value) == 0 || len(bytes.Trim(value, "0123456789")) > 0 {
 		return

@@ -18,14 +18,15 @@ const (
 	// largeBuffer is the maximum size of a kept buffer. Longer text uses pooled buffers; text longer than
 	// pooledSize uses temporary buffers.
 	largeBuffer = 32 << 10
-	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Long events
-	// thus do not allocate each time, and a single one does not stay in memory.
+	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Thus not each
+	// long event allocates a buffer, and the buffer of a single long event does not stay in memory.
 	eventsBeforeShrink = 8
 	// DefaultLimit is the maximum size of a line, and of the data of an event, in bytes.
 	DefaultLimit = 1 << 20
 )
 
-// A Parser reads events from a byte stream. The zero value needs a call to Reset. One goroutine uses it.
+// A Parser reads events from a byte stream. Before its first use, a zero Parser needs a call to Reset. A Parser is not
+// safe for concurrent use.
 //
 // It returns an event as soon as it has read the first byte, CR or LF, of the blank line that ends the event.
 type Parser struct {
@@ -55,7 +56,8 @@ func (p *Parser) Reset(r io.Reader, limit int) {
 	*p = Parser{r: r, limit: int32(min(limit, math.MaxInt32)), id: p.id, reconnect: p.reconnect, blockState: p.blockState.reset()}
 }
 
-// LastEventID returns the id that a reconnect sends, valid until the next Next. Each complete block with an id sets it.
+// LastEventID returns the id that a reconnect sends. Each complete block with an id sets it. The slice is valid until
+// the next call of Next.
 func (p *Parser) LastEventID() []byte { return p.id }
 
 // SetLastEventID sets the last event ID string before the first event.
@@ -94,7 +96,7 @@ func (p *Parser) Next(e *Event) error {
 	}
 }
 
-// begin prepares a call to nextPart. It empties the buffers of the block that the last call returned.
+// begin empties the buffers of the block that the last call of nextPart returned.
 func (p *Parser) begin() {
 	if p.blockState == nil {
 		p.blockState = new(blockState)
@@ -142,7 +144,7 @@ const (
 
 // A Block is a group of lines up to a blank line, whether or not it dispatches an event. It has at least one line.
 type Block struct {
-	// Event has the fields of the block, as Next would return them. Its slices are valid until the next call.
+	// Event contains the fields of the block, as Next would return them. Its slices are valid until the next call.
 	Event
 	// HasData reports whether the block has a data field, even an empty one, and thus dispatches an event.
 	HasData bool
@@ -158,7 +160,7 @@ type Block struct {
 // clears the other fields of the block. The block that follows contains the comment again.
 //
 // Before the first field of a block, NextPart drops the earlier comments if they exceed 512 bytes together with the new
-// one. Heartbeats without a blank line would otherwise accumulate. Next keeps all comments.
+// one. Heartbeats without a blank line would otherwise accumulate. Next keeps comments up to the limit of Reset.
 //
 // Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }

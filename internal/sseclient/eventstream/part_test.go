@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parts returns the parts of a stream as text, its events, and the final error.
 func parts(p *Parser) (all []string, events []receivedEvent, err error) {
 	var b Block
 	for {
@@ -71,7 +70,7 @@ func TestHeartbeatsWithoutABlankLineUseLittleMemory(t *testing.T) {
 	require.Regexp(t, "Z\nlast$", events[0].Comment)
 }
 
-// An endlessReader repeats a text, at most maxBytes per read if maxBytes is positive.
+// An endlessReader repeats a text. If maxBytes is positive, it limits the bytes per read.
 type endlessReader struct {
 	text     string
 	at       int

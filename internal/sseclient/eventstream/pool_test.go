@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A returned block does not change before the next call of its parser, even if other parsers use the same buffers. A
-// waiting parser has no buffers.
+// A returned block does not change before the next call of its parser, even if other parsers use the same pool. A
+// waiting parser has no pooled buffer.
 func TestParsersDoNotMixSharedBuffers(t *testing.T) {
 	textOf := func(i, size int) string { return strings.Repeat(string(rune('a'+i)), size) }
 	for _, size := range []int{33 << 10, 64 << 10, 100 << 10} {

@@ -68,24 +68,24 @@ func isEventField(line string) bool {
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
 }
 
-// chunks is a reader that returns its text in pieces of given sizes.
-type chunks struct {
+// A pieceReader returns its text in pieces of the given sizes.
+type pieceReader struct {
 	text  string
 	sizes []byte
-	turn  int
+	reads int
 }
 
-func (c *chunks) Read(p []byte) (int, error) {
-	if c.text == "" {
+func (r *pieceReader) Read(p []byte) (int, error) {
+	if r.text == "" {
 		return 0, io.EOF
 	}
-	n := len(c.text)
-	if len(c.sizes) > 0 {
-		n = int(c.sizes[c.turn%len(c.sizes)])%17 + 1
-		c.turn++
+	n := len(r.text)
+	if len(r.sizes) > 0 {
+		n = int(r.sizes[r.reads%len(r.sizes)])%17 + 1
+		r.reads++
 	}
-	n = copy(p, c.text[:min(n, len(c.text))])
-	c.text = c.text[n:]
+	n = copy(p, r.text[:min(n, len(r.text))])
+	r.text = r.text[n:]
 	return n, nil
 }
 
@@ -104,13 +104,13 @@ func FuzzParser(f *testing.F) {
 		if unfinished {
 			wantErr = io.ErrUnexpectedEOF
 		}
-		events, err := parseAll(New(&chunks{text: stream, sizes: sizes}))
+		events, err := parseAll(New(&pieceReader{text: stream, sizes: sizes}))
 		require.Equal(t, want, events)
 		require.Equal(t, wantErr, err)
 		if len(stream) > smallBuffer {
 			return // NextPart may drop comments of a longer stream
 		}
-		all, events, err := parts(New(&chunks{text: stream, sizes: sizes}))
+		all, events, err := parts(New(&pieceReader{text: stream, sizes: sizes}))
 		require.Equal(t, wantParts, all)
 		require.Equal(t, want, events)
 		require.Equal(t, wantErr, err)
