@@ -14,8 +14,8 @@ import (
 
 const schemeRule = "it must begin with http:// or https://"
 
-// ErrScheme is the error for a URL whose scheme is neither http nor https. The URL is valid, but each attempt to open a
-// stream to it fails with a network error (HTML standard, section 9.2.3).
+// ErrScheme is the error for a URL whose scheme is neither http nor https. EventSource accepts such a URL, but each
+// attempt to open a stream fails with a network error (HTML standard, section 9.2.3).
 var ErrScheme = errors.New(schemeRule)
 
 // ParseURL parses an absolute http or https URL, and converts the host name to ASCII (URL standard, section 3.5).
@@ -62,7 +62,7 @@ func asciiHost(host string) (string, error) {
 	if !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return host, nil
 	}
-	name, port, _ := strings.Cut(host, ":") // not an IPv6 address: it has non-ASCII characters
+	name, port, _ := strings.Cut(host, ":") // a host with non-ASCII characters is not an IPv6 address
 	name, err := domainToASCII.ToASCII(name)
 	switch {
 	case err != nil:

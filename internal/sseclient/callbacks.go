@@ -13,7 +13,7 @@ import (
 // Callbacks report the events of streams. Many streams can share one value; Stream.Value distinguishes them. Only
 // Request is required.
 //
-// The goroutine that dials or reads the stream calls them, with these exceptions. Group.Add calls Cuttable, Stream.Open
+// The goroutine that dials or reads the stream calls them, with these exceptions: Group.Add calls Cuttable, Stream.Open
 // calls the first Request, and a timer calls Renew. The goroutine of a second request calls Answered and may call
 // Closed. Ended may run in any goroutine.
 //
@@ -26,12 +26,13 @@ type Callbacks struct {
 	// Renew prepares each attempt after the first one, when the attempt is due. It must call proceed once, at any time
 	// and from any goroutine; an error ends the stream with ReasonRenew. nil: attempts need no preparation.
 	Renew func(s *Stream, proceed func(error))
-	// LastEventID returns the id to resume from, "" for none, without CR, LF or NUL; nil: the last id of the stream.
+	// LastEventID returns the id to resume from, or "" for none. The id must not contain CR, LF or NUL. nil: the stream
+	// resumes from its own last event ID.
 	LastEventID func(s *Stream) string
 
 	// Connecting reports the start of a dial, name resolution included.
 	Connecting func(s *Stream, at time.Time)
-	// Opened reports an event stream with a complete header, and the time at which its dial started.
+	// Opened reports the complete response header of an event stream. started is the time at which the dial started.
 	Opened func(s *Stream, started time.Time, r *Response)
 	// Event reports a block with data. at is the time of the read that completed the block.
 	Event func(s *Stream, at time.Time, e *eventstream.Event)
@@ -52,8 +53,8 @@ type Callbacks struct {
 	// response may have been reported already.
 	Answered func(s *Stream, at time.Time, r *Response)
 
-	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if no caller will
-	// cut it.
+	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if the stream will
+	// never be cut.
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, in which case Closed follows, or that its pause starts. Resumed reports the
 	// end of a pause, unless the stream was stopped meanwhile.
@@ -79,11 +80,11 @@ type Request struct {
 	Method string // "": GET
 	Header http.Header
 	Body   string
-	Plain  bool // the response is not a stream: any type is accepted, and the connection closes after it
+	Plain  bool // the response is not a stream: any type is accepted, and the connection closes after the response
 }
 
 // ErrBodyOfGet is the error for a GET request with a body.
-var ErrBodyOfGet = errors.New("a GET request has no body; set method to POST")
+var ErrBodyOfGet = errors.New("a GET request cannot have a body; set method to POST")
 
 // Check returns an error if the request cannot be sent.
 func (r *Request) Check() error {
@@ -104,15 +105,15 @@ func (r *Request) Check() error {
 // A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
-	// Err has the details. In Closed it is nil for server, no_content and the reasons passed to Stop.
+	// Err gives the details. In Closed it is nil for server, no_content and the reasons passed to Stop.
 	Err error
-	// Status is the HTTP status, 0 without a response; with ReasonThen, the status of the second response.
+	// Status is the HTTP status, or 0 without a response. With ReasonThen, it is the status of the second response.
 	Status int
-	// Retry is the time until the next attempt; negative if there is none. A Stop cancels the attempt.
+	// Retry is the time until the next attempt, or negative if there is none. A Stop cancels the attempt.
 	Retry time.Duration
 	// Opened reports whether the attempt had opened a stream.
 	Opened bool
-	// Response is the response of a failed attempt, nil without one.
+	// Response is the response of a failed attempt; nil if there was no response.
 	Response *Response
 }
 
@@ -137,16 +138,16 @@ const (
 	ReasonServer    Reason = "server"    // the server ended the stream outside an event
 	ReasonTruncated Reason = "truncated" // the end was inside a line, an event, a chunk, compressed data or the header
 	ReasonIdle      Reason = "idle"      // no byte arrived within IdleTimeout
-	ReasonTooLong   Reason = "too_long"  // an event exceeded MaxEventSize, or the header 64 KiB
+	ReasonTooLong   Reason = "too_long"  // an event exceeded MaxEventSize, or the header exceeded 64 KiB
 	ReasonCut       Reason = "cut"       // this client cut the stream
-	ReasonThen      Reason = "then"      // the second request failed, or its event did not arrive
+	ReasonThen      Reason = "then"      // the second request failed, or the event before it did not arrive
 
 	ReasonConnectTimeout Reason = "connect_timeout" // no complete header within ConnectTimeout
 	ReasonRefused        Reason = "refused"         // the dial failed, or k6's options block the host
 	ReasonDNS            Reason = "dns"             // the name does not resolve
 	ReasonTLS            Reason = "tls"             // the handshake failed
 	ReasonProxy          Reason = "proxy"           // the proxy was unreachable, refused the request or did not respond with HTTP
-	ReasonStatus         Reason = "status"          // a status other than 200 and 204
+	ReasonStatus         Reason = "status"          // a status other than 200 or 204
 	ReasonContentType    Reason = "content_type"    // not text/event-stream, or a compression that was not requested
 	ReasonNoContent      Reason = "no_content"      // 204: the client must not reconnect
 	ReasonRenew          Reason = "renew"           // Renew failed
@@ -154,6 +155,6 @@ const (
 	ReasonReset       Reason = "reset"       // the connection broke: a reset, a TCP timeout or a lost route
 	ReasonClient      Reason = "client"      // the caller closed the stream
 	ReasonInterrupted Reason = "interrupted" // the group was interrupted
-	ReasonTimeout     Reason = "timeout"     // the parameter `timeout` of sse.open() passed
+	ReasonTimeout     Reason = "timeout"     // the `timeout` that was passed to sse.open() has elapsed
 	ReasonError       Reason = "error"       // any other error, such as malformed HTTP
 )

@@ -16,8 +16,8 @@ const (
 	chunkTrailerLine // inside a trailer line
 )
 
-// maxChunkSkip is the maximum number of bytes of an extension or of the trailer.
-const maxChunkSkip = 8 << 10
+// maxSkippedBytes is the maximum size of an extension or of the trailer.
+const maxSkippedBytes = 8 << 10
 
 var errChunk = errors.New("malformed chunked response")
 
@@ -45,7 +45,7 @@ func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	return n, false, nil
 }
 
-// step reads one byte that is not data. done reports whether it ends the trailer.
+// step reads one byte that is not data. done reports whether c ends the trailer.
 func (f *framing) step(c byte) (done bool, err error) {
 	switch f.state {
 	case chunkSize, chunkSizeDigits:
@@ -80,7 +80,7 @@ func (f *framing) step(c byte) (done bool, err error) {
 	return false, nil
 }
 
-// readSize reads a byte of the line with the size of a chunk, up to the extension.
+// readSize reads one byte of a chunk size, or the byte that ends the size.
 func (f *framing) readSize(c byte) error {
 	digit := uint64(0)
 	switch {
@@ -118,7 +118,7 @@ func (f *framing) beginChunk() {
 }
 
 func (f *framing) countSkipped() error {
-	if f.skippedBytes++; f.skippedBytes > maxChunkSkip {
+	if f.skippedBytes++; f.skippedBytes > maxSkippedBytes {
 		return errChunk
 	}
 	return nil

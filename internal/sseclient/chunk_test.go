@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dechunk decodes text in pieces of the given size.
 func dechunk(text string, size int) (out string, done bool, err error) {
 	var f framing
 	for text != "" && !done && err == nil {
@@ -67,7 +66,7 @@ func FuzzChunkDecoder(f *testing.F) {
 		want, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(in)))
 		got, done, ourErr := dechunk(string(in), size)
 		if err == nil && ourErr == nil {
-			// The reader of net/http stops before the trailer, which may be truncated.
+			// NewChunkedReader stops before the trailer, which may be truncated.
 			require.Equal(t, string(want), got)
 		}
 		unsplit, unsplitDone, unsplitErr := dechunk(string(in), len(in)+1)

@@ -1,13 +1,13 @@
-// Package sseclient is a client of Server-Sent Events: it connects, parses, reconnects, resumes and disconnects
+// Package sseclient is a client for Server-Sent Events: it connects, parses, reconnects, resumes and disconnects
 // streams.
 //
-// A Client has the network settings. A Group has streams that one call can end. A Stream connects and reconnects one
-// subscriber, and reports to its Callbacks. Client.Open and Client.Do make one request and return the response.
+// A Client has the network settings. A Group contains streams that one call can end. A Stream connects and reconnects
+// one subscriber, and reports to its Callbacks. Client.Open and Client.Do make one request and return the response.
 //
 // # Goroutines
 //
 // One goroutine dials and reads the response header. On Linux one poller then reads all streams of the process
-// (epoll_linux.go); elsewhere each stream has a goroutine. A stream that waits for its next attempt has a timer only.
+// (epoll_linux.go); elsewhere each stream has a goroutine. A stream that waits for its next attempt has only a timer.
 //
 // # Transports
 //
@@ -30,18 +30,18 @@ import (
 )
 
 // A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
-// defaults of package net and the proxies of the environment. Its fields must not change after the first use.
+// defaults of package net and the proxies of the environment. The fields must not change after the first use.
 type Client struct {
-	// Dial opens a TCP connection. On Linux the poller reads it if it is a *Conn with a *net.TCPConn. A goroutine reads
-	// any other connection.
+	// Dial opens a TCP connection. On Linux the poller reads a *Conn that wraps a *net.TCPConn. A goroutine reads any
+	// other connection.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment
 	UserAgent string                              // "": no User-Agent is sent
-	NoSharing bool                                // each request has its own connection, which no other request uses
+	NoSharing bool                                // each request has its own connection
 	// Await waits until a request may be sent. It returns false if ctx ends first. nil: requests do not wait.
 	Await func(ctx context.Context) bool
-	// DialPatience is how long a request waits for an HTTP/2 connection that another request dials; 0: 1 s.
+	// DialPatience is how long a request waits for an HTTP/2 connection that another request dials. 0 means 1 s.
 	DialPatience time.Duration
 
 	tlsMu   sync.Mutex
@@ -128,7 +128,7 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	return socket.SyscallConn()
 }
 
-// A Group is a set of streams that end when its context ends, or earlier.
+// A Group is a set of streams that end when the context of the group ends, or earlier.
 type Group struct {
 	client      *Client
 	ctx         context.Context

@@ -19,15 +19,14 @@ func (s *Stream) connect() {
 	}
 }
 
-// An attempt is one attempt to open a stream. permit is nil if the dial needs none.
 type attempt struct {
 	ctx     context.Context
-	end     func() // ends ctx
-	permit  *permit
+	end     func()  // ends ctx
+	permit  *permit // nil: not needed
 	request Request
 }
 
-// await waits until the next attempt may dial. If the stream is stopped first, await ends it and returns false.
+// await waits until the next attempt may dial. If the stream is stopped first, await ends the stream and returns false.
 func (s *Stream) await() (a attempt, ok bool) {
 	a.ctx, a.end = s.begin()
 	a.request = s.callbacks.Request(s)
@@ -143,7 +142,7 @@ func (s *Stream) setRaw(t io.Closer) {
 	s.raw = t
 }
 
-// contextWithin returns a context that ends after d. If d is 0, it ends only with its parent.
+// contextWithin returns a context that ends after d, or only with its parent if d is 0.
 func contextWithin(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d > 0 {
 		return context.WithTimeout(parent, d)

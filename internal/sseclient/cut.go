@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A Cut is a way to disconnect or pause a stream from the client's side. docs/suites.md has the effects on servers.
+// A Cut is a way to disconnect or pause a stream from the client's side. docs/suites.md describes the effects on
+// servers.
 type Cut uint8
 
 // The cuts.
@@ -37,8 +38,9 @@ type cutRequest struct {
 }
 
 // Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. Any other stream is cut at
-// once, except that a pause starts after the next read. pause is the duration of a CutPause. Cut returns false if no
-// stream is open, if a cut is in progress, or if the connection does not allow this cut. Any goroutine may call it.
+// once, except that a pause starts when the current read returns. pause is the duration of a CutPause. Cut returns
+// false if no stream is open, if a cut is in progress, or if the connection does not allow this cut. Any goroutine may
+// call it.
 func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +103,8 @@ func (s *Stream) Drop(immediate bool) bool {
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
 // Vanish leaves the open stream half-open, like a machine that loses power. It returns false if no stream is open
-// or a cut is in progress, and an error if the system or the connection does not allow it. Any goroutine may call it.
+// or a cut is in progress, and an error if the system or the connection does not allow half-open streams. Any goroutine
+// may call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {
 		return false, err
@@ -122,7 +125,8 @@ var errSlowUnsupported = errors.New("slow streams are supported on Linux only")
 
 // Slow limits the bytes per second that are read from the open stream; 0 reads nothing and math.Inf(1) removes the
 // limit. Further data fills the buffer of the connection, and then the buffer of the server. Slow returns false if
-// no stream is open or a cut is in progress, and an error if the stream does not support it. Any goroutine may call it.
+// no stream is open or a cut is in progress, and an error if the stream does not support slow reads. Any goroutine may
+// call it.
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +144,7 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	return true, nil
 }
 
-// tcpOf returns the TCP connection below the wrappers, nil if there is none.
+// tcpOf returns the TCP connection below the wrappers, or nil if there is none.
 func tcpOf(raw io.Closer) *net.TCPConn {
 	if conn, ok := raw.(net.Conn); ok {
 		raw = rawOf(conn)
@@ -167,7 +171,7 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 	return tcp.Close()
 }
 
-// release ends the access of Cut and Stop to the connection. It returns the cut that closed the connection, 0 for none.
+// release ends the access of Cut and Stop to the connection. It returns the cut that closed the connection, or 0.
 func (s *Stream) release() (kind Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +224,7 @@ func (s *Stream) pause(c *cutRequest) {
 	s.endCut(c)
 }
 
-// Limits of the connections that a CutHalfOpen leaves half-open. Each uses a descriptor and a stream of the server.
+// Limits for the connections of CutHalfOpen. Each connection uses a descriptor here and a stream on the server.
 const (
 	halfOpenFor = time.Minute
 	maxHalfOpen = 1000

@@ -59,7 +59,7 @@ func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done 
 	return true
 }
 
-// turnPause starts a pause, or ends it when its time is over or the server has ended the HTTP/2 stream.
+// turnPause starts a pause. It ends the pause after its duration, or when the server has ended the HTTP/2 stream.
 func (s *Stream) turnPause(c *cutRequest, conn *polledConn) (done bool) {
 	now := time.Now()
 	switch {

@@ -10,7 +10,7 @@ import (
 
 // A decompressor decodes a compressed body. Decoders cannot continue after errNotReady, so the decoder runs in a
 // coroutine that pauses until bytes arrive. The body is read outside the coroutine, on the stack of the stream's
-// reader. The stack of the coroutine exists as long as the stream, so it must stay small.
+// reader. The coroutine exists as long as the stream, so its stack must stay small.
 type decompressor struct {
 	body io.Reader
 	next func() (struct{}, bool) // continues the coroutine until it pauses
@@ -70,7 +70,7 @@ func (d *decompressor) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// accepts reports whether the request accepts a content coding. A header set by the user replaces the setting.
+// accepts reports whether the request accepts a content coding. The user's Accept-Encoding replaces the setting.
 func (r *request) accepts(name string) bool {
 	accept := r.acceptEncoding
 	if value, isSet := r.header["Accept-Encoding"]; isSet {

@@ -16,7 +16,8 @@ func (c *Client) Open(ctx context.Context, o *Options, r Request) (*Response, *C
 	return c.send(ctx, o, r, (*exchange).open)
 }
 
-// Do makes one request and returns the response, with any status and type. The end of ctx closes the connection.
+// Do makes one request and returns the response, with any status and type. If the request fails, Do returns a Close,
+// and the response if there is one. The end of ctx closes the connection.
 func (c *Client) Do(ctx context.Context, o *Options, r Request) (*Response, *Close) {
 	return c.send(ctx, o, r, (*exchange).do)
 }
@@ -39,7 +40,7 @@ func (c *Client) send(
 	return response, nil
 }
 
-// closeAfter returns an exchange.attach that closes the connection when ctx ends.
+// closeAfter returns a function for exchange.attach, which closes the connection when ctx ends.
 func closeAfter(ctx context.Context) func(net.Conn) bool {
 	return func(conn net.Conn) bool {
 		context.AfterFunc(ctx, func() { hangUp(conn) })
@@ -47,7 +48,7 @@ func closeAfter(ctx context.Context) func(net.Conn) bool {
 	}
 }
 
-// A Body is the decoded body of a response. One goroutine reads it. Any goroutine may call Received.
+// A Body is the decoded body of a response. Any goroutine may call Received, but only one may call the other methods.
 type Body struct {
 	body
 	decoder     io.Reader
@@ -57,7 +58,7 @@ type Body struct {
 	lastByte    atomic.Int64 // arrival time of the last byte, since processStart
 }
 
-// Body returns the body of the response. Reads fail if the server sends no byte for idleTimeout; 0: no limit.
+// Body returns the body of the response. Reads fail if the server sends no byte for idleTimeout; 0 means no limit.
 func (r *Response) Body(idleTimeout time.Duration) *Body {
 	r.keepOpen()
 	b := &Body{lastArrival: r.At}
@@ -84,7 +85,7 @@ func (b *Body) readCoded(p []byte) (int, error) {
 // At returns the arrival time of the bytes of the last Read.
 func (b *Body) At() time.Time { return b.lastArrival }
 
-// Received returns the number of bytes before decoding, and the arrival time of the last one, if any.
+// Received returns the number of bytes before decoding, and the arrival time of the last byte, if any.
 func (b *Body) Received() (n int64, at time.Time) {
 	n = b.received.Load()
 	return n, processStart.Add(time.Duration(b.lastByte.Load()))

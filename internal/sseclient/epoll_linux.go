@@ -39,13 +39,13 @@ type polledConn struct {
 	tls      *tls.Conn  // nil for a plain connection
 	received *int64     // k6's data_received
 	sent     *int64     // k6's data_sent
-	idle     *idleConns // receives the connection after its stream; nil: it is closed
+	idle     *idleConns // receives the connection after its stream; nil: the connection is closed
 	fd       int32      // -1 after the close, or if another owner has it
 	budget   int32      // bytes that may still be read in this turn, if limited is set
 	reads    int16      // number of reads in this turn
 	started  bool       // the connection is registered with the poller; guarded by the poller's mu
 	drained  bool       // the last read emptied the socket
-	hasEnded bool       // the peer has ended the connection, so a short read does not mean that the socket is empty
+	hasEnded bool       // the peer has ended the connection, so a short read does not mean an empty socket
 	limited  bool       // the stream is slow: only budget bytes may be read
 	inRound  bool       // the connection already has a turn in this round
 }
@@ -87,7 +87,7 @@ func pollTCP(counted *Conn, s turner) *polledConn {
 	}
 	fd, err := duplicate(tcp)
 	if err != nil {
-		return nil // no free descriptor, or closed: the next read returns the error
+		return nil // no descriptor is free, or tcp is closed and its next read returns the error
 	}
 	_ = tcp.Close()
 	return &polledConn{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
@@ -106,7 +106,7 @@ func duplicate(conn syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// start registers the connection with the poller and requests a turn for the bytes that arrived with the response head.
+// start registers the connection with the poller, and requests a turn for bytes that arrived with the response header.
 func (c *polledConn) start() error {
 	p := &processPoller
 	p.mu.Lock()
@@ -166,8 +166,8 @@ type scratch struct {
 	block eventstream.Block
 }
 
-// run waits in Go's network poller. A goroutine that blocks in epoll_wait would keep its core (P) for up to 10 ms,
-// during which Go's monitor thread wakes up repeatedly to look for other goroutines that need the core.
+// run waits in Go's network poller. A goroutine that blocks in epoll_wait would keep its core (P) for up to 10 ms.
+// Meanwhile Go's monitor thread would wake up repeatedly to look for other goroutines that need the core.
 func (p *poller) run(file *os.File, wake int) {
 	epoll, _ := file.SyscallConn() // an error only if file is nil
 	events := make([]unix.EpollEvent, eventsPerWait)
@@ -175,7 +175,7 @@ func (p *poller) run(file *os.File, wake int) {
 	takeEvents := func(fd uintptr) bool {
 		var err error
 		if n, err = unix.EpollWait(int(fd), events, 0); err != nil {
-			panic(os.NewSyscallError("epoll_wait", err)) // only wrong arguments cause it
+			panic(os.NewSyscallError("epoll_wait", err)) // only invalid arguments cause this error
 		}
 		return n > 0
 	}
@@ -309,7 +309,8 @@ func (c *polledConn) readSocket(p []byte) (int, error) {
 	}
 }
 
-// readNow reads from a nonblocking descriptor. A notification of Go's scheduler would cost as much CPU as the read.
+// readNow reads from a nonblocking descriptor. It does not notify Go's scheduler, which would cost as much CPU time as
+// the read.
 func readNow(fd int32, p []byte) (int, unix.Errno) {
 	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- the same call as in package unix
 	return int(n), err

@@ -45,8 +45,8 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 type countingReader struct {
 	conn     *polledConn
 	buf      []byte
-	received int      // the number of bytes so far
-	total    chan int // receives the number of bytes at the end
+	received int
+	total    chan int // gets the number of bytes at the end
 }
 
 func (s *countingReader) turn([]byte, *eventstream.Block) {
@@ -126,8 +126,8 @@ func TestFinishedStreamReportsArrivedEvents(t *testing.T) {
 
 const stalledStreams = 3
 
-// finishAfterStall finishes streams whose events arrive while the poller is blocked: before the poller continues, or at
-// the first event that it reads. It returns the number of events that the streams report.
+// finishAfterStall blocks the poller while the events of several streams arrive. It finishes the streams before the
+// poller continues or, if whileReading is set, when they report an event. It returns the number of reported events.
 func finishAfterStall(t *testing.T, secure bool, sharing Sharing, count int, whileReading bool) int32 {
 	t.Helper()
 	var sent, opened, ended sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 // An exchange sends a request on an idle or a new connection, and follows redirects.
 type exchange struct {
 	client *Client
-	// attach receives each connection before its use, so that it can be closed. false ends the exchange.
+	// attach receives each connection before its use, so that it can be closed. If it returns false, the exchange ends.
 	attach     func(conn net.Conn) bool
 	permit     *permit       // to dial; nil: not needed
 	debug      func() *Debug // Options.Debug
@@ -71,7 +71,7 @@ func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	}
 }
 
-// roundTrip sends a request and reads the response head. If the server closed an idle connection before the request
+// roundTrip sends a request and reads the response header. If the server closed an idle connection before the request
 // arrived, roundTrip sends the request again on a new connection.
 func (e *exchange) roundTrip(ctx context.Context, req *request) (*Response, *failure) {
 	resp, fail := e.tryOnce(ctx, req)
@@ -95,7 +95,7 @@ func (e *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 }
 
 // connect takes an idle connection or dials a new one, with TLS for https, and calls releasePermit. It returns a
-// Response with only the connection.
+// Response without a header.
 func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	route, err := e.client.Proxies.For(req.url)
 	if err != nil {
@@ -226,8 +226,8 @@ func rawOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// tlsSocketOf returns the connection below TLS, nil if conn does not use TLS. That connection itself uses TLS if the
-// server is reached through a proxy with TLS.
+// tlsSocketOf returns the connection below TLS, or nil if conn does not use TLS. The connection below TLS uses TLS
+// itself if the server is reached through a proxy with TLS.
 func tlsSocketOf(conn net.Conn) *tlsSocket {
 	if t, ok := conn.(*tls.Conn); ok {
 		socket, _ := t.NetConn().(*tlsSocket)

@@ -14,13 +14,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A failure is the reason for a failed attempt, or for the end of a stream. err is nil if the server ended the stream.
-// status is the HTTP status, and retryAfter the wait that the response requests; 0: none.
+// A failure is the reason for a failed attempt, or for the end of a stream.
 type failure struct {
 	reason     Reason
-	err        error
-	status     int
-	retryAfter time.Duration
+	err        error         // nil: the server ended the stream
+	status     int           // HTTP status; 0: no response
+	retryAfter time.Duration // from the response; 0: none
 }
 
 var errConnectTimeout = errors.New("no complete response header within the connect timeout")
@@ -46,7 +45,8 @@ func proxyFailure(ctx context.Context, err error) *failure {
 	return &failure{reason: ReasonProxy, err: err}
 }
 
-// phaseFailure returns a failure between dial and response head. fallback is the reason if err determines none.
+// phaseFailure returns the failure for an error after the dial and before the end of the response header. fallback is
+// the reason if err determines none.
 func phaseFailure(ctx context.Context, fallback Reason, phase string, err error) *failure {
 	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", phase, err)}
 	switch {
@@ -64,7 +64,7 @@ func phaseFailure(ctx context.Context, fallback Reason, phase string, err error)
 	return f
 }
 
-// isReset reports whether an error counts as a reset of the connection. A TCP timeout and a lost route count, too.
+// isReset reports whether an error counts as a reset of the connection, as TCP timeouts and lost routes also do.
 func isReset(err error) bool {
 	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.IsReset(err) || http1.IsUnreachable(err) ||
 		http1.IsOneOf(err, syscall.ETIMEDOUT)

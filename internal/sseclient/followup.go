@@ -26,8 +26,8 @@ type SecondRequest struct {
 	ByService bool
 }
 
-// A FollowUp is the second request of one stream, from the header of the stream to the response. A goroutine sends the
-// request. If the stream ends meanwhile, that goroutine becomes the owner of the stream and reports its end.
+// A FollowUp is the second request of one open stream. A goroutine sends the request. If the stream ends meanwhile,
+// that goroutine becomes the owner of the stream and reports its end.
 type FollowUp struct {
 	stream *Stream
 	url    *url.URL // of the stream before redirects
@@ -43,7 +43,7 @@ type FollowUp struct {
 }
 
 var (
-	errNoFirstEvent  = errors.New("its event did not arrive in time")
+	errNoEvent       = errors.New("the event before it did not arrive in time")
 	errSecondRequest = errors.New("the second request (then)")
 )
 
@@ -51,10 +51,10 @@ func (s *Stream) startFollowUp(r *Response) {
 	f := &FollowUp{stream: s, url: r.requestURL, base: r.URL}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.follow, s.awaitsEvent = f, true
+	s.followUp, s.awaitsEvent = f, true
 	if timeout := s.opts.FollowUpTimeout; timeout > 0 {
 		f.timer = time.AfterFunc(timeout, func() {
-			f.fail(followUpFailure(fmt.Errorf("%w: %v", errNoFirstEvent, timeout), 0))
+			f.fail(followUpFailure(fmt.Errorf("%w: %v", errNoEvent, timeout), 0))
 		})
 	}
 }
@@ -68,7 +68,7 @@ func (f *FollowUp) fail(cause *failure) {
 	s := f.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.follow != f || f.failure != nil || f.accepted {
+	if s.followUp != f || f.failure != nil || f.accepted {
 		return // the stream or the request has already ended
 	}
 	f.failure = cause
@@ -80,7 +80,7 @@ func (f *FollowUp) fail(cause *failure) {
 
 func (s *Stream) offerEvent(e *eventstream.Event) {
 	s.mu.Lock()
-	f := s.follow
+	f := s.followUp
 	s.mu.Unlock()
 	if !s.callbacks.FollowUp(s, e, f) {
 		return
@@ -101,7 +101,7 @@ func (f *FollowUp) Pending() bool {
 }
 
 // pending is Pending for a caller that holds mu.
-func (f *FollowUp) pending() bool { return f.stream.follow == f && f.failure == nil }
+func (f *FollowUp) pending() bool { return f.stream.followUp == f && f.failure == nil }
 
 // Send sends the request in a goroutine, unless the stream has ended. If err is not nil, or the request fails, the
 // stream ends with ReasonThen. Any goroutine may call Send, but only once.
@@ -216,7 +216,7 @@ const (
 	drainFor   = 250 * time.Millisecond
 )
 
-// drain reads the rest of a response, so that the server closes the connection first and TIME_WAIT is on its side.
+// drain reads the rest of a response, so that the server closes the connection first and keeps the TIME_WAIT state.
 // Otherwise a ramp of thousands of streams could use all ephemeral ports of this machine.
 func (r *Response) drain() {
 	_ = r.conn.SetReadDeadline(time.Now().Add(drainFor))
@@ -230,8 +230,8 @@ func (r *Response) drain() {
 func (s *Stream) endFollowUp(end *failure) *failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.follow
-	s.follow, s.awaitsEvent = nil, false
+	f := s.followUp
+	s.followUp, s.awaitsEvent = nil, false
 	if f.timer != nil {
 		f.timer.Stop()
 	}

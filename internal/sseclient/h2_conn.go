@@ -70,7 +70,7 @@ type h2Conn struct {
 	window        int64       // bytes that may be sent on the connection
 	received      int32       // bytes received since the window was last enlarged
 	lastID        uint32      // the last stream that the server processes, according to GOAWAY
-	goAwayErr     error       // the error for a GOAWAY; nil without one
+	goAwayErr     error       // the error for a GOAWAY; nil: none has arrived
 	hadStream     bool        // an event stream was opened
 	isRetired     bool        // the reader closes the connection, because it has no streams
 	isSuspect     bool        // no byte has arrived since a stream timed out; see suspect
@@ -239,7 +239,7 @@ func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 	c.fail(err, buf, b)
 }
 
-// onlyStream returns the stream of a connection for a single stream, nil if there is none. The caller holds mu.
+// onlyStream returns the stream of a connection for a single stream, or nil if there is none. The caller holds mu.
 func (c *h2Conn) onlyStream() *h2Stream {
 	if c.singleStream {
 		for _, st := range c.streams {

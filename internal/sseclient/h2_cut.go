@@ -6,11 +6,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// errSharedConnection is the error of Vanish and Slow for a stream that shares its connection. They would affect the
-// other streams.
+// errSharedConnection is the error of Vanish and Slow for a stream that shares its connection, because these methods
+// would affect the other streams.
 var errSharedConnection = errors.New("the stream shares its HTTP/2 connection with others; set the option streamsPerConnection to 1")
 
-// polledConnOf returns the polled connection of a stream that does not share it, nil if there is none.
+// polledConnOf returns the polled connection of a stream that does not share it, or nil if there is none.
 func polledConnOf(conn any) *polledConn {
 	switch c := conn.(type) {
 	case *polledConn:

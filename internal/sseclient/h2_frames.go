@@ -151,7 +151,7 @@ func (r *h2Cursor) beginData(c *h2Conn) error {
 	if !c.isKnown(r.StreamID) {
 		return protocolError(http2.ErrCodeProtocol, "DATA of stream %d, which this client has not opened", r.StreamID)
 	}
-	if c.received += int32(r.Length); c.received > h2ConnWindow { // #nosec G115 -- a frame has 24 bits of length
+	if c.received += int32(r.Length); c.received > h2ConnWindow { // #nosec G115 -- a length has 24 bits
 		return protocolError(http2.ErrCodeFlowControl, "DATA exceeds the window of the connection")
 	}
 	if c.received >= h2ConnWindow/2 {
@@ -162,7 +162,7 @@ func (r *h2Cursor) beginData(c *h2Conn) error {
 	if st == nil {
 		return nil // this client has closed the stream
 	}
-	switch st.received += int32(r.Length); { // #nosec G115 -- a frame has 24 bits of length
+	switch st.received += int32(r.Length); { // #nosec G115 -- a length has 24 bits
 	case !st.hasHead:
 		st.refuse(protocolError(http2.ErrCodeProtocol, "DATA before HEADERS"))
 	case st.received > h2Window:

@@ -10,29 +10,29 @@ import (
 
 const h2Patience = time.Second
 
-// An h2Pool has the shared HTTP/2 connections of a virtual user. Virtual users do not share connections, as in k6/http.
+// An h2Pool contains the HTTP/2 connections that the requests of a Client may share.
 type h2Pool struct {
 	mu    sync.Mutex
 	sites map[siteKey]*h2Site
 }
 
-// A siteKey identifies the requests of a virtual user that may share a connection.
+// A siteKey identifies the requests of a Client that may share a connection.
 type siteKey struct {
 	scheme, host string
 	Sharing
 }
 
-// An h2Site has the connections for one siteKey, and the state of its dials.
+// An h2Site contains the connections for one siteKey, and the state of the dials.
 type h2Site struct {
 	conns    []*h2Conn     // the newest last
 	isHTTP1  bool          // the server chose HTTP/1.1 for the newest connection
-	capacity int           // maximum number of streams of the newest connection; 0 before the first
+	capacity int           // maximum number of streams of the newest connection; 0: there was no connection yet
 	dials    int           // number of dials in progress
 	waiting  int           // number of requests that wait for these dials
 	changed  chan struct{} // closed at the end of a dial
 }
 
-// site returns the site of a key. The caller holds mu.
+// site returns the site for a key, and creates it if necessary. The caller holds mu.
 func (p *h2Pool) site(key siteKey) *h2Site {
 	if p.sites == nil {
 		p.sites = make(map[siteKey]*h2Site)
@@ -45,9 +45,9 @@ func (p *h2Pool) site(key siteKey) *h2Site {
 	return s
 }
 
-// reserve returns a connection with a reservation. It waits for the dials of other requests if these may provide one,
-// so that a ramp does not open a connection for each stream. If it returns neither a connection nor an error, the
-// caller must dial and then call endDial.
+// reserve makes a reservation on a connection and returns the connection. It waits up to patience for other requests
+// whose dials may provide a connection, so that a ramp does not open a connection for each stream. If reserve returns
+// neither a connection nor an error, the caller must dial and then call endDial.
 func (p *h2Pool) reserve(ctx context.Context, key siteKey, patience time.Duration) (*h2Conn, error) {
 	timer := time.NewTimer(cmp.Or(patience, h2Patience))
 	defer timer.Stop()
@@ -86,7 +86,7 @@ func (p *h2Pool) reserve(ctx context.Context, key siteKey, patience time.Duratio
 	}
 }
 
-// reserve makes a reservation on the newest connection that allows one.
+// reserve makes a reservation on the newest connection that allows one. It returns nil if no connection does.
 func (s *h2Site) reserve() *h2Conn {
 	for i := len(s.conns) - 1; i >= 0; i-- {
 		if s.conns[i].reserve() {
@@ -96,7 +96,7 @@ func (s *h2Site) reserve() *h2Conn {
 	return nil
 }
 
-// endDial reports the result of a dial after reserve: an HTTP/2 connection or nil, and whether HTTP/1.1 was chosen.
+// endDial records the result of a dial after reserve. c is nil if the dial failed, or if the server chose HTTP/1.1.
 func (p *h2Pool) endDial(key siteKey, c *h2Conn, isHTTP1 bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// sendRequest sends a request on a reservation of the caller, awaits the response head, and stores it in resp.
+// sendRequest sends a request with a reservation of the caller, awaits the response header, and stores it in resp.
 func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) error {
 	st, err := c.begin(req)
 	if err != nil {
@@ -56,7 +56,7 @@ func h2Framing(method string, head *Response) framing {
 	return framing{kind: untilClose}
 }
 
-// begin uses a reservation to open a stream, and sends the request without its body.
+// begin opens a stream with a reservation of the caller, and sends the request without its body.
 func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	e := requestEncoders.Get().(*requestEncoder)
 	defer requestEncoders.Put(e)
@@ -72,14 +72,14 @@ func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	st.pipe = newH2Pipe(st)
 	st.pipe.window = c.initialWindow
 	c.nextID += 2
-	c.streams = append(c.streams, st) // has the highest id
+	c.streams = append(c.streams, st) // still sorted: st has the highest id
 	c.encode(httpReq, req.body)
 	c.sendBlock(st.id, req.body == "")
 	c.flush()
 	return st, nil
 }
 
-// unprocessed returns why a connection accepts no further request. The caller holds mu.
+// unprocessed returns the error for a connection that accepts no further request. The caller holds mu.
 func (c *h2Conn) unprocessed() error {
 	if cause := cmp.Or(c.goAwayErr, c.endErr, c.writeErr); cause != nil {
 		return fmt.Errorf("%w: %w", errUnprocessed, cause)
@@ -150,7 +150,7 @@ func (p *h2Pipe) send(ctx context.Context, body string) error {
 	return nil
 }
 
-// sendSome sends as much as the windows allow and returns the number of bytes; -1 if the stream has ended.
+// sendSome sends as much as the windows allow and returns the number of bytes, or -1 if the stream has ended.
 func (p *h2Pipe) sendSome(body string) int {
 	c := p.st.conn
 	c.mu.Lock()
@@ -168,7 +168,7 @@ func (p *h2Pipe) sendSome(body string) int {
 	return int(n)
 }
 
-// response returns the head of the response if it has arrived, or an error if the stream has ended.
+// response returns the header of the response if it has arrived, and an error if the stream has ended.
 func (p *h2Pipe) response() (*Response, error) {
 	p.st.conn.mu.Lock()
 	defer p.st.conn.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// net/http replaces the framing fields of the user over HTTP/1.1. A second content-length makes a request malformed
-// (RFC 9113, section 8.1.1).
+// Over HTTP/1.1, net/http replaces the framing fields of the user. Over HTTP/2, a second content-length makes a request
+// malformed (RFC 9113, section 8.1.1).
 func TestFramingFieldsOfTheUserAreReplaced(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

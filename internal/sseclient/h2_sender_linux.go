@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// senderQueue is the maximum number of queued bytes. Only a peer that does not read can fill the queue.
-const senderQueue = 256 << 10
+// maxQueuedBytes limits the queue of a sender. Only a peer that does not read can fill the queue.
+const maxQueuedBytes = 256 << 10
 
 // A sender writes to a polled connection without blocking. It queues bytes that do not fit into the send buffer, and
 // sends them in a turn of the connection. Any goroutine may write.
@@ -40,7 +40,7 @@ func (s *sender) Write(p []byte) (int, error) {
 		}
 	}
 	if tail := p[n:]; len(tail) > 0 {
-		if len(s.queue)+len(tail) > senderQueue {
+		if len(s.queue)+len(tail) > maxQueuedBytes {
 			return n, errDoesNotRead
 		}
 		s.queue = append(s.queue, tail...)
@@ -68,7 +68,7 @@ func (s *sender) push(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// notifyRoom sets whether the poller reports room in the send buffer. It does nothing before the registration.
+// notifyRoom sets whether the poller reports room in the send buffer. It does nothing before polledConn.start.
 func (s *sender) notifyRoom(room bool) error {
 	if s.awaitsRoom == room || !s.started() {
 		return nil
@@ -123,7 +123,7 @@ type queuedCiphertext struct {
 
 func (q queuedCiphertext) Write(p []byte) (int, error) { return q.out.Write(p) }
 
-// poll moves the connection to our poller, and reports whether that is possible. Reading begins with start.
+// poll moves the connection to our poller, and reports whether that is possible. polledConn.start starts the reading.
 func (c *h2Conn) poll() bool {
 	p := poll(c.net, c)
 	if p == nil {

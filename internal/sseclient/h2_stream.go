@@ -22,12 +22,12 @@ type h2Stream struct {
 	id          uint32
 	received    int32 // bytes received and not yet returned as credit
 	consumed    int32 // the part of received that was read
-	hasHead     bool  // the response head has arrived
+	hasHead     bool  // the response header has arrived
 	closed      bool  // removed from the streams of the connection
 	ignoresCuts bool  // turns only read; see readArrived
 }
 
-// start sets the reader. The first turn of the reader reads the bytes that arrived after the response head.
+// start sets the reader. The first turn of the reader reads the bytes that arrived after the response header.
 func (st *h2Stream) start(reader turner) {
 	c := st.conn
 	c.mu.Lock()
@@ -178,10 +178,10 @@ type h2Pipe struct {
 
 	// Guarded by the connection's mu.
 	data     []byte
-	head     *Response // only the fields of the head; nil before its arrival
+	head     *Response // with only the status and the header; nil before their arrival
 	interim  int       // number of interim responses (1xx)
 	window   int64     // bytes that may be sent on the stream
-	deadline time.Time // of Read; zero: none
+	deadline time.Time // of Read; zero: no deadline
 }
 
 func newH2Pipe(st *h2Stream) *h2Pipe {
@@ -225,7 +225,7 @@ func (p *h2Pipe) Read(to []byte) (int, error) {
 	}
 }
 
-// readNow is Read without waiting. remaining is the time until the deadline, 0 without one.
+// readNow is Read without waiting. remaining is the time until the deadline, or 0 if there is no deadline.
 func (p *h2Pipe) readNow(to []byte) (n int, remaining time.Duration, err error) {
 	c := p.st.conn
 	c.mu.Lock()

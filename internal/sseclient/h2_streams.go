@@ -11,8 +11,8 @@ import (
 // h2Streams is the list of the streams of a connection, sorted by id. A map would use four times the memory.
 type h2Streams []*h2Stream
 
-// index returns the index of an id, or the index at which it would be inserted. If no stream was removed, the index is
-// half of the distance from the first id, because all ids are odd.
+// index returns the index of an id, or the index at which the id would be inserted. If no stream was removed, the index
+// is half of the distance from the first id, because all ids are odd.
 func (s h2Streams) index(id uint32) (i int, found bool) {
 	if len(s) > 0 && id >= s[0].id {
 		if i = int(id-s[0].id) / 2; i < len(s) && s[i].id == id {
@@ -81,7 +81,7 @@ func (c *h2Conn) suspect() {
 	}
 }
 
-// canOpen reports whether the connection is still used for new streams. It ignores the capacity. The caller holds mu.
+// canOpen reports whether the connection may be used for new streams. It ignores the capacity. The caller holds mu.
 func (c *h2Conn) canOpen() bool {
 	return c.endErr == nil && c.writeErr == nil && c.goAwayErr == nil && !c.isRetired && c.nextID < h2LastStream
 }
@@ -103,7 +103,8 @@ func (c *h2Conn) firstOpened() bool {
 	return first
 }
 
-// retireIfUnused closes a connection without streams or reservations, after h2IdleFor if reusable. The caller holds mu.
+// retireIfUnused closes a connection without streams or reservations. If the connection allows further streams, it
+// stays open for h2IdleFor. The caller holds mu.
 func (c *h2Conn) retireIfUnused() {
 	if c.reservations+len(c.streams) > 0 || c.endErr != nil {
 		return

@@ -17,7 +17,7 @@ const patience = 10 * time.Second
 const twoEvents = "data: a\n\ndata: b\n\n"
 
 // serveStreams starts a server of event streams for HTTP/1.1 and HTTP/2, with TLS if secure is set. send writes the
-// events of a stream, which stays open after them. On Linux, arrived reports whether the kernels of the clients have
+// events of a stream, which stays open after them. On Linux, arrived reports whether the clients' kernel has
 // acknowledged all sent bytes.
 func serveStreams(t *testing.T, secure bool, send func(w http.ResponseWriter)) (url string, arrived func() bool) {
 	t.Helper()

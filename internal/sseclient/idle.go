@@ -8,7 +8,7 @@ import (
 
 // An idleMark is the state that a reader with an idle timeout shares with the sweep. The reader only records the
 // arrival time of bytes. A read deadline per stream would cost a timer, a wake-up and a failed read per timeout. With
-// two noops per timeout, that is a quarter of the CPU of a stream.
+// two messages per timeout, that would be a quarter of the CPU time of a stream.
 type idleMark struct {
 	transport   transport
 	timeout     atomic.Int64 // maximum silence of the server, a time.Duration; 0: no limit
@@ -32,17 +32,18 @@ func (m *idleMark) isSilent(now time.Duration) bool {
 
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
-// nextCheck returns when the timeout would pass, but at least a grain from now, so that a sweep checks many streams.
+// nextCheck returns the time at which the timeout would pass, but not earlier than grain(limit) from now, so that one
+// sweep checks many streams.
 func (m *idleMark) nextCheck(now time.Duration) time.Duration {
 	limit := m.limit()
 	if limit == 0 {
-		return now + checkUnlimited
+		return now + unlimitedCheckInterval
 	}
 	return max(time.Duration(m.last.Load())+limit, now+grain(limit))
 }
 
 // grain returns the maximum delay between a timeout and its detection by a sweep.
-func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, minIdleGrain) }
+func grain(limit time.Duration) time.Duration { return max(limit/grainDivisor, minGrain) }
 
 // extend gives the server more time: the delay of a sweep, up to half of the timeout. The process did not run during
 // that delay, and a server on the same machine may not have run either.
@@ -58,11 +59,10 @@ func (m *idleMark) extend(now, delay time.Duration) {
 }
 
 const (
-	// idleGrain is the divisor of a timeout for its grain.
-	idleGrain    = 16
-	minIdleGrain = 10 * time.Millisecond
-	// checkUnlimited is the interval of checks after a timeout was removed.
-	checkUnlimited = time.Minute
+	grainDivisor = 16
+	minGrain     = 10 * time.Millisecond
+	// unlimitedCheckInterval is the interval of checks after a timeout was removed.
+	unlimitedCheckInterval = time.Minute
 )
 
 // An idleSweep checks the streams with an idle timeout. Its timer runs only while there are such streams. A stream that

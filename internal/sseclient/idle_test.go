@@ -90,8 +90,8 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 	require.Nil(t, w.timer)
 }
 
-// A stream with a long timeout must not delay one with a short timeout. Silence is detected within a tenth of the
-// timeout.
+// A stream with a long timeout must not delay the check of a stream with a short timeout. Silence is detected within a
+// tenth of the timeout, or within 50 ms if that is longer.
 func TestSweepIsPunctual(t *testing.T) {
 	t.Parallel()
 	var w idleSweep
@@ -115,7 +115,7 @@ func TestSweepIsPunctual(t *testing.T) {
 		m.last.Store(int64(now - timeout + 1)) // silent 1 ns later
 		require.LessOrEqual(t, m.nextCheck(now)-now, max(timeout/10, 50*time.Millisecond))
 		m.last.Store(int64(now))
-		require.LessOrEqual(t, m.nextCheck(now)-now, max(timeout, minIdleGrain))
+		require.LessOrEqual(t, m.nextCheck(now)-now, max(timeout, minGrain))
 	}
 	w.forget(shortMark)
 	w.forget(longMark)
@@ -135,14 +135,13 @@ func TestStallDoesNotCountAsSilence(t *testing.T) {
 		m.last.Store(int64(now - timeout - tt.delay))
 		w := idleSweep{marks: []*idleMark{m}, next: now - tt.delay}
 		w.sweep()
-		require.Equal(t, tt.extension == 0, m.interrupted.Load(), "a sweep %v late must interrupt only without an extension", tt.delay)
+		require.Equal(t, tt.extension == 0, m.interrupted.Load(), "a sweep that is %v late must interrupt only without an extension", tt.delay)
 		if tt.extension > 0 {
 			require.InDelta(t, (now + tt.extension).Seconds(), m.nextCheck(now).Seconds(), .25*tt.extension.Seconds())
 		}
 	}
 }
 
-// markOf returns the mark of a stream with an idle timeout.
 func markOf(conn net.Conn, timeout time.Duration) *idleMark {
 	m := &idleMark{transport: blockingConn{conn}}
 	m.timeout.Store(int64(timeout))

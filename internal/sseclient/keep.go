@@ -14,11 +14,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// Connections are reused by the rules of http.Transport, which k6/http and vegeta use: for the same server, for a
-// limited time, and after a complete body. The most recently used connection is reused first. A request is sent again
+// The reuse of connections follows the rules of http.Transport, which k6/http and vegeta use: for the same server, for
+// a limited time, and after a complete body. The most recently used connection is reused first. A request is sent again
 // only if the server has certainly not received it.
 
-// maxIdleTime is the maximum idle time of a connection that is reused.
 const maxIdleTime = 2 * time.Second
 
 type idleConns = http1.IdleConns[idleConn]
@@ -65,7 +64,7 @@ func (p *idlePool) close() {
 	}
 }
 
-// takeIdle returns an idle connection that the server has not closed, nil if there is none.
+// takeIdle returns an idle connection that the server has not closed, or nil if there is none.
 func (e *exchange) takeIdle(req *request) net.Conn {
 	idle := e.client.idleFor(req)
 	if idle == nil || e.skipIdle {
@@ -94,13 +93,13 @@ func (s *Stream) makeConnectionIdle(err error) bool {
 	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }
 
-// errUnreceived is the error for a request of which no byte arrived before the server closed the reused connection.
+// errUnreceived is the error if the server closed the reused connection before any byte of the request arrived.
 var errUnreceived = errors.New("the server had closed the idle connection")
 
 // markUnreceived wraps the error of a request with errUnreceived if the server certainly received none of its n bytes.
 // Only such a request may be sent again (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The FIN of a server acknowledges all bytes
-// that arrived earlier. If it acknowledges no byte, the server closed the connection before the request arrived. A
-// reset proves nothing.
+// that arrived earlier. If the FIN acknowledges no byte of the request, the server closed the connection before the
+// request arrived. A reset proves nothing.
 func (r *Response) markUnreceived(n int, err error) error {
 	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledgedBytes(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)

@@ -33,7 +33,7 @@ const (
 )
 
 // finish makes a POST request and reads the response to its end. It returns the Close and the number of events.
-// connection is the value of Connection in the request; "": none.
+// connection is the Connection header of the request, or "" for none.
 func finish(t *testing.T, c *Client, url, connection string) (end Close, events int) {
 	t.Helper()
 	r := Request{URL: url, Method: http.MethodPost, Body: "{}"}
@@ -57,10 +57,10 @@ func finish(t *testing.T, c *Client, url, connection string) (end Close, events 
 	return end, events
 }
 
-// lastResponse, at the end of a response of respondEach, closes the connection after that response. It is not sent.
+// lastResponse is a suffix of a response. respondEach does not send the suffix, but closes the connection after the
+// response.
 const lastResponse = "\x00"
 
-// readRequest reads a whole request. It returns false at the end of the connection.
 func readRequest(in *bufio.Reader) bool {
 	r, err := http.ReadRequest(in)
 	if err == nil {
@@ -69,7 +69,7 @@ func readRequest(in *bufio.Reader) bool {
 	return err == nil
 }
 
-// respondEach starts a server that sends the result of response for each request.
+// respondEach starts a server that sends response(n) to the nth request.
 func respondEach(t *testing.T, response func(n int) string) (url string, accepted, requests *atomic.Int32) {
 	t.Helper()
 	accepted, requests = new(atomic.Int32), new(atomic.Int32)
@@ -135,7 +135,7 @@ func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 		reason      Reason
 		connections int32 // for four requests
 	}{
-		"no response":          {"", ReasonTruncated, 3}, // the server may never reuse a connection
+		"no response":          {"", ReasonTruncated, 3}, // the client then stops reusing connections; see NoteEnd
 		"an incomplete header": {"HTTP/1.1 20", ReasonTruncated, 3},
 		"a malformed header":   {"HTTP/1.1 OK\r\n\r\n", ReasonError, 2},
 	} {

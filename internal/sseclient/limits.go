@@ -9,8 +9,8 @@ import (
 )
 
 // maxDials limits the concurrent dials of the process. Ten thousand of them would overflow the accept queue of the
-// server and time out. A dial uses about 20 KB. A dial usually counts until the response headers arrive, which takes
-// two round trips without TLS. With a round trip of 100 ms the limit then allows 1250 dials per second.
+// server and time out. A dial uses about 20 KB. It usually counts until the response header arrives, which takes two
+// round trips without TLS. With a round-trip time of 100 ms, the limit then allows 1250 dials per second.
 const maxDials = 250
 
 // maxHandshakes limits the concurrent TLS handshakes of the process. A handshake uses 60 KB. A higher limit would not
@@ -34,7 +34,8 @@ func needsHandshake(url string, proxies proxy.Chooser) bool {
 // A permit allows one dial. Dials without a permit use nil.
 type permit struct{ dials, handshakes *semaphore.Weighted }
 
-// takePermit waits for a permit until ctx ends. If secure is set, the permit includes a TLS handshake.
+// takePermit waits for a permit. It returns false if ctx ends first. If secure is set, the permit includes a TLS
+// handshake.
 func takePermit(ctx context.Context, secure bool) (p *permit, ok bool) {
 	p = new(permit)
 	if secure {

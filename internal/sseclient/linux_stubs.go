@@ -12,7 +12,7 @@ import (
 // dropPackets does nothing, so the kernel acknowledges bytes until the receive buffer is full.
 func dropPackets(uintptr) error { return nil }
 
-// CanVanish returns an error: connections cannot be left half-open.
+// CanVanish returns an error, because connections can be left half-open on Linux only.
 func CanVanish() error {
 	return errors.New("leave a stream half-open: supported on Linux only")
 }
@@ -20,7 +20,7 @@ func CanVanish() error {
 // turnCut does nothing, because no stream is polled.
 func (s *Stream) turnCut(*cutRequest, []byte, *eventstream.Block) bool { return false }
 
-// A polledConn exists on Linux only.
+// A polledConn is used on Linux only.
 type polledConn struct {
 	blockingConn
 	idle *idleConns

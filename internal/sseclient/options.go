@@ -12,7 +12,7 @@ import (
 type Options struct {
 	ConnectTimeout  time.Duration // until the response header is complete; 0: none
 	IdleTimeout     time.Duration // without a byte from the server; 0: none
-	FollowUpTimeout time.Duration // until the event of a second request, and then for the request; 0: none
+	FollowUpTimeout time.Duration // for the event before a second request, and again for its response; 0: none
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
 	ExactDelay      bool          // reconnect without backoff, jitter and Retry-After
@@ -26,7 +26,7 @@ type Options struct {
 	Resume          Resume
 	Jar             http.CookieJar // nil: none
 	Debug           func() *Debug  // returns the log for one request; nil: none
-	LateHeader      bool           // the response header may arrive late, so other streams may dial before it
+	LateHeader      bool           // the response header may arrive late, so other streams may dial before it arrives
 }
 
 // Defaults of a client.
@@ -41,7 +41,7 @@ type Reconnect int32
 // The values of Reconnect.
 const (
 	ReconnectOff      Reconnect = iota
-	ReconnectStandard           // HTML standard: after an end or a network error, not after a wrong status or type
+	ReconnectStandard           // HTML standard: after the end or a network error, but not after a wrong status or type
 	ReconnectAlways             // also after a status that may be temporary
 )
 
@@ -50,9 +50,9 @@ type Protocol uint8
 
 // The values of Protocol.
 const (
-	HTTPAny Protocol = iota // with TLS as the server chooses (ALPN), otherwise HTTP/1.1
+	HTTPAny Protocol = iota // with TLS, the version that the server chooses (ALPN); without TLS, HTTP/1.1
 	HTTP1                   // HTTP/1.1
-	HTTP2                   // HTTP/2, without TLS by prior knowledge
+	HTTP2                   // HTTP/2; without TLS, with prior knowledge (RFC 9113, section 3.3)
 )
 
 // ParseProtocol parses a version: auto, 1.1 or 2.
@@ -74,7 +74,6 @@ const (
 	alpn2 = "h2"
 )
 
-// alpn returns the protocols that a client offers in the TLS handshake.
 func (p Protocol) alpn() []string {
 	switch p {
 	case HTTP1:

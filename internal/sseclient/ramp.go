@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A rampWatcher returns memory to the operating system after a ramp, in which many connections were opened. About 7 of
-// 10 KB per connection, and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours,
-// because open streams do not allocate.
+// A rampWatcher returns memory to the operating system after a ramp, which opens many connections. About 7 of 10 KB per
+// connection, and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours, because open
+// streams do not allocate.
 type rampWatcher struct {
 	limitThreshold int           // number of connections at which the limit on garbage takes effect
 	rampThreshold  int           // minimum number of connections of a ramp
@@ -24,9 +24,9 @@ type rampWatcher struct {
 
 var processRamp = &rampWatcher{limitThreshold: 100, rampThreshold: 500, quietTime: 3 * time.Second, limit: limitGarbage, free: releaseMemory}
 
-// gcPercent is the value of GOGC for a process that has opened more than a few connections, unless the user has set it.
-// It costs little CPU per connection, because open streams allocate little. With a few connections it would cost a
-// fifth of the CPU time of a short run, and save 2 MB.
+// gcPercent is the value of GOGC for a process that has opened many connections, unless the user has set GOGC. It costs
+// little CPU time, because open streams allocate little. With a few connections it would cost a fifth of the CPU time
+// of a short run, and save 2 MB.
 const gcPercent = 10
 
 func limitGarbage() {
@@ -35,8 +35,8 @@ func limitGarbage() {
 	}
 }
 
-// ReleaseStartMemory returns the memory that only the start of the process needed. Only the first call has an effect. A
-// process with many streams calls it before the first stream.
+// ReleaseStartMemory returns the memory that only the start of the process needed to the operating system. Only the
+// first call has an effect. A process with many streams calls it before the first stream.
 var ReleaseStartMemory = sync.OnceFunc(releaseMemory)
 
 // releaseMemory returns garbage, and pages of the program's file that are not in use, to the operating system.
@@ -51,7 +51,7 @@ func (r *rampWatcher) opened() {
 	r.latest = time.Now()
 	r.count++
 	if r.count == r.limitThreshold {
-		go r.limit() // it waits for the end of a collection
+		go r.limit() // waits for the end of a garbage collection
 	}
 	if r.count == r.rampThreshold {
 		time.AfterFunc(r.quietTime, r.check)

@@ -67,8 +67,8 @@ func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))
 }
 
-// needsTurn reports whether a stream that is about to finish must read further bytes in the next turn. For HTTP/2,
-// readBeforeFinish has read them.
+// needsTurn reports whether a stream that is about to finish must read further bytes in the next turn, and counts that
+// turn. For HTTP/2, readBeforeFinish has already read all bytes.
 func (s *Stream) needsTurn() bool {
 	p, ok := s.body.transport.(*polledConn)
 	return ok && p.hasUnread() && s.finishTurns.Add(-1) > 0
@@ -136,6 +136,7 @@ type framing struct {
 	excess       bool // bytes follow the body
 }
 
+// A frameKind is the mark of the end of a body.
 type frameKind uint8
 
 const (
@@ -158,19 +159,19 @@ func framingOf(resp *http.Response) framing {
 }
 
 // A body reads the body of a response from its connection. It decodes chunks in the buffer of the caller, and has no
-// buffer of its own. One goroutine uses it.
+// buffer of its own. Only one goroutine may use a body.
 type body struct {
 	idleMark
-	leftover     *leftover     // nil: all of it was read
+	leftover     *leftover     // nil: none, or already read
 	arrival      *time.Time    // receives the arrival time of the last bytes; nil: not requested
 	decompressor *decompressor // nil: the body has no content coding
 	framing
 }
 
-// A leftover is the part of the body that was read with the head.
+// A leftover is the part of the body that was read with the header.
 type leftover struct {
 	data []byte
-	at   time.Time // its arrival
+	at   time.Time // of the arrival
 }
 
 func (b *body) begin(r *Response, t transport) {
@@ -188,13 +189,14 @@ func (b *body) end() {
 }
 
 var (
-	errTruncatedBody   = fmt.Errorf("the connection ended before the response's content-length: %w", io.ErrUnexpectedEOF)
+	errTruncatedBody   = fmt.Errorf("the connection ended before the response reached its content-length: %w", io.ErrUnexpectedEOF)
 	errTruncatedRecord = fmt.Errorf("the connection ended inside a TLS record: %w", io.ErrUnexpectedEOF)
 	errTruncatedChunks = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
 )
 
-// Read returns io.EOF at the end of the body. Its error wraps io.ErrUnexpectedEOF if the connection ended earlier. It
-// is errIdle if no byte arrived within the idle timeout, and errNotReady if a polled transport has nothing to read.
+// Read returns io.EOF at the end of the body. Its error wraps io.ErrUnexpectedEOF if the connection ended earlier. The
+// error is errIdle if no byte arrived within the idle timeout, and errNotReady if a polled transport has nothing to
+// read.
 func (b *body) Read(p []byte) (int, error) {
 	if b.kind == contentLength && b.remaining == 0 {
 		b.done = true

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An endlessStream is a transport that fills the buffer with a text at each read.
+// An endlessStream is a transport whose reads fill the buffer with copies of a text.
 type endlessStream struct {
 	transport
 	text  string
@@ -31,7 +31,7 @@ func (s *endlessStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// quietStream returns a stream that only counts events, to measure the cost of reading.
+// quietStream returns a stream whose callback Event only counts, to measure the cost of reading.
 func quietStream(callbacks Callbacks, events *int) *Stream {
 	callbacks.Event = func(*Stream, time.Time, *eventstream.Event) { *events++ }
 	s := new(Client).Group(context.Background()).Add(new(Options), &callbacks, nil)
@@ -39,13 +39,12 @@ func quietStream(callbacks Callbacks, events *int) *Stream {
 	return s
 }
 
-// blocks are callbacks for blocks and comments.
-var blocks = Callbacks{Block: func(*Stream, time.Time, *eventstream.Block) {}, Comment: func(*Stream, time.Time, []byte) {}}
+var blockCallbacks = Callbacks{Block: func(*Stream, time.Time, *eventstream.Block) {}, Comment: func(*Stream, time.Time, []byte) {}}
 
 const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"
 
 func TestReadingAllocatesNothing(t *testing.T) {
-	for name, callbacks := range map[string]Callbacks{"events": {}, "blocks": blocks} {
+	for name, callbacks := range map[string]Callbacks{"events": {}, "blocks": blockCallbacks} {
 		events := 0
 		s, buf, block := quietStream(callbacks, &events), make([]byte, 4096), &eventstream.Block{}
 		w := &endlessStream{text: noop + ":\n\n" + "event: ping\n\n" + "id: 1\n\n" + "retry: 100\n\n"}

@@ -27,7 +27,8 @@ func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err e
 	return true, nil
 }
 
-// Origin returns the ASCII origin of a URL: scheme, host, and any port but the default (HTML standard, section 7.1.1).
+// Origin returns the ASCII origin of a URL: the scheme, the host, and the port unless it is the default port (HTML
+// standard, section 7.1.1).
 func Origin(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	if port := u.Port(); port == "" || port == proxy.DefaultPort(u.Scheme) {

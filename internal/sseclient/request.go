@@ -27,13 +27,13 @@ type request struct {
 	maxRedirects    int
 	followRedirects bool   // to other origins
 	acceptEncoding  string // value of Accept-Encoding; "": none
-	plain           bool   // the response is not a stream: any type is accepted, and the connection is closed after it
+	plain           bool   // see Request.Plain
 	anyType         bool   // the response is a stream of any type
 
 	Sharing
 }
 
-// A requestEncoder has the buffers for encoding a request. A pool reuses them in a ramp of thousands of requests.
+// A requestEncoder contains the buffers for encoding a request. A pool reuses them in a ramp of thousands of requests.
 type requestEncoder struct {
 	buf    bytes.Buffer
 	header http.Header
@@ -51,7 +51,7 @@ func (r *request) send(to io.Writer, route *proxy.Proxy) (n int, err error) {
 	return to.Write(e.buf.Bytes())
 }
 
-// httpRequest returns the request for net/http. It is valid until the next use of the encoder.
+// httpRequest returns the request for net/http, which is valid until the next use of the encoder.
 func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	e.buf.Reset()
 	clear(e.header)
@@ -78,7 +78,7 @@ func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	return req
 }
 
-// fill sets the header fields that do not depend on the URL. Headers set by the user replace the defaults.
+// fill sets the header fields that do not depend on the URL. The user's header fields replace the defaults.
 func (r *request) fill(h http.Header) {
 	if r.plain {
 		h["Accept"] = acceptAny

@@ -25,23 +25,24 @@ type Response struct {
 	Proto   string
 	Header  http.Header
 	URL     *url.URL  // after redirects
-	At      time.Time // end of the header
+	At      time.Time // arrival of the complete header
 	Started time.Time // start of the dial, for a second request only
 	Remote  net.Addr
-	TLS     *tls.ConnectionState // nil: none
+	TLS     *tls.ConnectionState // nil: no TLS
 	// OtherOrigin reports whether redirects led to another origin.
 	OtherOrigin bool
-	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first on its connection.
+	// HTTP2 reports whether an event stream uses HTTP/2. FirstOnConnection reports whether it is the first event stream
+	// on its HTTP/2 connection.
 	HTTP2, FirstOnConnection bool
 
-	conn       net.Conn // the dialed connection, TLS on it, or an h2Pipe
+	conn       net.Conn // the dialed connection, a tls.Conn over it, or an h2Pipe
 	requestURL *url.URL // before redirects
 	proxy      *proxy.Proxy
 	frame      framing
 	leftover   []byte     // bytes of the body that were read with the header
 	reused     bool       // the connection had an earlier response
 	persistent bool       // the header allows another response on the connection
-	idle       *idleConns // receives the connection after the body; nil: it is closed
+	idle       *idleConns // receives the connection after the body; nil: the connection is closed
 }
 
 const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)
@@ -61,10 +62,10 @@ func (r *Response) readHead(method string) error {
 	return nil
 }
 
-// Coding returns the content coding of the body, "" for none.
+// Coding returns the content coding of the body, or "" for none.
 func (r *Response) Coding() string { return coding.Name(r.Header.Values("Content-Encoding")...) }
 
-// Location returns the target of a redirect, "" for any other response.
+// Location returns the target of a redirect, or "" for any other response.
 func (r *Response) Location() string {
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, r.Status) {
 		return ""
@@ -74,7 +75,8 @@ func (r *Response) Location() string {
 
 // IsEventStream reports whether the response has status 200 and the type text/event-stream.
 func (r *Response) IsEventStream() bool {
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";") // invalid parameters are ignored (MIME Sniffing standard, section 4.4)
+	// Invalid parameters are ignored (MIME Sniffing standard, section 4.4).
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return r.Status == http.StatusOK && strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
 }
 
@@ -121,7 +123,8 @@ func (r *Response) refusal() io.Reader {
 	return b
 }
 
-// statusError returns the error for an unexpected status. Its text has the reason from the body, and names the proxy.
+// statusError returns the error for an unexpected status. Its text contains the reason from the body, and names the
+// proxy if there is one.
 func (r *Response) statusError() error {
 	detail := proxy.Sentence(r.refusal())
 	if detail == "" && r.proxy.Forwards() {
@@ -133,7 +136,8 @@ func (r *Response) statusError() error {
 	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.ErrorSuffix())
 }
 
-// retryAfter parses a Retry-After (RFC 9110, section 10.2.3), up to 24 hours; 0: invalid, or a time in the past.
+// retryAfter returns the delay of a Retry-After (RFC 9110, section 10.2.3), but at most 24 hours. It returns 0 for an
+// invalid value and for a time in the past.
 func retryAfter(value string, now time.Time) time.Duration {
 	const maxDelay = 24 * time.Hour
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

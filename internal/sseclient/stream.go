@@ -18,18 +18,18 @@ type Stream struct {
 	opts      *Options
 	callbacks *Callbacks
 	value     any
-	calls     *sync.Mutex // serializes the callbacks of two goroutines; nil without a second request
+	calls     *sync.Mutex // serializes the callbacks of two goroutines; nil: there is no second request
 
 	reconnect atomic.Int32 // a Reconnect
 	drop      atomic.Int32 // dropNone, dropDelayed or dropImmediate
 
-	mu      sync.Mutex         // guards the fields up to stopped
-	raw     io.Closer          // Stop closes it to interrupt the owner
-	cancel  context.CancelFunc // ends the attempt; nil without one
-	timer   *time.Timer        // until the next attempt
-	follow  *FollowUp          // second request of the open stream; nil: none
-	cutting *cutRequest        // requested cut of the open stream; nil: none
-	stopped Reason             // the first reason of Stop; "": not stopped
+	mu       sync.Mutex         // guards the fields up to stopped
+	raw      io.Closer          // Stop closes it to interrupt the owner
+	cancel   context.CancelFunc // ends the attempt; nil: no attempt is in progress
+	timer    *time.Timer        // until the next attempt
+	followUp *FollowUp          // second request of the open stream; nil: none
+	cutting  *cutRequest        // requested cut of the open stream; nil: none
+	stopped  Reason             // the first reason of Stop; "": not stopped
 
 	// Only the owner uses these fields.
 	parser          eventstream.Parser
@@ -39,9 +39,9 @@ type Stream struct {
 	awaitsEvent     bool  // the second request waits for its event
 	keepsConnection bool  // see KeepConnection
 
-	cuttable    bool         // a caller may cut the stream, so it shares no connection
+	cuttable    bool         // a caller may cut the stream, so the stream shares no connection
 	attention   atomic.Bool  // set if isStopped may return true or a cut; otherwise turn does not call isStopped
-	finishTurns atomic.Int32 // number of turns that may read before the stream ends; see Finish
+	finishTurns atomic.Int32 // remaining number of turns that may read before the stream ends; see Finish
 }
 
 // Value returns the value that the caller of Group.Add gave to the stream.
@@ -106,11 +106,11 @@ func (s *Stream) Stopped() bool {
 	return s.stopped != ""
 }
 
-// isStopped reports whether the stream was stopped or its second request failed. c is the requested cut, nil for none.
+// isStopped reports whether the stream was stopped or its second request failed. c is the requested cut, or nil.
 func (s *Stream) isStopped() (stopped bool, c *cutRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stopped = s.stopped != "" || s.follow != nil && s.follow.failure != nil
+	stopped = s.stopped != "" || s.followUp != nil && s.followUp.failure != nil
 	if !stopped && s.cutting == nil {
 		s.attention.Store(false)
 	}
@@ -146,8 +146,8 @@ func (s *Stream) SetReconnect(on bool) (stopped bool) {
 // Reconnects reports whether the stream reconnects.
 func (s *Stream) Reconnects() bool { return Reconnect(s.reconnect.Load()) != ReconnectOff }
 
-// SetIdleTimeout changes the IdleTimeout of the stream. 0 removes it. If the stream was opened without one, the new
-// timeout applies only after the next reconnect.
+// SetIdleTimeout changes the idle timeout of the stream; 0 removes it. If the stream was opened without a timeout, the
+// new timeout applies only after the next reconnect.
 func (s *Stream) SetIdleTimeout(timeout time.Duration) {
 	previous := time.Duration(s.body.timeout.Swap(int64(timeout)))
 	if timeout > 0 && (previous == 0 || timeout < previous) {

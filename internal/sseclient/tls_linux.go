@@ -18,7 +18,6 @@ type ciphertext struct {
 	conn     *polledConn
 }
 
-// Read reads from the socket, or returns errNotReady.
 func (c ciphertext) Read(p []byte) (int, error) { return c.conn.readSocket(p) }
 
 var errNoRoom = errors.New("the server does not read TLS messages from the connection")
@@ -40,7 +39,7 @@ func (c ciphertext) Write(p []byte) (int, error) {
 	}
 }
 
-// releaseHandshake releases two buffers of a tls.Conn. During the handshake they grew to the size of the server's
+// releaseHandshake releases two buffers of a tls.Conn. During the handshake they grow to the size of the server's
 // certificates (golang/go#43563, #81348): 4 KB and more per stream. No method of tls.Conn releases them, so
 // releaseHandshake finds the fields by their names. If a version of Go renames them, streams still work, but
 // TestTLSReleasesHandshake fails. Only the reader of the connection may call releaseHandshake.

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A socket replaces a polled connection: it returns the bytes that have arrived, and then errNotReady.
+// A socket stands in for a polled connection. It returns the bytes that have arrived, and then errNotReady.
 type socket struct {
 	net.Conn
 	arrived []byte

@@ -14,7 +14,7 @@ type transport interface {
 	Read(p []byte) (int, error)
 	// interrupt makes the reader check whether the server is silent. Any goroutine may call it.
 	interrupt()
-	// resume ends an interruption: reads continue until deadline; zero: without a limit. The reader calls it.
+	// resume ends an interruption. Reads continue until deadline; a zero deadline means no limit. The reader calls it.
 	resume(deadline time.Time)
 	// hangUp closes the connection. The reader calls it.
 	hangUp()

@@ -216,7 +216,7 @@ func TestH2Frames(t *testing.T) {
 			id := p.request()
 			p.headers(id, false, ":status", "200", "content-type", "text/event-stream", "content-length", "100")
 			_ = p.WriteData(id, true, []byte(twoEvents))
-		}, "open a b truncated: read the stream: the connection ended before the response's content-length: unexpected EOF", "GOAWAY NO_ERROR"},
+		}, "open a b truncated: read the stream: the connection ended before the response reached its content-length: unexpected EOF", "GOAWAY NO_ERROR"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			runTransports(t, mixedTransports, func(t *testing.T, w transport) {

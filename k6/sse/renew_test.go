@@ -52,7 +52,7 @@ func TestFailedRenewalEndsTheSource(t *testing.T) {
 		`() => ({ token: 1 })`:                    "option renew: token: unknown property; use url, headers or body",
 		`() => ({ url: "ftp://x" })`:              `option renew: url: `,
 		`() => ({ headers: { "a b": "c" } })`:     `option renew: headers: `,
-		`() => ({ body: "x" })`:                   "option renew: body: a GET request has no body; set method to POST",
+		`() => ({ body: "x" })`:                   "option renew: body: a GET request cannot have a body; set method to POST",
 		`() => ({ headers: { a: "b\r\nc: d" } })`: `option renew: headers: `,
 	} {
 		v := newVU(t)

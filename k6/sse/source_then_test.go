@@ -88,8 +88,8 @@ func TestFailedSecondRequestEndsTheStream(t *testing.T) {
 			return true
 		}}, subscribe, 303, "follow the redirect", false, false},
 		"no response in time": {&pocketBase{second: hang}, subscribe + ", timeout: 500", 0, "no complete response header", true, true},
-		"no first event":      {&pocketBase{mute: 1000}, subscribe + ", timeout: 100", 0, "its event did not arrive in time: 100ms", true, true},
-		"another event":       {newPocketBase(), subscribe + ", event: 'hello', timeout: 100", 0, "its event did not arrive in time", true, true},
+		"no first event":      {&pocketBase{mute: 1000}, subscribe + ", timeout: 100", 0, "the event before it did not arrive in time: 100ms", true, true},
+		"another event":       {newPocketBase(), subscribe + ", event: 'hello', timeout: 100", 0, "the event before it did not arrive in time", true, true},
 		"refused":             {newPocketBase(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
 		"no URL":              {newPocketBase(), `url: "{first.data}://"`, 0, "url: ", true, true},
 		"a header of two lines": {newPocketBase(), `url: "/", headers: { A: () => "x\r\nEvil: 1" }`, 0,
