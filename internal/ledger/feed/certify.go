@@ -89,8 +89,8 @@ func (c *correction) dropUnknown(faulty []period) {
 	}
 }
 
-// assume returns the numbers of the messages that a chain without a place may have received: all messages of the time
-// in which it was open, except those with unique content that did not arrive.
+// assume returns the numbers of the messages that a chain without a place may have received. These are all messages of
+// the time in which the chain was open, except messages with unique content that did not arrive.
 func (c *correction) assume(chain chain, received []ledger.Range) (assumed []ledger.Range) {
 	shift := c.offset(c.log, 0)
 	first, end := c.series.between(c.source.Spans[chain.from].From+shift, endOf(c.source, chain)+shift)
@@ -136,19 +136,18 @@ func (c *correction) misses(p part) bool {
 }
 
 func (c *correction) hasFault(p period) bool {
-	return slices.ContainsFunc(c.record.Findings, func(f ledger.Finding) bool { return isOfFeed(f.Kind) && p.has(f.At) })
+	return slices.ContainsFunc(c.record.Findings, func(f ledger.Finding) bool { return canDisprove(f.Kind) && p.has(f.At) })
 }
 
-// isOfFeed reports whether the alignment can disprove findings of a kind.
-func isOfFeed(k ledger.Kind) bool {
+func canDisprove(k ledger.Kind) bool {
 	return k == ledger.KindDuplicated || k == ledger.KindReordered || k == ledger.KindCorrupted
 }
 
-// dropFaults drops the findings of a period that isOfFeed accepts, with their counts and the copies of cuts.
+// dropFaults drops the findings of a period that the alignment can disprove, with their counts and the copies of cuts.
 func (c *correction) dropFaults(p period) {
 	r := &c.record
 	r.Findings = slices.DeleteFunc(r.Findings, func(f ledger.Finding) bool {
-		if !isOfFeed(f.Kind) || !p.has(f.At) {
+		if !canDisprove(f.Kind) || !p.has(f.At) {
 			return false
 		}
 		switch f.Kind {
@@ -164,7 +163,7 @@ func (c *correction) dropFaults(p period) {
 	})
 }
 
-// numberRange returns the lowest and the highest number of spans; 0: none.
+// numberRange returns the lowest and the highest number of spans, or 0 if they received no message.
 func numberRange(spans []ledger.Span) (low, high uint64) {
 	for _, s := range spans {
 		if s.First > 0 && (low == 0 || s.First < low) {

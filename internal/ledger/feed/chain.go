@@ -6,11 +6,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A chain is a stream and the streams that resumed it, one after the other. It has a place in the feed if it received
-// every message from the first to the last one exactly once and in order.
+// A chain is a stream and the streams that resumed it, one after the other. A chain has a place in the feed if it
+// received every message from its first to its last one exactly once and in order.
 type chain struct {
 	from, to    int    // indexes of its first and last span
-	first, last uint64 // numbers of its first and last message; 0: it received none, or has no place
+	first, last uint64 // numbers of its first and last message; 0: it received no message, or has no place
 	state       placing
 }
 

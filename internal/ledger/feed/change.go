@@ -77,7 +77,8 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Repeats, func(a ledger.Repeat) bool { return c.extras[log][a.Extra] == id })
 }
 
-// streamOf returns the lowest and the highest number of the chain of streams that received a message; 0: not listed.
+// streamOf returns the lowest and the highest number of the chain of streams that received a message, or 0 if no listed
+// stream did.
 func streamOf(r *ledger.Record, n uint64) (low, high uint64) {
 	found := false
 	for _, s := range r.Spans {

@@ -9,7 +9,8 @@ import (
 // A Correction is the record of one connection in the numbers of the feed.
 type Correction struct {
 	Record *ledger.Record
-	// CertainFrom has, for each stream, the time from which its place is known and messages are expected; 0: its start.
+	// CertainFrom has, for each stream, the time from which its place is known and messages are expected. 0 means the
+	// start of the stream.
 	CertainFrom []ledger.Instant
 	// Uncertain is set if it is unknown which messages the connection received, because content repeats.
 	Uncertain bool
@@ -47,7 +48,7 @@ type correction struct {
 	findings    []ledger.Finding // with feed numbers
 }
 
-// numberOf returns the feed number of an entry of the log; 0: a copy, a changed message or no such entry.
+// numberOf returns the feed number of an entry of the log, or 0 for a copy, a changed message or an unknown entry.
 func (c *correction) numberOf(local uint64) uint64 {
 	if local == 0 || local > uint64(len(c.ids[c.log])) {
 		return 0
@@ -115,10 +116,9 @@ func (c *correction) change(number, n uint64) {
 	c.findings = append(c.findings, ledger.Finding{Kind: ledger.KindCorrupted, From: number, At: c.logs[c.log].Entries[n-1].At, Note: changedNote})
 }
 
-// changedNote is the note of the finding on a message whose content differs on other clients.
 const changedNote = "other clients received different content"
 
-// original returns the last entry of the log before n with the same content that is a message of the feed; 0: none.
+// original returns the last entry of the log before n with the same content that is a message of the feed, or 0.
 func (c *correction) original(print, n uint64) uint64 {
 	for n--; n > 0; n-- {
 		if c.logs[c.log].Entries[n-1].Print == print && c.numberOf(n) > 0 {
@@ -245,7 +245,8 @@ func (c *correction) renumberCuts() {
 	}
 }
 
-// ends returns the lowest and the highest feed number of the received entries from first to last of the log; 0: none.
+// ends returns the lowest and the highest feed number of the received entries from first to last of the log. It returns
+// 0 if none of them is a message of the feed.
 func (c *correction) ends(first, last uint64) (low, high uint64) {
 	if first == 0 {
 		return 0, 0

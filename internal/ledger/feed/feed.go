@@ -18,7 +18,7 @@ import (
 type Log struct {
 	Entries []ledger.Entry
 	Extras  []ledger.Extra
-	Dropped uint64 // messages beyond the bound of the log
+	Dropped uint64 // number of messages beyond ledger.MaxEntries
 	// StartedUS is when the runner started, in microseconds since 1970 by its clock.
 	StartedUS int64
 }
@@ -29,7 +29,7 @@ type Records = iter.Seq2[int, *ledger.Record]
 // A Feed holds the messages of one topic, from number 1 on.
 type Feed struct {
 	Messages []Message
-	// AnyOrder reports whether the service may reorder messages, and Repeats whether it may send a message twice.
+	// AnyOrder reports whether the service may reorder messages. Repeats reports whether it may send a message twice.
 	AnyOrder, Repeats bool
 	// JoinTime is the time after the start of a stream in which a message with repeated content has an uncertain place.
 	JoinTime time.Duration
@@ -55,9 +55,9 @@ type Feed struct {
 // A Message is one message of the topic.
 type Message struct {
 	Count uint32 // streams that received it
-	Live  bool   // clients are expected to receive it: it is live as in ledger.Entry, and certainly not a copy
-	// At is its first arrival by the clock of the first log, or the earliest possible one if the order of the messages
-	// contradicts it. Doubt is the time from At to the latest possible arrival.
+	Live  bool   // clients are expected to receive it: it is Live as a ledger.Entry, and certainly not a copy
+	// At is the first arrival by the clock of the first log, or the earliest possible arrival if the order of the
+	// messages contradicts the first one. Doubt is the time from At to the latest possible arrival.
 	At, Doubt ledger.Instant
 
 	id uint32
@@ -66,17 +66,17 @@ type Message struct {
 // A node is a message that may turn out to be a copy. Nodes form a list in the order of the messages.
 type node struct {
 	print         uint64
-	at            ledger.Instant // first arrival at the first log that has it, by the clock of log 0
+	at            ledger.Instant // first arrival in the first log that has the message, by the clock of log 0
 	next          uint32
 	previous      uint32
 	count         uint32
-	number        uint32 // 0: it is a copy or a changed message
-	log           int32  // index of the last log that has it
+	number        uint32 // 0: a copy or a changed message
+	log           int32  // index of the last log that has the message
 	live          bool   // see ledger.Entry
-	doubtful      bool   // it may be a copy
+	doubtful      bool   // may be a copy
 	copied        bool   // see ledger.Extra.Resumed
 	repeated      bool   // an earlier node has the same print
-	repeatedLater bool   // a later node has the same print; set at the first node with it
+	repeatedLater bool   // a later node has the same print; set only in the first node with the print
 }
 
 // A disorder is a part of the list in which streams received messages in different orders.
@@ -135,7 +135,7 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 			if x.After > 0 {
 				after = f.ids[log][x.After-1]
 			}
-			id := f.extraAs(after, x, order, place, followers[after], has)
+			id := f.idOfExtra(after, x, order, place, followers[after], has)
 			if id == 0 {
 				id = uint32(len(f.nodes)) // #nosec G115 -- bounded by the logs
 				f.nodes = append(f.nodes, node{print: x.Print, log: int32(log), live: true, copied: true, repeated: true})
@@ -158,8 +158,8 @@ func (f *Feed) addExtras(order []uint32) []uint32 {
 	return out
 }
 
-// extraAs returns the id of the message that equals an extra, or 0. has marks the messages of the log of the extra.
-func (f *Feed) extraAs(after uint32, x ledger.Extra, order, place, followers []uint32, has []bool) uint32 {
+// idOfExtra returns the id of the message that equals an extra, or 0. has marks the messages of the log of the extra.
+func (f *Feed) idOfExtra(after uint32, x ledger.Extra, order, place, followers []uint32, has []bool) uint32 {
 	next := 0
 	if after != 0 {
 		next = int(place[after]) + 1
@@ -238,7 +238,7 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 		return copies
 	}
 	place := f.places(order)
-	minOpen, maxOpen := map[uint32]uint32{}, map[uint32]uint32{} // connections open then: at least, at most
+	minOpen, maxOpen := map[uint32]uint32{}, map[uint32]uint32{} // by id: limits of the number of open connections
 	for log, r := range records {
 		last := f.lastPlace(log, r, place)
 		for _, d := range doubts {
@@ -260,7 +260,7 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	return copies
 }
 
-// lastPlace returns the place of the last message that a connection received; -1: it received none.
+// lastPlace returns the place of the last message that a connection received, or -1 if it received none.
 func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 	last := -1
 	for n := r.Last; n > 0 && n >= r.First; n-- {

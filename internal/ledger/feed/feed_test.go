@@ -19,7 +19,6 @@ type broadcast struct {
 	lag      int // messages by which a stream may lag
 }
 
-// newBroadcast returns a broadcast with an open stream for each of the given runners.
 func newBroadcast(seed uint64, runners ...int) *broadcast {
 	b := &broadcast{simulation: newSimulation(runners), random: rand.New(rand.NewPCG(seed, 7)), queues: make([][]step, len(runners)), interval: 100 * time.Millisecond, lag: 3} // #nosec G404 -- no secret
 	for i := range runners {
@@ -28,7 +27,7 @@ func newBroadcast(seed uint64, runners ...int) *broadcast {
 	return b
 }
 
-// send sends a message to each stream as many times as copies returns.
+// send sends a message copies(i) times to each stream i.
 func (b *broadcast) send(message int, copies func(i int) int) {
 	for i := range b.queues {
 		for range copies(i) {
@@ -57,13 +56,11 @@ func (b *broadcast) deliver(maxQueued int) {
 	}
 }
 
-// reconnect replaces the stream of a client.
 func (b *broadcast) reconnect(i int) {
 	b.ledgers[i].Closed(b.now, "server", true, true)
 	b.open(i)
 }
 
-// end delivers all messages, and returns the records and the feed.
 func (b *broadcast) end() ([]*ledger.Record, *Feed) {
 	b.deliver(0)
 	return b.simulation.end()
@@ -201,7 +198,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	require.LessOrEqual(t, undecided, runs*3/100)
 }
 
-// Streams join and leave at different messages of a feed with few values: the first message of one runner may have the
+// Streams join and leave at different messages of a feed with few values. The first message of one runner may have the
 // content of the last message of another one.
 func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 const contextLength = 8
 
 // link adds the entries of a log to the list. An entry that no earlier log has follows the entry before it. order has
-// the numbers of the log in the order of most streams; nil: ascending.
+// the numbers of the log in the order of most streams, or is nil if this order is ascending.
 func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	entries := f.logs[log].Entries
 	if order != nil {
@@ -43,7 +43,8 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	f.ids, f.orders = append(f.ids, ids), append(f.orders, order)
 }
 
-// majorityOrder returns the numbers of a log in the order of most of its streams; nil: ascending.
+// majorityOrder returns the numbers of a log in the order of most of its streams, or nil if all streams received them
+// in ascending order.
 func majorityOrder(log int, l *Log, records Records) []uint32 {
 	f := &Feed{logs: []*Log{l}, nodes: make([]node, len(l.Entries)+1), disorderOf: map[uint32]int{}}
 	order := make([]uint32, len(l.Entries))
@@ -130,7 +131,8 @@ func (l *linker) matchContexts() {
 	}
 }
 
-// contexts maps the hash of each sequence of length messages to the place of its last message; -1: several places.
+// contexts maps the hash of each sequence of length messages to the place of its last message, or to -1 if the sequence
+// occurs at several places.
 func contexts(prints []uint64, length int) map[uint64]int {
 	const prime = 0x100000001b3
 	places := map[uint64]int{}
@@ -202,7 +204,7 @@ func (l *linker) matchGaps() {
 	}
 }
 
-// maxCells limits the work for one gap.
+// maxCells limits the table of matchGap.
 const maxCells = 1 << 20
 
 // matchGap finds the messages of entries[from:to], which have none so far. Before the first entry with a message, it
@@ -309,7 +311,8 @@ func (l *linker) insertOthers() {
 // different order.
 const searchRange = 64
 
-// findNearby returns the message near at that has the content of entry i and is closest to it in time; 0: none.
+// findNearby returns the message near at that has the content of entry i and is closest to the entry in time. It
+// returns 0 if there is none.
 func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0
@@ -359,7 +362,7 @@ func (l *linker) lastBefore(at uint32, i int) uint32 {
 	return at
 }
 
-// insert adds the message of an entry after another one. 0 is the head, before the first and after the last message.
+// insert adds the message of an entry after message at. 0 is the head, before the first and after the last message.
 func (l *linker) insert(at uint32, i int) uint32 {
 	id, print := uint32(len(l.nodes)), l.entries[i].Print // #nosec G115 -- bounded by the logs
 	next := l.nodes[at].next

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-var cases = flag.Int("feed.cases", 100_000, "cases of the reference model")
+var cases = flag.Int("feed.cases", 100_000, "number of cases to compare with the model")
 
 // TestMain removes the margin at the ends of streams, because in the model a stream receives all messages that are sent
 // while it is open.
@@ -29,7 +29,7 @@ type step struct {
 	resumed bool // the new stream resumes
 }
 
-// A script has the events of one client, and the counts that the model expects.
+// A script contains the events of one client, and the counts that the model expects.
 type script struct {
 	name       string
 	steps      []step
@@ -64,7 +64,6 @@ var scripts = []script{
 	{name: "resumed without 2", steps: slices.Concat(messages(1), []step{{resumed: true}}, messages(3, 4)), resumes: true},
 }
 
-// received returns the distinct messages in the order of their first arrival.
 func (s *script) received() (numbers []int) {
 	for _, step := range s.steps {
 		if step.message > 0 && !slices.Contains(numbers, step.message) {
@@ -86,7 +85,6 @@ func config() *ledger.Config {
 	return &ledger.Config{Interval: time.Second, Counting: ledger.Numbered, Published: true, AnyOrder: true, IgnoresSilence: true, Resumes: true}
 }
 
-// newOpenSimulation returns a simulation with streams that have been open for two seconds.
 func newOpenSimulation(runners []int) *simulation {
 	w := newSimulation(runners)
 	for i := range runners {
@@ -115,7 +113,6 @@ func (w *simulation) open(i int) {
 	w.ledgers[i].Opened(w.now)
 }
 
-// perform passes the next event of client i to its ledger.
 func (w *simulation) perform(i int, s step) {
 	w.now += 5 * time.Millisecond
 	if s.message > 0 {
@@ -129,7 +126,6 @@ func (w *simulation) perform(i int, s step) {
 	w.open(i)
 }
 
-// end returns the records and the feed.
 func (w *simulation) end() ([]*ledger.Record, *Feed) {
 	records := make([]*ledger.Record, len(w.ledgers))
 	for i, l := range w.ledgers {
@@ -151,12 +147,10 @@ func (w *simulation) end() ([]*ledger.Record, *Feed) {
 	return records, Align(logs, false, false, all)
 }
 
-// correct returns the corrected record of a connection.
 func correct(f *Feed, log int, r *ledger.Record) *ledger.Record {
 	return f.Correct(log, r).Record
 }
 
-// missing returns the number of messages between the first and the last one that did not arrive.
 func missing(r *ledger.Record) (n uint64) {
 	for _, h := range r.Holes {
 		n += h[1] - h[0] + 1
@@ -164,7 +158,6 @@ func missing(r *ledger.Record) (n uint64) {
 	return n
 }
 
-// check compares the counts of the ledgers with the model.
 func check(streams []script, runners []int, order []int) error {
 	w := newSimulation(runners)
 	for i := range streams {
@@ -187,7 +180,7 @@ func check(streams []script, runners []int, order []int) error {
 	slices.Sort(known)
 	known = slices.Compact(known)
 	if len(f.Messages) != len(known) {
-		return fmt.Errorf("%d messages instead of %d", len(f.Messages), len(known))
+		return fmt.Errorf("the feed has %d messages instead of %d", len(f.Messages), len(known))
 	}
 	for i := range streams {
 		if err := streams[i].compare(correct(f, runners[i], records[i]), known, complete); err != nil {
@@ -216,7 +209,7 @@ func (s *script) compare(r *ledger.Record, known []int, complete bool) error {
 	case r.Reordered != s.reordered:
 		return fmt.Errorf("reordered %d instead of %d", r.Reordered, s.reordered)
 	case complete && (r.First != uint64(low) || r.Last != uint64(high)):
-		return fmt.Errorf("from %d to %d instead of %d to %d", r.First, r.Last, low, high)
+		return fmt.Errorf("numbers from %d to %d instead of %d to %d", r.First, r.Last, low, high)
 	case complete && missing(r) != lost:
 		return fmt.Errorf("missing %d instead of %d", missing(r), lost)
 	}
@@ -277,7 +270,6 @@ func hasRepeat(streams []script) bool {
 	return false
 }
 
-// interleavings yields all orders of the steps of the streams.
 func interleavings(streams []script) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		remaining := make([]int, len(streams))
@@ -310,7 +302,6 @@ func interleavings(streams []script) iter.Seq[[]int] {
 	}
 }
 
-// shuffle returns a random order of the steps of the streams.
 func shuffle(streams []script, random *rand.Rand) (order []int) {
 	for i := range streams {
 		for range streams[i].steps {

@@ -8,7 +8,7 @@ import (
 )
 
 type deviation struct {
-	number uint64 // log number; 0: it is an extra
+	number uint64 // log number; 0: an extra
 	print  uint64
 	at     ledger.Instant
 }
@@ -49,8 +49,8 @@ func (f *Feed) received(log int, r *ledger.Record, chain chain) (prints []uint64
 	return prints, checksums(prints)[count] == sum
 }
 
-// deviations returns the deviations that arrived in a period, by the number of the message before them. late has the
-// messages that arrived after one with a higher number, at any time.
+// deviations returns the deviations that arrived in a period, by the number of the message before them. late contains
+// the messages that arrived after a message with a higher number, at any time.
 func (f *Feed) deviations(log int, r *ledger.Record, span period) (followers map[uint64][]deviation, late map[uint64]bool) {
 	followers, late = map[uint64][]deviation{}, map[uint64]bool{}
 	if r.Deviations == nil {
@@ -73,7 +73,7 @@ func (f *Feed) deviations(log int, r *ledger.Record, span period) (followers map
 	return followers, late
 }
 
-// sumOf returns the number of messages of spans that follow each other, and their checksum.
+// sumOf returns the total number of messages of successive spans, and the checksum of these messages.
 func sumOf(spans []ledger.Span) (count uint64, sum ledger.Checksum) {
 	for i := range spans {
 		count, sum = count+spans[i].Prints, sum.Shift(spans[i].Prints)+ledger.Checksum(spans[i].Sum)

@@ -9,7 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// receive delivers messages to a stream, one after the other.
 func (w *simulation) receive(stream int, contents ...int) {
 	for _, content := range contents {
 		w.perform(stream, step{message: content})

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series has the messages among which chains are placed. It excludes a message that only one stream received,
+// A series contains the messages among which chains are placed. It excludes a message that only one stream received,
 // directly after the start of the stream.
 type series struct {
 	numbers []uint64          // feed numbers of the messages
@@ -22,7 +22,6 @@ type series struct {
 
 type period struct{ from, to ledger.Instant }
 
-// has reports whether an instant is in the period, including its ends.
 func (p period) has(at ledger.Instant) bool { return at >= p.from && at <= p.to }
 
 func (f *Feed) setSeries(records Records) {

@@ -12,7 +12,7 @@ import (
 const maxDelay = 5 * time.Second
 
 // setShift sets the difference of the clocks to the median difference between the arrivals of the messages that are
-// found, or to the difference of the wall clocks if none is found.
+// found. If none is found, setShift uses the difference of the wall clocks.
 func (l *linker) setShift() {
 	l.shift = time.Duration(l.logs[l.log].StartedUS-l.logs[0].StartedUS) * time.Microsecond
 	var all []ledger.Instant
@@ -44,8 +44,8 @@ type offset struct {
 }
 
 // offset returns the duration to add to an instant of one log (from) to get the instant of another log (to). It is the
-// median difference of the messages that both logs have. Without common messages, it is the difference of the wall
-// clocks.
+// median difference between the arrivals of the messages that both logs have. Without common messages, it is the
+// difference of the wall clocks.
 func (f *Feed) offset(from, to int) ledger.Instant {
 	if from == to {
 		return 0
@@ -82,7 +82,7 @@ func (f *Feed) difference(from, to int) ledger.Instant {
 	return all[len(all)/2]
 }
 
-// ArrivedAt returns when the message with an index first arrived, as an instant of a log.
+// ArrivedAt returns the first arrival of the message with the given index, as an instant of the given log.
 func (f *Feed) ArrivedAt(index, log int) ledger.Instant {
 	return f.Messages[index].At + f.offset(0, log)
 }
@@ -96,7 +96,6 @@ func (f *Feed) Lag(log int) time.Duration {
 	return 0
 }
 
-// lag is Lag without its limit.
 func (f *Feed) lag(log int) time.Duration {
 	clocks := time.Duration(f.logs[0].StartedUS-f.logs[log].StartedUS) * time.Microsecond
 	return f.offset(0, log) - clocks
@@ -107,7 +106,11 @@ func (f *Feed) lag(log int) time.Duration {
 // message was sent after the first stream had opened.
 func (f *Feed) setDelays(records Records) {
 	f.delays = make([]ledger.Instant, len(f.logs))
-	if !slices.ContainsFunc(f.logs, func(l *Log) bool { return f.lag(slices.Index(f.logs, l)).Abs() > maxDelay }) {
+	isClockWrong := false
+	for log := range f.logs {
+		isClockWrong = isClockWrong || f.lag(log).Abs() > maxDelay
+	}
+	if !isClockWrong {
 		return
 	}
 	for log, r := range records {

@@ -22,7 +22,6 @@ type timedFeed struct {
 	changed  func(stream, message int) bool
 }
 
-// A timedStep is an event of a stream.
 type timedStep struct {
 	at      ledger.Instant
 	stream  int
@@ -35,7 +34,6 @@ const (
 	ends  = -1
 )
 
-// run simulates the streams, one for each given runner.
 func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 	const length, margin = 10 * time.Second, 2 * time.Second
 	random := rand.New(rand.NewPCG(seed, 7)) // #nosec G404 -- no secret
