@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// BenchmarkNoop measures the cost of a noop for the goroutine that reads its stream, with and without numbers.
 func BenchmarkNoop(b *testing.B) {
 	for name, numbered := range map[string]bool{"numbered": true, "clock": false} {
 		b.Run(name, func(b *testing.B) {
@@ -21,8 +20,8 @@ func BenchmarkNoop(b *testing.B) {
 	}
 }
 
-// BenchmarkUnnumbered measures the cost of a message without a number. The first stream appends it to the log, the
-// others follow the log.
+// BenchmarkUnnumbered measures the cost of a message without a number. The first stream appends the message to the log,
+// and the others follow the log.
 func BenchmarkUnnumbered(b *testing.B) {
 	for name, streams := range map[string]int{"first": 1, "follower": 40} {
 		b.Run(name, func(b *testing.B) {

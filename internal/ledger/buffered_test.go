@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A proxy that buffers a whole stream, such as haproxy with compression, delivers it when the server ends it. The burst
-// arrives 19.7 intervals after the headers, so it does not show whether a 20th noop was due.
+// A proxy that buffers a whole stream, such as haproxy with compression, delivers the stream when the server ends it.
+// The burst arrives 19.7 intervals after the headers, so it does not show whether a 20th noop was due.
 func TestBufferedStreamMissesNothing(t *testing.T) {
 	t.Parallel()
 	runByNumberAndClock(t, "buffered", func(t *testing.T, numbered bool) {

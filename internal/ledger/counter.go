@@ -12,7 +12,7 @@ type counter struct {
 	faults   *faults // nil: no fault so far
 	slots    slots
 	pace     pace
-	lastAt   Instant // arrival of the last noop of this stream, or of its headers; the start of the current gap
+	lastAt   Instant // arrival of the last message of this stream, or of its headers; the start of the current gap
 
 	maxGap, maxLateness time.Duration
 	Undetectable        uint32 // see Counts
@@ -22,7 +22,7 @@ type counter struct {
 type faults struct {
 	Counts      // without Received and Undetectable
 	findings    []Finding
-	unlisted    int         // number of findings beyond the limits
+	unlisted    int         // number of findings beyond the limits of find
 	earlierPace measurement // the longest measurement of an earlier stream
 }
 
@@ -110,11 +110,11 @@ func (c *counter) passedSlots(at Instant) int64 {
 	return c.firstSlots(at)
 }
 
-// firstSlots returns the number of slots up to the first noop of a stream: 1 within maxFirstDue, after that
-// the number of intervals, rounded.
+// firstSlots returns the number of slots up to the first noop of a stream: 1 if the noop arrived within maxFirstDue,
+// otherwise the rounded number of intervals.
 func (c *counter) firstSlots(at Instant) int64 {
-	if head := at - c.stream.openedAt; head > share(c.interval(), maxFirstDue) {
-		return nearest(head, c.interval())
+	if wait := at - c.stream.openedAt; wait > share(c.interval(), maxFirstDue) {
+		return nearest(wait, c.interval())
 	}
 	return 1
 }
@@ -161,8 +161,8 @@ func (c *counter) addUnsent(from uint64, at Instant, count uint64) {
 	c.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
-// addLateness counts the lateness of a message. A pause of the client does not count as lateness of a noop. It counts
-// for other messages, because MaxLateness bounds their delay in the comparison of clients (package feed).
+// addLateness counts the lateness of a message. A pause of the client does not count as lateness of a noop. It does
+// count for other messages, because MaxLateness bounds their delay in the comparison of clients (package feed).
 func (c *counter) addLateness(delta *Delta, number uint64, at Instant, lateness time.Duration) {
 	if c.stream.cfg.Counting == Noops {
 		lateness -= c.stream.cuts.pauseBetween(at-lateness, at)
@@ -183,7 +183,7 @@ func (c *counter) addLate(number uint64, at Instant, lateness time.Duration) {
 	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// delayOf returns the lateness of a noop that filled the first slot in doubt. The caller calls slots.fill first.
+// delayOf returns the lateness of a noop that filled the first slot in doubt. The caller must call slots.fill first.
 func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }

@@ -24,9 +24,9 @@ func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
 
-// knownPhase is the number of noops after which the phase of a stream is precise. If an early arrival after these noops
+// phaseNoops is the number of noops after which the phase of a stream is precise. If an early arrival after these noops
 // is the last one, it counts as a copy.
-const knownPhase = 5
+const phaseNoops = 5
 
 func (c *clockCounter) noop(n *Noop) (delta Delta) {
 	interval := c.interval()
@@ -54,7 +54,7 @@ func (c *clockCounter) noop(n *Noop) (delta Delta) {
 	switch {
 	case passed > 1:
 		c.pendingGap, c.pendingSlots = gap, passed
-	case passed == 0: // it may be a copy of the previous noop, in place of a lost one
+	case passed == 0: // the noop may be a copy of the previous one, in place of a lost one
 		c.fault().PossibleCopies++
 		c.Undetectable++
 		c.addLateness(&delta, ordinal, n.At, c.delayOf(n.At))
@@ -73,12 +73,12 @@ func (c *clockCounter) noop(n *Noop) (delta Delta) {
 	return delta
 }
 
-// place assigns an arrival to a slot. It returns the number of slots from the last arrival to this one; 0: this one
-// fills a slot in doubt. An arrival without a slot is a duplicate.
+// place assigns an arrival to a slot. It returns the number of slots from the last arrival to this one, or 0 if this
+// one fills a slot in doubt. An arrival without a slot is a duplicate.
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
 	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
-	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // it belonged to an earlier slot
+	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // the last arrival belonged to an earlier slot
 	regular := (gap - interval).Abs() < share(interval, earlyShare)
 	if c.slots.longGap && regular {
 		c.Undetectable++ // the previous noop was on time, so one before it may have been lost
@@ -124,8 +124,8 @@ func (c *clockCounter) countsForPace(at Instant) bool {
 	return c.stream.closeRequestedAt == 0 && (!c.hasMessage || at-c.pace.last >= c.interval()/4)
 }
 
-// countFirst counts the undetectable losses at the first noop of a stream, and sets slots.firstLate. A noop due between
-// the headers and this one may have been lost, and the number expected in an outage is an estimate.
+// countFirst counts the undetectable losses at the first noop of a stream, and sets slots.firstLate. A noop that was
+// due between the headers and the first noop may have been lost, and the number expected in an outage is an estimate.
 func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
 	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), immediateStart) {
@@ -154,7 +154,7 @@ func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	if c.slots.phaseKnown {
 		return false
 	}
-	distinct := gap >= c.interval()/4 || c.slots.firstLate // it is not a copy of the previous noop
+	distinct := gap >= c.interval()/4 || c.slots.firstLate // not a copy of the previous noop
 	return distinct && c.Arrived() <= wholeIntervals(at-c.stream.openedAt+share(at-c.stream.openedAt, duePrecision), c.interval())
 }
 
@@ -172,7 +172,7 @@ func (c *clockCounter) streamLost(at Instant) {
 
 // close ends the count. The last stream ended at end, and the client was disconnected until last.
 func (c *clockCounter) close(end, last Instant) {
-	if c.early.time > 0 && c.Arrived() > knownPhase {
+	if c.early.time > 0 && c.Arrived() > phaseNoops {
 		c.countAsDuplicate()
 	}
 	at, undetectable := c.lastAt, c.Undetectable

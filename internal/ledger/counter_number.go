@@ -94,7 +94,7 @@ func (c *numberCounter) noop(n *Noop) (delta Delta) {
 	c.count(n)
 	if result.placement == filled {
 		if n.At-result.skippedAt >= 2*c.interval() {
-			c.ids.stale++ // a number that arrives so late is as suspicious as one that repeats
+			c.ids.stale++ // a number that arrives so late is as suspicious as a repeated one
 		} else {
 			c.ids.removeLeap()
 		}
@@ -122,9 +122,9 @@ func (c *numberCounter) noop(n *Noop) (delta Delta) {
 	return delta
 }
 
-// intervalsUpTo returns how many intervals passed since the last noop, by the growth of the numbers. If other messages
-// share the numbers, a skipped number may belong to one of them. intervalsUpTo then returns at most the number of
-// intervals in the gap.
+// intervalsUpTo returns how many intervals passed since the last noop according to the growth of the numbers. If other
+// messages share the numbers, a skipped number may belong to one of them. intervalsUpTo then returns at most the number
+// of intervals in the gap.
 func (c *numberCounter) intervalsUpTo(at Instant, growth int64) int64 {
 	if c.faults == nil || c.faults.Messages == 0 {
 		return growth
@@ -175,7 +175,7 @@ func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	// If numbers are unknown after an arrival, the service restarted them at 1.
 	resumed := c.stream.count > 1 && !c.hasMessage && (c.numbers.known || c.Arrived() == 0)
 	c.numbers.known = true
-	if resumed { // the numbers show the losses of the outage, but not empty slots before it
+	if resumed { // the numbers show the losses of the outage, but not empty slots before the outage
 		passed := c.due(c.resumedSlots(at)) + c.silentSlots
 		if passed > growth {
 			c.markUncertain(at)
@@ -196,7 +196,7 @@ func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 		c.markUncertain(at)
 	}
 	if passed > 1 && growth == passed && c.hasMessage {
-		c.slots.anchor = min(c.slots.anchor, at) // the numbers show that it is the noop of this slot
+		c.slots.anchor = min(c.slots.anchor, at) // the numbers show that this is the noop of the slot
 	}
 	ahead := min(c.numbers.missing(), maxJump)
 	c.slots.fill(at, passed, growth, int64(ahead), c.inBurst(at), false)
@@ -254,7 +254,7 @@ func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool)
 		tail = c.tail(end)
 	} else {
 		silent, empty := uint64(c.silentSlots), c.tailWithoutPhase(end) // #nosec G115 -- a count
-		if tail = silent; at == end {                                   // else streamLost has counted them
+		if tail = silent; at == end {                                   // otherwise streamLost has counted these slots
 			tail += empty
 		}
 		if !c.stream.openedAfterRequest() {

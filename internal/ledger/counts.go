@@ -1,7 +1,7 @@
 package ledger
 
-// Counts has the numbers of messages of one connection by outcome, or the sums over connections. A new count needs a
-// field in Counts, an entry in list, and a field in Totals if reports show it.
+// Counts contains the numbers of messages of one connection by outcome, or the sums over connections. A new count needs
+// a field in Counts, an entry in list, and a field in Totals if reports show it.
 type Counts struct {
 	Received   uint64 `json:"received"`           // distinct intact messages
 	Lost       uint64 `json:"lost"`               // skipped numbers that did not arrive
@@ -95,7 +95,7 @@ type Totals struct {
 type Total struct {
 	Name  string // one word in lower case
 	Count uint64
-	Fault bool // whether it counts faults
+	Fault bool // whether the total counts faults
 }
 
 // Each returns the totals in the order of tables.

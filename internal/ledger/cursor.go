@@ -14,11 +14,11 @@ type cursor struct {
 	pending    []pendingPrint // messages of a stream that has just opened, whose numbers are not known yet
 }
 
-// Deviations are the differences between the messages of a connection and the Log, in addition to its holes.
+// Deviations are the differences between the messages of a connection and the Log, apart from missing messages.
 type Deviations struct {
 	Overtakes []Overtake `json:"overtakes,omitempty"`
 	Repeats   []Repeat   `json:"repeats,omitempty"`
-	// UnknownAt has the arrival times of messages whose numbers are unknown.
+	// UnknownAt lists the arrival times of messages whose numbers are unknown.
 	UnknownAt []Instant `json:"unknown_at_ns,omitempty"`
 	// Unlisted counts the deviations beyond maxDeviations.
 	Unlisted uint64 `json:"unlisted,omitempty"`
@@ -31,7 +31,7 @@ type Overtake struct {
 	At     Instant `json:"at_ns"`
 }
 
-// A Repeat is a message that arrived again. Extra is the index of its Extra in the Log, and Number the number of the
+// A Repeat is a message that arrived again. Extra is the index of its Extra in the Log. Number is the number of the
 // first message with its content.
 type Repeat struct {
 	Extra  int     `json:"extra"`
@@ -39,16 +39,16 @@ type Repeat struct {
 	At     Instant `json:"at_ns"`
 }
 
-// A Fingerprint is a message that arrived, identified by its fingerprint.
+// A Fingerprint identifies a message without a number by its content.
 type Fingerprint struct {
-	At  Instant
-	Sum uint64
+	At  Instant // arrival
+	Sum uint64  // hash of the content
 }
 
 // UseLog makes a ledger of Numbered messages count by the log of its topic. It must be called before the first stream.
 func (l *Ledger) UseLog(log *Log) { l.messages.cursor = &cursor{log: log} }
 
-// DeliveredUnnumbered counts a message without a number; the log of its topic numbers it.
+// DeliveredUnnumbered counts a message without a number. The log of its topic determines the number.
 func (l *Ledger) DeliveredUnnumbered(p Fingerprint) (delta Delta) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *deliveries) place(p *Fingerprint, delta *Delta) {
 	resumed := span != nil && span.Resumed && (p.At-span.From < joinTime || !c.hasMessage) && c.has(uint64(first))
 	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
 	if last && (f.log.hasRepeat || !resumed) {
-		c.addEntry(p, delta) // no stream shows whether it is a copy or a new message: see Entry.Repeat
+		c.addEntry(p, delta) // no stream shows whether the message is a copy or a new message: see Entry.Repeat
 		return
 	}
 	if f.log.hasSharedRepeat && span != nil && !span.Resumed && p.At-span.From < joinTime {
@@ -151,7 +151,8 @@ func (c *deliveries) atEnd(at Instant) bool {
 }
 
 // candidate returns the number of the message with this content that the connection has just received: a message after
-// its last one, or a message that it has skipped; 0: no such message. first is the first number with this content.
+// its last one, or a message that it has skipped. It returns 0 if there is no such message. first is the first number
+// with this content.
 func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)
@@ -204,7 +205,6 @@ func (c *deliveries) skipped(number uint64, at Instant) bool {
 	return subscribed && !c.has(number) && (sent >= at-maxSkipAge || number == c.cursor.last+1)
 }
 
-// has reports whether the connection received the message with a number of the log.
 func (c *deliveries) has(number uint64) bool {
 	if !c.hasNumber || number < c.first || number > c.numbers.highest {
 		return false
@@ -250,14 +250,14 @@ func (c *deliveries) receive(number uint64, at Instant, delta *Delta) {
 	if span != nil {
 		span.receive(number)
 	}
-	if e.Count > 1 && e.At >= opened { // otherwise it may be part of a history
+	if e.Count > 1 && e.At >= opened { // otherwise the message may be part of a history
 		c.addLateness(delta, number, at, at-e.At)
 	}
 }
 
-// Lag counts, for display only, the messages that this client lacks and at least two other clients of the runner
-// received. Their first arrival was more than LATE_MS before the given instant. skipped counts messages before the last
-// message of this client, and due counts messages after it. Both are 0 if messages carry numbers.
+// Lag counts, for display only, messages that this client lacks although at least two other clients of the runner
+// received them. It omits messages that first arrived less than LatenessLimit before at. skipped counts messages before
+// the last message of this client, and due counts messages after it. Both are 0 if messages carry numbers.
 func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Cut is a disconnect or a pause by which the client tests resuming, with its effects. Package plan defines the
-// kinds.
+// A Cut is a disconnect or a pause with which the client tests whether streams resume, and its effects. Package plan
+// defines the kinds.
 type Cut struct {
 	Kind       string  `json:"kind"`
 	At         Instant `json:"at_ns"`
@@ -16,7 +16,7 @@ type Cut struct {
 	// ReconnectedAt is the time when the next stream opened, or when the pause ended; 0: neither happened.
 	ReconnectedAt   Instant `json:"reconnected_ns,omitempty"`
 	ResumeRequested bool    `json:"resume_requested,omitempty"`
-	// NextAt is the arrival time of the next message, and Next its number; 0: none arrived.
+	// NextAt is the arrival time of the next message, and Next is its number; 0: no message arrived.
 	NextAt Instant `json:"next_ns,omitempty"`
 	Next   uint64  `json:"next,omitempty"`
 
@@ -29,7 +29,7 @@ type Cut struct {
 func (c *Cut) Interruption() (d time.Duration, ok bool) { return c.NextAt - c.At, c.NextAt > 0 }
 
 // pauseGrace is the time after a pause in which the end of a stream counts as an end during the pause. The client
-// detects such an end late, because it first reads the messages that arrived before.
+// detects such an end late, because it first reads the messages that arrived before the end.
 const pauseGrace = time.Second
 
 // Cuts are the disconnects and pauses of one connection.
@@ -40,11 +40,11 @@ type Cuts struct {
 
 const maxCuts = 1000
 
-// resumeTime is the time after a reconnect in which repeated messages and announced gaps are attributed to the
-// resume. Repeated messages up to Cut.LastNumber are attributed to it at any time.
+// resumeTime is the time after a reconnect in which repeated messages and announced gaps are attributed to the resume.
+// Repeated messages up to Cut.LastNumber are attributed to the resume at any time.
 const resumeTime = 5 * time.Second
 
-// cuts has the Cuts of a connection, and the state of the latest one.
+// cuts contains the Cuts of a connection, and the state of the latest one.
 type cuts struct {
 	Cuts
 	received bool    // a message arrived on this stream since the last pause
@@ -63,7 +63,7 @@ func (c *cuts) openUntil(at Instant) Instant {
 	return at
 }
 
-// pauseBetween returns how much of the latest finished pause was between two instants.
+// pauseBetween returns the duration of the part of the latest finished pause that is between two instants.
 func (c *cuts) pauseBetween(from, to Instant) time.Duration {
 	if c == nil {
 		return 0
@@ -152,7 +152,7 @@ func (l *Ledger) highest() uint64 {
 	return 0
 }
 
-// cutLost records the end of a stream for the last cut: the client disconnected, the service closed the stream during
+// cutLost records the end of a stream for the last cut. The client disconnected, the service closed the stream during
 // or right after the pause, or the next stream ended before its first message.
 func (l *Ledger) cutLost(at Instant) {
 	if l.stream.cuts == nil {

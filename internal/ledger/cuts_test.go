@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutLedger returns the ledger of a client that disconnects on purpose. Its stream is open.
 func cutLedger(counting Counting) *Ledger {
 	return openLedgerAt(&Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, LatenessLimit: sec}, sec/2, sec)
 }
@@ -120,10 +119,10 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 		requested        bool
 		want             uint64
 	}{
-		"it ended during the pause":          {pause: 60 * sec, over: 67 * sec, end: 67*sec + 1},
-		"it was due before the pause":        {pause: 66 * sec, over: 71 * sec, end: 71*sec + 1, want: 1},
-		"it continued after the pause":       {pause: 40 * sec, over: 45 * sec, end: 66 * sec, want: 1},
-		"its end was requested in the pause": {pause: 60 * sec, end: 66 * sec, requested: true},
+		"the stream ended during the pause":      {pause: 60 * sec, over: 67 * sec, end: 67*sec + 1},
+		"the end was due before the pause":       {pause: 66 * sec, over: 71 * sec, end: 71*sec + 1, want: 1},
+		"the stream continued after the pause":   {pause: 40 * sec, over: 45 * sec, end: 66 * sec, want: 1},
+		"the end was requested during the pause": {pause: 60 * sec, end: 66 * sec, requested: true},
 	} {
 		l := openLedgerAt(&Config{
 			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, LatenessLimit: sec, Lifetime: 50 * sec, MaxLifetime: 60 * sec,
@@ -141,7 +140,6 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 	}
 }
 
-// A stream that the client disconnects did not end before its lifetime.
 func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	t.Parallel()
 	l := openLedgerAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec}, sec/2, sec)
@@ -156,7 +154,7 @@ func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 }
 
 // The headers or a block after them may announce a gap. The headers arrive before the stream is recorded. A gap that is
-// announced long after a cut does not belong to it.
+// announced long after a cut does not belong to the cut.
 func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

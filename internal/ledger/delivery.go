@@ -11,7 +11,7 @@ type Delivery struct {
 	At Instant
 	// Number is 0 if the message has none. It is undefined if the message is corrupted.
 	Number uint64
-	// CorruptionReason is the reason why the message counts as corrupted; "": it is intact.
+	// CorruptionReason is the reason why the message counts as corrupted, or "" if the message is intact.
 	CorruptionReason string
 	// Unnumbered reports whether the message has no number at message.seq.
 	Unnumbered bool
@@ -33,8 +33,8 @@ type Span struct {
 	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
-	// Prints is the number of messages without a number that this stream received, and Sum their Checksum. On a stream
-	// that did not resume, both omit the messages of the first second.
+	// Prints is the number of messages without a number that this stream received, and Sum is their Checksum. On a
+	// stream that did not resume, both omit the messages of the first second.
 	Prints uint64 `json:"prints,omitempty"`
 	Sum    uint64 `json:"sum,omitempty"`
 }
@@ -42,7 +42,7 @@ type Span struct {
 // A Checksum identifies a sequence of fingerprints. The checksum of an empty sequence is 0, and Add appends one.
 type Checksum uint64
 
-// sumFactor is odd, so that multiplication maps different sums to different ones.
+// sumFactor is odd, so that multiplication maps different sums to different products.
 const sumFactor = 0x9e3779b97f4a7c15
 
 // Add returns the checksum of the sequence with another fingerprint at its end.
@@ -73,7 +73,7 @@ func (s *Span) receive(number uint64) {
 	s.Last = max(s.Last, number)
 }
 
-// A Range has the first and the last of consecutive numbers.
+// A Range is the first and the last of consecutive numbers.
 type Range [2]uint64
 
 // AppendNumber adds a number to ascending ranges. It extends the last range if the number directly follows it.
@@ -102,11 +102,10 @@ type deliveries struct {
 	cursor      *cursor // nil: messages carry numbers
 }
 
-// corruptions has the possible numbers of corrupted messages.
 type corruptions struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
 	unplaced uint64    // number of corrupted messages without an assumed number
-	at       []Instant // arrivals of messages without an assumed number; each may be any message missing then
+	at       []Instant // arrivals of messages without an assumed number; each may be any message that was missing then
 }
 
 // Delivered counts a numbered message. A message with an impossible number counts as corrupted, with a
@@ -234,7 +233,7 @@ func (c *deliveries) startsWithoutResume() bool {
 }
 
 // addDuplicate counts a message that arrived before. If the stream has already received a new message, and the number
-// is below the highest one, Finding.To is the highest number: the service may have restarted its numbers.
+// is below the highest one, Finding.To is the highest number. The service may then have restarted its numbers.
 //
 //go:noinline
 func (c *deliveries) addDuplicate(d *Delivery) {
@@ -287,7 +286,7 @@ func (c *deliveries) withdrawGuess(number uint64) bool {
 	c.corruptions.unplaced++
 	for i, f := range slices.Backward(c.fault().findings) {
 		if f.Kind == KindCorrupted && f.From == number {
-			c.fault().findings[i].From = 0 // its number is unknown
+			c.fault().findings[i].From = 0 // the number is unknown
 			break
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// deliverAll delivers messages, or noops.
 func deliverAll(l *Ledger, at Instant, numbers ...uint64) {
 	for _, n := range numbers {
 		if l.Counting() == Numbered {
@@ -20,7 +19,6 @@ func deliverAll(l *Ledger, at Instant, numbers ...uint64) {
 
 func openLedger(cfg *Config) *Ledger { return openLedgerAt(cfg, 1, 2) }
 
-// openLedgerAt returns the ledger of a client with an open stream.
 func openLedgerAt(cfg *Config, dial, headers Instant) *Ledger {
 	l := New("a-1", cfg)
 	l.Connecting(dial)
@@ -28,14 +26,12 @@ func openLedgerAt(cfg *Config, dial, headers Instant) *Ledger {
 	return l
 }
 
-// reconnect ends the stream, and opens the next one.
 func reconnect(l *Ledger, end, dial, headers Instant) {
 	l.Closed(end, "server", true, true)
 	l.Connecting(dial)
 	l.Opened(headers)
 }
 
-// numberIf returns a number for a stream with numbers, otherwise 0.
 func numberIf(numbered bool, number uint64) uint64 {
 	if numbered {
 		return number
@@ -81,7 +77,7 @@ func TestCorruptedMessageReplacesTheNextNumber(t *testing.T) {
 	l.Delivered(&Delivery{At: 11, CorruptionReason: "no JSON"})
 	deliverAll(l, 12, 7)
 	if r := l.Record(); r.Received != 2 || r.Corrupted != 2 || r.Unplaced != 1 || r.Lost != 0 || r.Holes != nil || r.Findings[1].From != 6 {
-		t.Errorf("%+v", r)
+		t.Errorf("the second corrupted message must have the number 6, and no number must be missing: %+v", r)
 	}
 }
 
@@ -111,7 +107,7 @@ func TestLifetimeStartsAtTheRequest(t *testing.T) {
 		l.Opened(2*time.Second + 1)
 		l.Closed(62*time.Second, "server", true, true)
 		if r := l.Record(); r.EndedEarly != want {
-			t.Errorf("requested at %s: %+v", opened, r)
+			t.Errorf("requested at %s: %d ended early, want %d: %+v", opened, r.EndedEarly, want, r)
 		}
 	}
 }
@@ -136,7 +132,7 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 		t.Errorf("the first end must be planned, the second must not: %+v", r.Outages)
 	}
 	if r.EndedEarly != 1 || r.Findings[0].Kind != KindEndedEarly || r.State != Completed || !r.Faultless() {
-		t.Errorf("%+v", r)
+		t.Errorf("one stream must have ended early, and the client must be completed without a fault: %+v", r)
 	}
 }
 
@@ -165,10 +161,10 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 			l.CloseRequested(6 * time.Second)
 			l.Closed(6*time.Second, ReasonClient, false, false)
 			if sums := l.Sums(); sums.Lost != c.lost || sums.Received != 4 || sums.Faultless() != (c.lost == 0) {
-				t.Errorf("sums %+v", sums)
+				t.Errorf("sums %+v; want %d lost and 4 received", sums, c.lost)
 			}
 			if r := l.Record(); r.Lost != c.inRecord || !reflect.DeepEqual(r.Holes, c.holes) || r.State != Completed {
-				t.Errorf("%+v", r)
+				t.Errorf("record %+v; want %d lost, holes %v, and a completed client", r, c.inRecord, c.holes)
 			}
 		})
 	}
@@ -186,7 +182,7 @@ func TestFindingOfADuplicateHasTheHighestNumber(t *testing.T) {
 		{Kind: KindDuplicated, From: 2, At: 50},
 	}
 	if got := l.Record().Findings; !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("findings %+v, want %+v", got, want)
 	}
 }
 
@@ -198,7 +194,7 @@ func TestCorruptedMessageWithoutResumeHasNoNumber(t *testing.T) {
 	l.Delivered(&Delivery{At: 50, CorruptionReason: "no JSON"})
 	deliverAll(l, 60, 7)
 	if r := l.Record(); r.Unplaced != 1 || !reflect.DeepEqual(r.Holes, []Range{{2, 6}}) {
-		t.Errorf("%+v", r)
+		t.Errorf("%d corrupted messages without a number, holes %v; want 1 and the hole 2 to 6", r.Unplaced, r.Holes)
 	}
 }
 
@@ -274,7 +270,7 @@ func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
 	l.Closed(30*time.Second, ReasonClient, false, false)
 	r := l.Record()
 	if r.MaxSilence != 5*time.Second || r.SilentFrom != 3*time.Second || r.Heartbeats != 1 || r.Uncounted != 1 || r.Foreign != 1 {
-		t.Errorf("%+v", r)
+		t.Errorf("the longest silence must be 5 s from 3 s on, and each sign of life must be counted once: %+v", r)
 	}
 	if r.Missed()+r.Received != 0 || len(r.Findings) > 0 || r.State != Completed {
 		t.Errorf("a ledger that counts Nothing must not count messages: %+v", r)
@@ -289,10 +285,10 @@ func TestHoleBetweenStreamsHidesNoOtherHole(t *testing.T) {
 	reconnect(l, 4*s, 5*s, 5*s)
 	deliverAll(l, 6*s, 6, 3, 4, 5, 7, 9, 10)
 	if r := l.Sums(); r.Lost != 1 {
-		t.Errorf("lost %d instead of 1", r.Lost)
+		t.Errorf("lost %d, want 1", r.Lost)
 	}
 	if r := l.Record(); len(r.Holes) != 1 || r.Holes[0] != (Range{8, 8}) || r.Spans[1].First != 3 || r.Spans[1].Last != 10 {
-		t.Errorf("holes %v, spans %v", r.Holes, r.Spans)
+		t.Errorf("holes %v, spans %v; want only the hole 8, and numbers 3 to 10 on the second stream", r.Holes, r.Spans)
 	}
 }
 
@@ -306,13 +302,13 @@ func TestImpossibleNumberIsCorrupted(t *testing.T) {
 		l.Delivered(&Delivery{At: 20, Number: number})
 		deliverAll(l, 30, 3, 4)
 		if r := l.Record(); r.Counts != (Counts{Received: 4, Corrupted: 2}) || r.First != 1 || r.Last != 4 || r.Holes != nil || d.CorruptionReason == "" {
-			t.Errorf("%d: %+v", number, r)
+			t.Errorf("number %d must be corrupted twice, and have no other effect: %+v", number, r)
 		}
 	}
 	l := openLedger(&Config{Counting: Numbered})
 	deliverAll(l, 10, 5e12, 5e12+1, 9e18, 5e12+2)
 	if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Last != 5e12+2 {
-		t.Errorf("%+v", r)
+		t.Errorf("a number far above the highest one must be corrupted, and have no other effect: %+v", r)
 	}
 }
 
@@ -324,16 +320,17 @@ func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 		l.Delivered(&Delivery{At: 20, CorruptionReason: "no JSON"})
 		deliverAll(l, 30, 2, 3)
 		if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Unplaced != 1 || r.Findings[0].From != 0 {
-			t.Errorf("%+v", r)
+			t.Errorf("message 2 must be received, and the corrupted message must have no number: %+v", r)
 		}
 		deliverAll(l, 40, 2)
 		if r := l.Record(); r.Duplicated+r.Repeated != 1 {
-			t.Errorf("%+v", r)
+			t.Errorf("the second arrival of message 2 must be a copy: %+v", r)
 		}
 	}
 }
 
-// For any input, the counts and the numbers of a record agree, because a merge rejects a record in which they differ.
+// For any input, the counts and the numbers of a record must agree, because a merge rejects a record in which they do
+// not.
 func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 	for seed := range uint64(20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -380,7 +377,7 @@ func TestHoleIsNotALossYetWithAnyOrder(t *testing.T) {
 		l.CloseRequested(4 * time.Second)
 		l.Closed(4*time.Second, ReasonClient, false, false)
 		if r := l.Sums(); (r.Lost == 0) != published || r.Faultless() != published {
-			t.Errorf("published %v: lost %d", published, r.Lost)
+			t.Errorf("published %v: %d lost, faultless %v; the hole must be a loss only without a publisher", published, r.Lost, r.Faultless())
 		}
 	}
 }

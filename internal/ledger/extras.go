@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// extras has the fields that few connections need, with the meaning of Record except for OutageTime and Longest.
+// extras contains the fields that few connections need. Except for OutageTime and Longest, they have the same meaning
+// as in Record.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats
 
@@ -65,7 +66,6 @@ func (l *Ledger) find(f Finding) {
 	x.Findings, x.Unlisted = appendFinding(x.Findings, x.Unlisted, f)
 }
 
-// appendFinding adds a finding to a list, or counts it if the list is full.
 func appendFinding(list []Finding, unlisted int, f Finding) ([]Finding, int) {
 	if len(list) >= maxFindings {
 		return list, unlisted + 1

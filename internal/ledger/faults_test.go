@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The cases that the property tests and the fuzzer found are named after the wrong result.
+// The name of a case that a property test or the fuzzer found starts with the wrong result, such as "false pass".
 func TestFaults(t *testing.T) {
 	const late = interval * 6 / 10
 	type want struct {
@@ -221,7 +221,7 @@ func TestFaults(t *testing.T) {
 }
 
 // The loss is undetectable: without numbers, a noop that arrives twice directly after a lost one counts as a late noop.
-func TestDuplicateMayHideTheLossBeforeItWithoutNumbers(t *testing.T) {
+func TestDuplicateMayHideALossWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	r := newTape(t).regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)
 	require.True(t, r.Faultless())
@@ -229,7 +229,7 @@ func TestDuplicateMayHideTheLossBeforeItWithoutNumbers(t *testing.T) {
 	require.Equal(t, interval, r.MaxLateness)
 }
 
-// The data of a noop with an impossible number may be intact, so its finding has the reason.
+// The data of a noop with an impossible number may be intact, so its finding states the reason.
 func TestFindingOfAnImpossibleNumberHasTheReason(t *testing.T) {
 	for number, want := range map[uint64]string{
 		1 << 40: "its number is 1099511627776, but the highest number before it was 20",

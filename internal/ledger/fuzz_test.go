@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// playCode makes a sequence of calls from bytes, three per call: the call, the time since the previous call in
+// playCode makes the calls that code encodes in three bytes each: the call, the time since the previous call in
 // sixteenths of an interval, and a number. expected is the time for which streams were open before the end was
 // requested.
 func playCode(code []byte) (r Record, events []wireEvent, streams int, expected time.Duration) {
@@ -60,7 +60,7 @@ func FuzzLedger(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 7, 16, 0, 7, 31, 0, 7, 16, 0, 7, 9, 0})                                           // no numbers; one early, one twice
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 0, 1, 0, 1, 16, 0, 8, 0, 0, 8, 9, 0, 5, 0, 1, 8, 16, 0})                // a resume
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 8, 16, 0, 0, 1, 0, 1, 16, 0, 5, 0, 1, 8, 0, 0, 8, 9, 0})                // a restart
-	f.Add([]byte{1, 0, 0, 8, 16, 0, 4, 39, 255, 4, 63, 255, 2, 1, 0, 6, 16, 0, 3, 1, 0})                    // wild numbers
+	f.Add([]byte{1, 0, 0, 8, 16, 0, 4, 39, 255, 4, 63, 255, 2, 1, 0, 6, 16, 0, 3, 1, 0})                    // implausible numbers
 	f.Add([]byte{1, 0, 0, 2, 4, 0, 8, 12, 0, 2, 16, 0, 5, 0, 9, 8, 16, 0, 5, 0, 4, 8, 16, 0, 8, 0, 0})      // messages and holes
 	f.Add([]byte{1, 0, 0, 8, 16, 0, 3, 1, 0, 8, 39, 0, 8, 39, 0, 8, 39, 0, 8, 39, 0, 8, 39, 0})             // kept open after the close was requested
 	f.Add([]byte{1, 12, 0, 9, 14, 0, 2, 32, 0, 2, 32, 0, 0, 24, 0, 1, 18, 0, 0, 25, 0, 1, 18, 0, 8, 17, 0}) // messages alone, then a resume

@@ -1,16 +1,16 @@
 package ledger
 
-// idEvidence is the evidence for and against the ids of a connection being a sequence: 1, 2, 3 …, one per interval.
-// Other ids, such as a counter over all clients, may look like a sequence at first.
+// idEvidence counts the evidence for and against a sequence of ids: 1, 2, 3 …, one per interval. Other ids, such as a
+// counter over all clients, may look like a sequence at first.
 type idEvidence struct {
 	next    uint32 // noops whose number is the previous highest number plus one
 	gap     bool   // numbers were skipped while as many slots passed
-	decided bool   // next is so high that repeated numbers cannot change the decision
+	decided bool   // next is so high that stale numbers cannot change the decision
 
 	// The following fields are evidence against a sequence.
 	leaps    uint32 // steps to a number that is too high for the slots that passed
 	stale    uint32 // numbers that repeat or are overdue, in a new slot
-	missing  uint32 // noops without an id or with a number beyond maxJump, although others have a valid one
+	missing  uint32 // noops without an id or with a number beyond maxJump, although other noops have a valid one
 	nonDigit uint32 // ids that are not numbers
 }
 
@@ -40,9 +40,9 @@ func (i *idEvidence) isDisproved() bool {
 type idClass int8
 
 const (
-	unknownIDs  idClass = iota // too few ids so far
-	sequenceIDs                // a sequence
-	otherIDs                   // not a sequence
+	unknownIDs idClass = iota // too few ids so far
+	sequenceIDs
+	otherIDs
 )
 
 // checkFirst stops the count by number if the first noop shows that the ids do not number the noops of this connection.
@@ -68,7 +68,6 @@ func (l *Ledger) counterOf(byNumber bool) *counter {
 	return &l.clock.counter
 }
 
-// presentClass returns the class of a stream that is counted by number.
 func (l *Ledger) presentClass() idClass {
 	switch {
 	case l.byNumber.isSequence():

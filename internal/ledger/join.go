@@ -9,7 +9,7 @@ type pendingPrint struct {
 }
 
 // isJoining reports whether the place of the current stream in the log is still uncertain, because the stream did not
-// resume. A message with known content may then be part of a history.
+// resume. A message with known content may then be part of the history that some services send to each new stream.
 func (c *deliveries) isJoining() bool {
 	span := c.openSpan()
 	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
@@ -40,7 +40,7 @@ func (c *deliveries) join(p *Fingerprint, delta *Delta) {
 		c.receive(number, p.At, delta)
 		return
 	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.hasRepeat || p.At-c.openedAt() < joinTime):
-		// It is part of a history.
+		// The message is part of a history.
 		delta.repeated = true
 		c.fault().Repeated++
 		return
@@ -62,7 +62,7 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	pending := len(c.cursor.pending)
 	opened := c.openedAt()
 	from := opened - skew
-	if pending == 0 && p.At > opened+skew { // a message that was sent before arrives immediately
+	if pending == 0 && p.At > opened+skew { // an earlier message arrives immediately
 		from = opened
 	}
 	best, places := -1, 0 // the most pending messages before an entry, and the number of entries with as many
@@ -98,8 +98,8 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message with known content is new. It is new if no other stream has received a
-// message since this one opened, and if it arrives too late to be part of a history.
+// receivesFirst reports whether a message with known content is new. It is new if it arrives too late to be part of a
+// history, and no other stream has received a message since the current stream opened.
 func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
@@ -134,8 +134,8 @@ func (c *deliveries) openedAt() Instant {
 	return c.stream.openedAt
 }
 
-// claim numbers the pending messages as the entries directly before the given number. If that number is new, the last
-// pending messages may be new as well. Pending messages that do not fit stay without a number.
+// claim gives the pending messages the numbers directly before next. If next is new, the last pending messages may be
+// new as well. Pending messages that do not fit stay without a number.
 func (c *deliveries) claim(next uint64) {
 	f := c.cursor
 	if len(f.pending) == 0 {
@@ -158,7 +158,7 @@ func (c *deliveries) claim(next uint64) {
 		if number > f.log.last() {
 			number = f.log.add(w.print, w.at)
 		}
-		c.Received-- // receive counts it
+		c.Received-- // receive counts the message again
 		var delta Delta
 		c.receive(number, w.at, &delta)
 	}
@@ -185,8 +185,8 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighborsBefore counts the entries directly before a number that have the same content as its entry and are newer
-// than the stream.
+// neighborsBefore counts the entries directly before a number that have the same content as the entry with this number
+// and are newer than the stream.
 func (c *deliveries) neighborsBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {
@@ -198,7 +198,7 @@ func (c *deliveries) neighborsBefore(number uint64) (count uint64) {
 	return count
 }
 
-// forgetPending lists the arrival times of the first pending messages as UnknownAt, because their numbers stay unknown.
+// forgetPending adds the arrival times of the first pending messages to UnknownAt, because their numbers stay unknown.
 func (c *deliveries) forgetPending(count int) {
 	f := c.cursor
 	for _, w := range f.pending[:count] {

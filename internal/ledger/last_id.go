@@ -24,7 +24,8 @@ func (l *Ledger) IDReceived() {
 	}
 }
 
-// IDReset records that an event, described by event, reset the id of the client (empty id field; HTML standard, 9.2.6).
+// IDReset records that an event with an empty id field reset the id of the client (HTML standard, section 9.2.6). The
+// parameter event describes that event.
 func (l *Ledger) IDReset(at Instant, event string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// idSteps has the steps of a model of one client.
-const idSteps = "ielrho"
+const idSteps = "ielrho" // all steps of a model of one client
 
 const (
 	withID    = 'i' // a message with an id
@@ -25,11 +24,10 @@ type idModel struct {
 	spans    []Span
 	resets   uint64
 	noIDs    uint64
-	lost     uint64 // lost messages between two messages of one stream, or of a stream and the next, which resumed it
+	lost     uint64 // lost messages between two messages of one stream, or of successive streams that resumed
 	findings []Finding
 }
 
-// modelOf computes the expected record from all steps of a client.
 func modelOf(steps []byte) (m idModel) {
 	type message struct {
 		number uint64
@@ -97,7 +95,6 @@ func modelOf(steps []byte) (m idModel) {
 
 func stepAt(i int) Instant { return Instant(i+1) * 10 }
 
-// playIDs runs the steps through a ledger, as a client does.
 func playIDs(steps []byte) *Ledger {
 	l := openLedger(&Config{Counting: Numbered, Published: true, ClientEnds: true, Resumes: true, Interval: time.Second})
 	var number uint64
@@ -124,7 +121,6 @@ func playIDs(steps []byte) *Ledger {
 	return l
 }
 
-// checkIDs compares a ledger with the model.
 func checkIDs(t *testing.T, steps []byte) {
 	t.Helper()
 	m, l := modelOf(steps), playIDs(steps)

@@ -10,7 +10,7 @@ import (
 
 const tenth = time.Second / 10
 
-// ledgerWithFiveNoops returns a ledger of a client that has received 5 messages, at 1.5, 2.5 … 5.5 s.
+// ledgerWithFiveNoops returns the ledger of a client that has received 5 noops, at 1.5, 2.5 … 5.5 s.
 func ledgerWithFiveNoops(cfg *Config, numbered bool) *Ledger {
 	cfg.Counting, cfg.Interval, cfg.LatenessLimit = Noops, time.Second, time.Second
 	l := openLedgerAt(cfg, tenth, 5*tenth)
@@ -20,7 +20,6 @@ func ledgerWithFiveNoops(cfg *Config, numbered bool) *Ledger {
 	return l
 }
 
-// runByNumberAndClock runs a test by number and by the clock.
 func runByNumberAndClock(t *testing.T, name string, test func(t *testing.T, numbered bool)) {
 	t.Helper()
 	for _, numbered := range []bool{true, false} {
@@ -31,8 +30,8 @@ func runByNumberAndClock(t *testing.T, name string, test func(t *testing.T, numb
 	}
 }
 
-// Messages that become due while a client is disconnected at the end of the run are undetectable, not lost, however the
-// stream ended. Messages that became due while the stream was open are expected.
+// The losses of noops that become due while a client is disconnected at the end of the run are undetectable, regardless
+// of how the stream ended. Noops that became due while the stream was open are expected.
 func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,7 +65,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 				require.Equal(t, c.missed, r.Missed(), "%+v", r)
 				undetectable := c.undetectable
 				if !numbered {
-					undetectable++ // a message may have been lost before the first one, which arrived an interval after the headers
+					undetectable++ // a noop may be lost before the first one, which arrived an interval after the headers
 				}
 				require.Equal(t, undetectable, r.Undetectable, "%+v", r)
 				require.Equal(t, Outage{From: c.ended, To: c.requested, Planned: lifetime > 0}, *r.LastOutage)
@@ -134,8 +133,8 @@ func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	})
 }
 
-// No message is expected on a stream before its first message is due. Losses of messages that became due before its
-// headers are detectable only if a message arrives after the headers; by the clock these messages are missed.
+// No noop is expected on a stream before its first noop is due. By number, losses of noops that became due before the
+// headers are detectable only if a noop arrives after the headers. By the clock, these noops count as missed.
 func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -148,7 +147,7 @@ func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 		{"one was due, if the schedule continues", 57 * tenth, 60 * tenth, 74 * tenth, 0, 0, 0, 0},
 		{"one became due in the outage", 60 * tenth, 67 * tenth, 74 * tenth, 0, 1, 1, 0},
 		{"the stream is old enough for one", 57 * tenth, 60 * tenth, 81 * tenth, 1, 2, 1, 2},
-		{"silent before it was lost", 92 * tenth, 93 * tenth, 99 * tenth, 3, 0, 3, 0},
+		{"silent before the end of the first stream", 92 * tenth, 93 * tenth, 99 * tenth, 3, 0, 3, 0},
 	} {
 		runByNumberAndClock(t, c.name, func(t *testing.T, numbered bool) {
 			l := ledgerWithFiveNoops(&Config{MaxOutage: 30 * time.Second}, numbered)
@@ -158,7 +157,7 @@ func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 			r := l.Record()
 			missed, undetectable := c.missed, c.undetectable
 			if !numbered {
-				missed, undetectable = c.missedByClock, c.undetectableByClock+1 // the first message, as above
+				missed, undetectable = c.missedByClock, c.undetectableByClock+1 // a noop before the first one may be lost
 			}
 			require.Equal(t, Completed, r.State)
 			require.Equal(t, missed, r.Missed(), "%+v", r)
@@ -167,8 +166,8 @@ func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	}
 }
 
-// No message is expected on a stream that is lost before its first message is due, regardless of when the next stream
-// delivers that message.
+// No noop is expected on a stream that is lost before its first noop is due, regardless of when the next stream
+// delivers that noop.
 func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
@@ -187,15 +186,15 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 			l.CloseRequested(at - 5*tenth)
 			l.Closed(at, "server", true, false)
 			r := l.Record()
-			if numbered || !replayed { // the clock cannot show that it was replayed
+			if numbered || !replayed { // the clock cannot show that the first noop was replayed
 				require.True(t, r.Faultless(), "%+v", r)
 			}
 		})
 	}
 }
 
-// Replayed messages show that the service stored them, but not when the next one is due.
-func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
+// Replayed noops show that the service stored them, but not when the next one is due.
+func TestReplayedNoopsDoNotShowThePhase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                 string
@@ -204,7 +203,7 @@ func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
 		missed, undetectable uint64
 	}{
 		{"all are replayed", 2, 80 * tenth, 0, 0},
-		{"one is not replayed, which the next one would show", 1, 80 * tenth, 0, 1},
+		{"one is not replayed, as the next noop would show", 1, 80 * tenth, 0, 1},
 		{"all are replayed, and another one may have been due", 2, 89 * tenth, 0, 1},
 		{"all are replayed, and another one was due", 2, 98 * tenth, 1, 2},
 	} {

@@ -1,7 +1,8 @@
 // Package ledger counts the messages of one client: expected, received and missing. It does no I/O, starts no goroutine
 // and reads no clock.
 //
-// Messages at an interval, called noops, are counted twice, because each count finds faults that the other cannot find:
+// Noops are messages that are sent at an interval. They are counted twice, because each count finds faults that the
+// other cannot find:
 //
 //   - by number, if they have an `id:` of 1, 2, 3 … per client (numberCounter). A skipped number is a noop that was
 //     sent and lost.
@@ -9,7 +10,7 @@
 //     not arrive, whether or not the server sent it.
 //
 // A late noop that arrives before the next one is due fills its own slot, so lateness does not count as loss; see
-// slots. docs/accounting.md has the assumptions. Other messages are counted by their numbers alone (deliveries).
+// slots. docs/accounting.md lists the assumptions. Other messages are counted by their numbers alone (deliveries).
 package ledger
 
 import (
@@ -25,12 +26,12 @@ type Instant = time.Duration
 type Config struct {
 	// Interval is the planned time between two noops of a connection. It must be positive if Counting is Noops.
 	Interval time.Duration
-	// LatenessLimit is the lateness above which a noop counts as late. A noop may be in transit when its stream ends.
-	// It is not expected if it was due within this time, and within half an interval, before the end.
+	// LatenessLimit is the lateness above which a message counts as late. A noop may be in transit when its stream
+	// ends. It is not expected if it was due less than LatenessLimit, and less than half an interval, before the end.
 	LatenessLimit time.Duration
 
 	Counting Counting
-	// AnyOrder reports whether the service may reorder messages, and Repeats whether it may send a message twice.
+	// AnyOrder reports whether the service may reorder messages. Repeats reports whether it may send a message twice.
 	AnyOrder, Repeats bool
 	// Resumes reports whether the service promises to send missed messages to a client that has an id to resume from.
 	Resumes bool
@@ -47,15 +48,15 @@ type Config struct {
 	ClientEnds bool
 	// Cuts reports whether the client disconnects or pauses its streams on purpose, to test that they resume.
 	Cuts bool
-	// Lifetime is the minimum lifetime of a stream if the service ends streams on purpose; 0: it does not.
+	// Lifetime is the minimum lifetime of a stream if the service ends streams on purpose, or 0 if it does not.
 	Lifetime time.Duration
 	// MaxLifetime is the maximum lifetime of a stream; 0: unknown.
 	MaxLifetime time.Duration
 	// MaxOutage is the maximum duration of an outage in progress when the end of a client is requested. After a longer
-	// one, the client counts as dropped unless the current attempt opens a stream. 0: clients do not reconnect.
+	// outage, the client counts as dropped unless the current attempt opens a stream. 0: clients do not reconnect.
 	MaxOutage time.Duration
 
-	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and others
+	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and whose ids are not
 }
 
 // tolerance returns the time before the end of a stream in which a due noop may still be in transit.
@@ -114,7 +115,7 @@ type Ledger struct {
 	state    State
 	attempts uint32
 
-	// connectIsPlain reports whether no attempt failed before the first stream, so that its outage needs no extras.
+	// connectIsPlain reports whether no attempt failed before the first stream, so that this outage needs no extras.
 	connectIsPlain bool
 	opening        bool // no stream has opened since the attempt at dials.first
 	idState        resumeIDState
@@ -131,7 +132,7 @@ type Ledger struct {
 
 	clock    clockCounter
 	byNumber *numberCounter // counts noops by number; nil: their ids are not a sequence
-	messages *deliveries    // counts Numbered messages; nil: they are not counted
+	messages *deliveries    // counts Numbered messages; nil: Counting is not Numbered
 }
 
 // A stream is the state of the present stream, which all counters share.
@@ -205,8 +206,8 @@ func (l *Ledger) Counting() Counting { return l.stream.cfg.Counting }
 // ID returns the id of the client.
 func (l *Ledger) ID() string { return l.id }
 
-// UndecidedTime returns the time until it is known whether the noop of the present slot is lost or in transit; 0 if
-// none is due. A script waits for that time before it requests the end, so that no noop is undecided.
+// UndecidedTime returns the time until it is known whether the noop of the present slot is lost or in transit. It
+// returns 0 if no noop is due. A script waits for that time before it requests the end, so that no noop is undecided.
 func (l *Ledger) UndecidedTime(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,18 +240,18 @@ func (l *Ledger) Record() (r Record) {
 	if l.extra != nil {
 		l.extra.fillLists(&r)
 	}
-	var decides *counter
+	var c *counter
 	if l.messages != nil {
-		decides = &l.messages.counter
+		c = &l.messages.counter
 		l.messages.fillLists(&r)
-	} else if decides = l.counterOf(r.Numbered); r.Numbered {
+	} else if c = l.counterOf(r.Numbered); r.Numbered {
 		for _, h := range l.byNumber.numbers.holes {
 			r.Find(h.finding())
 		}
 	}
-	if f := decides.faults; f != nil {
-		r.Unlisted += f.unlisted
-		for _, f := range f.findings {
+	if faults := c.faults; faults != nil {
+		r.Unlisted += faults.unlisted
+		for _, f := range faults.findings {
 			r.Find(f)
 		}
 	}

@@ -84,7 +84,6 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 	return s, jitter <= 20 && s.late > refTolerance
 }
 
-// play returns the record of a ledger that received the stream.
 func (s *reference) play() Record {
 	const every = 15 * sec
 	var noops []Noop
@@ -103,13 +102,13 @@ func (s *reference) play() Record {
 	return l.Record()
 }
 
-// fewEvents is the maximum number of faults that the ledger must count exactly. With more faults, it must
-// find at least one.
+// fewEvents is the maximum number of faults that the ledger must count exactly. With more faults, the ledger must find
+// at least one.
 const fewEvents = 3
 
-// disagreement describes how a record contradicts the reference; "": it does not. Only a complete stream may be
-// reported as complete. With faults, an explanation with one more event is permitted, because the ledger does not
-// look back.
+// disagreement describes how a record contradicts the reference, or returns "" if it does not. Only a complete stream
+// may be reported as complete. With faults, an explanation with one more event is permitted, because the ledger does
+// not look back. undecided reports whether several explanations are equally simple.
 func (o *explanations) disagreement(r Record, tight bool) (difference string, undecided bool) {
 	simplest, next, events, maxLost := o.counts()
 	got := count{int(r.Missed()), int(r.Duplicated)}
@@ -204,7 +203,6 @@ func TestLedgerAgreesWithReference(t *testing.T) {
 	require.LessOrEqual(t, differ, count/100_000, "%v; docs/accounting.md describes the streams that are known to differ, one in 250,000", wrong)
 }
 
-// text describes the explanations.
 func (o *explanations) text() string {
 	simplest, next, events, maxLost := o.counts()
 	return fmt.Sprintf("%v with %d events, or %v with one more; at most %d lost", simplest, events, next, maxLost)

@@ -33,7 +33,6 @@ func (p *tape) noop(d time.Duration, n uint64) *tape {
 	return p
 }
 
-// regular counts the noops from one number to another, one per interval.
 func (p *tape) regular(from, to uint64, numbered bool) *tape {
 	for n := from; n <= to; n++ {
 		p.noop(interval, numberIf(numbered, n))
@@ -41,7 +40,6 @@ func (p *tape) regular(from, to uint64, numbered bool) *tape {
 	return p
 }
 
-// end ends the stream after d, and returns the record.
 func (p *tape) end(d time.Duration) Record {
 	p.at += d
 	p.CloseRequested(p.at)
@@ -49,7 +47,6 @@ func (p *tape) end(d time.Duration) Record {
 	return p.Record()
 }
 
-// resume ends the stream, and opens the next one after an outage.
 func (p *tape) resume(outage time.Duration) *tape {
 	reconnect(p.Ledger, p.at, p.at+outage, p.at+outage)
 	return p.wait(outage)
@@ -80,8 +77,8 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// A lost message is not a lost noop, although messages and noops share their numbers. It does not change the measured
-// interval.
+// A lost message is not a lost noop, although messages and noops share their numbers. The loss of a message does not
+// change the measured interval.
 func TestLostMessageDoesNotChangeTheInterval(t *testing.T) {
 	p := newTape(t)
 	for n := uint64(1); n < 40; n += 2 {
@@ -114,10 +111,10 @@ func TestExplainAddsTheCause(t *testing.T) {
 	refused.Explain("the backend is full")
 	refused.Explain("twice")
 	r := refused.Record()
-	require.Equal(t, "status 503", r.Reason, "reasons are counted")
+	require.Equal(t, "status 503", r.Reason, "Explain must not change the reason, because reasons are counted")
 	require.Equal(t, "status 503: the backend is full", r.Findings[0].Note)
 
 	good := New("d", &Config{Interval: time.Second, LatenessLimit: time.Second})
-	good.Explain("of nothing")
+	good.Explain("no attempt has failed")
 	require.Empty(t, good.Record().Findings)
 }

@@ -19,8 +19,8 @@ func (l *Ledger) Connecting(at Instant) {
 	}
 }
 
-// Opened records that the headers of a good response are complete, and returns the time since the first dial after the
-// previous stream. Messages are expected from this instant on.
+// Opened records that the headers of an accepted response are complete, and returns the time since the first dial after
+// the previous stream. Messages are expected from this instant on.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,8 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	if !reconnects {
 		l.endOutage(at)
 	}
-	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // else the client canceled an attempt
+	isCanceledAttempt := reason == ReasonClient && (l.state == Completed || l.state == Waiting)
+	if !isCanceledAttempt {
 		l.end.reason = reason
 	}
 	if reconnects && !requested {
@@ -138,7 +139,6 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	}
 }
 
-// streamClosed records the end of the open stream, with the arguments of Closed.
 func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool) {
 	requested, end := l.stream.closeRequestedAt != 0, l.stream.expectedUntil(at)
 	l.stream.open = false
@@ -175,13 +175,14 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 	}
 }
 
-// clientEnds reports whether the client ends the stream: the service accepts no request to end it, the request could
-// not be sent, or the stream was not open when the end was requested.
+// clientEnds reports whether the client ends the stream. It does if the service accepts no request to end streams, if
+// the request could not be sent, or if the stream was not open when the end was requested.
 func (l *Ledger) clientEnds() bool {
 	return l.stream.cfg.ClientEnds || l.stream.clientEnds || l.stream.openedAfterRequest()
 }
 
-// checkLifetime counts a stream as ended early if it was too short. Time counts from the dial: the headers may be late.
+// checkLifetime counts a stream as ended early if it was shorter than Lifetime, measured from the dial, because the
+// headers may be late.
 func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
 		l.extras().EndedEarly++
@@ -191,14 +192,14 @@ func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	l.stream.lifetimeOver = clean
 }
 
-// lifetimeTolerance is the divisor of the tolerance: a stream may exceed its maximum lifetime by one twentieth, because
+// lifetimeDivisor is the divisor of the tolerance: a stream may exceed its maximum lifetime by one twentieth, because
 // clocks differ and machines are busy.
-const lifetimeTolerance = 20
+const lifetimeDivisor = 20
 
 // checkLongestLifetime counts a stream as overdue if it was open longer than its maximum lifetime plus a tolerance.
 func (l *Ledger) checkLongestLifetime(at Instant) {
 	longest, duration := l.stream.cfg.MaxLifetime, l.stream.cuts.openUntil(l.stream.expectedUntil(at))-l.stream.openedAt
-	if longest > 0 && duration > longest+max(l.stream.cfg.LatenessLimit, longest/lifetimeTolerance) {
+	if longest > 0 && duration > longest+max(l.stream.cfg.LatenessLimit, longest/lifetimeDivisor) {
 		l.extras().Overdue++
 		l.find(Finding{Kind: KindOverdue, At: at, Lateness: duration})
 	}

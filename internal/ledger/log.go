@@ -10,12 +10,14 @@ import (
 const MaxEntries = 36_000_000
 
 const (
-	// joinTime is the time after the headers of a stream in which it alone may receive a greeting or a history.
+	// joinTime is the time after the headers of a stream in which the service may send messages to this stream alone: a
+	// greeting, or a history of earlier messages.
 	joinTime = time.Second
 	// skew is the maximum time before the headers of a stream at which another stream may receive a message that is
 	// sent to both.
 	skew = 100 * time.Millisecond
-	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with its content is new.
+	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with the same content is
+	// new.
 	maxSkipAge = 30 * time.Second
 	// lookahead and lookback are the numbers of messages after and before the last one that are searched for repeated
 	// content.
@@ -41,18 +43,18 @@ type Entry struct {
 	At            Instant // first arrival
 	Count         uint32  // streams that received it
 	Live          bool    // a stream received it after joinTime, or a second stream received it after a resume
-	Repeat        bool    // an earlier entry has its fingerprint: it is a message with the same content, or a copy
-	repeatedLater bool    // a later entry has its fingerprint; set at the first entry with it
+	Repeat        bool    // an earlier entry has the same fingerprint, so this one may be a copy
+	repeatedLater bool    // a later entry has the same fingerprint; set only in the first entry with the fingerprint
 }
 
 // An Extra is a message that some streams received again after message After, where other streams received a different
-// message. If most streams received it, it is a message that the others missed; otherwise it is a copy.
+// message. If most streams received the Extra, it is a message that the others missed; otherwise it is a copy.
 type Extra struct {
 	After uint64
 	Print uint64
 	At    Instant
 	Count uint32
-	// Resumed reports whether all these streams received it right after they had resumed. It is then a copy.
+	// Resumed reports whether all streams that received the Extra had just resumed. It is then a copy.
 	Resumed bool `json:",omitempty"`
 }
 

@@ -5,9 +5,9 @@ import "time"
 // A Noop is one received noop.
 type Noop struct {
 	At      Instant
-	Number  uint64 // number in the `id:` field; 0: it has no numeric id
-	OtherID bool   // it has an id that is not a number
-	Intact  bool   // its data was exactly `0`
+	Number  uint64 // number in the `id:` field; 0: no numeric id
+	OtherID bool   // the id is not a number
+	Intact  bool   // the data is exactly `0`
 	Data    string // data of a corrupted noop, for the finding; may be truncated
 	source  Source // source of the finding; if it is SourceNumber, Data is the reason
 }
@@ -17,17 +17,18 @@ type Delta struct {
 	Counted bool // the message is counted as received or as corrupted, not as a copy
 	// duplicated and repeated report whether the message is counted as a copy, and of which kind; see Counts.
 	duplicated, repeated bool
-	// Faults is the number of missing, duplicated, reordered and corrupted messages that the message shows. A message
+	// Faults is the number of missing, duplicated, reordered and corrupted messages that this arrival shows. A message
 	// that was counted as missing is not counted again if it arrives out of order.
 	Faults uint64
-	// Lateness has the lateness of up to two messages. Without numbers, only the next arrival shows whether a long gap
+	// Lateness lists the lateness of up to two messages. Without numbers, only the next arrival shows whether a long gap
 	// was lateness or a loss.
 	Lateness      [2]time.Duration
 	LatenessCount int // number of elements of Lateness that are set
 	Late          int // number of these elements above Config.LatenessLimit
 }
 
-// Noop counts one noop, by interval and by number. It returns the result of the count that decides: see numbersDecide.
+// Noop counts one noop, by interval and by number. It returns the Delta of the count that the record uses; see
+// numbersDecide.
 //
 // On systems without epoll, thousands of reading goroutines call it deep in their stacks. Rare cases are in functions
 // that are not inlined, so that the common case fits into the initial stack of a goroutine.

@@ -38,8 +38,8 @@ type placement int
 
 const (
 	inOrder  placement = iota // the next number, or a later one
-	filled                    // out of order: it fills a hole
-	repeated                  // it arrived before
+	filled                    // a number of a hole
+	repeated                  // a number that arrived before
 )
 
 type numberResult struct {
@@ -103,7 +103,7 @@ func (n *numbers) restart() (lost []hole) {
 // lostCount returns the number of missing numbers, including numbers that can no longer arrive.
 func (n *numbers) lostCount() uint64 { return n.forgotten + n.missing() }
 
-// missing returns the number of missing numbers below the highest that may still arrive.
+// missing returns the number of missing numbers that may still arrive.
 func (n *numbers) missing() (sum uint64) {
 	for _, h := range n.holes {
 		sum += h.size()

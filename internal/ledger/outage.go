@@ -35,7 +35,7 @@ const (
 	ReasonNoIPv6       = "no IPv6 address"
 )
 
-// AreLocal reports whether attempts failed, and all of them for one of these reasons.
+// AreLocal reports whether at least one attempt failed, and all failed attempts had one of these reasons.
 func AreLocal(refusals []Refusal) bool {
 	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(r Refusal) bool {
 		return r.Reason != ReasonNoPort && r.Reason != ReasonNoDescriptor && r.Reason != ReasonNoIPv6
@@ -114,7 +114,7 @@ func (l *Ledger) replayed(at Instant, counted bool) {
 	if counted {
 		x.replayable--
 		x.latestOutage.Replayed++
-		if x.Survived == len(x.Outages) { // it is listed
+		if x.Survived == len(x.Outages) { // the outage is listed
 			x.Outages[len(x.Outages)-1].Replayed++
 		}
 	}

@@ -150,7 +150,7 @@ func TestReasonsAreLimited(t *testing.T) {
 	p.CloseRequested(p.at)
 	r := p.Record()
 	require.Len(t, r.Refusals, maxReasons+1)
-	require.Equal(t, 3, r.Refusals[0].Count, "the details after a reason do not make it a different reason")
+	require.Equal(t, 3, r.Refusals[0].Count, "the details after a reason must be ignored")
 	require.Equal(t, OtherReasons, r.Refusals[maxReasons].Reason)
 	require.Equal(t, 102, r.RefusedAttempts())
 }

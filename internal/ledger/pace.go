@@ -14,10 +14,10 @@ const medianGaps = 7
 type pace struct {
 	first, last Instant
 	gauge       *gauge // nil: the noops have numbers, or every gap is about as planned
-	steps       uint32
+	steps       uint32 // number of intervals from first to last
 	started     bool
 	firstLate   bool // the first noop was late
-	planned     bool // the median of the first gaps is the planned interval
+	planned     bool // the median of the first gaps equals the planned interval
 }
 
 // A gauge counts the intervals in the gaps between noops without numbers.
@@ -102,7 +102,7 @@ func (g *gauge) count(planned time.Duration) (steps int64, excess time.Duration)
 }
 
 // intervals returns the number of intervals in a gap. The lateness of a noop shortens the next gap, so excess carries
-// it over; jitter is not carried over.
+// the lateness over to it. Jitter is not carried over.
 func intervals(gap, interval time.Duration, excess *time.Duration) int64 {
 	n := nearest(gap+*excess, interval)
 	*excess += gap - time.Duration(n)*interval

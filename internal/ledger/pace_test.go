@@ -81,8 +81,8 @@ func TestDoubleIntervalCountsAsLossesWithoutNumbers(t *testing.T) {
 	}
 }
 
-// A gap is uneven if noops are further from their schedule than assumed. This is the case if they jitter by 30 % in
-// both directions, but not if they are late by up to 30 % or lost.
+// A gap is uneven if noops are further from their schedule than assumed. This is the case if they jitter by 30% of an
+// interval in both directions, but not if they are late by up to 30% or lost.
 func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -91,9 +91,9 @@ func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 		lossless    bool
 		least, most float64 // share of the gaps
 	}{
-		{"30 % in both directions", .6, true, .15, .35},
-		{"30 % late", .3, true, 0, 0},
-		{"30 % late, and every fourth is lost", .3, false, 0, 0},
+		{"30% in both directions", .6, true, .15, .35},
+		{"30% late", .3, true, 0, 0},
+		{"30% late, and every fourth is lost", .3, false, 0, 0},
 	} {
 		for _, numbered := range []bool{true, false} {
 			r := rand.New(rand.NewPCG(1, 2))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkScenarios plays n random scenarios and calls check for each. A failure names its seed.
+// checkScenarios plays n random scenarios and calls check for each. The failure message contains the seed.
 func checkScenarios(t *testing.T, n int, mix func(r *rand.Rand) options, check func(t *testing.T, s *scenario, r Record) (fault string)) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -30,7 +30,7 @@ func checkScenarios(t *testing.T, n int, mix func(r *rand.Rand) options, check f
 	}
 }
 
-// invariantViolation returns the first invariant that a record violates.
+// invariantViolation describes how a record violates an invariant, or returns "" if it violates none.
 func invariantViolation(r Record) string {
 	const absurd = 1 << 62 // a higher count was decremented below zero
 	listed := map[Kind]uint64{}
@@ -68,7 +68,7 @@ var scenarioCount = func() int {
 func TestNumbersAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
 	checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
-		return options{numbered: true, faults: .3 * r.Float64(), jitter: .3 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+		return options{numbered: true, faults: .3 * r.Float64(), jitter: .3 * r.Float64(), drift: .005, headLow: .1, headHigh: 1.1}
 	}, func(_ *testing.T, s *scenario, r Record) string {
 		m := countNumbers(s.events)
 		got := tally{r.Received, r.Corrupted, r.Duplicated, r.Reordered, r.Lost}
@@ -86,8 +86,8 @@ func TestNumbersAgreeWithTheModel(t *testing.T) {
 func TestSeparateFaultsAreCountedExactly(t *testing.T) {
 	t.Parallel()
 	for _, o := range []options{
-		{numbered: true, jitter: .2, drift: .005, headLo: .3, headHigh: 1.1, spaced: true},
-		{numbered: false, jitter: .05, drift: .005, headLo: .3, headHigh: 1.05, spaced: true},
+		{numbered: true, jitter: .2, drift: .005, headLow: .3, headHigh: 1.1, spaced: true},
+		{numbered: false, jitter: .05, drift: .005, headLow: .3, headHigh: 1.05, spaced: true},
 	} {
 		checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
 			random := o
@@ -113,7 +113,7 @@ func TestNoLossPasses(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
 		checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
-			return options{numbered: numbered, faults: .4 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .65, headHigh: 1.05}
+			return options{numbered: numbered, faults: .4 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLow: .65, headHigh: 1.05}
 		}, func(_ *testing.T, s *scenario, r Record) string {
 			faults := s.lost + s.duplicates + s.corrupted + s.swaps
 			switch {
@@ -132,7 +132,7 @@ func TestCleanStreamsPass(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
 		checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
-			return options{numbered: numbered, jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+			return options{numbered: numbered, jitter: .2 * r.Float64(), drift: .005, headLow: .1, headHigh: 1.1}
 		}, func(_ *testing.T, _ *scenario, r Record) string {
 			if !r.Faultless() {
 				return "a false alarm"
@@ -148,7 +148,7 @@ func TestSteadyEqualsSums(t *testing.T) {
 	var steady, others atomic.Int64
 	for _, numbered := range []bool{true, false} {
 		checkScenarios(t, scenarioCount/5, func(r *rand.Rand) options {
-			return options{numbered: numbered, faults: .1 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+			return options{numbered: numbered, faults: .1 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLow: .1, headHigh: 1.1}
 		}, func(_ *testing.T, s *scenario, _ Record) (fault string) {
 			s.playAndInspect(func(l *Ledger) {
 				total, ok := l.Steady()
@@ -160,7 +160,7 @@ func TestSteadyEqualsSums(t *testing.T) {
 				sums := l.Sums()
 				if sums.Counts != (Counts{Received: total.Received, Undetectable: total.Undetectable}) || sums.LastAt != total.LastAt ||
 					sums.State != Open || sums.Streams != 1 || sums.Survived != 0 || sums.Reason != "" {
-					fault = "Steady omits counts of Sums"
+					fault = "Steady and Sums differ"
 				}
 			})
 			return fault

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A refClient has the noops that one client received on several streams. Its methods are slow and simple: they try all
-// schedules that explain these noops. They share no code with the ledger. Times are in thousandths of an interval since
-// the first headers.
+// A refClient contains the noops that one client received on several streams. Its methods are slow and simple: they try
+// all schedules that explain these noops. They share no code with the ledger. Times are in thousandths of an interval
+// since the first headers.
 type refClient struct {
 	numbered  bool
 	streams   []refStream
@@ -21,7 +21,6 @@ type refClient struct {
 	maxOutage int
 }
 
-// A refStream is one stream of a refClient.
 type refStream struct {
 	opened, closed int // closed is at most the end of the client
 	arrivals       []refArrival
@@ -41,13 +40,12 @@ func (s *refStream) replays(within int) (n int) {
 	return n
 }
 
-// A bound has the minimum and the maximum that the schedules allow.
 type bound struct{ min, max int }
 
 func (b *bound) include(n int) { b.min, b.max = min(b.min, n), max(b.max, n) }
 
 // emptySlots tries all times at which the first noop of a stream may have been due, and counts the empty slots up to
-// until. The first replays arrivals may have been replayed, and belong to no slot.
+// until. replays is the number of arrivals that may have been replayed and belong to no slot.
 func (l *refClient) emptySlots(s *refStream, replays, until int) (b bound) {
 	b.min = refMaxNoops
 	regular := s.arrivals[replays:]
@@ -75,10 +73,10 @@ func (l *refClient) emptySlots(s *refStream, replays, until int) (b bound) {
 	return b
 }
 
-// A refSum has the minimum number of lost noops, and the number of further undetectable losses.
+// A refSum is the minimum number of lost noops, and the number of further undetectable losses.
 type refSum struct{ lost, undetectable int }
 
-// explain adds up the losses. Between two noops on their slots, the numbers show the lost ones, except slots without a
+// explain adds up the losses. Between two noops on their slots, the numbers show the lost noops, except slots without a
 // number. By the clock, each slot between them is a loss.
 func (l *refClient) explain() (sum refSum) {
 	var number, replayed int    // number of the last noop on its slot; number of replayed noops after it
@@ -155,8 +153,8 @@ func (l *refClient) atEnd(sum *refSum, detected, lastSlotAt int) {
 	sum.undetectable -= min(detected, sum.undetectable)
 }
 
-// clockStart returns the time from which the clock counts noops that were due before the headers of a stream. It is the
-// time of the last noop, or of the headers.
+// clockStart returns the time from which the clock counts noops that were due before the headers of stream k. It is the
+// time of the last noop. Without a noop, it is the time of the first headers, or the end of a short stream.
 func (l *refClient) clockStart(k, lastSlotAt int) int {
 	if lastSlotAt > 0 {
 		return lastSlotAt
@@ -170,7 +168,6 @@ func (l *refClient) clockStart(k, lastSlotAt int) int {
 	return since
 }
 
-// open reports whether the client had a stream at the given time.
 func (l *refClient) open(at int) bool {
 	for _, s := range l.streams {
 		if s.opened <= at && at <= s.closed {
@@ -180,7 +177,8 @@ func (l *refClient) open(at int) bool {
 	return false
 }
 
-// disagreement describes how a record contradicts the reference; "" if it does not. A count may differ by one loss.
+// disagreement describes how a record contradicts the reference, or returns "" if it does not. A count may differ by
+// one loss.
 func (l *refClient) disagreement(r Record) string {
 	want := l.explain()
 	missed, undetectable := int(r.Missed()), int(r.Undetectable)
@@ -227,8 +225,8 @@ func (l *refClient) agreesWithOtherBounds(r Record) bool {
 }
 
 // shortClient returns a random client with up to three streams. Its service continues one schedule or starts a new one
-// per stream. It replays noops that become due between two streams, or drops them. faults reports whether some noops
-// are lost.
+// per stream. The service replays noops that become due between two streams, or drops them. faults reports whether some
+// noops are lost.
 func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 	l = &refClient{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
 	restarts, replays := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0

@@ -73,7 +73,7 @@ func playRandomClient(seed, n uint64) (f *randomClient, rec Record) {
 			fmt.Fprintf(&f.text, "restart after %d slots, ", missed)
 			f.number, f.batches = 0, append(f.batches, nil)
 			f.lost += missed
-			f.playSlots(2, 0) // its first noops arrive, otherwise the phase is unknown
+			f.playSlots(2, 0) // the first noops arrive; otherwise the phase would be unknown
 		} else {
 			fmt.Fprintf(&f.text, "resume after %d slots, ", missed)
 			for range missed {
@@ -120,7 +120,7 @@ func TestRandomClientsWithReconnects(t *testing.T) {
 		case !r.Faultless() && f.lost == 0 && f.restarts == 0:
 			fault = "a false alarm"
 		case f.restarts == 0 && r.Missed() != uint64(f.lost):
-			fault = fmt.Sprintf("%d noops are missed, but %d were lost", r.Missed(), f.lost)
+			fault = fmt.Sprintf("%d noops count as missed, but %d were lost", r.Missed(), f.lost)
 		}
 		if fault != "" {
 			require.Failf(t, fault, "playRandomClient(%d, %d)\n%s\n%+v", seed, n, &f.text, r)

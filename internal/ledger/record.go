@@ -40,18 +40,18 @@ type Record struct {
 	First    uint64  `json:"first,omitempty"`
 	Holes    []Range `json:"holes,omitempty"`
 	Unplaced uint64  `json:"unplaced,omitempty"` // corrupted messages without an assumed number
-	// UnplacedAt has the arrival times of Unplaced messages, each of which may be any message that was missing then.
+	// UnplacedAt lists the arrival times of Unplaced messages, each of which may be any message that was missing then.
 	UnplacedAt    []Instant   `json:"unplaced_at_ns,omitempty"`
 	Spans         []Span      `json:"spans,omitempty"`          // when streams were open
 	Deviations    *Deviations `json:"deviations,omitempty"`     // from the Log of the topic; nil: none
-	UnlistedSpans uint64      `json:"unlisted_spans,omitempty"` // number of spans beyond the bound
+	UnlistedSpans uint64      `json:"unlisted_spans,omitempty"` // number of spans beyond the limit
 
 	Unanswered time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt in progress at the request to end
 	MaxSilence time.Duration `json:"max_silence_ns,omitempty"` // longest time without a sign of life on a stream
 	SilentFrom Instant       `json:"silent_from_ns,omitempty"` // start of the longest silence
 
 	Findings []Finding `json:"findings,omitempty"`
-	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound
+	Unlisted int       `json:"unlisted,omitempty"` // number of findings beyond the limit
 
 	Refusals  []Refusal     `json:"refused,omitempty"`          // failed attempts to connect, by reason
 	Longest   Outage        `json:"longest_outage,omitzero"`    // may be the first connect, or the outage at the end
@@ -110,7 +110,7 @@ const (
 	KindOverdue    Kind = "overdue"    // a stream was open for longer than its lifetime; Lateness is its duration
 	KindMisrouted  Kind = "strayed"    // a message of another topic arrived; Note is its data
 	KindAnnounced  Kind = "announced"  // the service announced that messages are missing
-	KindIDReset    Kind = "id_reset"   // a reconnect without an id: the event Note reset it at At, after message From
+	KindIDReset    Kind = "id_reset"   // a reconnect without an id: the event Note reset the id at At, after message From
 	KindNoID       Kind = "no_id"      // a reconnect without an id, because none had arrived
 )
 
@@ -132,14 +132,13 @@ type Source string
 
 // The sources of evidence. SourceNumber is for corrupted noops; the others show that missing messages were sent.
 const (
-	SourceServer    Source = "server"    // the server's own ledger
-	SourcePublisher Source = "publisher" // the publisher of the run
-	// SourceSubscribers: other clients of the topic received the messages.
-	SourceSubscribers Source = "subscribers"
-	SourceNumber      Source = "number" // the number of a noop is impossible; Note is the reason
+	SourceServer      Source = "server"      // the server's own ledger
+	SourcePublisher   Source = "publisher"   // the publisher of the run
+	SourceSubscribers Source = "subscribers" // other clients of the topic, which received the messages
+	SourceNumber      Source = "number"      // an impossible number of a noop; Note is the reason
 )
 
-// Find adds a finding, or counts it if there are too many.
+// Find adds a finding, or counts it as unlisted if there are too many.
 func (r *Record) Find(f Finding) {
 	r.Findings, r.Unlisted = appendFinding(r.Findings, r.Unlisted, f)
 }

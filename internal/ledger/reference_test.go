@@ -2,9 +2,9 @@ package ledger
 
 import "math/bits"
 
-// The reference is slow and simple: it tries every explanation of the arrivals on one stream that
-// the assumptions of docs/accounting.md allow. Times are in thousandths of an interval after the
-// headers. It shares no code with the ledger.
+// A reference is a slow and simple model. It tries every explanation of the arrivals on one stream that the assumptions
+// of docs/accounting.md allow. Times are in thousandths of an interval after the headers. The model shares no code with
+// the ledger.
 type reference struct {
 	arrivals []refArrival
 	end      int // when the close was requested
@@ -44,12 +44,12 @@ func (w *ways) add(o *ways, lost, copies, delays int) {
 	}
 }
 
-// explanations has all explanations of a stream. In open, all noops that may have been in transit at the end count as
-// lost.
+// explanations contains all explanations of a stream. In open, all noops that may have been in transit at the end count
+// as lost.
 type explanations struct{ all, open ways }
 
-// explain tries all schedules: the first noop is due at any time up to latest, and later noops follow at an interval
-// that differs from the planned one by up to 1 %.
+// explain tries all schedules. The first noop is due at any time up to latest, and later noops follow at an interval
+// that differs from the planned one by up to 1%.
 func (s *reference) explain() (o explanations) {
 	for interval := refInterval - refDrift; interval <= refInterval+refDrift; interval += 2 {
 		for _, phase := range s.phases(interval) {
@@ -89,32 +89,32 @@ func (s *reference) explainSchedule(phase, interval int, o *explanations) {
 	for due(slots+1) <= s.end {
 		slots++
 	}
-	var by, next [refMaxNoops + 1]ways // by the slot of the last arrival, 0 for none
-	by[0][0][0] = 1
+	var current, next [refMaxNoops + 1]ways // the index is the slot of the last arrival; 0: no arrival
+	current[0][0][0] = 1
 	lastAt := -refInterval
 	for i, a := range s.arrivals {
 		next = [refMaxNoops + 1]ways{}
-		for last := range by {
-			if by[last] == (ways{}) {
+		for last := range current {
+			if current[last] == (ways{}) {
 				continue
 			}
 			for slot := max(last, 1); slot <= min(slots+1, refMaxNoops); slot++ {
 				switch {
 				case slot == last && s.isPossibleCopy(i):
-					next[slot].add(&by[last], 0, 1, 0)
+					next[slot].add(&current[last], 0, 1, 0)
 				case slot == last || !s.mayFill(i, last, slot) || a.at < due(slot)-s.early:
 				case a.at <= due(slot)+s.jitter:
-					next[slot].add(&by[last], slot-last-1, 0, 0)
+					next[slot].add(&current[last], slot-last-1, 0, 0)
 				case i > 0 && a.at <= s.arrivals[i-1].at+refBurst && s.isPossiblyDelayed(a.at, due(slot)):
-					next[slot].add(&by[last], slot-last-1, 0, 0)
+					next[slot].add(&current[last], slot-last-1, 0, 0)
 				case s.isPossiblyDelayed(a.at, due(slot)):
-					next[slot].add(&by[last], slot-last-1, 0, 1)
+					next[slot].add(&current[last], slot-last-1, 0, 1)
 				}
 			}
 		}
-		by, lastAt = next, a.at
+		current, lastAt = next, a.at
 	}
-	for last := range by {
+	for last := range current {
 		lost, open := 0, 0
 		for slot := last + 1; slot <= slots; slot++ {
 			switch {
@@ -124,12 +124,11 @@ func (s *reference) explainSchedule(phase, interval int, o *explanations) {
 				open++
 			}
 		}
-		o.all.add(&by[last], lost, 0, 0)
-		o.open.add(&by[last], lost+open, 0, 0)
+		o.all.add(&current[last], lost, 0, 0)
+		o.open.add(&current[last], lost+open, 0, 0)
 	}
 }
 
-// isPossibleCopy reports whether an arrival may be a copy of the previous one.
 func (s *reference) isPossibleCopy(i int) bool {
 	return i > 0 && s.arrivals[i].at-s.arrivals[i-1].at <= refCopy && s.arrivals[i].number == s.arrivals[i-1].number
 }
@@ -159,11 +158,10 @@ func (s *reference) isPossiblyDelayed(at, due int) bool {
 	return true
 }
 
-// A count is the number of lost and repeated noops in an explanation.
 type count struct{ lost, repeated int }
 
-// counts returns the counts of all explanations with the fewest events (lost noops, repeated noops, delays), the counts
-// of all explanations with one more event, and the maximum loss without more repeated noops and delays than in the
+// counts returns the counts of all explanations with the fewest events (lost noops, repeated noops, delays), and of all
+// explanations with one more event. maxLost is the maximum loss without more repeated noops and delays than in the
 // simplest explanation.
 func (o *explanations) counts() (simplest, next map[count]bool, events, maxLost int) {
 	simplest, next = map[count]bool{}, map[count]bool{}
@@ -192,5 +190,4 @@ func (o *explanations) counts() (simplest, next map[count]bool, events, maxLost 
 	return simplest, next, events - 1, maxLost
 }
 
-// has reports whether a set has an explanation with a number of lost noops.
 func has(set uint32, lost int) bool { return lost >= 0 && lost < 32 && set&(1<<lost) != 0 }

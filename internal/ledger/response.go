@@ -12,15 +12,15 @@ type ResponseState string
 
 // The states of a response.
 const (
-	ResponseComplete   ResponseState = "complete"    // it ended with its terminal event
-	ResponseTruncated  ResponseState = "truncated"   // it ended before its terminal event or its last chunk number
+	ResponseComplete   ResponseState = "complete"    // ended with its terminal event
+	ResponseTruncated  ResponseState = "truncated"   // ended before its terminal event or its last chunk number
 	ResponseError      ResponseState = "error_event" // the service reported an error inside a response with status 200
 	ResponseRefused    ResponseState = "refused"     // no event stream: no connection, wrong status or wrong type
-	ResponseEmpty      ResponseState = "empty"       // it had no content
-	ResponseIdle       ResponseState = "idle"        // it was silent for too long; the client closed it
+	ResponseEmpty      ResponseState = "empty"       // no content
+	ResponseIdle       ResponseState = "idle"        // silent for too long, so the client closed the stream
 	ResponseLingering  ResponseState = "lingering"   // the stream stayed open after the terminal event
 	ResponseAfterDone  ResponseState = "after_done"  // an event arrived after the terminal event
-	ResponseUnfinished ResponseState = "unfinished"  // it was open when the run ended
+	ResponseUnfinished ResponseState = "unfinished"  // open when the run ended
 	ResponseAbandoned  ResponseState = "abandoned"   // the client disconnected on purpose
 )
 
@@ -35,12 +35,12 @@ type Closing int
 
 // The closings of a stream.
 const (
-	ClosedInOrder   Closing = iota // the server ended it normally
+	ClosedInOrder   Closing = iota // the server ended the stream normally
 	ClosedBroken                   // the connection failed
-	ClosedSilent                   // the client closed it, because it was silent
-	ClosedAtEnd                    // the client closed it, because the run ended
-	ClosedOnPurpose                // the client abandoned it
-	NeverOpened                    // it was not opened
+	ClosedSilent                   // the client closed the stream, because the server was silent
+	ClosedAtEnd                    // the client closed the stream, because the run ended
+	ClosedOnPurpose                // the client abandoned the response
+	NeverOpened                    // the stream was not opened
 )
 
 // TogetherLimit is an exclusive limit: two chunks or messages arrive together if the time between them is shorter.
@@ -49,12 +49,12 @@ const TogetherLimit = time.Millisecond
 // A Response counts the chunks of one response that ends by itself. The zero value is a response that has not started.
 // It is not safe for concurrent use.
 type Response struct {
-	// Due is the intended start of the request, Started the actual one, and Headers the arrival of the headers.
+	// Due is the intended start of the request, and Started is the actual start. Headers is the arrival of the headers.
 	Due, Started, Headers Instant
 	// First and Last are the arrival times of the first and the last chunk with content. Ended is the time of Close.
 	First, Last, Ended Instant
 
-	State      ResponseState // "" until it ended
+	State      ResponseState // "" before Close
 	Incomplete bool          // the service reported that it shortened the response
 	Chunks     uint32        // number of chunks with content
 	Gaps       []uint32      // microseconds between two chunks with content
@@ -67,7 +67,7 @@ type Response struct {
 	failed          bool
 	doneNumbered    bool // the terminal event had a number
 
-	// A statement of the service has the text, or the number of chunks, since the previous statement.
+	// A statement of the service contains the text, or the number of chunks, since the previous statement.
 	sum, length    uint64 // checksum and length of the text since the last statement
 	sinceStatement uint64 // number of chunks since the last statement
 	stated         bool   // a statement was compared
@@ -80,7 +80,7 @@ type Response struct {
 type Chunk struct {
 	At                                Instant // arrival
 	Done, Failed, Incomplete, Content bool    // terminal event, error event, report of a shortened response, content
-	Corrupted                         bool    // it does not match the description
+	Corrupted                         bool    // the block does not match the description
 	Seq                               uint64  // number of the service, if HasSeq
 	HasSeq                            bool
 }
@@ -118,8 +118,8 @@ func (r *Response) content(at Instant) {
 	r.Last = at
 }
 
-// AddNumber adds a chunk number from the text, and the total that it states. An invalid number belongs to a changed
-// chunk or to another response.
+// AddNumber adds a chunk number from the text, and the total that the text states. An invalid number belongs to a
+// changed chunk or to another response.
 func (r *Response) AddNumber(k, total uint64, valid bool) {
 	if !valid || !r.text.add(k) {
 		r.Corrupted++
@@ -133,7 +133,8 @@ func (r *Response) IsNumbered() bool { return r.text.started }
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
-// Text adds a part of the text. The service states the complete text later.
+// Text adds a part of the text. The caller compares the text with a later statement of the service by StateText or
+// StateChunks.
 func (r *Response) Text(part []byte) {
 	r.sinceStatement++
 	r.length += uint64(len(part))
@@ -163,8 +164,8 @@ func (r *Response) StateText(text []byte) {
 	r.reset()
 }
 
-// StateChunks compares the number of chunks since the last statement with the number that the service states. Fewer
-// chunks count as missing, and more as duplicated.
+// StateChunks compares the number of chunks since the last statement with the number that the service states. Too few
+// chunks count as missing, and too many as duplicated.
 func (r *Response) StateChunks(n uint64) {
 	if n > r.sinceStatement {
 		r.statedFaults.Missed += n - r.sinceStatement
@@ -219,14 +220,14 @@ func (r *Response) finalState(closing Closing) ResponseState {
 	return ResponseTruncated
 }
 
-// Totals returns the counts of chunks: by the numbers in the text, else by the numbers of the service, else by content.
-// The last chunks are expected only if the terminal event arrived.
+// Totals returns the counts of chunks: by the numbers in the text; without them, by the numbers of the service; without
+// any numbers, by content. The last chunks are expected only if the terminal event arrived.
 func (r *Response) Totals() (c Totals) {
 	if s := r.numbers(); s.started {
 		missed := s.missed()
 		c = Totals{Received: s.received, Duplicated: s.duplicated, Reordered: s.reordered, Corrupted: r.Corrupted}
 		c.Missed = missed - min(missed, r.Corrupted)
-		if c.Missed+c.Duplicated+c.Reordered+c.Corrupted == 0 { // otherwise these explain why the text differs
+		if c.Missed+c.Duplicated+c.Reordered+c.Corrupted == 0 { // otherwise these faults explain why the text differs
 			f := r.statedFaults
 			f.Corrupted = min(f.Corrupted, c.Received)
 			c.Missed, c.Duplicated, c.Corrupted, c.Received = f.Missed, f.Duplicated, f.Corrupted, c.Received-f.Corrupted
@@ -240,7 +241,7 @@ func (r *Response) Totals() (c Totals) {
 	return c
 }
 
-// numbers returns the numbers by which chunks are counted. Their field started is false if no chunk has a number.
+// numbers returns the sequence by which chunks are counted. Its field started is false if no chunk has a number.
 func (r *Response) numbers() sequence {
 	if !r.text.started {
 		return r.wire
@@ -252,13 +253,13 @@ func (r *Response) numbers() sequence {
 	return s
 }
 
-// Missing returns the first number that did not arrive; ok is false if none is known to be missing.
+// Missing returns the first number that did not arrive. ok is false if no number is known to be missing.
 func (r *Response) Missing() (number uint64, ok bool) {
 	s := r.numbers()
 	return s.next, s.started && s.next <= s.last
 }
 
-// TotalChunks returns the number of chunks of the complete response, by the numbers in its text; 0: unknown.
+// TotalChunks returns the number of chunks of the complete response, by the numbers in its text, or 0 if it is unknown.
 func (r *Response) TotalChunks() uint64 { return r.textTotal }
 
 // A Coverage states which losses inside a complete response would have been detected.

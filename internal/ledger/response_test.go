@@ -17,7 +17,7 @@ func TestResponseStates(t *testing.T) {
 		want   ResponseState
 	}{
 		"complete":                           {[]Chunk{content, done}, ClosedInOrder, ResponseComplete},
-		"reset after the terminal":           {[]Chunk{content, done}, ClosedBroken, ResponseComplete},
+		"reset after the terminal event":     {[]Chunk{content, done}, ClosedBroken, ResponseComplete},
 		"terminal event with content":        {[]Chunk{{Content: true, Done: true}}, ClosedInOrder, ResponseComplete},
 		"abandoned after the terminal event": {[]Chunk{content, done}, ClosedOnPurpose, ResponseComplete},
 		"truncated":                          {[]Chunk{content}, ClosedInOrder, ResponseTruncated},
@@ -25,7 +25,7 @@ func TestResponseStates(t *testing.T) {
 		"reset":                              {[]Chunk{content}, ClosedBroken, ResponseTruncated},
 		"reset before the first event":       {nil, ClosedBroken, ResponseTruncated},
 		"error event":                        {[]Chunk{content, {Failed: true}}, ClosedInOrder, ResponseError},
-		"error event and terminal":           {[]Chunk{{Failed: true}, done}, ClosedInOrder, ResponseError},
+		"error event and terminal event":     {[]Chunk{{Failed: true}, done}, ClosedInOrder, ResponseError},
 		"refused":                            {nil, NeverOpened, ResponseRefused},
 		"empty":                              {nil, ClosedInOrder, ResponseEmpty},
 		"only the terminal event":            {[]Chunk{done}, ClosedInOrder, ResponseEmpty},
@@ -34,7 +34,7 @@ func TestResponseStates(t *testing.T) {
 		"lingering":                          {[]Chunk{content, done}, ClosedSilent, ResponseLingering},
 		"lingering at the end":               {[]Chunk{content, done}, ClosedAtEnd, ResponseLingering},
 		"terminal event twice":               {[]Chunk{content, done, done}, ClosedInOrder, ResponseAfterDone},
-		"content after the terminal":         {[]Chunk{content, done, content}, ClosedInOrder, ResponseAfterDone},
+		"content after the terminal event":   {[]Chunk{content, done, content}, ClosedInOrder, ResponseAfterDone},
 		"unfinished":                         {[]Chunk{content}, ClosedAtEnd, ResponseUnfinished},
 		"abandoned":                          {[]Chunk{content}, ClosedOnPurpose, ResponseAbandoned},
 	} {

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// A wireEvent is one event that a client receives on a stream.
 type wireEvent struct {
 	at      Instant
 	number  uint64 // 0: none
@@ -16,13 +15,13 @@ type wireEvent struct {
 	message bool
 }
 
-// A scenario has the events that a client receives on one stream, and the faults of the server. The faults are known,
-// because the scenario is generated.
+// A scenario contains the events that a client receives on one stream, and the faults of the server. The faults are
+// known, because the scenario is generated.
 type scenario struct {
 	numbered bool
 	opened   Instant
 	events   []wireEvent // in the order of arrival
-	end      Instant     // the close is requested
+	end      Instant     // time at which the close is requested
 
 	lost       int // noops expected before the end and never delivered: dropped or never sent
 	skipped    int // part of lost: slots without a number
@@ -45,11 +44,11 @@ func (s *scenario) describe(format string, args ...any) { fmt.Fprintf(&s.text, f
 
 // options limit the faults of a random scenario.
 type options struct {
-	numbered         bool
-	faults           float64 // probability of a fault in a slot
-	jitter, drift    float64 // of an interval
-	spaced           bool    // at least three clean slots between faults
-	headLo, headHigh float64
+	numbered          bool
+	faults            float64 // probability of a fault in a slot
+	jitter, drift     float64 // in intervals
+	spaced            bool    // at least three clean slots between faults
+	headLow, headHigh float64 // range of the time from the headers to the first slot, in intervals
 }
 
 // newScenario generates a scenario. Each slot has at most one fault.
@@ -57,7 +56,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 	s := &scenario{numbered: c.numbered, opened: time.Duration(1+r.IntN(1000)) * time.Millisecond}
 	slotCount := 12 + r.IntN(50)
 	length := float64(interval) * (1 + c.drift*(2*r.Float64()-1))
-	head := (c.headLo + (c.headHigh-c.headLo)*r.Float64()) * float64(interval)
+	head := (c.headLow + (c.headHigh-c.headLow)*r.Float64()) * float64(interval)
 	jitter := c.jitter * float64(interval)
 	due := func(slot int) Instant { // slots count from 1
 		return s.opened + Instant(head+float64(slot-1)*length+jitter*(2*r.Float64()-1))
@@ -139,17 +138,15 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			deliver(wireEvent{at: at, number: num()})
 		}
 	}
-	// No noop is due at the end: it is 0.25 to 0.65 of an interval after a slot.
+	// The end is 0.25 to 0.65 of an interval after a slot, so no noop is due.
 	last := s.opened + Instant(head+float64(slotCount-1)*length)
 	s.end = max(last+Instant((.25+.4*r.Float64())*float64(interval)), floor)
 	s.describe("end=%.2f", float64(s.end-last)/float64(interval))
 	return s
 }
 
-// play runs the scenario through a ledger.
 func (s *scenario) play() Record { return s.playAndInspect(func(*Ledger) {}) }
 
-// playAndInspect is play with a call of inspect after each noop.
 func (s *scenario) playAndInspect(inspect func(*Ledger)) Record {
 	l := openLedgerAt(&Config{Interval: interval, LatenessLimit: sec}, 0, s.opened)
 	for _, e := range s.events {
@@ -170,10 +167,9 @@ func (s *scenario) playAndInspect(inspect func(*Ledger)) Record {
 	return l.Record()
 }
 
-// A tally has the counts of a simple model of numbers, which keeps every arrival.
+// A tally contains the counts of a simple model of numbers, which keeps every arrival.
 type tally struct{ received, corrupted, duplicated, reordered, lost uint64 }
 
-// countNumbers computes the model.
 func countNumbers(events []wireEvent) (t tally) {
 	var arrived []uint64
 	for _, e := range events {

@@ -222,7 +222,7 @@ func TestUndecidedTime(t *testing.T) {
 	}
 }
 
-// Among many streams, random ids can look like a sequence on one. The other streams decide.
+// Among many streams, the random ids of one stream can look like a sequence. The other streams decide.
 func TestMajorityOfStreamsDecidesIDs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// The assumptions about a service; docs/accounting.md has the reasons.
+// The assumptions about a service; docs/accounting.md gives the reasons.
 const (
 	// jitter is the maximum time by which a noop that was not delayed arrives after its slot, in intervals.
 	jitter = .3
@@ -11,7 +11,7 @@ const (
 	// because these may all have been late.
 	earlyShare, earlyAtFirst = .125, .2
 	// immediateStart is the time after the headers of a stream up to which its first noop is certainly the first
-	// expected one, in intervals: an earlier noop would have been due before the headers.
+	// expected one, in intervals. An earlier noop would have been due before the headers.
 	immediateStart = .98
 	// maxFirstDue is the maximum time from the headers of a stream until its first noop is due, in intervals.
 	maxFirstDue = 1.5
@@ -22,10 +22,10 @@ const (
 // slots is the schedule of a stream as its arrivals show it. One noop is expected per interval; anchor is the time of
 // the slot to which the last arrival was assigned.
 //
-// If an arrival is n slots after the last one, n−1 slots are in doubt: their noops were not sent, or they were delayed
-// and follow in one burst (TCP keeps order). balance is the number of slots in doubt. Arrivals before the next slot
-// decrement it. Without numbers, the first arrival on a later slot ends the doubt, and the remaining slots are missed.
-// With numbers, the doubt lasts to the end, because no later noop can be mistaken for an earlier one.
+// If an arrival is n slots after the last one, n−1 slots are in doubt. Their noops were not sent, or were delayed and
+// follow in one burst, because TCP keeps the order. balance is the number of slots in doubt. Arrivals before the next
+// slot decrement balance. Without numbers, the first arrival on a later slot ends the doubt, and the remaining slots
+// are missed. With numbers, the doubt lasts to the end, because no later noop can be mistaken for an earlier one.
 type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
@@ -33,7 +33,7 @@ type slots struct {
 	spread      time.Duration
 	consecutive bool // the last arrival was one slot after the previous one
 	phaseKnown  bool // there were two consecutive arrivals without a hole
-	// arrivals is the number of arrivals on their own slot, up to knownPhase.
+	// arrivals is the number of arrivals on their own slot, up to phaseNoops.
 	arrivals  int8
 	firstLate bool // the first arrival of the stream was after its first slot
 	longGap   bool // while the phase was unknown, the last gap was longer than jitter explains
@@ -46,14 +46,15 @@ func (s *slots) resume(at Instant, n, covered int64) {
 	*s = slots{anchor: at, balance: max(max(s.balance, 0)+n-covered, 0)}
 }
 
-// advance moves the anchor to the slot of an arrival, and returns the number of slots passed; 0: before the next slot.
+// advance moves the anchor to the slot of an arrival, and returns the number of slots that passed. It returns 0 for an
+// arrival before the next slot.
 func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	since := at - s.anchor
 	s.consecutive = since >= interval/2 && since < interval*3/2
 	if since < interval/2 {
 		return 0
 	}
-	s.arrivals = min(s.arrivals+1, knownPhase)
+	s.arrivals = min(s.arrivals+1, phaseNoops)
 	n := int64((since + interval/2) / interval)
 	s.anchor += time.Duration(n) * interval
 	drift := at - s.anchor
@@ -68,7 +69,7 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 		// The arrival may also be late from the previous slot, so the anchor follows a faster clock slowly.
 		s.anchor += max(drift, -interval/100)
 	case drift > 0:
-		// The arrival is late, or the server's clock is slower than ours, so the anchor follows it slowly.
+		// The arrival is late, or the server's clock is slower than ours, so the anchor follows the arrival slowly.
 		s.anchor += min(drift, interval/100)
 	}
 	return n
@@ -114,7 +115,7 @@ func (s *slots) isOnSlot(last Instant, interval time.Duration) bool {
 }
 
 func (s *slots) maxEarliness(interval time.Duration) time.Duration {
-	if s.arrivals < knownPhase {
+	if s.arrivals < phaseNoops {
 		return share(interval, earlyAtFirst)
 	}
 	return share(interval, earlyShare)
@@ -156,7 +157,7 @@ func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 
 	return wholeIntervals(end-s.anchor-tolerance, interval)
 }
 
-// nextDue returns the time of the first slot after an instant for which no noop has arrived.
+// nextDue returns the time of the first slot without a noop after an instant.
 func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 	next := s.anchor
 	if s.isOnSlot(last, interval) {
