@@ -62,7 +62,7 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	pending := len(c.cursor.pending)
 	opened := c.openedAt()
 	from := opened - skew
-	if pending == 0 && p.At > opened+skew { // an earlier message arrives immediately
+	if pending == 0 && p.At > opened+skew { // messages sent before the stream opened arrive immediately
 		from = opened
 	}
 	best, places := -1, 0 // the most pending messages before an entry, and the number of entries with as many

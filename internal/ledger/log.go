@@ -32,7 +32,7 @@ type Log struct {
 	entries         []Entry
 	index           map[uint64]uint32 // number of the first entry with a fingerprint
 	extras          []Extra
-	dropped         uint64 // messages beyond MaxEntries
+	dropped         uint64 // number of messages beyond MaxEntries
 	hasRepeat       bool   // a message, or a copy, has the content of an earlier message
 	hasSharedRepeat bool   // several streams received a message with the content of an earlier one
 }

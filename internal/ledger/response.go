@@ -57,7 +57,7 @@ type Response struct {
 	State      ResponseState // "" before Close
 	Incomplete bool          // the service reported that it shortened the response
 	Chunks     uint32        // number of chunks with content
-	Gaps       []uint32      // microseconds between two chunks with content
+	Gaps       []uint32      // microseconds between successive chunks with content
 	Corrupted  uint64        // chunks that do not match the description or their checksum, and impossible numbers
 
 	wire, text      sequence // by the numbers of the service, and by the numbers in the text
@@ -72,7 +72,7 @@ type Response struct {
 	sinceStatement uint64 // number of chunks since the last statement
 	stated         bool   // a statement was compared
 	statedFaults   Totals // minimum number of chunks by which the response differs from the statements
-	splitCharacter bool   // a chunk has half a character, so the text cannot be compared
+	splitCharacter bool   // a chunk contains half a character, so the text cannot be compared
 	tokens         uint64 // stated number of tokens, plus 1; 0: none was stated
 }
 
@@ -133,8 +133,7 @@ func (r *Response) IsNumbered() bool { return r.text.started }
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
-// Text adds a part of the text. The caller compares the text with a later statement of the service by StateText or
-// StateChunks.
+// Text adds a part of the text. StateText or StateChunks compares it with a later statement of the service.
 func (r *Response) Text(part []byte) {
 	r.sinceStatement++
 	r.length += uint64(len(part))

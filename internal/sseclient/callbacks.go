@@ -42,8 +42,8 @@ type Callbacks struct {
 	Comment func(s *Stream, at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
 	Closed func(s *Stream, at time.Time, c Close)
-	// Ended is the last call: no goroutine or timer of the stream is left. It must call no method of the stream other
-	// than Value, because Stop may hold the mutex of the stream.
+	// Ended is the last call: no goroutine or timer of the stream is left. It must not call any method of the stream
+	// other than Value, because Stop may hold the mutex of the stream.
 	Ended func(s *Stream)
 
 	// FollowUp reports whether the second request follows an event. It is called for each event until it returns true.

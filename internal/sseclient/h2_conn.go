@@ -30,7 +30,7 @@ const (
 
 const (
 	h2FirstStream = 1
-	h2LastStream  = 1<<31 - 3   // the ids of streams are below it
+	h2LastStream  = 1<<31 - 3   // exclusive limit of the ids of streams
 	h2Unlimited   = 1<<31 - 1   // a limit that no connection reaches
 	h2IdleFor     = time.Second // how long a connection without streams stays open
 )

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	ConnectTimeout  time.Duration // until the response header is complete; 0: none
 	IdleTimeout     time.Duration // without a byte from the server; 0: none
-	FollowUpTimeout time.Duration // for the event before a second request, and again for its response; 0: none
+	FollowUpTimeout time.Duration // limit of the wait for FollowUp, and again of the second request; 0: none
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
 	ExactDelay      bool          // reconnect without backoff, jitter and Retry-After
@@ -41,7 +41,7 @@ type Reconnect int32
 // The values of Reconnect.
 const (
 	ReconnectOff      Reconnect = iota
-	ReconnectStandard           // HTML standard: after the end or a network error, but not after a wrong status or type
+	ReconnectStandard           // HTML standard: after an end or a network error, but not after a wrong status or type
 	ReconnectAlways             // also after a status that may be temporary
 )
 
@@ -50,9 +50,9 @@ type Protocol uint8
 
 // The values of Protocol.
 const (
-	HTTPAny Protocol = iota // with TLS, the version that the server chooses (ALPN); without TLS, HTTP/1.1
+	HTTPAny Protocol = iota // the version that the server chooses in the TLS handshake, or HTTP/1.1 without TLS
 	HTTP1                   // HTTP/1.1
-	HTTP2                   // HTTP/2; without TLS, with prior knowledge (RFC 9113, section 3.3)
+	HTTP2                   // HTTP/2, by prior knowledge if the stream does not use TLS (RFC 9113, section 3.3)
 )
 
 // ParseProtocol parses a version: auto, 1.1 or 2.

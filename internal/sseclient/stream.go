@@ -36,7 +36,7 @@ type Stream struct {
 	body            body  // any goroutine may change its timeout
 	failures        int32 // successive failed attempts
 	opened          bool  // the current attempt has opened a stream
-	awaitsEvent     bool  // the second request waits for its event
+	awaitsEvent     bool  // Callbacks.FollowUp has not yet returned true
 	keepsConnection bool  // see KeepConnection
 
 	cuttable    bool         // a caller may cut the stream, so the stream shares no connection

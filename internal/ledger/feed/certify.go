@@ -17,7 +17,7 @@ func (f *Feed) certifies() bool {
 // its recorded messages remain. For any other chain without a place, certify assumes messages.
 func (c *correction) certify() (certain bool) {
 	r := &c.record
-	recordedRanges := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes) // the recorded messages
+	recordedRanges := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes)
 	var received []ledger.Range
 	var faulty []period
 	certain = true

@@ -16,8 +16,8 @@ type Correction struct {
 	Uncertain bool
 }
 
-// Correct returns the record of a connection with numbers of the feed and corrected faults. log is the index of its
-// log.
+// Correct returns the record of a connection with numbers of the feed and corrected faults. log is the index of the
+// connection's log.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	certainFrom, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)

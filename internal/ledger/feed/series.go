@@ -45,8 +45,8 @@ func (f *Feed) setSeries(records Records) {
 	}
 }
 
-// lateFirstMessages returns the messages that only one stream received, as its first message but not directly after its
-// start. A message directly after the start is a greeting.
+// lateFirstMessages returns the messages that only one stream received, as its first message, but not directly after
+// its start. A message directly after the start is a greeting.
 func (f *Feed) lateFirstMessages(records Records) map[uint32]bool {
 	late, singles := map[uint32]bool{}, make([][]uint64, len(f.logs))
 	for log, l := range f.logs {
