@@ -35,7 +35,8 @@ const (
 	ReasonNoIPv6       = "no IPv6 address"
 )
 
-// AreLocal reports whether at least one attempt failed, and all failed attempts had one of these reasons.
+// AreLocal reports whether at least one attempt failed, and all failed attempts had one of the reasons ReasonNoPort,
+// ReasonNoDescriptor and ReasonNoIPv6.
 func AreLocal(refusals []Refusal) bool {
 	return len(refusals) > 0 && !slices.ContainsFunc(refusals, func(r Refusal) bool {
 		return r.Reason != ReasonNoPort && r.Reason != ReasonNoDescriptor && r.Reason != ReasonNoIPv6

@@ -135,7 +135,7 @@ func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 		reason      Reason
 		connections int32 // for four requests
 	}{
-		"no response":          {"", ReasonTruncated, 3}, // the client then stops reusing connections; see NoteEnd
+		"no response":          {"", ReasonTruncated, 3}, // the client then reuses no connection; see http1.IdleConns.NoteEnd
 		"an incomplete header": {"HTTP/1.1 20", ReasonTruncated, 3},
 		"a malformed header":   {"HTTP/1.1 OK\r\n\r\n", ReasonError, 2},
 	} {

@@ -77,7 +77,8 @@ func mergeOrders(groups map[string]*group, all []uint32) []uint32 {
 // maxVotes limits the computation for one disorder: the square of its number of messages, times the number of groups.
 const maxVotes = 1 << 26
 
-// vote puts each message after the messages that most streams received before it, within maxVotes.
+// vote puts each message after the messages that most streams received before it. It returns the order unchanged if the
+// computation would exceed maxVotes.
 func vote(order []uint32, groups []*group) []uint32 {
 	if len(order)*len(order)*len(groups) > maxVotes {
 		return order
