@@ -205,7 +205,7 @@ func TestFaults(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := c.play(newTape(t))
+			r := c.play(newTape())
 			var findings []string
 			for _, f := range r.Findings {
 				if f.Kind != KindLate {
@@ -223,7 +223,7 @@ func TestFaults(t *testing.T) {
 // The loss is undetectable: without numbers, a noop that arrives twice directly after a lost one counts as a late noop.
 func TestDuplicateMayHideALossWithoutNumbers(t *testing.T) {
 	t.Parallel()
-	r := newTape(t).regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)
+	r := newTape().regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)
 	require.True(t, r.Faultless())
 	require.EqualValues(t, 1, r.Late)
 	require.Equal(t, interval, r.MaxLateness)
@@ -235,7 +235,7 @@ func TestFindingOfAnImpossibleNumberHasTheReason(t *testing.T) {
 		1 << 40: "its number is 1099511627776, but the highest number before it was 20",
 		0:       "it has no number",
 	} {
-		r := newTape(t).regular(1, 20, true).noop(interval, number).regular(22, 60, true).end(0)
+		r := newTape().regular(1, 20, true).noop(interval, number).regular(22, 60, true).end(0)
 		require.True(t, r.Numbered)
 		require.Len(t, r.Findings, 1)
 		f := r.Findings[0]

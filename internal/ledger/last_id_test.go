@@ -61,13 +61,13 @@ func modelOf(steps []byte) (m idModel) {
 			reset("heartbeat", stepAt(i))
 		case outage:
 			m.spans = append(m.spans, Span{})
-			messages := len(received) > 0
-			m.spans[len(m.spans)-1].Resumed = id == "received" || id == "reset" && messages
-			if id == "reset" && messages {
+			hasMessage := len(received) > 0
+			m.spans[len(m.spans)-1].Resumed = id == "received" || id == "reset" && hasMessage
+			if id == "reset" && hasMessage {
 				m.resets++
 				m.findings = append(m.findings, Finding{Kind: KindIDReset, From: resetAfter, At: at, Note: event})
 			}
-			if id == "none" && messages {
+			if id == "none" && hasMessage {
 				m.noIDs++
 				m.findings = append(m.findings, Finding{Kind: KindNoID, At: stepAt(i) + 2})
 			}

@@ -15,13 +15,11 @@ const (
 // A tape plays the events of one connection into a ledger.
 type tape struct {
 	*Ledger
-	t  *testing.T
 	at Instant
 }
 
-func newTape(t *testing.T) *tape {
-	t.Helper()
-	return &tape{Ledger: openLedgerAt(&Config{Interval: interval, LatenessLimit: sec}, sec, sec), t: t, at: sec}
+func newTape() *tape {
+	return &tape{Ledger: openLedgerAt(&Config{Interval: interval, LatenessLimit: sec}, sec, sec), at: sec}
 }
 
 func (p *tape) wait(d time.Duration) *tape { p.at += d; return p }
@@ -62,17 +60,17 @@ func TestFirstGapStartsAtTheHeaders(t *testing.T) {
 
 func TestReconnect(t *testing.T) {
 	t.Run("resumed by number, all replayed", func(t *testing.T) {
-		r := newTape(t).regular(1, 3, true).resume(3*interval+5*sec).noop(0, 4).noop(0, 5).noop(0, 6).noop(10*sec, 7).regular(8, 12, true).end(sec)
+		r := newTape().regular(1, 3, true).resume(3*interval+5*sec).noop(0, 4).noop(0, 5).noop(0, 6).noop(10*sec, 7).regular(8, 12, true).end(sec)
 		require.True(t, r.Faultless(), "%+v", r)
 		require.Equal(t, 2, r.Streams)
 		require.Equal(t, []Outage{{From: 46 * sec, To: 96 * sec, Replayed: 3}}, r.Outages)
 	})
 	t.Run("a noop that is due right after the headers is not replayed", func(t *testing.T) {
-		r := newTape(t).regular(1, 3, true).resume(5*sec).noop(0, 4).regular(5, 8, true).end(sec)
+		r := newTape().regular(1, 3, true).resume(5*sec).noop(0, 4).regular(5, 8, true).end(sec)
 		require.Equal(t, []Outage{{From: 46 * sec, To: 51 * sec}}, r.Outages, "no slot passed while there was no stream")
 	})
 	t.Run("later noops are not replayed", func(t *testing.T) {
-		r := newTape(t).regular(1, 3, true).resume(3*interval+5*sec).noop(sec/50, 4).noop(sec/10, 5).noop(0, 6).end(sec)
+		r := newTape().regular(1, 3, true).resume(3*interval+5*sec).noop(sec/50, 4).noop(sec/10, 5).noop(0, 6).end(sec)
 		require.EqualValues(t, 1, r.Outages[0].Replayed)
 	})
 }
@@ -80,7 +78,7 @@ func TestReconnect(t *testing.T) {
 // A lost message is not a lost noop, although messages and noops share their numbers. The loss of a message does not
 // change the measured interval.
 func TestLostMessageDoesNotChangeTheInterval(t *testing.T) {
-	p := newTape(t)
+	p := newTape()
 	for n := uint64(1); n < 40; n += 2 {
 		p.noop(interval, n)
 		if n != 11 && n != 25 {
@@ -93,7 +91,7 @@ func TestLostMessageDoesNotChangeTheInterval(t *testing.T) {
 }
 
 func TestLedgerSizeIsConstant(t *testing.T) {
-	p := newTape(t)
+	p := newTape()
 	for n := uint64(2); n < 100_000; n += 2 { // every other noop is lost
 		p.noop(2*interval, n)
 	}
@@ -109,7 +107,7 @@ func TestExplainAddsTheCause(t *testing.T) {
 	refused.Connecting(1)
 	refused.Closed(2, "status 503", false, false)
 	refused.Explain("the backend is full")
-	refused.Explain("twice")
+	refused.Explain("only the first explanation counts")
 	r := refused.Record()
 	require.Equal(t, "status 503", r.Reason, "Explain must not change the reason, because reasons are counted")
 	require.Equal(t, "status 503: the backend is full", r.Findings[0].Note)

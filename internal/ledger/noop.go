@@ -30,7 +30,7 @@ type Delta struct {
 // Noop counts one noop, by interval and by number. It returns the Delta of the count that the record uses; see
 // numbersDecide.
 //
-// On systems without epoll, thousands of reading goroutines call it deep in their stacks. Rare cases are in functions
+// On systems without epoll, thousands of reading goroutines call Noop deep in their stacks. Rare cases are in functions
 // that are not inlined, so that the common case fits into the initial stack of a goroutine.
 func (l *Ledger) Noop(n Noop) Delta {
 	l.mu.Lock()

@@ -188,7 +188,7 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := newTape(t)
+			p := newTape()
 			c.play(p)
 			r := p.end(sec)
 			require.Equal(t, c.missed, r.Missed(), "%+v", r)
@@ -221,7 +221,7 @@ func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newTape(t)
+			p := newTape()
 			play(p)
 			first := p.end(sec)
 			require.Empty(t, invariantViolation(first))

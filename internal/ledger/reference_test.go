@@ -14,7 +14,7 @@ type reference struct {
 	early    int // maximum time before its due time at which a noop arrives
 }
 
-type refArrival struct{ at, number int } // number 0: none
+type refArrival struct{ at, number int } // number 0: a noop without a number
 
 const (
 	refInterval  = 1000
@@ -59,8 +59,8 @@ func (s *reference) explain() (o explanations) {
 	return o
 }
 
-// phases returns the possible due times of the first noop. For each of them, a received noop was exactly on time. If
-// all noops arrived in one burst, or none arrived, no noop needs to have been on time.
+// phases returns the possible due times of the first noop. For each of them, one of the received noops was exactly on
+// time. If all noops arrived in one burst, or none arrived, no noop needs to have been on time.
 func (s *reference) phases(interval int) (out []int) {
 	if n := len(s.arrivals); n == 0 || s.arrivals[n-1].at-s.arrivals[0].at <= refInterval/50 {
 		latest := s.latest

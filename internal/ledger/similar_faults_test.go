@@ -210,7 +210,7 @@ func TestUndecidedTime(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
 		const tolerance = sec + interval/50
-		p := newTape(t).noop(7*sec, numberIf(numbered, 1)).regular(2, 5, numbered)
+		p := newTape().noop(7*sec, numberIf(numbered, 1)).regular(2, 5, numbered)
 		for _, c := range []struct{ after, want time.Duration }{
 			{sec, 0}, {13 * sec, 0}, {interval, tolerance}, {interval + sec/2, tolerance - sec/2}, {interval + tolerance, 0}, {2 * interval, tolerance},
 		} {
@@ -315,7 +315,7 @@ func TestSimilarFaults(t *testing.T) {
 func TestUndecidedTimeIncludesDelayedNoops(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
-		p := newTape(t).noop(7*sec, numberIf(numbered, 1)).regular(2, 6, numbered).noop(2*interval, numberIf(numbered, 7))
+		p := newTape().noop(7*sec, numberIf(numbered, 1)).regular(2, 6, numbered).noop(2*interval, numberIf(numbered, 7))
 		require.Positive(t, p.UndecidedTime(p.at+sec))
 		require.Zero(t, p.UndecidedTime(p.at+interval/2+sec))
 		p.noop(0, numberIf(numbered, 8))
