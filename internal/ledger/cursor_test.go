@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// While a run is under way, a client is compared with the others of its runner.
+// While a run is in progress, a client is compared with the other clients of its runner.
 func TestLagBehindOtherClients(t *testing.T) {
 	t.Parallel()
 	log, now := NewLog(), time.Second

@@ -57,7 +57,7 @@ func TestFaults(t *testing.T) {
 		{"unnumbered, the first twice", func(p *tape) Record {
 			return p.regular(1, 1, false).noop(0, 0).regular(2, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 1"}}},
-		{"unnumbered, one lost and later one twice do not cancel out", func(p *tape) Record {
+		{"unnumbered, a loss and a later copy do not cancel out", func(p *tape) Record {
 			return p.regular(1, 2, false).noop(2*interval, 0).regular(4, 6, false).noop(0, 0).regular(7, 9, false).end(sec)
 		}, want{missed: 1, duplicated: 1, findings: []string{"unsent 3", "duplicated 6"}}},
 		{"unnumbered, delayed for 2.7 intervals and then in one burst", func(p *tape) Record {
@@ -116,13 +116,13 @@ func TestFaults(t *testing.T) {
 		{"false pass: numbered, silence right before a resume", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(interval-sec, 5).regular(6, 9, true).end(sec)
 		}, want{missed: 2, late: 1, findings: []string{"unsent 4"}}},
-		{"numbered, delayed, disconnected in the burst, the rest of it replayed", func(p *tape) Record {
+		{"numbered, delayed, disconnected in the burst, the rest replayed", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(0, 5).noop(0, 6).noop(interval-sec, 7).regular(8, 12, true).end(sec)
 		}, want{late: 2}},
 		{"false pass: unnumbered, one twice, 0.55 of an interval later, and the next somewhat late", func(p *tape) Record {
 			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*50/100, 0).noop(interval*95/100, 0).regular(8, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"false pass: numbered, the first are delayed, later slots stay empty", func(p *tape) Record {
+		{"false pass: numbered, the first two are delayed, and a later slot stays empty", func(p *tape) Record {
 			return p.noop(interval*14/10, 1).noop(interval*4/10, 2).regular(3, 5, true).noop(2*interval, 6).regular(7, 9, true).end(sec)
 		}, want{missed: 1, late: 2, findings: []string{"unsent 6"}}},
 		{"false pass: unnumbered, one becomes due within LATE_MS of a reconnect", func(p *tape) Record {
