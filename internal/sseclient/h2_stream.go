@@ -130,7 +130,7 @@ func (st *h2Stream) detach() {
 	}
 }
 
-// refuse ends the stream after a violation of HTTP/2 on it. The caller holds mu.
+// refuse ends a stream on which the server violated HTTP/2. The caller holds mu.
 func (st *h2Stream) refuse(cause *h2Error) {
 	if !st.closed {
 		_ = st.conn.framer.WriteRSTStream(st.id, cause.code)

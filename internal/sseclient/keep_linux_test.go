@@ -28,7 +28,7 @@ import (
 
 const (
 	head        = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-	chunkedBody = "Transfer-Encoding: chunked\r\n\r\n12\r\n" + twoEvents + "\r\n0\r\n\r\n" // with its header field
+	chunkedBody = "Transfer-Encoding: chunked\r\n\r\n12\r\n" + twoEvents + "\r\n0\r\n\r\n" // includes the header field
 	okResponse  = head + chunkedBody
 )
 
@@ -91,7 +91,7 @@ func TestConnectionIsReusedAfterACompleteResponse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		response    string
-		request     string // value of the request's Connection
+		request     string // Connection header of the request
 		unshared    bool
 		reason      Reason // "": ReasonServer
 		connections int32  // for three requests
@@ -261,7 +261,7 @@ func TestEachRequestGetsAResponseOrAReset(t *testing.T) {
 	var requests atomic.Int32
 	address := sockets.Serve(t, func(conn net.Conn) {
 		for in, first := bufio.NewReader(conn), true; ; first = false {
-			if !first && requests.Load() > 2*clients { // the first connections are reused
+			if !first && requests.Load() > 2*clients { // earlier, each connection is reused
 				_ = conn.SetReadDeadline(time.Now().Add(time.Duration(rand.IntN(4000)) * time.Microsecond))
 				if _, err := in.Peek(1); err != nil {
 					return
