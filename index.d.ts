@@ -18,7 +18,7 @@
  * Differences between `open` and xk6-sse:
  *
  * - Comments, and blocks without data, are not events; `everyBlock` makes them events.
- * - A response must have the type `text/event-stream`; `anyContentType` accepts any other. The first refusal is logged.
+ * - A response must have the type `text/event-stream`; `anyContentType` accepts any other type. The first refusal is logged.
  * - A stream that ends within an event, a line or a chunk causes an `error` event with reason `truncated`.
  * - Unknown fields are ignored. Lines end with CR, LF or both. Several `data` lines are joined by a line feed.
  * - The metric `sse_connecting` replaces `http_req_sending`. Further metrics are `sse_first_event`, `sse_connection_opened` and

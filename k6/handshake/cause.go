@@ -55,7 +55,8 @@ func dialCause(ctx context.Context, err error) Cause {
 	return causeRefused
 }
 
-// certificateAlerts are the alerts with which a server refuses a client's certificate, or its absence (RFC 8446, 6.2).
+// certificateAlerts are the alerts by which a server refuses a client certificate or reports that the client sent none
+// (RFC 8446, 6.2).
 var certificateAlerts = []tls.AlertError{
 	42,  // bad_certificate
 	43,  // unsupported_certificate

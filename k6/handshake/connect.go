@@ -42,7 +42,7 @@ type Connection struct {
 	wire            *sseclient.Conn // below conn
 	handshake       traffic         // of the TLS handshake
 	reportedTraffic traffic         // the traffic that samples already include
-	openCount       int64           // number of open connections of the process after this one opened
+	openCount       int64           // number of open connections of the process after this connection opened
 	closeOnce       sync.Once
 }
 
@@ -71,7 +71,8 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	return c
 }
 
-// establish opens the TCP connection, completes the TLS handshake and makes the first request, up to the first failure.
+// establish opens the TCP connection, completes the TLS handshake and makes the first request. It stops at the first
+// failure.
 func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	start := time.Now()
 	raw, err := state.Dialer.DialContext(ctx, "tcp", c.request.address)

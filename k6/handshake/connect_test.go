@@ -53,7 +53,7 @@ func TestEachConnectionMakesAFullHandshake(t *testing.T) {
 }
 
 // In TLS 1.3 the client completes its handshake before the server has checked the certificate. Only the response
-// shows that the server accepted it.
+// shows that the server accepted the certificate.
 func TestServerRefusesAWrongCertificate(t *testing.T) {
 	t.Parallel()
 	ca, other := certificate.NewAuthority(t), certificate.NewAuthority(t)
@@ -66,9 +66,9 @@ func TestServerRefusesAWrongCertificate(t *testing.T) {
 	} {
 		require.Equal(t, "client_certificate", v.js(fmt.Sprintf(`connect(%q, %s).cause`, s.URL, c.params)), c.name)
 	}
-	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)), "later connections present the certificate of k6's options")
+	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)), "later connections must present the certificate of k6's options")
 	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q, {certificate: undefined, timeout: undefined, hold: undefined, tags: undefined}).ok`, s.URL)),
-		"an undefined parameter is absent")
+		"an undefined parameter must count as absent")
 	require.Equal(t, 2, v.counts()["handshake_failed client_certificate"])
 
 	v = newVU(t, ca, nil)
@@ -132,13 +132,13 @@ func TestCausesOfFailures(t *testing.T) {
 				status = http.StatusServiceUnavailable
 			}
 			require.Equal(t, fmt.Sprintf("false %s true %d", c.want, status), got, v.js(`c.message`))
-			require.Zero(t, v.root.openCount.Load(), "no connection stays open")
+			require.Zero(t, v.root.openCount.Load(), "no connection must stay open")
 			require.Equal(t, 1, v.counts()["handshake_failed "+string(c.want)])
 		})
 	}
 }
 
-// The gauge of open connections keeps its value if a dial fails while others are open.
+// A failed dial must not reset the gauge of open connections.
 func TestFailedDialKeepsTheGauge(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)
@@ -171,16 +171,16 @@ func TestOpenConnectionsAreReused(t *testing.T) {
 	require.Equal(t, 15, v.counts()["handshake_answer"])
 	v.js(`conns[0].close(); conns[0].close()`)
 	require.EqualValues(t, 4, v.root.openCount.Load())
-	require.Equal(t, "false answer", v.js(`[conns[0].ask(), conns[0].cause].join(" ")`), "a closed connection makes no request")
+	require.Equal(t, "false answer", v.js(`[conns[0].ask(), conns[0].cause].join(" ")`), "a closed connection must make no request")
 	v.js(`globalThis["break"]()`)
 	require.Equal(t, "false status false", v.js(`[conns[1].ask(), conns[1].cause, conns[1].ask()].join(" ")`))
 	require.EqualValues(t, 3, v.root.openCount.Load())
 	v.CancelContext()
-	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "no connection outlives its iteration")
+	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "no connection must outlive its iteration")
 }
 
-// Certificates and name servers use the ASCII form of a name.
-func TestNameIsConvertedToASCII(t *testing.T) {
+// Certificates and name servers use the ASCII form of a host name.
+func TestHostNameIsConvertedToASCII(t *testing.T) {
 	t.Parallel()
 	r, err := new(module).parse("https://bücher.test/", nil)
 	require.NoError(t, err)
@@ -252,7 +252,7 @@ func TestWrongArgumentsThrow(t *testing.T) {
 }
 
 // isCertificateAlert depends on these texts of crypto/tls.
-func TestAlertsHaveTexts(t *testing.T) {
+func TestCertificateAlertsHaveTexts(t *testing.T) {
 	t.Parallel()
 	for _, a := range certificateAlerts {
 		require.NotContains(t, a.Error(), "alert(", "crypto/tls has no text for alert %d", uint8(a))
@@ -264,11 +264,11 @@ func TestWrongHostNameIsAServerCertificateFailure(t *testing.T) {
 	require.Equal(t, causeServerCert, tlsCause(context.Background(), x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, causeTLSTimeout, causeTLSReset, causeTLS))
 }
 
-// The server counts the same bytes on its end of the connection.
+// The byte counts of the client must match the server's counts.
 func TestMetricsCountBytesOnTheWire(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)
-	s := newServer(ca, respondOK)
+	s := newUnstartedServer(ca, respondOK)
 	listener := &countingListener{Listener: s.Listener, conns: make(chan *sseclient.Conn, 10)}
 	s.Listener = listener
 	s.StartTLS()
@@ -277,21 +277,21 @@ func TestMetricsCountBytesOnTheWire(t *testing.T) {
 
 	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)))
 	peer, sums := <-listener.conns, v.sums()
-	const closeNotify = 24 // size in bytes of the record that ends TLS; the other side may have closed the connection before it arrives
+	const closeNotify = 24 // size in bytes of the TLS record close_notify, which may arrive after the receiver has closed the connection
 	require.InDelta(t, float64(trafficOf(peer).received)+closeNotify/2, sums["handshake_sent"], closeNotify/2)
 	requireSent(t, peer, sums["handshake_received"], closeNotify)
-	require.Greater(t, sums["handshake_tls_sent"], 500., "the client presents a certificate")
+	require.Greater(t, sums["handshake_tls_sent"], 500., "the client must present a certificate")
 	require.Less(t, sums["handshake_tls_sent"], sums["handshake_sent"])
 	require.Less(t, sums["handshake_tls_received"], sums["handshake_received"])
 
 	require.Equal(t, true, v.js(fmt.Sprintf(`var c = connect(%q, {hold: true}); c.ask() && c.ask()`, s.URL)))
 	peer, sums = <-listener.conns, v.sums()
-	require.InDelta(t, trafficOf(peer).received, sums["handshake_sent"], 0, "requests on an open connection are counted once")
+	require.InDelta(t, trafficOf(peer).received, sums["handshake_sent"], 0, "requests on an open connection must be counted once")
 	requireSent(t, peer, sums["handshake_received"], 0)
 }
 
 // requireSent waits until the server has counted the bytes that the client received, because the server counts bytes
-// after it sends them. The client may have received up to tolerance bytes fewer.
+// after it sends them. The client may have received up to tolerance bytes fewer than the server sent.
 func requireSent(t *testing.T, peer *sseclient.Conn, received float64, tolerance int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {

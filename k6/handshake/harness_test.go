@@ -48,7 +48,6 @@ func newVU(t *testing.T, ca *certificate.Authority, client *tls.Certificate) *vu
 	return v
 }
 
-// js runs a script and returns its value.
 func (v *vu) js(script string) any {
 	v.t.Helper()
 	value, err := v.VU.Runtime().RunString(script)
@@ -63,7 +62,7 @@ func (v *vu) counts() map[string]int {
 	return out
 }
 
-// sums returns the sum of the samples since the last call, by the same keys.
+// sums returns the sum of the samples since the last call, by the keys of counts.
 func (v *vu) sums() map[string]float64 {
 	out := map[string]float64{}
 	v.drain(func(name string, value float64) { out[name] += value })
@@ -86,14 +85,13 @@ func (v *vu) drain(visit func(name string, value float64)) {
 // serve starts a server that requires a client certificate of ca.
 func serve(t *testing.T, ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	s := newServer(ca, handler)
+	s := newUnstartedServer(ca, handler)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
 }
 
-// newServer returns the server of serve, but does not start it.
-func newServer(ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
+func newUnstartedServer(ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(handler)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)

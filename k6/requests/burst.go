@@ -8,8 +8,9 @@ import (
 // maxDials limits the concurrent dials, because a burst is not a test of the server's accept queue.
 const maxDials = 250
 
-// maxJointSize is the size in bytes up to which a request is short. A short request waits until all short requests are
-// sent before it reads its response. Longer requests do not wait, because the time to send them depends on the server.
+// maxJointSize is the maximum number of bytes of a short request. The responses to short requests are read only after
+// all short requests have been sent. Longer requests do not wait for each other, because the time to send them depends
+// on the server.
 const maxJointSize = 64 << 10
 
 // A burstRequest is one request of a burst, on its own connection.
@@ -19,7 +20,6 @@ type burstRequest struct {
 	err error // of the dial
 }
 
-// burst opens a connection for each request. Then it sends all requests; see maxJointSize.
 func (s *stage) burst() {
 	requests := make([]*burstRequest, s.tuple.ScaleInt64(s.requests))
 	for i := range requests {

@@ -104,7 +104,7 @@ func TestRunnersDivideALoadExactly(t *testing.T) {
 	}
 }
 
-func TestOutcomes(t *testing.T) {
+func TestResponseDeterminesTheOutcome(t *testing.T) {
 	t.Parallel()
 	ok := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 	for name, c := range map[string]struct {
@@ -156,8 +156,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A body that is compared may be as long as the expected one.
-func TestLongBody(t *testing.T) {
+func TestExpectedBodyMayExceedMaxBody(t *testing.T) {
 	t.Parallel()
 	expected := bytes.Repeat([]byte("x"), maxBody+1)
 	for surplus, code := range []string{"ok", "wrong"} {
@@ -171,8 +170,7 @@ func TestLongBody(t *testing.T) {
 	}
 }
 
-// Expected JSON is encoded as by JSON.stringify.
-func TestExpectedJSON(t *testing.T) {
+func TestExpectedJSONIsEncodedAsByJSONStringify(t *testing.T) {
 	t.Parallel()
 	for want, body := range map[string]string{
 		`{a: 1, b: undefined}`:       `{"a": 1}`,
@@ -188,7 +186,6 @@ func TestExpectedJSON(t *testing.T) {
 	}
 }
 
-// serveOK starts a server that responds with status 200 and body.
 func serveOK(t *testing.T, body string) string {
 	return serveBytes(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 }
@@ -249,7 +246,7 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 			})
 			v := newVU(t)
 			var failed int64
-			for timelyCount.Load() == 0 { // on a busy machine, each second response may be late
+			for timelyCount.Load() == 0 { // on a busy machine, the unrequested responses may all be late
 				failed += v.await(call, u).Failed
 			}
 			sums := v.sums()
@@ -274,7 +271,7 @@ func TestClosedStageEndsByTime(t *testing.T) {
 	require.EqualValues(t, 1000, c.Made+c.Dropped)
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 	require.Positive(t, v.await(`closed({concurrency: 2, seconds: 0.1, operations: [{url: %q}]})`, s.URL).Made)
-	require.Zero(t, v.sums()["dropped_iterations"].total, "without requests, none is dropped")
+	require.Zero(t, v.sums()["dropped_iterations"].total, "a stage without the option requests must drop none")
 }
 
 func TestInterruptedStageEndsAtOnce(t *testing.T) {
@@ -301,7 +298,7 @@ func TestInterruptedStageEndsAtOnce(t *testing.T) {
 		start := time.Now()
 		_, _ = v.RunOnEventLoop(fmt.Sprintf(call, u))
 		require.Less(t, time.Since(start), time.Minute)
-		require.Empty(t, v.codes(), "interrupted requests are not counted")
+		require.Empty(t, v.codes(), "interrupted requests must not be counted")
 	}
 }
 

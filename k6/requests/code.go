@@ -25,8 +25,8 @@ func codeOf(err error) string {
 	return shard.CodeNet + strconv.Itoa(errorCode(err))
 }
 
-// errorCode returns k6's code of err or, if it has none, of its first cause with a code. It returns 1000 if none has.
-// k6 does not export its codes; TestErrorCodesMatchK6 compares the results with them.
+// errorCode returns k6's code of the first error in the chain of err that has one; 1000 if no error has a code. k6 does
+// not export its codes; TestErrorCodesMatchK6 compares the results with them.
 func errorCode(err error) int {
 	if isTimeout(err) {
 		var op *net.OpError
@@ -43,7 +43,7 @@ func errorCode(err error) int {
 	return 1000
 }
 
-// directCode returns the code of an error without regard to its causes, 0 for none.
+// directCode returns k6's code of an error without regard to the errors that it wraps; 0 if it has no code.
 func directCode(err error) int {
 	switch e := err.(type) { //nolint:errorlint // errorCode unwraps
 	case *net.DNSError:

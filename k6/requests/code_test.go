@@ -27,7 +27,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A failingTransport fails each request with err.
 type failingTransport struct{ err error }
 
 func (f failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }

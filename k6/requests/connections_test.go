@@ -44,7 +44,7 @@ func TestUnusableConnectionsAreReplaced(t *testing.T) {
 					received <- true
 				}
 				if l.conn != nil {
-					l.idle(t)
+					l.awaitUnusable(t)
 				}
 			}
 		})
@@ -64,7 +64,7 @@ func TestBytesBeforeTheFirstRequestAreCounted(t *testing.T) {
 	x := exchange{op: l.s.operations[0], deadline: time.Now().Add(time.Minute)}
 	require.NoError(t, l.connect(&x))
 	first := l.conn
-	l.idle(t)
+	l.awaitUnusable(t)
 	require.NoError(t, l.connect(&x))
 	require.NotSame(t, first, l.conn)
 	l.s.flush()

@@ -85,9 +85,9 @@ func (v *vu) lane(operation string, args ...any) (l *lane, request func() string
 	}
 }
 
-// idle waits until the server has ended the idle connection or sent bytes on it, and makes the lane check it before
-// the next request.
-func (l *lane) idle(t *testing.T) {
+// awaitUnusable waits until the server has closed the idle connection or sent bytes on it. It also makes the lane check
+// the connection before the next request.
+func (l *lane) awaitUnusable(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		received, err := l.conn.Unrequested()

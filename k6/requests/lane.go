@@ -84,11 +84,11 @@ func (l *lane) hangUp() {
 
 type exchange struct {
 	op        *operation
-	start     time.Time // its duration counts from here
+	start     time.Time // the duration counts from here
 	deadline  time.Time
 	firstByte time.Time // of the response; zero if no byte arrived
 	end       time.Time
-	code      string        // "" if k6 ended the stage: the exchange is not counted
+	code      string        // "" if k6 interrupted the stage: the exchange is not counted
 	server    string        // X-Server
 	inFlight  string        // X-In-Flight
 	laneWait  time.Duration // time until a lane was free
@@ -205,7 +205,7 @@ func (l *lane) receive(x *exchange, sendErr error) error {
 	return err
 }
 
-// payload returns the body of the response. The placeholder replaces the unique text of the request.
+// payload returns the body of the response, in which the placeholder replaces the unique text of the request.
 func (l *lane) payload(op *operation) []byte {
 	if len(op.unique) == 0 {
 		return l.body.Bytes()

@@ -113,7 +113,7 @@ func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.flush()
 }
 
-// end returns the end of a stage with a fixed duration. ok is false for a stage that its last request may end.
+// end returns the end of a stage with a fixed duration. ok is false if the last request may end the stage earlier.
 func (s *stage) end() (end time.Time, ok bool) {
 	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }

@@ -9,5 +9,5 @@ import (
 // nap sleeps in the kernel, which wakes the thread at most about 50 µs late.
 func nap(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
-	_ = unix.Nanosleep(&t, nil) // a signal ends it early, so one request is sent early
+	_ = unix.Nanosleep(&t, nil) // a signal ends the sleep early, so one request is sent early
 }

@@ -36,14 +36,14 @@ func TestTLSFailureHasK6ErrorCode(t *testing.T) {
 	v.log.SetOutput(&log)
 	v.await(`closed({concurrency: 1, requests: 3, operations: [{name: 'get', url: %q}]})`, s.URL)
 	require.Equal(t, map[string]int{"net-1310": 3}, v.codes())
-	require.Equal(t, 1, strings.Count(log.String(), "get: a request got no response (net-1310"), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "get: a request failed (net-1310"), log.String())
 	require.Contains(t, log.String(), "unknown authority")
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q}]})`, strings.Replace(plain.URL, "http:", "https:", 1))
 	require.Equal(t, map[string]int{"net-1301": 1}, v.codes())
 }
 
-func TestThroughAProxy(t *testing.T) {
+func TestRequestsUseTheProxy(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })
 	encrypted, trust := serveTLS(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })

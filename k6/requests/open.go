@@ -44,7 +44,7 @@ type ticket struct {
 
 func (a *arrivals) advance() {
 	_, n := a.index.Next()
-	after := time.Duration(min(float64(n-1)/a.stage.rate, maxNumber) * float64(time.Second)) // otherwise it could overflow
+	after := time.Duration(min(float64(n-1)/a.stage.rate, maxNumber) * float64(time.Second)) // min prevents an overflow
 	a.next = ticket{due: a.stage.start.Add(after), n: n - 1}
 	a.finished = after >= a.stage.duration
 }
@@ -108,7 +108,8 @@ func (a *arrivals) assign() (wait time.Duration, allBusy bool) {
 	}
 }
 
-// nextTicket returns the next request for a free lane. If none is due, it waits on wake. It returns false at the end.
+// nextTicket returns the next request for a free lane. If no request is due, it waits on wake. It returns false at the
+// end of the stage.
 func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
 	a.mu.Lock()
 	now := time.Now()
@@ -141,7 +142,7 @@ func (a *arrivals) signalFree() {
 	}
 }
 
-// stopLanes stops the idle lanes, and makes the others stop after their current request.
+// stopLanes stops the idle lanes, and makes the other lanes stop after their current request.
 func (a *arrivals) stopLanes() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

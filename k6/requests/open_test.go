@@ -26,7 +26,7 @@ func TestOpenStageKeepsItsRate(t *testing.T) {
 	v := newVU(t)
 	start := time.Now()
 	require.Equal(t, counts{Made: 200}, v.await(`open({rate: 400, seconds: 0.5, concurrency: 20, operations: [{url: %q}]})`, s.URL))
-	require.GreaterOrEqual(t, time.Since(start), 490*time.Millisecond, "the last request is due at 497 ms")
+	require.GreaterOrEqual(t, time.Since(start), 490*time.Millisecond, "the stage must last until its last request is due, at 497 ms")
 	require.EqualValues(t, 200, served.Load())
 	require.Equal(t, map[string]int{"ok": 200}, v.codes())
 }
@@ -53,8 +53,8 @@ func TestRequestsWithoutALaneAreDropped(t *testing.T) {
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 }
 
-// A service that sends 100 responses per second sends 50 within half a second, at any rate of requests. The others are
-// late.
+// A service that sends 100 responses per second sends 50 within half a second, at any rate of requests. All other
+// responses are late.
 func TestResponsesAfterTheEndAreLate(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]string{
@@ -88,7 +88,7 @@ func TestResponsesAfterTheEndAreLate(t *testing.T) {
 			c := v.await(call, s.URL)
 			sums := v.sums()
 			onTime := float64(c.Made) - float64(sums["request_late ok"].n)
-			require.GreaterOrEqual(t, onTime, .75*lower-10, "a client without CPU reads the last responses late")
+			require.GreaterOrEqual(t, onTime, .75*lower-10, "responses within the stage must not be late") // a client without CPU time reads some late
 			require.LessOrEqual(t, onTime, 1.25*upper)
 			require.Greater(t, sums["request_late ok"].n, 20)
 		})
@@ -96,7 +96,7 @@ func TestResponsesAfterTheEndAreLate(t *testing.T) {
 	v := newVU(t)
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	v.await(`closed({concurrency: 2, requests: 10, seconds: 60, operations: [{url: %q}]})`, s.URL)
-	require.Zero(t, v.sums()["request_late ok"].n, "the stage ends with its last request")
+	require.Zero(t, v.sums()["request_late ok"].n, "no response can be late if the stage ends with its last request")
 }
 
 func TestBurstIsSentBeforeAnyResponseIsRead(t *testing.T) {
@@ -126,7 +126,7 @@ func TestBurstCountsFailedDials(t *testing.T) {
 	require.Equal(t, map[string]int{"net-1212": 10}, v.codes())
 }
 
-// A server that does not read a long request must not delay the others.
+// A server that does not read a long request must not delay the other requests.
 func TestLongRequestsOfABurstDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	var first atomic.Bool
@@ -184,16 +184,18 @@ func TestSentAfterHasTheSendTime(t *testing.T) {
 	})
 	v := newVU(t)
 	v.await(`burst({requests: 3, operations: [{url: %q}]})`, s.URL)
+	var sampleCount int
 	for _, container := range metrics.GetBufferedSamples(v.samples) {
 		for _, sample := range container.GetSamples() {
 			if sample.Metric.Name == "sent_after" {
-				require.Less(t, sample.Time.UnixMicro(), arrived.Load()+490_000, "before the first response")
+				sampleCount++
+				require.Less(t, sample.Time.UnixMicro(), arrived.Load()+490_000, "the time of the sample must precede the first response")
 			}
 		}
 	}
+	require.Equal(t, 3, sampleCount)
 }
 
-// The wait for a connection is reported separately.
 func TestWaitForAConnectionIsReported(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
@@ -209,7 +211,7 @@ func TestWaitForAConnectionIsReported(t *testing.T) {
 		require.LessOrEqual(t, sums["request_waited"].total, float64(waiting)*elapsed)
 		served := sums["request_duration ok"].total - sums["request_waited"].total
 		require.GreaterOrEqual(t, served, 490.0)
-		require.LessOrEqual(t, served, float64(concurrency)*elapsed) // with the waits it would be more
+		require.LessOrEqual(t, served, float64(concurrency)*elapsed) // served would be larger if it included the waits
 		require.Equal(t, waiting, sums["request_connected ok"].n)
 		require.Less(t, sums["request_connected ok"].total, served+1)
 		require.GreaterOrEqual(t, sums["request_connected ok"].total, 49.0*float64(waiting))
@@ -227,14 +229,13 @@ func TestRPSLimitsAStageWithinItsDuration(t *testing.T) {
 		v := newVU(t, func(s *lib.State) { s.RPSLimit = rate.NewLimiter(10, 1) })
 		start := time.Now()
 		c := v.await(call, s.URL)
-		require.Less(t, time.Since(start), 30*time.Second, "500 sequential requests at 10/s would take 50 s")
+		require.Less(t, time.Since(start), 30*time.Second, "requests must not wait beyond their stage; 500 at 10/s would take 50 s")
 		require.Positive(t, c.Made)
 		require.EqualValues(t, 1000, c.Made+c.Dropped)
 		require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 	}
 }
 
-// The duration of a request counts from its intended start. A wait for --rps would look like a slow service.
 func TestRPSBelowTheRateThrows(t *testing.T) {
 	t.Parallel()
 	sequence, err := lib.NewExecutionSegmentSequenceFromString("0,1/2,1")

@@ -38,7 +38,6 @@ type target struct {
 	route *proxy.Proxy
 }
 
-// A want holds the expected properties of a response.
 type want struct {
 	status int
 	body   []byte // nil: any, unless isJSON
@@ -177,7 +176,8 @@ func withPlaceholders(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(unique), []byte(placeholder))
 }
 
-// writeUnique writes the request to buf with a unique text of prefix, zeros and n in base 36. It returns both.
+// writeUnique writes the request to buf with a unique text of prefix, zeros and n in base 36. It returns the request
+// and that text.
 func (op *operation) writeUnique(buf []byte, prefix string, n int64) (request, text []byte) {
 	buf = append(buf[:0], op.bytes...)
 	number := strconv.FormatInt(n, 36)

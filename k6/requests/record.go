@@ -37,7 +37,7 @@ type series struct {
 	hasWaited    bool
 }
 
-// note records an exchange that has ended. It ignores an exchange that k6 ended.
+// note records an exchange. It ignores an exchange that k6 interrupted.
 func (s *stage) note(x *exchange) {
 	if x.code == "" {
 		return
@@ -124,12 +124,12 @@ func (s *stage) logFailure(x *exchange, err error) {
 	s.loggedCodes[x.code] = true
 	s.mu.Unlock()
 	if !isLogged {
-		s.state.Logger.Warnf("%s: a request got no response (%s; further ones of this stage are not logged): %v", x.op.name, x.code, err)
+		s.state.Logger.Warnf("%s: a request failed (%s; further ones of this stage are not logged): %v", x.op.name, x.code, err)
 	}
 }
 
 // noteUnrequested counts a connection with unrequested bytes after the response to op, or before its request. It logs
-// the first one of the stage.
+// the first such connection of the stage.
 func (s *stage) noteUnrequested(op *operation, received []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type arrivals struct {
 	rate     float64    // per second, over all runners
 	random   *rand.Rand // for a Poisson process; nil: the rate is constant
 	count    int64      // arrivals drawn so far, of a Poisson process
-	lastDraw float64    // seconds from the start to the last of these
+	lastDraw float64    // seconds from the start to the last of these arrivals
 }
 
 func newArrivals(tuple *lib.ExecutionTuple, rate float64, poisson bool, seed uint64) *arrivals {

@@ -32,7 +32,7 @@ type broadcastOptions struct {
 // Metrics of the broadcasts of steps.
 const (
 	fanoutLatency      = "fanout_latency"       // from the timestamp of the service to each delivery
-	fanoutLast         = "fanout_last"          // the same, for the last delivery of each broadcast
+	fanoutLast         = "fanout_last"          // fanoutLatency of the last delivery of each broadcast
 	fanoutSinceRequest = "fanout_since_request" // from the start of the request to each delivery, by the local clock
 	fanoutPost         = "fanout_post"          // from the request to the response
 	fanoutDue          = "fanout_due"           // expected deliveries
@@ -67,7 +67,7 @@ type broadcast struct {
 	tags        metrics.TagsAndMeta
 	publishedAt time.Time
 	received    []bool // by index of the subscriber
-	missing     int    // subscribers that have not received it
+	missing     int    // subscribers that have not received the broadcast
 	maxLatency  time.Duration
 	expired     bool          // the time limit has passed
 	complete    chan struct{} // closed when no subscriber is missing
@@ -197,7 +197,7 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	if resp != nil {
 		h.sample(fanoutPost, tags, time.Now(), resp.Timings.Duration)
 	}
-	if deliveredStreams(resp) < len(message.received) { // more: the service has streams of other clients
+	if deliveredStreams(resp) < len(message.received) { // a larger number includes streams of other clients
 		shortTags := tags
 		if resp != nil && resp.Status != http.StatusOK {
 			shortTags.SetTag(shard.TagCode, shard.CodeStatus+strconv.Itoa(resp.Status))

@@ -11,7 +11,7 @@ import (
 )
 
 // A bucketMetric counts durations of at most `le` seconds, like a Prometheus histogram. The counters of all runners can
-// be added. bucketsOf derives the counts from an existing histogram, so they cost nothing per message.
+// be added. bucketsOf derives the counts from an existing histogram, so counting costs nothing per message.
 type bucketMetric struct {
 	name   string
 	bounds []time.Duration // upper bounds of all buckets except the last, which has none

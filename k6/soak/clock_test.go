@@ -26,8 +26,8 @@ func steppedClock(t time.Time) time.Time {
 func TestStepOfTheWallClockChangesNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	require.Equal(t, time.Hour, steppedClock(now).Round(0).Sub(now.Round(0)), "the wall time changes")
-	require.Zero(t, steppedClock(now).Sub(now), "the monotonic time does not change")
+	require.Equal(t, time.Hour, steppedClock(now).Round(0).Sub(now.Round(0)), "the wall time must change")
+	require.Zero(t, steppedClock(now).Sub(now), "the monotonic time must not change")
 
 	play := func(clock func(time.Time) time.Time) *shard.Shard {
 		r := newRecorder()
@@ -67,5 +67,5 @@ func TestStepOfTheWallClockChangesNothing(t *testing.T) {
 	require.True(t, expected.Connections[0].Faultless(), "%+v", expected.Connections[0])
 	require.EqualValues(t, 40, expected.Connections[0].Received)
 	require.EqualValues(t, 3000, expected.Latency.MinUS)
-	require.Equal(t, expected, play(steppedClock), "the shard does not depend on the wall clock")
+	require.Equal(t, expected, play(steppedClock), "the shard must not depend on the wall clock")
 }

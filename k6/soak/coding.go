@@ -12,8 +12,8 @@ import (
 type codedStream struct {
 	coding      string
 	lastArrival time.Time // arrival of the last message
-	burst       int       // number of messages that arrived together with it, itself included
-	reconnected bool      // the stream follows another one of the same client
+	burst       int       // messages that arrived together so far, the last one included
+	reconnected bool      // the stream follows another stream of the same client
 	countsBurst bool      // the current burst counts, because it cannot be a replay at the start of a stream
 }
 
@@ -24,7 +24,8 @@ func (o *observer) startCoding(coding string) {
 	o.recorder.changeCoding(coding, func(sum *shard.Coding) { sum.Streams++ })
 }
 
-// message counts a message. first is the time since the headers for a stream's first message, and negative for others.
+// message counts a message. first is the time from the headers to the first message of a stream; negative for later
+// messages.
 func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 	r.changeCoding(c.coding, func(sum *shard.Coding) {
 		interval := r.config.Interval
@@ -32,7 +33,7 @@ func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 		switch {
 		case first >= 0:
 			c.burst, c.countsBurst = 1, !c.reconnected && first > interval*3/2
-		case at.Sub(c.lastArrival) >= interval/50: // as ledger.inBurst
+		case at.Sub(c.lastArrival) >= interval/50: // the limit of the ledger's inBurst
 			c.burst, c.countsBurst = 1, true
 		case c.countsBurst:
 			if c.burst++; c.burst == 2 {

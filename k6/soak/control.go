@@ -17,10 +17,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// controlSilence is the idle timeout of a stream of the control group, and controlConnect its connect timeout.
 const (
-	controlSilence = 30 * time.Second
-	controlConnect = 10 * time.Second
+	controlIdleTimeout    = 30 * time.Second
+	controlConnectTimeout = 10 * time.Second
 )
 
 // A controlGroup keeps a few streams to a reference target open during the run. The service under test cannot delay
@@ -34,22 +33,23 @@ type controlGroup struct {
 	goroutines sync.WaitGroup
 
 	mu          sync.Mutex
-	total       shard.Control       // its ControlCounts are of the buckets that have ended
+	total       shard.Control       // its ControlCounts exclude the current bucket
 	bucket      shard.ControlCounts // of the current bucket
-	maxLateness *time.Duration      // since it was last published; nil: no event arrived
+	maxLateness *time.Duration      // since the last call of takeMaxLateness; nil: no event arrived
 	streams     []*controlStream
 }
 
 // A controlStream is a stream of the control group that reopens whenever it ends.
 type controlStream struct {
 	group   *controlGroup
-	offset  time.Duration   // of its opening within a second; spreads the events of all streams
+	offset  time.Duration   // time within a second at which the stream opens; spreads the events of all streams
 	account control.Account // of the current stream
 	redial  chan struct{}   // has a value when the stream has ended
 }
 
 // newControlGroup opens the control group that the environment defines. It returns nil if the environment defines none.
-// It does not depend on the plan, because not every script has one. LATE_MS of the environment replaces a limit of 0.
+// It reads the environment, because not every script declares a plan. LATE_MS of soak's plan, or its default, replaces
+// a limit of 0.
 func newControlGroup(environment map[string]string, limit time.Duration) (*controlGroup, error) {
 	source, err := plan.SourceOf(func(name string) string { return environment[name] })
 	if err != nil {
@@ -116,7 +116,7 @@ var controlCallbacks = sseclient.Callbacks{
 
 func controlStreamOf(s *sseclient.Stream) *controlStream { return s.Value().(*controlStream) }
 
-var controlOptions = sseclient.Options{ConnectTimeout: controlConnect, IdleTimeout: controlSilence}
+var controlOptions = sseclient.Options{ConnectTimeout: controlConnectTimeout, IdleTimeout: controlIdleTimeout}
 
 func (s *controlStream) run(ctx context.Context) {
 	for s.await(ctx) {

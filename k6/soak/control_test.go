@@ -41,8 +41,8 @@ func requireControl(t *testing.T, g *controlGroup, condition func(shard.Control)
 	return last
 }
 
-// The group reconnects to a reference that was down. Events during the outage do not count as delayed.
-func TestControlGroup(t *testing.T) {
+// Events during an outage of the reference do not count as delayed.
+func TestControlGroupReconnects(t *testing.T) {
 	t.Parallel()
 	url, stop := reference(t, address.Reserve(t)) // reserved, so that no client gets the port
 	g, err := newControlGroup(map[string]string{"CONTROL": "4", "CONTROL_URL": url, "CONTROL_LISTEN": "nonsense"}, 0)
@@ -81,7 +81,7 @@ func TestNoControlGroupByDefault(t *testing.T) {
 	require.NotContains(t, err.Error(), "p@h")
 }
 
-// Events of the control group are in their own section of the shard, and nowhere else.
+// Events of the control group appear only in their own section of the shard.
 func TestControlGroupIsNotCounted(t *testing.T) {
 	t.Parallel()
 	url, _ := reference(t, "127.0.0.1:0")

@@ -112,5 +112,5 @@ func TestCutterEnds(t *testing.T) {
 		require.Empty(t, s.cuts)
 	}
 	uncut := newObserver(t, newPlannedRecorder(t), "d-1")
-	require.Nil(t, uncut.recorder.cutter, "a run without cuts has no cutter")
+	require.Nil(t, uncut.recorder.cutter, "a run without cuts must have no cutter")
 }

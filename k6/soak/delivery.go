@@ -34,9 +34,9 @@ const (
 type delivery struct {
 	store        store.Store // folder or bucket
 	name         string      // file name of the shard
-	explicitName bool        // the user chose the name, so another process may use the same one; see checkOwner
+	explicitName bool        // the user chose the name, so another process may use the same name; see checkOwner
 	log          logrus.FieldLogger
-	timeout      time.Duration // for the final shard; after it the shard is saved on this machine
+	timeout      time.Duration // for the final shard, which is then saved on this machine
 	localName    string        // file name on this machine
 	localFolders []string      // folders on this machine, tried in this order
 	onRetry      func(string)  // gets the error that causes a retry, "" after success

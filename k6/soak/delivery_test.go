@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
-func TestShardInBucket(t *testing.T) {
+func TestShardIsWrittenToABucket(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	location := "s3://soaks/t" + fakebucket.Start(t, fakebucket.New(t, "soaks"))
@@ -40,7 +40,6 @@ func TestShardInBucket(t *testing.T) {
 	require.Equal(t, shard.Finished, state())
 }
 
-// newDelivery returns a delivery to a store, and the hook of its log.
 func newDelivery(to store.Store) (*delivery, *logtest.Hook) {
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.WarnLevel)
@@ -82,7 +81,7 @@ func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	got, err := shard.ReadFile(filepath.Join(string(folder.Folder), d.name))
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, got.Runner.State)
-	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the final shard replaces causes no warning")
+	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the final shard replaces must cause no warning")
 }
 
 func TestCheckpointAfterASuspensionIsDiscarded(t *testing.T) {
@@ -98,7 +97,6 @@ func TestCheckpointAfterASuspensionIsDiscarded(t *testing.T) {
 	require.Empty(t, hook.AllEntries())
 }
 
-// A brokenStore is a folder that cannot be written.
 type brokenStore struct{ store.Folder }
 
 func (brokenStore) Put(context.Context, string, []byte) error { return errors.New("it is broken") }

@@ -190,7 +190,8 @@ func (d *dialTrace) trace(ctx context.Context) context.Context {
 	})
 }
 
-// lack returns the resource that the runner lacked for the connection of the request; see network.LackOf.
+// lack returns the code of the resource that the runner lacked for the connection (see network.LackOf). It returns ""
+// if the request got a connection, or failed for another reason.
 func (d *dialTrace) lack() string {
 	err := d.failure.Load()
 	if d.connected.Load() || err == nil {
@@ -262,8 +263,8 @@ func (e *ender) check(s *holdStream) {
 	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.isFaultless(&sums))
 }
 
-// statusNotSent is the status of an opened stream without a request for its end, because its client was disconnected or
-// the runner could not send the request.
+// statusNotSent replaces the status of an opened stream if no request was sent, because the client was disconnected or
+// the runner lacked a port, a descriptor or an IPv6 address.
 const statusNotSent = -1
 
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
@@ -275,7 +276,7 @@ func (e *ender) isEndAccepted(s *holdStream, state ledger.State) bool {
 	return s.status == statusNotSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed
 }
 
-// serverHeader names the server that responded, if a service has several.
+// serverHeader is the response header with the name of the server, if a service has several servers.
 const serverHeader = "X-Server"
 
 // recordResponse records the outcome of a request that ends a stream, unless the run was interrupted.

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-const maxExplanation = 200
+const maxExplanation = 200 // bytes
 
 // explanation returns the error of a failed attempt or stream, without secrets. For an unexpected status, it returns
 // the text of the response. It returns "" for reasons that need no explanation.

@@ -21,7 +21,7 @@ func testObserver() *observer {
 	return &o
 }
 
-func TestRefusalText(t *testing.T) {
+func TestFindingExplainsTheRefusal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		end  sseclient.Close
@@ -58,5 +58,5 @@ func TestNamedEventsAreCounted(t *testing.T) {
 	for n := range 2 * maxEventNames {
 		o.recorder.eventName(fmt.Append(nil, n), nil)
 	}
-	require.Len(t, o.recorder.names, maxEventNames, "event names use bounded memory")
+	require.Len(t, o.recorder.names, maxEventNames, "event names must use bounded memory")
 }

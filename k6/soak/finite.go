@@ -139,7 +139,7 @@ func (r *recorder) finiteResponses() *responses {
 	return r.responses
 }
 
-// run makes the requests, waits for the responses, and closes the ones that are open after drain.
+// run makes the requests, waits for the responses, and closes the responses that are still open after Drain.
 func (f *finiteLoad) run() {
 	f.m.recorder.telemetry.start(f.sink)
 	defer f.m.recorder.telemetry.end(f.sink)
@@ -196,7 +196,7 @@ func (f *finiteLoad) pending() int64 {
 	return f.inFlight
 }
 
-// busy returns the number of clients of the closed model that wait for a response or pause.
+// busy returns the number of clients of the closed model that are waiting for a response or pausing.
 func (f *finiteLoad) busy() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,7 +225,7 @@ func (f *finiteLoad) awaitChange(deadline time.Time) {
 	}
 }
 
-// start makes request n, due at its intended start time. If the description has functions, start first calls them on
+// start makes request n. due is its intended start time. If the description has functions, start first calls them on
 // the event loop.
 func (f *finiteLoad) start(n int64, due time.Time) {
 	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10), credentials: f.credentials}

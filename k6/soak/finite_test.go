@@ -21,22 +21,22 @@ import (
 )
 
 // moduleOf returns the script that declares the service of an embedded module or of a description.
-func moduleOf(t *testing.T, described string) string {
+func moduleOf(t *testing.T, service string) string {
 	t.Helper()
-	if !strings.HasPrefix(described, "{") {
-		text, err := os.ReadFile(filepath.Join("..", "..", "load-tests", "services", described+".js"))
+	if !strings.HasPrefix(service, "{") {
+		text, err := os.ReadFile(filepath.Join("..", "..", "load-tests", "services", service+".js"))
 		require.NoError(t, err)
-		_, described, _ = strings.Cut(string(text), "export default ")
-		described = strings.TrimSuffix(strings.TrimSpace(described), ";")
+		_, service, _ = strings.Cut(string(text), "export default ")
+		service = strings.TrimSuffix(strings.TrimSpace(service), ";")
 	}
-	return "var answers = service(" + described + ")"
+	return "var answers = service(" + service + ")"
 }
 
 // finiteOf runs an iteration with requests of an embedded module or of a description, and returns the responses in the
 // shard.
-func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
+func finiteOf(t *testing.T, url, service, options string) *shard.Responses {
 	t.Helper()
-	h := holderOf(t, url, moduleOf(t, described))
+	h := holderOf(t, url, moduleOf(t, service))
 	require.True(t, h.run(t, fmt.Sprintf(`finite(answers, Object.assign({baseUrl: url, rate: 0, concurrency: 4, seconds: 0.5, maxInFlight: 100, drain: 60,
 		firstTimeout: 60, idleTimeout: 60, linger: 60, abandonAfter: 2}, %s))`, options)))
 	s := new(shard.Shard)
@@ -48,7 +48,6 @@ func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
 // answers describes a service whose responses end with [DONE].
 const answers = `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'}, message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`
 
-// startModel starts the numbered model and returns its URL.
 func startModel(t *testing.T) string {
 	t.Helper()
 	return serve(t, model.New(model.Config{Order: model.Order{Chunks: 6, Delay: time.Millisecond}, Keep: 100_000, Log: slog.New(slog.DiscardHandler)}).ServeHTTP)
@@ -215,7 +214,7 @@ func TestFiniteOfAnotherService(t *testing.T) {
 	})
 }
 
-// If a function throws, its request fails. The run continues, because an early end would pass.
+// If a function throws, its request fails. The run continues, because a run that ends early would pass.
 func TestFiniteFailsRequestsWhoseFunctionThrows(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -246,7 +245,7 @@ func TestFiniteEndsAResponseThatSendsOnlyHeartbeats(t *testing.T) {
 				}
 			})
 			got := finiteOf(t, url, answers, `{firstTimeout: 2, idleTimeout: 2, linger: 0.1, seconds: 5}`)
-			require.Greater(t, got.Ended(), int64(4), "each of the first four ended before the end of the run")
+			require.Greater(t, got.Ended(), int64(4), "each of the first four responses must end before the end of the run")
 			require.Equal(t, map[ledger.ResponseState]int64{want: got.Ended()}, got.States)
 		})
 	}

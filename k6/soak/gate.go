@@ -25,15 +25,15 @@ func newStartGate(env map[string]string) (*startGate, error) {
 	return &startGate{start: start, ready: ready, open: make(chan struct{})}, nil
 }
 
-// wait returns when each runner has called it or has ended, or when ctx ends.
+// wait returns when every runner has called wait or has ended, or when ctx ends.
 func (g *startGate) wait(ctx context.Context) {
 	if g == nil {
 		return
 	}
 	g.once.Do(func() {
 		_ = g.ready.Close()
-		go func() { // ends at the latest with the other runners
-			_, _ = g.start.Read(make([]byte, 1)) // no runner writes, so it returns at the end of the pipe
+		go func() { // ends at the latest when the other runners end
+			_, _ = g.start.Read(make([]byte, 1)) // no runner writes, so Read returns when all writing ends are closed
 			_ = g.start.Close()
 			close(g.open)
 		}()

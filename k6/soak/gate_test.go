@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newGates returns the gates of two runners.
 func newGates(t *testing.T) (gates [2]*startGate) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -41,7 +40,7 @@ func TestGateOpensWhenAllRunnersAreReady(t *testing.T) {
 	gates[0].wait(interrupted)
 	select {
 	case <-gates[0].open:
-		require.Fail(t, "the other runner is not ready")
+		require.Fail(t, "the gate must not open before the other runner is ready")
 	default:
 	}
 	gates[1].wait(t.Context())

@@ -67,8 +67,8 @@ func (o *holdOptions) numbers() []int {
 	return numbers
 }
 
-// A holding is a call of hold: a set of streams, from their connection attempts to their requested ends. While they are
-// open, it has neither a goroutine nor a JavaScript object per stream.
+// A holding is a call of hold: a set of streams, from their connection attempts to their requested ends. An open stream
+// has neither a goroutine nor a JavaScript object.
 type holding struct {
 	holdOptions
 	m              *module
@@ -81,7 +81,7 @@ type holding struct {
 	broadcaster    *broadcaster // nil: none
 	started        time.Time
 	resolve        func() error
-	reconnectMu    sync.Mutex     // guards the reconnections of its streams
+	reconnectMu    sync.Mutex     // guards the reconnections of the streams
 	runningActions sync.WaitGroup // of the phases
 
 	mu           sync.Mutex
@@ -171,8 +171,8 @@ func (h *holding) begin() (err error) {
 	return nil
 }
 
-// finish allows the iteration to end once its streams have ended. It also calls resolve on the event loop, unless
-// resolve is nil.
+// finish allows the iteration to end once the streams have ended, and then calls resolve on the event loop. resolve may
+// be nil.
 func (h *holding) finish(resolve func() error) {
 	if h.phaseGroup != nil {
 		h.phaseGroup.OnEnd(func() error { return nil })
@@ -223,7 +223,7 @@ func setTransport(o *sseclient.Options, acceptEncoding, httpVersion string) (err
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // start begins to open the streams. Their ends are requested after the steps, after their lifetimes, or after openFor.
-// With openFor they are requested earlier if all streams have ended.
+// If all streams end before openFor is over, their ends are requested at once.
 func (h *holding) start() {
 	switch {
 	case h.Steps != nil:
@@ -311,8 +311,8 @@ func (h *holding) finishStream(s *holdStream) {
 	h.release()
 }
 
-// release removes a stream, a phase or the steps from the count. After the last one it requests the ends at once, even
-// before openFor is over.
+// release decrements open. When open becomes 0, it requests the ends of the streams at once, even before openFor is
+// over.
 func (h *holding) release() {
 	h.mu.Lock()
 	h.open--

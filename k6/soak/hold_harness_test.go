@@ -95,9 +95,9 @@ func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 
 var processStart = time.Now()
 
-// inBubble runs a test in a bubble of synctest. The clock of the bubble starts after the process, because the SSE
-// client stores times since the start of the process. Tests in a bubble are not parallel, because all streams of a
-// process share the timer of the idle timeouts.
+// inBubble runs a test in a bubble of synctest. It advances the clock of the bubble past the start of the process,
+// because the SSE client stores times relative to that start. Tests in a bubble are not parallel, because all streams
+// of a process share the timer of the idle timeouts.
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// A pipe is an end of net.Pipe with the error of a closed socket.
+// A pipe is an end of net.Pipe whose Read returns the error of a closed socket.
 type pipe struct{ net.Conn }
 
 func (p pipe) Read(b []byte) (int, error) {
@@ -241,7 +241,7 @@ func holderOf(t *testing.T, url, init string) holder {
 
 const holdTen = `hold(null, {from: 0, to: 10, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`
 
-// run runs an iteration to its end, and reports whether the promise of hold was resolved.
+// run runs an iteration to its end, and reports whether the promise of the script was resolved.
 func (h *holder) run(t *testing.T, script string) (resolved bool) {
 	t.Helper()
 	guard := time.AfterFunc(2*time.Minute, func() { panic("the iteration hangs: " + script) })
@@ -276,7 +276,6 @@ func (h *holder) metricSums(metric, tag string) map[string][2]float64 {
 	return out
 }
 
-// states returns the number of clients in each state.
 func (h *holder) states() map[ledger.State]int {
 	out := map[ledger.State]int{}
 	for _, c := range shardOf(h.r).Connections {

@@ -22,7 +22,7 @@ type holdStream struct {
 	observer     *observer
 	overrides    *requestOverrides // nil: the number of the stream determines the request
 	timer        *time.Timer       // closes the stream if it does not end in time
-	phase        *phaseState       // nil: it has neither a phase nor a lifetime
+	phase        *phaseState       // nil: the stream has neither a phase nor a lifetime
 	n            int32
 	status       int16 // HTTP status of the request that ends the stream, 0 without a response, or statusNotSent
 	endRequested bool  // guarded by the mu of the holding, like finished
@@ -40,8 +40,8 @@ type requestOverrides struct {
 type phaseState struct {
 	headers      chan struct{} // closed when the stream opens for the first time
 	ended        chan struct{} // closed when the stream has ended and does not reconnect
-	phased       bool          // a phase acts on it
-	reconnection *reconnection // nil: it was not dropped, or has reconnected; guarded by reconnectMu of the holding
+	phased       bool          // a phase acts on the stream
+	reconnection *reconnection // nil: not dropped, or reconnected; guarded by reconnectMu of the holding
 	closedAt     atomic.Int64  // Unix time in ns of the last end of a connection
 }
 

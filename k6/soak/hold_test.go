@@ -70,13 +70,12 @@ func TestHoldEndsWithItsLastCheck(t *testing.T) {
 			}
 		}()
 		require.NoError(t, h.VU.Runtime().Set("checkCount", count.Load))
-		require.True(t, h.run(t, holdTen+".then(() => { if (checkCount() < 29) throw checkCount(); })")) // the reader may not have counted the last one
+		require.True(t, h.run(t, holdTen+".then(() => { if (checkCount() < 29) throw checkCount(); })")) // the reader may not have counted the last check
 		h.CancelContext()
 	})
 }
 
-// The number of concurrent end requests is limited.
-func TestConcurrentEndRequests(t *testing.T) {
+func TestConcurrentEndRequestsAreLimited(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &noopService{slow: 20 * time.Millisecond}
 		h := holderOf(t, s.serve(t), "")
@@ -103,8 +102,7 @@ func TestHoldGivesUpUnopenedStreams(t *testing.T) {
 	})
 }
 
-// A service that is down does not respond to end requests.
-func TestUnansweredEndRequests(t *testing.T) {
+func TestEndRequestsWithoutResponseAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &noopService{hangUp: true}
 		url := s.serve(t)
@@ -121,7 +119,7 @@ func TestHoldClosesStreamsWithoutPortForTheEndRequest(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, serveTCP(t, s.handler()), "")
-	noSuchAddress := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}} // EADDRNOTAVAIL, as without a port
+	noSuchAddress := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}} // fails with EADDRNOTAVAIL, as if no port were free
 	h.VU.State().Transport = &http.Transport{DialContext: noSuchAddress.DialContext}
 	require.True(t, h.run(t, holdTen))
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 10}, h.states())
@@ -130,7 +128,7 @@ func TestHoldClosesStreamsWithoutPortForTheEndRequest(t *testing.T) {
 	require.Zero(t, s.deletes)
 }
 
-// A redirect to another origin would send the load and the tokens to it.
+// A redirect to another origin would send the load and the tokens to that origin.
 func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		other := &noopService{}
@@ -142,17 +140,17 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 			}
 			http.Redirect(w, r, origin+r.URL.String(), http.StatusTemporaryRedirect)
 		})
-		described := strings.Replace(noopJS, "END", `end: { by: "request", method: "DELETE", url: "{base}/event/forcedisconnect?id={id}", headers: { A: "{token}" } }`, 1)
-		h := holderOf(t, url, described)
+		declaration := strings.Replace(noopJS, "END", `end: { by: "request", method: "DELETE", url: "{base}/event/forcedisconnect?id={id}", headers: { A: "{token}" } }`, 1)
+		h := holderOf(t, url, declaration)
 		require.True(t, h.run(t, strings.Replace(holdDescribed, "reconnect: true", "reconnect: false", 1)))
 		require.Equal(t, map[ledger.State]int{ledger.Refused: 3}, h.states())
 		require.Empty(t, other.connects)
 		require.Empty(t, shardOf(h.r).Redirects)
 
-		h = holderOf(t, url, described)
+		h = holderOf(t, url, declaration)
 		require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(holdDescribed)))
 		require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, shardOf(h.r).Redirects)
-		require.Equal(t, []string{"", "", ""}, other.connects, "no token is sent")
+		require.Equal(t, []string{"", "", ""}, other.connects, "the other origin must get no token")
 		require.EqualValues(t, 3, endRequests.Load())
 		require.Zero(t, other.deletes, "the other origin must get no end request")
 		require.Equal(t, map[string]int64{"status-307": 3}, shardOf(h.r).EndRequests.Codes())
@@ -195,7 +193,7 @@ func TestHoldOfADescribedService(t *testing.T) {
 		s = &noopService{}
 		h = holderOf(t, s.serve(t), strings.NewReplacer("END", `end: { by: "client" }`, "connect: {", "connect: { maxEventSize: 3,").Replace(noopJS))
 		h.run(t, strings.Replace(holdDescribed, "reconnect: true", "reconnect: false", 1))
-		require.Equal(t, "too_long", shardOf(h.r).Connections[0].Reason, "data: 0 is longer than 3 bytes")
+		require.Equal(t, "too_long", shardOf(h.r).Connections[0].Reason, "data: 0 must exceed maxEventSize")
 
 		s = &noopService{}
 		h = holderOf(t, s.serve(t), strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
@@ -231,7 +229,7 @@ func TestHoldReconnectsWithNewToken(t *testing.T) {
 }
 
 // Invalid arguments throw before any stream opens.
-func TestHoldErrors(t *testing.T) {
+func TestHoldRejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	const invalidPhase = "soak.hold: a phase must have a name"
 	throwing := strings.Replace(strings.Replace(noopJS, `"t" + tokens++`, `{ throw new Error("no login") }`, 1), "END", `end: { by: "client" }`, 1)

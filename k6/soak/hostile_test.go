@@ -101,8 +101,8 @@ func (h *hostileService) outputs(t *testing.T) map[string]string {
 	if !strings.Contains(h.status, " 200") {
 		return out
 	}
-	for _, described := range []bool{false, true} {
-		h.run(t, described, out)
+	for _, isDescribed := range []bool{false, true} {
+		h.run(t, isDescribed, out)
 	}
 	return out
 }
@@ -156,17 +156,17 @@ func (h *hostileService) serve(conn net.Conn) {
 }
 
 // run records streams of the service, and writes verdict, reports, the page of all runs, the live page and the archive.
-func (h *hostileService) run(t *testing.T, described bool, out map[string]string) {
+func (h *hostileService) run(t *testing.T, isDescribed bool, out map[string]string) {
 	t.Helper()
-	prefix, r := "noop ", h.record(t, described)
-	if described {
+	prefix, r := "noop ", h.record(t, isDescribed)
+	if isDescribed {
 		prefix = "described "
 	}
 	d, err := results.Create(t.TempDir(), "t")
 	require.NoError(t, err)
 	s := &shard.Shard{Schema: shard.Schema}
 	r.fill(s)
-	if described {
+	if isDescribed {
 		s.Plan.PublishRate = 10
 	}
 	s.Runner = shard.Runner{
@@ -234,7 +234,6 @@ func collect(t *testing.T, folder, prefix string, out map[string]string) {
 	}))
 }
 
-// fetch returns the body of a response.
 func fetch(t *testing.T, url string) string {
 	t.Helper()
 	response, err := http.Get(url) // #nosec G107 -- of the live page
@@ -245,13 +244,13 @@ func fetch(t *testing.T, url string) string {
 	return string(content)
 }
 
-// record feeds the bytes to two clients. The service refuses the first at a reconnect, and the second at its first
-// request.
-func (h *hostileService) record(t *testing.T, described bool) (r *recorder) {
+// record feeds the bytes to two clients. The service refuses the first client at a reconnect, and the second client at
+// its first request.
+func (h *hostileService) record(t *testing.T, isDescribed bool) (r *recorder) {
 	t.Helper()
 	token := &credentials{token: knownToken, secrets: []string{knownToken}}
 	var first, second *observer
-	if described {
+	if isDescribed {
 		rt, ofService := newServiceVU(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
 		first, second = newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 		first.override, second.override = token, token

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// maxWait is the total time for which a call to hold with lifetimes waits for the ends of streams. So every planned
+// maxWait is the total time for which a call of hold with lifetimes waits for the ends of streams. Thus every planned
 // stream opens within the run, even if the service ends streams late or never.
 const maxWait = 5 * time.Second
 

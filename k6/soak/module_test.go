@@ -52,7 +52,7 @@ func js(t *testing.T, rt *modulestest.Runtime, script string) string {
 	return v.String()
 }
 
-func TestScriptPlan(t *testing.T) {
+func TestPlanIsCheckedAndStored(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, planJS)
@@ -82,7 +82,7 @@ func TestLedgerNeedsIDAndPlan(t *testing.T) {
 	}
 }
 
-func TestScriptLedger(t *testing.T) {
+func TestScriptCanReadItsLedger(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, planJS)
@@ -102,7 +102,7 @@ func TestScriptLedger(t *testing.T) {
 	require.Equal(t, "open 3 2 1 1 0 0", js(t, rt, `[l.state, l.expected, l.received, l.missed, l.duplicated, l.reordered, l.corrupted].join(" ")`))
 	require.Equal(t, "d-0 open: expected 3, received 2, missed 1, duplicated 1, reordered 0, corrupted 0", js(t, rt, "`${l}`"))
 
-	require.Equal(t, "2", js(t, rt, `l.received = 99; delete l.received; String(l.received)`), "a script cannot change counts")
+	require.Equal(t, "2", js(t, rt, `l.received = 99; delete l.received; String(l.received)`), "a script must not change counts")
 	_, err := rt.VU.Runtime().RunString(`"use strict"; l.received = 99`)
 	require.Error(t, err)
 	require.Equal(t, "true true false undefined", js(t, rt, `["state" in l, "toString" in l, "other" in l, l.other].join(" ").replace(/ $/, " undefined")`))
@@ -129,7 +129,7 @@ func TestPlanMergesEnvironmentAndScript(t *testing.T) {
 	js(t, rt, `globalThis.__ENV = { MAX_LATE: "7", SECONDS: "99", SOAK_RUN_ID: "x" }; ""`)
 	js(t, rt, planJS)
 	require.Equal(t, 7, shardOf(r).Plan.MaxLate)
-	require.NotEqual(t, 99, shardOf(r).Plan.Seconds, "settings of the script have precedence")
+	require.NotEqual(t, 99, shardOf(r).Plan.Seconds, "settings of the script must have precedence")
 	require.Empty(t, shardOf(r).Plan.RunID)
 
 	rt, _ = newVU(t)

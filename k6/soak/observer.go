@@ -15,7 +15,7 @@ import (
 )
 
 // An observer classifies the blocks on the streams of one client according to the service description, and counts them
-// in the ledger. The goroutine that reads the stream calls its methods, without JavaScript.
+// in the ledger. The goroutine that reads the stream calls the methods of the observer, without JavaScript.
 type observer struct {
 	ledger      *ledger.Ledger
 	recorder    *recorder
@@ -31,7 +31,7 @@ type observer struct {
 	coding    *codedStream
 	resumeID  []byte                               // id to resume from; empty: none
 	commentAt ledger.Instant                       // arrival of a comment line that may be a heartbeat; 0: none
-	override  *credentials                         // nil: the default ones
+	override  *credentials                         // nil: the default credentials
 	listener  func(at time.Time, b *service.Block) // gets events that the description does not define; nil: none
 }
 
@@ -223,7 +223,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 		if !block.HasData {
 			return
 		}
-		o.ledger.NumberedEvent(o.recorder.instant(at), uint64(reading.Seq)) // #nosec G115 -- it is not negative
+		o.ledger.NumberedEvent(o.recorder.instant(at), uint64(reading.Seq)) // #nosec G115 -- Seq is not negative
 	}
 	o.ledger.RecordSign(o.recorder.instant(at), ledger.UnknownBlockSign)
 	o.countName(block)
@@ -335,7 +335,7 @@ func (o *observer) firstMessageDelay(at time.Time) time.Duration {
 
 // countName counts an event that is not a message by its name, without secrets.
 //
-//go:noinline // rare; otherwise it would enlarge the stack of the reading goroutine
+//go:noinline // if inlined, it would enlarge the stack of the reading goroutine
 func (o *observer) countName(b *service.Block) {
 	if !b.HasData || len(b.Event) == 0 {
 		return

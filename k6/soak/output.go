@@ -30,9 +30,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. If the folder or bucket is
-// not writable, the first write fails before streams open. In between, the output samples this process, reports
-// progress and keeps the control group open.
+// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. Between these writes it
+// samples this process, reports progress and keeps the control group open. If the folder or bucket is not writable, the
+// first write fails before streams open.
 type outputSoak struct {
 	location     string // of the shard's folder or bucket; see store.Open
 	name         string
@@ -332,7 +332,7 @@ func (o *outputSoak) report() {
 	o.mu.Unlock()
 	o.recorder.finiteResponses().progress(&p)
 	if line, err := json.Marshal(p); err == nil {
-		_, _ = o.progress.Write(append(line, '\n')) // the run does not depend on it
+		_, _ = o.progress.Write(append(line, '\n')) // the run does not depend on this line
 	}
 }
 

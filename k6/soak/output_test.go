@@ -46,7 +46,7 @@ func newTestOutput(t *testing.T, p output.Params) *outputSoak {
 	return o.(*outputSoak)
 }
 
-func TestNewOutputErrors(t *testing.T) {
+func TestNewOutputRejectsInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		location string
@@ -64,7 +64,7 @@ func TestNewOutputErrors(t *testing.T) {
 	}
 }
 
-func TestEndStates(t *testing.T) {
+func TestErrorDeterminesTheEndState(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err    error
@@ -133,7 +133,7 @@ func TestExistingFileIsNotReplaced(t *testing.T) {
 	require.NoError(t, first.Start())
 	second := newTestOutput(t, params(t, path, nil))
 	require.ErrorContains(t, second.Start(), path+" exists; remove it, or name a folder")
-	second.delivery.localFolders = []string{t.TempDir()} // as if both had started at the same time
+	second.delivery.localFolders = []string{t.TempDir()} // as if both processes had started at the same time
 	require.ErrorContains(t, second.delivery.deliverFinal(second.shard()), path+" is the shard of another process")
 	require.NoError(t, first.Stop())
 	s, err := shard.ReadFile(path)
@@ -179,7 +179,7 @@ func TestUndeliveredShardIsSavedLocally(t *testing.T) {
 	require.ErrorContains(t, err, "its data is lost")
 }
 
-func TestProgressLine(t *testing.T) {
+func TestProgressNeedsNoReader(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []bool{true, false} {
 		reader, writer, err := os.Pipe()
@@ -194,7 +194,7 @@ func TestProgressLine(t *testing.T) {
 		if !reads {
 			require.NoError(t, reader.Close())
 		}
-		require.NoError(t, o.Stop(), "the run continues without a reader")
+		require.NoError(t, o.Stop(), "the run must continue without a reader")
 		var last shard.Progress
 		for lines := json.NewDecoder(reader); reads && lines.More(); {
 			require.NoError(t, lines.Decode(&last))
@@ -217,7 +217,7 @@ func TestRunnerIndexFromSegment(t *testing.T) {
 	}
 	got, err := runnerIndex("7", lib.Options{})
 	require.NoError(t, err)
-	assert.Equal(t, 7, got, "an explicit runner number has precedence")
+	assert.Equal(t, 7, got, "an explicit runner number must have precedence")
 	got, err = runnerIndex("", lib.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, got)

@@ -19,7 +19,7 @@ type phase struct {
 
 	// Only the action slow uses these fields.
 	For       float64 `js:"for"`                 // ms of slow reads
-	After     float64 `js:"after"`               // ms of fast reads after them, before the phase ends
+	After     float64 `js:"after"`               // ms of fast reads after the slow reads, before the phase ends
 	Rate      float64 `js:"bytesPerSecond"`      // 0: nothing is read
 	MessageKB float64 `js:"messageKB"`           // 0: the measured mean
 	FillKB    float64 `js:"fillKB"`              // backlog at which a slow stream counts as filled
@@ -113,7 +113,7 @@ func (h *holding) vanish(p *phase) {
 // A reconnection is the pending reconnect of a dropped client.
 type reconnection struct {
 	tags metrics.TagsAndMeta
-	due  time.Time // when its first dial is due; zero before the stream has closed, and after a failed attempt
+	due  time.Time // when the first dial of the client is due; zero before the stream has closed, and after a failed attempt
 }
 
 // drop closes the connections of open streams, counts these streams, and starts to measure the reconnects of the

@@ -32,7 +32,7 @@ func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
 		}
 		require.Equal(t, all, samples, metric)
 	}
-	require.Less(t, h.metricSums(stormDialDelay, "scenario")["spread"][0]/10, 900., "delay in ms, without the reconnection time")
+	require.Less(t, h.metricSums(stormDialDelay, "scenario")["spread"][0]/10, 900., "the delay in ms must exclude the reconnection time")
 	require.Equal(t, [2]float64{10, 10}, h.metricSums("checks", "check")["Received all messages"], "the shard must contain the missed messages")
 	require.Equal(t, 10, s.deletes)
 }
@@ -44,7 +44,7 @@ func TestVanishedStreamsAreNeitherEndedNorChecked(t *testing.T) {
 	start := time.Now()
 	require.True(t, h.run(t, strings.NewReplacer("openFor: 2000", "openFor: 60000", "reconnect: false",
 		`reconnect: false, phases: [{name: "gone", at: 1000, action: "vanish"}]`).Replace(holdTen)))
-	require.Less(t, time.Since(start), 30*time.Second, "no stream stays open")
+	require.Less(t, time.Since(start), 30*time.Second, "the iteration must not wait for vanished streams")
 	require.Equal(t, map[string][2]float64{"gone": {10, 10}}, h.metricSums("vanish_vanished", "scenario"))
 	require.Equal(t, map[ledger.State]int{ledger.Dropped: 10}, h.states())
 	require.Zero(t, s.deletes)
@@ -81,7 +81,6 @@ func startBroadcastsOnTCP(t *testing.T, spec fakeservice.ServiceSpec) string {
 	return "http://" + l.Addr().String()
 }
 
-// holdBroadcasts calls hold with a service that broadcasts.
 func holdBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, options string) holder {
 	t.Helper()
 	l := listen(t)
@@ -89,7 +88,6 @@ func holdBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, options string) 
 	return holdAt(t, l.url(), options)
 }
 
-// holdAt calls hold with the service at a URL.
 func holdAt(t *testing.T, url, options string) holder {
 	t.Helper()
 	h := holderOf(t, url, "")
@@ -185,7 +183,8 @@ func TestRefusedBroadcastsHaveTheStatusOfTheResponse(t *testing.T) {
 	require.Equal(t, map[string][2]float64{"status-404": {1, 1}}, h.metricSums(fanoutShort, shard.TagCode))
 }
 
-// Each lost broadcast takes the time limit of a delivery. The next step starts on time, and no unsent broadcast is due.
+// A step waits for a lost broadcast until the time limit of its deliveries. The next step still starts on time, and
+// broadcasts that were not sent are not expected.
 func TestLostBroadcastsDoNotProlongAStep(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		spec := fakeservice.ServiceSpec{Copies: func(id string, _ int) int {
@@ -197,7 +196,7 @@ func TestLostBroadcastsDoNotProlongAStep(t *testing.T) {
 		start := time.Now()
 		h := holdBroadcasts(t, spec, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 1000}, steps: [
 			{name: "a", streams: 2, for: 500, broadcasts: 20, every: 10, until: 1000}, {name: "b", streams: 2, for: 500, broadcasts: 20, every: 10, until: 2300}]`)
-		require.Less(t, time.Since(start), 6*time.Second, "40 lost broadcasts take 40 s")
+		require.Less(t, time.Since(start), 6*time.Second, "a step must not wait for all its lost broadcasts; 40 waits would take 40 s")
 		for _, step := range []string{"a", "b"} {
 			due, arrived := h.sums(fanoutDue)[step], h.sums(fanoutArrived)[step]
 			require.LessOrEqual(t, due, 4., step)
@@ -226,7 +225,7 @@ func TestSlowStreamsResumeReading(t *testing.T) {
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 4}, h.states())
 }
 
-// A compressed message is smaller in the buffers of kernel and service than before compression.
+// In the buffers of kernel and service, a message has its compressed size.
 func TestBacklogOfSlowStreamsCountsCompressedBytes(t *testing.T) {
 	t.Parallel()
 	service, err := url.Parse(startBroadcastsOnTCP(t, fakeservice.ServiceSpec{}))
@@ -243,12 +242,11 @@ func TestBacklogOfSlowStreamsCountsCompressedBytes(t *testing.T) {
 	h := holdAt(t, front, `from: 0, to: 4, openFor: 4000, acceptEncoding: "gzip", broadcast: {url: url + "/event/broadcast?event=news", event: "news", kb: 10},
 		phases: [{name: "slow", at: 1500, action: "slow", streams: [0, 3], for: 1000, after: 1000, bytesPerSecond: 0, messageKB: 10, fillKB: 50, broadcastsPerSecond: 10}]`)
 	require.Equal(t, map[string]float64{"slow": 20}, h.sums(slowArrived))
-	require.Empty(t, h.sums(slowFilled), "100 KB before compression")
+	require.Empty(t, h.sums(slowFilled), "the backlog must not count the 100 KB before compression")
 	require.Less(t, h.sums(slowBacklog)["slow"], 10.)
 	require.Positive(t, h.sums(slowBacklog)["slow"])
 }
 
-// A flushingGzip compresses a response and flushes after each write.
 type flushingGzip struct {
 	http.ResponseWriter
 	encoder *gzip.Writer

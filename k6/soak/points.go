@@ -33,7 +33,7 @@ func (t *tally) startPoints() {
 	t.pointLateness = shard.NewHistogram()
 }
 
-// endPoints ends all points before a time. After a stall it ends several points, and the first one has all counts.
+// endPoints ends all points before a time. After a stall it ends several points, and the first of them has all counts.
 func (t *tally) endPoints(end time.Time, s shard.ProcessUsage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

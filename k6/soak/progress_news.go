@@ -13,7 +13,7 @@ import (
 // maxFindings limits the findings in a line of progress. A restart of the service drops all streams within one second.
 const maxFindings = 20
 
-// A progressNews provides the findings and the series that are new in a line of progress.
+// A progressNews provides the findings and the parts of the series that are new since the previous line of progress.
 type progressNews struct {
 	bucketCount       int                   // ended buckets that were reported
 	faults            map[string]faultState // connections with faults, by id
@@ -111,7 +111,7 @@ func (r *recorder) expectsReconnects() bool {
 }
 
 // addSeries adds the ended buckets from index n and the current bucket to p, or the points of a short run. It also sets
-// the lateness of all noops. It returns the number of ended buckets that it added.
+// the lateness of all noops. It returns the number of ended buckets or points that it added.
 func (r *recorder) addSeries(p *shard.Progress, n int) int {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()

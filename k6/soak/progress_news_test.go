@@ -24,15 +24,15 @@ func TestFindingsAreReportedOnce(t *testing.T) {
 	p := n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].Text})
-	require.Empty(t, n.report(r).Found, "the loss is reported")
+	require.Empty(t, n.report(r).Found, "a loss must be reported once")
 	o.closed(r.start.Add(76*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	p = n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Contains(t, p.Found[0].Text, "dropped: reset")
 }
 
-// A loss by number is reported, then withdrawn, because the ids are not sequence numbers. A later loss by the clock is
-// reported again.
+// A loss by number is reported, then withdrawn, because the ids are not sequence numbers. A later loss by the clock
+// must still be reported.
 func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
@@ -90,7 +90,6 @@ func TestPlannedEndsAreNotReported(t *testing.T) {
 	require.Equal(t, 3, all.Dropped, "the metrics must count all streams")
 }
 
-// A restart of the service drops all streams within a second.
 func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
@@ -158,7 +157,7 @@ func TestPointsOfAShortRun(t *testing.T) {
 	r.endBucket(second(5), shard.ProcessUsage{}, nil)
 	require.Equal(t, []int{1, 1}, []int{shardOf(r).Series[0].Opened, shardOf(r).Series[0].Noops})
 	r.endPoints(second(1_000_000), shard.ProcessUsage{})
-	require.Len(t, shardOf(r).Points, shard.MaxPoints, "a reader of shards accepts no more")
+	require.Len(t, shardOf(r).Points, shard.MaxPoints, "a shard must have no more points than its readers accept")
 }
 
 // A silent stream has no missed messages before its next noop, so silence is reported separately. Otherwise a hanging
@@ -175,7 +174,6 @@ func TestSilentStreamIsUndecided(t *testing.T) {
 	}
 }
 
-// The progress line reads all streams every few seconds, without an allocation per stream.
 func TestProgressAllocatesNothingPerStream(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	_, r := newVU(t)
 	require.NoError(t, r.setPlan(newPlan()))

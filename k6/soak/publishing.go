@@ -19,7 +19,7 @@ const (
 
 // begin starts the cutter, and the publisher if this runner publishes. token is the publisher's token, and runner is
 // the value of the variable RUNNER. Each call of hold and each new Ledger of a script calls begin. Later calls return
-// the error of the first one. The plan does not change after the first stream.
+// the error of the first call. The plan does not change after the first stream.
 func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *recorder) startPublisher(state *lib.State, token string) (err error) {
 	r.publisher, err = publish.Start(context.Background(), publish.Config{
 		Service: r.service, Base: p.BackendURL, Token: token, Run: p.MarkerOf, Topics: topics, Rate: p.PublishRate,
 		Start: time.Now().Add(publishDelay), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: state.Options.InsecureSkipTLSVerify.Bool,
-		Report: func(sentence string) { state.Logger.Warn("The publisher: ", sentence) },
+		Report: func(sentence string) { state.Logger.Warn("Publisher: ", sentence) },
 	})
 	r.sharesClock.Store(err == nil)
 	return err

@@ -45,7 +45,6 @@ func newObserverOf(t *testing.T, r *recorder, id string, excluded bool) *observe
 	return &o
 }
 
-// openStream reports that a stream has opened.
 func (o *observer) openStream(at time.Time, changes ...func(*sseclient.Response)) {
 	r := &sseclient.Response{At: at, Header: http.Header{}}
 	for _, change := range changes {
@@ -60,18 +59,17 @@ func (o *observer) connect(at time.Time) {
 	o.openStream(at)
 }
 
-// endBy reports the end of a stream, which the client has requested.
+// endBy requests the end of a stream and reports that it has ended.
 func (o *observer) endBy(reason sseclient.Reason, at time.Time) {
 	o.ledger.CloseRequested(o.recorder.instant(at))
 	o.closed(at, sseclient.Close{Reason: reason, Retry: -1})
 }
 
-// event returns an event; an empty id means that it has none.
+// event returns an event. It has no id if id is empty.
 func event(id, data, comment string) *eventstream.Event {
 	return &eventstream.Event{ID: []byte(id), HasID: id != "", Data: []byte(data), Comment: []byte(comment)}
 }
 
-// event counts a block with data.
 func (o *observer) event(at time.Time, e *eventstream.Event) {
 	o.block(at, &eventstream.Block{Event: *e, HasData: true, HasComment: len(e.Comment) > 0})
 }
@@ -82,7 +80,7 @@ func shardOf(r *recorder) *shard.Shard {
 	return writtenShard(s)
 }
 
-// writtenShard returns a shard as it is written: with records in place of ledgers.
+// writtenShard replaces the ledgers of a shard with records, as in its file.
 func writtenShard(s *shard.Shard) *shard.Shard {
 	for _, l := range s.Ledgers {
 		s.Connections = append(s.Connections, l.Record())
@@ -91,7 +89,7 @@ func writtenShard(s *shard.Shard) *shard.Shard {
 	return s
 }
 
-func TestObserverRecord(t *testing.T) {
+func TestObserverCountsEvents(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")
@@ -128,7 +126,7 @@ func TestObserverRecord(t *testing.T) {
 	require.Equal(t, newPlan(), s.Plan)
 }
 
-func TestStreamEnds(t *testing.T) {
+func TestEndDeterminesTheStateOfTheClient(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		reason    sseclient.Reason
@@ -168,7 +166,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-func TestBuckets(t *testing.T) {
+func TestBucketsCountByTime(t *testing.T) {
 	t.Parallel()
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")
@@ -179,7 +177,7 @@ func TestBuckets(t *testing.T) {
 	require.False(t, r.isBucketOver(at))
 	require.True(t, r.isBucketOver(at.Add(5*time.Second)))
 	r.endBucket(at.Add(16*time.Second), shard.ProcessUsage{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000}, nil)
-	require.False(t, r.isBucketOver(at.Add(5*time.Second)), "a tick that a stall has delayed")
+	require.False(t, r.isBucketOver(at.Add(5*time.Second)), "a tick that a stall has delayed must not end the next bucket")
 	o.event(at.Add(32*time.Second), event("2", "0", ""))
 	o.event(at.Add(32*time.Second), event("2", "x", ""))
 	o.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
@@ -206,10 +204,10 @@ func TestBuckets(t *testing.T) {
 }
 
 // A late message on a stream on which the script acts is counted, but not compared with the control group.
-func TestLateMessagesOfExcludedStreams(t *testing.T) {
+func TestLateMessagesOfExcludedStreamsAreSeparate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		excluded    []bool // by stream; the first one gets a message 30 s late, the second one 20 s
+		excluded    []bool // by stream; the first stream gets a message 30 s late, the second 20 s late
 		want        *shard.LateMessages
 		maxLateness time.Duration
 	}{
@@ -228,7 +226,7 @@ func TestLateMessagesOfExcludedStreams(t *testing.T) {
 		r.endBucket(r.start.Add(51*time.Second), shard.ProcessUsage{}, nil)
 		s := shardOf(r)
 		require.Equal(t, 2, s.Series[0].Late, name)
-		require.Nil(t, s.Series[1].Undisturbed, "%s: no message was late", name)
+		require.Nil(t, s.Series[1].Undisturbed, "%s: a bucket without late messages must have none", name)
 		undisturbed := s.Series[0].Undisturbed
 		if undisturbed != nil && undisturbed.Lateness != nil {
 			h, err := undisturbed.Lateness.Unpack()
@@ -240,13 +238,13 @@ func TestLateMessagesOfExcludedStreams(t *testing.T) {
 	}
 }
 
-func TestPlans(t *testing.T) {
+func TestEachVirtualUserMustSetTheSamePlan(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	_, err := r.newLedger("d-0")
 	require.ErrorContains(t, err, "call soak.plan in the init context first")
 	require.NoError(t, r.setPlan(newPlan()))
-	require.NoError(t, r.setPlan(newPlan()), "each virtual user sets the plan")
+	require.NoError(t, r.setPlan(newPlan()), "each virtual user must be able to set the same plan")
 	other := newPlan()
 	other.NoopInterval = 1
 	require.ErrorContains(t, r.setPlan(other), "two different plans")
@@ -317,8 +315,8 @@ func TestSumsOfMetrics(t *testing.T) {
 	require.Equal(t, shard.Metric{Name: "a_counter", Type: "counter", Sum: -.5, Count: 3, Min: -4, Max: 2.5}, out.Metrics[0])
 	got := out.Metrics[2]
 	require.EqualValues(t, 6, got.Trend.Count())
-	require.Equal(t, 2*time.Hour, got.Trend.Max(), "a value above the range counts as the maximum")
-	require.False(t, math.IsNaN(got.Sum) || math.IsInf(got.Sum, 0), "JSON cannot encode the sum")
+	require.Equal(t, 2*time.Hour, got.Trend.Max(), "a value above the range must count as the maximum")
+	require.False(t, math.IsNaN(got.Sum) || math.IsInf(got.Sum, 0), "JSON must be able to encode the sum")
 	add(trend, 7, registry.RootTagSet())
 	require.EqualValues(t, 6, got.Trend.Count(), "the shard must contain a copy")
 }
@@ -356,7 +354,7 @@ func TestTallyIsSmall(t *testing.T) {
 	require.Less(t, growth, int64(128<<10), "bytes")
 }
 
-// Each allocation per noop would be multiplied by the streams of a runner, and collected as garbage.
+// An allocation per noop would be multiplied by the streams of a runner.
 func TestNoopAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	r := newPlannedRecorder(t)
 	o := newObserver(t, r, "d-0")

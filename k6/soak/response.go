@@ -28,7 +28,7 @@ type response struct {
 	account        ledger.Response
 	textEnd        []byte    // end of the text so far, if it may be the start of a chunk number
 	reason         string    // why the response is not complete or has a corrupted chunk; "" for neither
-	abandonAfter   uint32    // number of chunks after which the client abandons it; 0: never
+	abandonAfter   uint32    // number of chunks after which the client abandons the response; 0: never
 	terminalAt     time.Time // arrival of the terminal event or of an error
 	lastArrival    time.Time // of the headers, or of the last block that is not a heartbeat
 	closedByClient bool      // the client closed the stream after a silence
@@ -68,7 +68,7 @@ func (r *response) opened(at time.Time, resp *sseclient.Response) {
 	r.account.Headers = r.load.m.recorder.instant(resp.At)
 	r.load.results.addOpened(resp.Header.Get("Server"))
 	if name := r.load.service.ClientHeader(); name != "" {
-		r.client.value = cmp.Or(resp.Header.Get(name), r.client.value) // only a session's first response has it
+		r.client.value = cmp.Or(resp.Header.Get(name), r.client.value) // only a session's first response has the header
 	}
 	r.request = sseclient.Request{} // releases the memory of the body
 }
@@ -138,7 +138,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 }
 
-// isSilent reports whether only heartbeats have arrived for the timeout, or the response has not ended within Linger
+// isSilent reports whether only heartbeats have arrived during the timeout, or the response has not ended within Linger
 // after its terminal event.
 func (r *response) isSilent(at time.Time) bool {
 	since := r.lastArrival
@@ -195,8 +195,8 @@ func (r *response) refuse(err error) {
 func (r *response) closed(at time.Time, c sseclient.Close) {
 	f := r.load
 	if r.reason == "" && c.Err != nil && !r.isAbandoned() {
-		hidden := r.credentials.describeEnd(at, c, 0)
-		r.reason = hidden.Message()
+		end := r.credentials.describeEnd(at, c, 0)
+		r.reason = end.Message()
 		if c.Reason == sseclient.ReasonIdle || c.Reason == sseclient.ReasonConnectTimeout {
 			_, setting := r.silenceLimit()
 			r.reason += " (" + setting + ")"

@@ -20,7 +20,7 @@ var responseBuckets = []bucketMetric{
 	{"gen_ai_client_operation_duration_seconds_bucket", operationBounds},
 }
 
-// operationBounds doubles from 10 ms to 81.92 s.
+// operationBounds are 10 ms, 20 ms, 40 ms and so on, up to 81.92 s.
 var operationBounds = func() (out []time.Duration) {
 	for d := 10 * time.Millisecond; d <= 82*time.Second; d *= 2 {
 		out = append(out, d)

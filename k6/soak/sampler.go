@@ -52,7 +52,7 @@ func (s *sampler) usage() (u usage, ok bool) {
 func newSampler(width time.Duration) *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
-		self = nil // only the figures of the Go runtime are known; all others stay 0
+		self = nil // only the figures of the Go runtime are known; all other figures stay 0
 	}
 	s := &sampler{self: self, width: width, sampledAt: time.Now(), gcSince: time.Now()}
 	s.lastUsage, _ = s.usage()

@@ -69,7 +69,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"name":     compiled.Name,
 		"numbered": compiled.Message.Numbered,
 		"shared":   compiled.Message.Shared,
-		// These depend on the description, not on whether this run publishes.
+		// published and padded depend on the description, not on whether this run publishes.
 		"published":      compiled.Publish != nil,
 		"padded":         compiled.Publish.Uses(service.Padding),
 		"every":          compiled.Message.Interval.Seconds(),
@@ -195,10 +195,10 @@ func (s *jsService) requestOverrides(n int, id string) (*requestOverrides, error
 	if err != nil {
 		return nil, err
 	}
-	request := &requestOverrides{values: values, credentials: &credentials{secrets: s.m.tokens()}}
-	request.credentials.set(values.Token, time.Now())
-	request.url, err = s.customURL(n)
-	return request, err
+	overrides := &requestOverrides{values: values, credentials: &credentials{secrets: s.m.tokens()}}
+	overrides.credentials.set(values.Token, time.Now())
+	overrides.url, err = s.customURL(n)
+	return overrides, err
 }
 
 // customURL returns the result of url() of the description, "" if it has no such function.
@@ -217,8 +217,8 @@ func requestUsing(r *service.Request, v *service.Values) sseclient.Request {
 	return out
 }
 
-// secondRequestFor returns the second request of a stream for an event, nil for other events. An event without the
-// value that the request needs is an error.
+// secondRequestFor returns the second request of a stream if e triggers it, and nil otherwise. It returns an error if e
+// triggers the request but lacks the value that the request needs.
 func (s *jsService) secondRequestFor(e *eventstream.Event, values *service.Values) (*sseclient.SecondRequest, error) {
 	second := s.SecondRequest
 	block := blockOf(e, true, len(e.Comment) > 0)

@@ -16,10 +16,10 @@ func settingsOf(t *testing.T, environment, script string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return js(t, rt, `JSON.stringify(settings(s, typeof stated == "undefined" ? undefined : stated))`), nil
+	return js(t, rt, `JSON.stringify(settings(s, typeof explicit == "undefined" ? undefined : explicit))`), nil
 }
 
-func TestScriptSettings(t *testing.T) {
+func TestSettingsReadEnvironmentAndScript(t *testing.T) {
 	t.Parallel()
 	declared := strings.Replace(unnumbered, "TOKEN", "", 1)
 	got, err := settingsOf(t, "", declared)
@@ -27,14 +27,14 @@ func TestScriptSettings(t *testing.T) {
 	require.JSONEq(t, `{"backendUrl": "http://host", "connections": 0, "connectionsPerVU": 1, "seconds": 3600, "noopInterval": 15, "prefix": "", "testid": "",
 		"runners": 1, "lateMs": 1000, "reconnect": false, "endTimeout": 22.5, "idleTimeout": 37500, "teardown": 93, "topics": 0, "publishRate": 0, "tokenTtl": 0,
 		"acceptEncoding": "none", "httpVersion": "auto", "streamsPerConnection": 0, "followRedirects": false, "messageKB": 0}`, got)
-	got, err = settingsOf(t, `SECONDS: "60", NOOP_INTERVAL: "2", RECONNECT: "true", HTTP_VERSION: "2", CONNECTIONS: "7"`, declared+`var stated = {connections: 5, reconnect: false}`)
+	got, err = settingsOf(t, `SECONDS: "60", NOOP_INTERVAL: "2", RECONNECT: "true", HTTP_VERSION: "2", CONNECTIONS: "7"`, declared+`var explicit = {connections: 5, reconnect: false}`)
 	require.NoError(t, err)
 	for _, want := range []string{`"seconds":60`, `"noopInterval":2`, `"reconnect":false`, `"httpVersion":"2"`, `"connections":5`, `"idleTimeout":5000`, `"endTimeout":15`} {
 		require.Contains(t, got, want)
 	}
 }
 
-func TestInvalidSettings(t *testing.T) {
+func TestInvalidSettingsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ environment, token, want string }{
 		{`CONNECTIONS: "-1"`, "", "CONNECTIONS must be from 1 to 10000000, got -1"},
@@ -54,7 +54,7 @@ func TestInvalidSettings(t *testing.T) {
 }
 
 // The document of `soak run` has precedence over variables.
-func TestDocumentSettings(t *testing.T) {
+func TestDocumentReplacesVariables(t *testing.T) {
 	t.Parallel()
 	p := newPlan()
 	p.Seconds, p.Service = 600, "mine"
@@ -69,7 +69,7 @@ func TestDocumentSettings(t *testing.T) {
 	require.Equal(t, "true 3 4", js(t, rt, `var levels = profile("fanout", {full: {LEVELS: [5]}}).values.LEVELS; [Array.isArray(levels), levels.reduce((a, b) => a + b), [1, 2].concat(levels).length].join(" ")`))
 }
 
-func TestProfiles(t *testing.T) {
+func TestEnvironmentReplacesValuesOfAProfile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ suite, values, environment, want string }{
 		{"rampup", `STAGES: [10, 20], MIN_RATE: 100`, ``, `full {"STAGES":[10,20],"MIN_RATE":100}`},
@@ -87,7 +87,7 @@ func TestProfiles(t *testing.T) {
 }
 
 // The table of settings defines the bounds of a script's settings.
-func TestInvalidProfiles(t *testing.T) {
+func TestInvalidProfilesAreRejected(t *testing.T) {
 	t.Parallel()
 	const list = "must be positive whole numbers separated by commas, such as 20,50,100, got"
 	for _, c := range []struct{ suite, name, text, want string }{

@@ -15,7 +15,7 @@ import (
 const (
 	slowStarted     = "slow_started"
 	slowAccepted    = "slow_accepted"     // broadcasts that the service accepted
-	slowRejected    = "slow_rejected"     // broadcasts that it did not accept
+	slowRejected    = "slow_rejected"     // broadcasts that the service did not accept
 	slowDue         = "slow_due"          // deliveries of accepted broadcasts that the other streams expect
 	slowArrived     = "slow_arrived"      // of these, deliveries that arrived
 	slowRepeated    = "slow_repeated"     // deliveries on the other streams that arrived again, or after a later one
@@ -102,8 +102,8 @@ func (h *holding) messageKB(bytes int64, initial []uint64) float64 {
 	return float64(bytes) / 1024 / float64(max(messages, 1))
 }
 
-// fill sends broadcasts until the end of the slow reads, so that they fill the buffers of the slow streams. Without
-// broadcasts it only waits, and the messages of the run fill them. It returns the number of accepted broadcasts, or of
+// fill sends broadcasts until the end of the slow reads, to fill the buffers of the slow streams. Without broadcasts it
+// only waits, and the messages of the run fill the buffers. It returns the number of accepted broadcasts, or of
 // messages per stream.
 func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, initial []uint64) (sent uint64) {
 	end := start.Add(milli(p.For))

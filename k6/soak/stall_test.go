@@ -22,8 +22,8 @@ func TestMaxDelayExcludesOtherTimes(t *testing.T) {
 	}
 	w.from = time.Now() // the probe is not due
 	require.GreaterOrEqual(t, w.maxDelay(at(110), at(120)), shard.WakeUps*300*time.Millisecond)
-	require.GreaterOrEqual(t, w.maxDelay(at(50), at(150)), shard.WakeUps*300*time.Millisecond, "a stall that started before the request")
-	require.Less(t, w.maxDelay(at(210), at(390)), shard.WakeUps*300*time.Millisecond, "a stall at another time")
+	require.GreaterOrEqual(t, w.maxDelay(at(50), at(150)), shard.WakeUps*300*time.Millisecond, "a stall that started before the request must count")
+	require.Less(t, w.maxDelay(at(210), at(390)), shard.WakeUps*300*time.Millisecond, "a stall at another time must not count")
 	require.GreaterOrEqual(t, w.maxDelay(at(310), at(390)), shard.WakeUps*20*time.Millisecond)
 	require.GreaterOrEqual(t, w.takeLongest(), 300*time.Millisecond)
 	require.Zero(t, w.takeLongest())
@@ -53,13 +53,13 @@ func TestWaitsCoverLongRequests(t *testing.T) {
 	}
 	require.Less(t, len(w.list), maxWaits)
 	require.Equal(t, at(end), w.list[len(w.list)-1].to)
-	require.GreaterOrEqual(t, w.maxDelay(start, at(end)), shard.WakeUps*time.Minute, "the first wait lengthened the request")
+	require.GreaterOrEqual(t, w.maxDelay(start, at(end)), shard.WakeUps*time.Minute, "the first wait must count")
 }
 
 // If a process needs more CPU than it gets, goroutines wait, even if timers fire in time.
 func TestWaitingGoroutinesAreMeasured(t *testing.T) {
 	var l schedLatency
-	require.Zero(t, l.takeLongest(), "the first call starts the measurement")
+	require.Zero(t, l.takeLongest(), "the first call must only start the measurement")
 	var stop atomic.Bool
 	defer stop.Store(true)
 	for range 20 * runtime.GOMAXPROCS(0) {
@@ -82,9 +82,9 @@ func TestSecondsFollowEachOther(t *testing.T) {
 	for i, stall := range []time.Duration{9, 5 * time.Millisecond, 3 * time.Millisecond} {
 		p.add(start.Add(time.Duration(i)*time.Second), s, stall, 4*time.Millisecond)
 	}
-	require.Len(t, p.list, 2, "the first call starts the interval")
+	require.Len(t, p.list, 2, "the first call must only start the interval")
 	require.Equal(t, start.UnixMicro(), p.list[0].FromUS)
-	require.Equal(t, p.list[0].ToUS, p.list[1].FromUS, "intervals are adjacent")
+	require.Equal(t, p.list[0].ToUS, p.list[1].FromUS, "intervals must be adjacent")
 	require.EqualValues(t, 5, p.list[0].StallMS)
 	require.EqualValues(t, 3, p.list[1].StallMS)
 	require.Equal(t, []int64{5, 4}, []int64{p.list[0].WaitMS, p.list[1].WaitMS})
@@ -104,9 +104,9 @@ func TestFirstSampleExcludesEarlierRunDelay(t *testing.T) {
 
 func TestCPUOfShortLastBucket(t *testing.T) {
 	t.Parallel()
-	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond, shard.BucketWidth), .001, "0.17 s of CPU are 3.4 %% of a bucket of 5 s")
+	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond, shard.BucketWidth), .001, "0.17 s of CPU must be 3.4 percent of a bucket of 5 s")
 	require.InDelta(t, 50, cpuPercent(2.5, 5*time.Second, shard.BucketWidth), .001)
-	require.InDelta(t, 25, cpuPercent(5, 20*time.Second, shard.BucketWidth), .001, "a stopped process samples late")
+	require.InDelta(t, 25, cpuPercent(5, 20*time.Second, shard.BucketWidth), .001, "a late sample must count the elapsed time")
 	s := newSampler(shard.BucketWidth)
 	for range 3 {
 		require.LessOrEqual(t, s.sample().CPUPercent, 100*float64(runtime.NumCPU()))

@@ -12,9 +12,9 @@ import (
 // A step adds streams to the open streams of the previous steps. soak-streams.d.ts documents it.
 type step struct {
 	Name       string  `js:"name"`    // tag `scenario` of its samples
-	Streams    int     `js:"streams"` // open at its end
-	Ramp       float64 `js:"ramp"`    // ms in which its streams open
-	For        float64 `js:"for"`     // ms, the ramp included; with broadcasts, up to the first one
+	Streams    int     `js:"streams"` // open at the end of the step
+	Ramp       float64 `js:"ramp"`    // ms in which the added streams open
+	For        float64 `js:"for"`     // ms, the ramp included; with broadcasts, up to the first broadcast
 	Broadcasts int     `js:"broadcasts"`
 	Every      float64 `js:"every"` // ms from one broadcast to the next
 	Until      float64 `js:"until"` // ms from the start of the first step to the last possible broadcast; 0: no limit
@@ -65,7 +65,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 }
 
 // runStep opens the streams of a step, sends its broadcasts, and reports whether the next step may follow. It omits
-// broadcasts for which no time is left, because earlier ones were lost. first is the start of the first step.
+// broadcasts for which no time is left, because earlier broadcasts were lost. first is the start of the first step.
 func (h *holding) runStep(st *step, added []*holdStream, first time.Time) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcaster == nil {

@@ -15,7 +15,7 @@ import (
 const suiteJS = `suite({name: "rampup", profile: "smoke", splitBy: ["scenario", "code"], parameters: {STAGES: "20"},
 	stages: [{name: "r20", title: "20 requests/s", kind: "load", start: 2, seconds: 3, rate: 20, connections: 10}]});`
 
-func TestScriptSuite(t *testing.T) {
+func TestSuiteIsCheckedAndStored(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, suiteJS)
@@ -37,7 +37,7 @@ func TestScriptSuite(t *testing.T) {
 	require.ErrorContains(t, err, "call soak.suite in the init context")
 }
 
-func TestSumsBySuiteTags(t *testing.T) {
+func TestSuiteTagsSplitTheSums(t *testing.T) {
 	t.Parallel()
 	registry := metrics.NewRegistry()
 	duration := registry.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time)
@@ -66,9 +66,9 @@ func TestSumsBySuiteTags(t *testing.T) {
 	require.Equal(t, map[string]string{"scenario": "r20", "code": "ok"}, ok.Tags)
 	require.EqualValues(t, 2, ok.Count)
 	require.InDelta(t, 30*30+50*50, ok.Squares, 1e-9)
-	require.InDelta(t, .04, ok.Undelayed.Max().Seconds(), .001, "50 ms, of which this process may have caused 10 ms")
+	require.InDelta(t, .04, ok.Undelayed.Max().Seconds(), .001, "the 10 ms that this process may have caused must not count")
 	require.Zero(t, failed.Undelayed.Max())
-	require.EqualValues(t, 1_700_000_000_000_000-30_000, ok.FirstUS, "the start of the first request")
+	require.EqualValues(t, 1_700_000_000_000_000-30_000, ok.FirstUS, "FirstUS must be the start of the first request")
 	require.EqualValues(t, 1_700_000_001_000_000, ok.LastUS)
 	var p shard.Progress
 	s.progress(&p)

@@ -52,21 +52,23 @@ func (c *sleepClock) duration() time.Duration {
 
 // mayReplaceCheckpoint reports whether a new checkpoint may replace the previous one. After a suspension it returns
 // false if another process will continue from the previous checkpoint.
-func (o *outputSoak) mayReplaceCheckpoint() bool { return o.sleep.duration() == 0 || !o.replaceable() }
+func (o *outputSoak) mayReplaceCheckpoint() bool {
+	return o.sleep.duration() == 0 || !o.isReplaceable()
+}
 
-// replaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.
-func (o *outputSoak) replaceable() bool {
+// isReplaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.
+func (o *outputSoak) isReplaceable() bool {
 	planned := o.recorder.planCopy()
 	return o.environment[plan.DocumentVariable] != "" && !planned.Cuts() && o.recorder.declaredSuite() == nil &&
 		!o.explicitName && !(planned.Published() && o.runner.Index == 1)
 }
 
-// endIfSuspended ends a runner after a suspension of its machine, like a kill: its last checkpoint is from before the
-// suspension. A new process replaces it, unless the run is over. Runners that cannot be replaced continue, and their
-// runs are invalid.
+// endIfSuspended ends the runner after a suspension of its machine. As after a kill, its last checkpoint is from before
+// the suspension. A new process replaces the runner, unless the run is over. Runners that cannot be replaced continue,
+// and their runs are invalid.
 func (o *outputSoak) endIfSuspended() {
 	duration := o.sleep.duration()
-	if duration == 0 || !o.replaceable() {
+	if duration == 0 || !o.isReplaceable() {
 		return
 	}
 	o.log.Warnf("The machine was suspended for %s. This runner ends at its last checkpoint, and its clients reconnect.", format.Duration(duration))
@@ -76,8 +78,8 @@ func (o *outputSoak) endIfSuspended() {
 	os.Exit(int(exitcodes.ExternalAbort))
 }
 
-// awaitNetwork waits until the target accepts a connection, because a laptop that wakes up has no network yet. It waits
-// for at most limit, and not after the end of the run. The next process reports a target that stays unreachable.
+// awaitNetwork waits until the target accepts a connection, because a laptop that wakes up has no network yet. It stops
+// waiting after limit, and at the end of the run. The next process reports a target that stays unreachable.
 func (o *outputSoak) awaitNetwork(limit time.Duration) {
 	planned := o.recorder.planCopy()
 	target, err := url.Parse(planned.BackendOf(o.runner.Index))

@@ -7,25 +7,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // The machine may have been suspended before the runner started, and the first reading may fail.
-func TestSleepClock(t *testing.T) {
+func TestSleepClockCountsFromItsFirstReading(t *testing.T) {
 	t.Parallel()
 	now, succeeds := time.Hour, false
 	c := newSleepClock(func() (time.Duration, bool) { return now, succeeds })
 	succeeds = true
-	require.Zero(t, c.duration(), "time before the first reading does not count")
+	require.Zero(t, c.duration(), "time before the first reading must not count")
 	now += 50 * time.Millisecond
-	require.Zero(t, c.duration(), "a small difference comes from reading the clocks in sequence")
+	require.Zero(t, c.duration(), "a small difference from reading the clocks in sequence must not count")
 	now = time.Hour + time.Minute
 	require.Equal(t, time.Minute, c.duration())
 	succeeds = false
 	require.Zero(t, c.duration())
 }
 
-// A runner ends after a suspension of its machine only if another process can replace it.
-func TestReplaceableRunner(t *testing.T) {
+// A runner ends after a suspension of its machine only if another process can replace the runner.
+func TestOnlyAPlainSoakIsReplaceable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit func(o *outputSoak)
@@ -34,7 +35,8 @@ func TestReplaceableRunner(t *testing.T) {
 		"a soak":            {func(*outputSoak) {}, true},
 		"k6 alone":          {func(o *outputSoak) { delete(o.environment, plan.DocumentVariable) }, false},
 		"a named file":      {func(o *outputSoak) { o.explicitName = true }, false},
-		"another suite":     {func(o *outputSoak) { o.recorder.plan.CutsPerSecond = 1 }, false},
+		"planned cuts":      {func(o *outputSoak) { o.recorder.plan.CutsPerSecond = 1 }, false},
+		"a declared suite":  {func(o *outputSoak) { o.recorder.suite = new(shard.Suite) }, false},
 		"the publisher":     {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics = 1, 1 }, false},
 		"not the publisher": {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics, o.runner.Index = 1, 1, 2 }, true},
 	} {
@@ -43,7 +45,7 @@ func TestReplaceableRunner(t *testing.T) {
 			o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"RUNNER": "1"}))
 			o.environment[plan.DocumentVariable] = "{}"
 			c.edit(o)
-			require.Equal(t, c.want, o.replaceable())
+			require.Equal(t, c.want, o.isReplaceable())
 		})
 	}
 }

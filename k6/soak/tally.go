@@ -20,7 +20,7 @@ type tally struct {
 	open                int
 	series              []shard.Bucket // ended buckets; append-only, so that a shard can share them
 	bucket              shard.Bucket
-	points              []shard.Bucket // as series
+	points              []shard.Bucket // ended points; append-only, like series
 	point               shard.Bucket
 	pointLateness       *shard.Histogram        // in the current point; nil: the run is not short
 	recent              *shard.Histogram        // lateness in the current bucket
@@ -42,7 +42,7 @@ type streamSums struct {
 	ends      *shard.EndRequests // nil: none
 }
 
-// addHTTP2 counts an HTTP/2 stream. It also counts the connection if the stream is the first one on it.
+// addHTTP2 counts an HTTP/2 stream. It also counts the connection of the stream if first is true.
 func (s *streamSums) addHTTP2(first bool) {
 	if s.http2 == nil {
 		s.http2 = new(shard.HTTP2)
@@ -114,8 +114,8 @@ func (t *tally) addGap(gap time.Duration, previous *uint32) {
 	t.bursts.Add(gap, previous)
 }
 
-// addDelta adds a message to the sums. excluded reports whether a phase acts on the stream. first is the time since
-// the headers for the first noop of a stream, and negative for others. latency is the time between send and receipt, if
+// addDelta adds a message to the sums. excluded reports whether a phase acts on the stream. first is the time from the
+// headers to the first noop of a stream; negative for later noops. latency is the time between send and receipt, if
 // hasLatency.
 func (t *tally) addDelta(delta ledger.Delta, excluded bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()

@@ -22,9 +22,9 @@ func TestStreamsOverHTTP2AreCounted(t *testing.T) {
 	require.Equal(t, &shard.HTTP2{Streams: 4, Connections: 2}, shardOf(r).HTTP2)
 }
 
-// A report shows the faults of a bucket by time. A bucket must count missing and reordered messages, but no copies that
-// the service may send.
-func TestFaultsOfBuckets(t *testing.T) {
+// Reports show the faults of each bucket. A bucket must count missing and reordered messages, but no copies that the
+// service may send.
+func TestBucketsCountFaults(t *testing.T) {
 	t.Parallel()
 	const (
 		numbered = `message: { seq: "json:$.n" }, resume: { by: "header" }`
@@ -65,7 +65,7 @@ func TestFaultsOfBuckets(t *testing.T) {
 	}
 }
 
-func TestFaultsOfBucketsByInterval(t *testing.T) {
+func TestBucketsCountFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]string{{"1", "2", "5", "6"}, {"", "", "", ""}} {
 		r := newPlannedRecorder(t)
@@ -88,8 +88,8 @@ func feedNoops(o *observer, opened time.Time, after ...float64) {
 	}
 }
 
-// Messages that were due separately but arrive together are distinguished from others, and from a replay.
-func TestCompressedBursts(t *testing.T) {
+// Messages that were due separately but arrive together are distinguished from other messages, and from a replay.
+func TestCompressedBurstsAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		after    []float64

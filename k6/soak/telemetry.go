@@ -88,7 +88,7 @@ func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	return &sampleSink{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
 }
 
-// start records that a stream or an attempt keeps o open. The first one also starts the goroutine.
+// start records that a stream or an attempt keeps o open. The first of them also starts the goroutine.
 func (p *telemetry) start(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *telemetry) start(o *sampleSink) {
 	go p.run(p.stop)
 }
 
-// end records the end of a stream or attempt. After the last one it publishes the metrics and stops the goroutine.
+// end records the end of a stream or attempt. After the last of them it publishes the metrics and stops the goroutine.
 func (p *telemetry) end(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,8 +181,8 @@ func (p *telemetry) publish(s *snapshot) {
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return
 		}
-		// An interrupted run reports the end of its streams; otherwise it would look like a killed runner. This does
-		// not wait, because k6 may no longer read samples.
+		// An interrupted run reports the end of its streams; otherwise it would look like a killed runner. The send
+		// does not block, because k6 may no longer read samples.
 		select {
 		case o.samples <- samples:
 			return

@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// newPublishingVU returns a virtual user, and the channel of its samples. They are published at the start of the first
-// stream and at the end of the last one.
+// newPublishingVU returns a virtual user and the channel of its samples. Samples are published only at the start of the
+// first stream and at the end of the last one.
 func newPublishingVU(t *testing.T, capacity int) (*modulestest.Runtime, *recorder, chan metrics.SampleContainer) {
 	t.Helper()
 	r := newRecorder()
@@ -99,7 +99,7 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 		require.Contains(t, got, name)
 		delete(got, name)
 	}
-	// A corrupted noop has a lateness, a duplicate has none.
+	// A corrupted noop has a lateness, but a duplicate has none.
 	for le, want := range map[string]float64{"0.001": 4, "1": 4, "2.5": 5, "5": 5, "+Inf": 5} {
 		require.InDelta(t, want, got[latenessBuckets.name+" "+le], 0, le)
 	}
@@ -120,7 +120,7 @@ func TestInterruptedRunPublishesClosedStreams(t *testing.T) {
 	a, b := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
-	require.InDelta(t, 1, drainSamples(t, samples)["soak_streams_open"], 0, "published at the start of the first stream")
+	require.InDelta(t, 1, drainSamples(t, samples)["soak_streams_open"], 0, "the start of the first stream must be published")
 	rt.CancelContext()
 	a.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
 	b.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
@@ -145,7 +145,7 @@ func TestDescribedServicePublishesMessages(t *testing.T) {
 	}
 	o.endBy(sseclient.ReasonClient, r.start.Add(6*time.Second))
 	got := drainSamples(t, samples)
-	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "seconds from sending to receiving")
+	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "the lateness must be in seconds, from sending to receiving")
 	for name := range got {
 		require.NotContains(t, name, "noop")
 	}
@@ -159,7 +159,7 @@ func TestDescribedServicePublishesMessages(t *testing.T) {
 }
 
 // A counter of k6 never decreases, even if a count of the ledger does.
-func TestCountersNeverFall(t *testing.T) {
+func TestCountersNeverDecrease(t *testing.T) {
 	t.Parallel()
 	rt, r, samples := newPublishingVU(t, 100)
 	o := r.telemetry.sink(rt.VU)
@@ -171,14 +171,14 @@ func TestCountersNeverFall(t *testing.T) {
 	require.InDelta(t, 7, drainSamples(t, samples)["soak_noops"], 0)
 }
 
-func TestNothingIsPublishedWithoutStreams(t *testing.T) {
+func TestCanceledIterationPublishesNothing(t *testing.T) {
 	t.Parallel()
 	rt, r, samples := newPublishingVU(t, 0) // a push would block
 	o := newStream(t, rt, "d-0")
 	rt.CancelContext()
 	o.connecting(r.start)
 	o.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
-	require.Nil(t, r.telemetry.stop, "the goroutine has ended")
+	require.Nil(t, r.telemetry.stop, "the goroutine must have ended")
 	require.Empty(t, r.telemetry.openSinks)
 	require.Empty(t, drainSamples(t, samples))
 }
@@ -236,8 +236,8 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	b.closed(r.start, closedByServer)
 }
 
-// The summation of 100,000 ledgers takes long. It must not delay streams that start or end, because they block all
-// reads.
+// The summation of 100,000 ledgers takes long. A stream that starts or ends must not wait for the summation, because
+// all reads of streams would wait, too.
 func TestStreamEndsDuringSummation(t *testing.T) {
 	t.Parallel()
 	rt, r, _ := newPublishingVU(t, 1000)

@@ -88,13 +88,13 @@ func (s *jsService) callToken() (string, error) {
 }
 
 // renew calls token() and url() of the description for the next attempt of stream n.
-func (s *jsService) renew(n int, request *requestOverrides) (err error) {
+func (s *jsService) renew(n int, overrides *requestOverrides) (err error) {
 	if s.token != nil {
-		if request.values.Token, err = s.callToken(); err != nil { // the second request shares these values
+		if overrides.values.Token, err = s.callToken(); err != nil { // the second request shares these values
 			return err
 		}
-		request.credentials.set(request.values.Token, time.Now())
+		overrides.credentials.set(overrides.values.Token, time.Now())
 	}
-	request.url, err = s.customURL(n)
+	overrides.url, err = s.customURL(n)
 	return err
 }

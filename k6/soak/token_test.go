@@ -54,7 +54,7 @@ func TestEachAttemptRequestsItsToken(t *testing.T) {
 }
 
 // A token that is refused at a reconnect is reported. No finding contains a current or former token.
-func TestRefusedTokenIsNamed(t *testing.T) {
+func TestRefusedTokenIsReported(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		renew bool // before the reconnect

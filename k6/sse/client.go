@@ -31,9 +31,9 @@ type Client struct {
 	end      *sseclient.Close    // the end of the stream; nil before it, or if the script closed the stream
 	isClosed bool                // the script called close
 	started  time.Time           // start of the request
-	openedAt time.Time           // arrival of the header; zero unless it opened an event stream
+	openedAt time.Time           // arrival of the header; zero unless the response opened an event stream
 	events   int                 // number of events
-	tags     metrics.TagsAndMeta // of the request and, after its arrival, of the response
+	tags     metrics.TagsAndMeta // of the request and, once it has arrived, of the response
 }
 
 func newClient(m *Module, state *lib.State, p *openParams) *Client {

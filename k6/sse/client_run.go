@@ -19,8 +19,8 @@ var (
 	errTimeout = errors.New("the request took longer than its timeout")
 )
 
-// run calls the handlers until the stream ends. It returns the exception of a handler. The reader ends before run
-// returns.
+// run calls the handlers until the stream ends, or until a handler throws an exception, which it returns. The reader
+// ends before run returns.
 func (c *Client) run() error {
 	c.started = time.Now()
 	defer func() {

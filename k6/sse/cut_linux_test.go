@@ -52,7 +52,6 @@ func (c *cutter) addCut(v *vu, kind Cut) {
 	v.set("cut", func(ms int) bool { return c.cut(kind, ms) })
 }
 
-// sendEvents sends events and flushes them.
 func sendEvents(w http.ResponseWriter, events string) {
 	stream(w, events)
 	w.(http.Flusher).Flush()

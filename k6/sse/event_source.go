@@ -54,7 +54,7 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	s := &eventSource{obj: call.This}
 	s.opts.request.URL = call.Argument(0).String()
 	u, err := sseclient.ParseURL(s.opts.request.URL)
-	if errors.Is(err, sseclient.ErrScheme) { // not a syntax error; the attempt reports it
+	if errors.Is(err, sseclient.ErrScheme) { // not a syntax error; the connection attempt reports the scheme
 		u, err = url.Parse(s.opts.request.URL)
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *eventSource) drop(immediate bool) bool {
 	return true
 }
 
-// whileOpen performs an action if readyState is OPEN. It throws the error of the action.
+// whileOpen returns the result of act if readyState is OPEN, and false otherwise. It throws the error of act.
 func (s *eventSource) whileOpen(act func() (bool, error)) bool {
 	if s.ready != stateOpen {
 		return false

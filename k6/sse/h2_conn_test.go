@@ -173,7 +173,7 @@ func TestClosedStreamIsCanceled(t *testing.T) {
 
 func TestLaterSettingsChangeTheLimits(t *testing.T) {
 	runH2(t, func(p *framePeer) {
-		if p.n > 0 { // the second connection, for the stream that exceeded the limit of the first one
+		if p.n > 0 { // the second connection, for the stream that exceeded the limit of the first connection
 			p.data(p.acceptStream(), "data: second\n\n")
 			p.readAll()
 			return

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// A stream that can be cut has a separate connection, so a cut has the same effect as over HTTP/1.1. A callback may cut
-// it while the reader has more data. Then the reader must check the connection again.
+// A stream that can be cut has a separate connection, so a cut has the same effect as over HTTP/1.1. If a callback cuts
+// the stream while the reader has more data, the reader must check the connection again.
 func TestCutOverH2(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalfOpen: "nothing"} {
@@ -113,7 +113,7 @@ func TestSlowOverH2(t *testing.T) {
 	})
 }
 
-// The other streams of the connection continue.
+// The actions vanish and slow would affect the other streams of the connection.
 func TestSharedStreamCanOnlyBeDropped(t *testing.T) {
 	runH2(t, func(p *framePeer) {
 		for range 2 {

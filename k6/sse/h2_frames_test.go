@@ -235,7 +235,7 @@ func TestH2Frames(t *testing.T) {
 	}
 }
 
-// settle waits until the client has read all frames so far.
+// settle waits until the client has read all frames that were sent so far.
 func (p *framePeer) settle() {
 	_ = p.WritePing(false, [8]byte{})
 	_, _ = p.next(http2.FramePing)

@@ -21,7 +21,7 @@ import (
 type framePeer struct {
 	*http2.Framer
 	t      testing.TB
-	conn   net.Conn // with TLS if the client uses it
+	conn   net.Conn // with TLS if the client uses TLS
 	tcp    *net.TCPConn
 	line   *sockets.Line
 	n      int // index of the connection, from 0
@@ -77,7 +77,6 @@ func (p *framePeer) next(kind http2.FrameType) (http2.Frame, error) {
 	}
 }
 
-// note logs a frame of the client.
 func (p *framePeer) note(f http2.Frame) {
 	switch f := f.(type) {
 	case *http2.RSTStreamFrame:
@@ -139,7 +138,7 @@ func (p *framePeer) sendInPieces(size int, write func()) {
 	(&peer{line: p.line}).sendInPieces(size, write)
 }
 
-// runH2 runs a test over HTTP/2 with a scripted server.
+// runH2 runs a test with an HTTP/2 server whose frames handle sends.
 func runH2(t *testing.T, handle func(p *framePeer), test func(t *testing.T, v *vu)) {
 	t.Helper()
 	runTransports(t, mixedTransports, func(t *testing.T, w transport) {

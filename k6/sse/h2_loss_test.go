@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A slowRecorder also delays its other callbacks, so a stream may still be opening when its connection is lost.
+// A slowRecorder is a sleeper that also delays Opened and Closed, so a stream may still be opening when its connection
+// is lost.
 type slowRecorder struct{ sleeper }
 
 func (r *slowRecorder) Opened(started time.Time, response *sseclient.Response) {

@@ -115,7 +115,7 @@ func TestHeaderOverTheLimitEndsTheConnectionOverH2(t *testing.T) {
 	})
 }
 
-// HTTP/2 must not change requests, redirects and refusals.
+// HTTP/2 must not change requests, redirects or refusals.
 func TestRequestsOverH2(t *testing.T) {
 	runTransports(t, mixedTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)

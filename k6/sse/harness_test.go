@@ -31,7 +31,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// testTimeout is the timeout of all waits in tests.
 const testTimeout = time.Minute
 
 // A vu is a virtual user whose scripts can use the module.
@@ -80,7 +79,7 @@ func newVU(t testing.TB) *vu {
 	return v
 }
 
-// set defines a global variable. It makes an observer a Ledger.
+// set defines a global variable. If value is an observer, the variable is a Ledger.
 func (v *vu) set(name string, value any) {
 	v.t.Helper()
 	switch value.(type) {
@@ -94,13 +93,13 @@ func (v *vu) set(name string, value any) {
 	require.NoError(v.t, v.VU.Runtime().Set(name, value))
 }
 
-// A testObserver makes the observer of a test a Ledger.
+// A testObserver adapts the observer of a test to the interface Ledger.
 type testObserver struct{ observer any }
 
 // Callbacks returns callbacks that call the methods of the observer with the same names. The methods may omit the
 // parameter with the stream.
-func (o testObserver) Callbacks() (on sseclient.Callbacks) {
-	callbacks := reflect.ValueOf(&on).Elem()
+func (o testObserver) Callbacks() (out sseclient.Callbacks) {
+	callbacks := reflect.ValueOf(&out).Elem()
 	for i := range callbacks.NumField() {
 		method := reflect.ValueOf(o.observer).MethodByName(callbacks.Type().Field(i).Name)
 		if method.IsValid() {
@@ -111,7 +110,7 @@ func (o testObserver) Callbacks() (on sseclient.Callbacks) {
 			}))
 		}
 	}
-	return on
+	return out
 }
 
 type (
@@ -163,7 +162,6 @@ func (v *vu) block(cidr string) {
 	v.state.Dialer.(*netext.Dialer).Blacklist = []*lib.IPNet{ipnet}
 }
 
-// mustRun is like run, but fails the test if the script fails.
 func (v *vu) mustRun(script string) sobek.Value {
 	v.t.Helper()
 	value, err := v.run(script)
@@ -189,7 +187,6 @@ func (v *vu) readStream(options string) string {
 	}`)
 }
 
-// str returns the value of an expression as a string.
 func (v *vu) str(expression string) string {
 	v.t.Helper()
 	value, err := v.VU.Runtime().RunString(expression)
@@ -223,7 +220,7 @@ func (v *vu) drainSamples() (all []metrics.Sample) {
 
 // A peer is the server side of one connection.
 type peer struct {
-	net.Conn // with TLS if the client uses it
+	net.Conn // with TLS if the client uses TLS
 	tcp      *net.TCPConn
 	line     *sockets.Line // between net.Conn and tcp
 	req      *http.Request

@@ -13,7 +13,7 @@ import (
 type listener struct {
 	kind    string
 	value   *sobek.Object // a function, or an object with handleEvent
-	handler bool          // the value of onopen, onmessage or onerror
+	handler bool          // set by onopen, onmessage or onerror
 	once    bool          // the first event removes the listener
 }
 
@@ -29,9 +29,9 @@ func (l *listeners) all() []listener {
 	return nil
 }
 
-// has reports whether there is a listener for events with a name. Any goroutine may call it.
+// has reports whether there is a listener for events with the given name. Any goroutine may call it.
 //
-//go:noinline // otherwise it would enlarge the stacks of streams without listeners
+//go:noinline // if inlined, it would enlarge the stacks of streams without listeners
 func (l *listeners) has(name []byte) bool {
 	list := l.all()
 	for _, current := range list {

@@ -35,8 +35,8 @@ type rootModule struct{}
 
 func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance { return NewModule(vu) }
 
-// A Module opens the event streams of one virtual user, for its script and for Go callers. The streams of both push the
-// metrics of an EventSource.
+// A Module opens the event streams of one virtual user, for its script and for Go callers. All these streams push
+// the metrics of an EventSource.
 type Module struct {
 	vu      modules.VU
 	metrics *sseMetrics

@@ -54,7 +54,7 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	return p, nil
 }
 
-// set parses a parameter. Like xk6-sse, it ignores unknown ones.
+// set parses a parameter. Like xk6-sse, it ignores unknown parameters.
 func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	_, err := p.setCommon(rt, name, v)
 	switch name {

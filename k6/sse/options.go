@@ -21,7 +21,7 @@ import (
 type sourceOptions struct {
 	sseclient.Options
 	tags            metrics.TagsAndMeta
-	request         sseclient.Request // only renew changes it, between attempts
+	request         sseclient.Request // changed only by renew, between attempts
 	ledger          Ledger            // nil: none
 	secondRequest   *secondRequest    // nil: none
 	renew           sobek.Callable    // returns changes for each attempt except the first; nil: no changes
@@ -33,8 +33,8 @@ type Ledger interface {
 	Callbacks() sseclient.Callbacks
 }
 
-// bodiless reports whether the method of the requests allows no body.
-func (o *sourceOptions) bodiless() bool {
+// isBodiless reports whether the method of the requests allows no body.
+func (o *sourceOptions) isBodiless() bool {
 	return o.request.Method == "" || o.request.Method == http.MethodGet
 }
 
@@ -82,7 +82,7 @@ func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value)
 	case "streamsPerConnection":
 		var n int
 		n, err = parseInt(v, 0, math.MaxUint16)
-		o.Sharing.StreamsPerConnection = uint16(n) // #nosec G115 -- parseInt has checked it
+		o.Sharing.StreamsPerConnection = uint16(n) // #nosec G115 -- checked by parseInt
 	case "acceptEncoding":
 		o.AcceptEncoding, err = coding.AcceptEncoding(v.String())
 	default:
@@ -112,11 +112,11 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 			}
 		}
 	}
-	if o.request.Body != "" && o.bodiless() {
+	if o.request.Body != "" && o.isBodiless() {
 		return fmt.Errorf("option body: %w", sseclient.ErrBodyOfGet)
 	}
 	if id := o.request.Header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
-		o.LastEventID = id // received ids replace it, so it is not a constant header
+		o.LastEventID = id // received ids replace this one, so the header is not constant
 		o.request.Header.Del(lastEventID)
 	}
 	if common.IsNullish(second) {
@@ -186,7 +186,7 @@ func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
 	return h, nil
 }
 
-// parseDuration parses a number of milliseconds or a string such as "10s". It must not be negative.
+// parseDuration parses a number of milliseconds or a string such as "10s". A negative duration is an error.
 func parseDuration(v sobek.Value) (time.Duration, error) {
 	x := v.Export()
 	if f, ok := x.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/guregu/null.v3"
 )
 
-// The time to connect excludes the wait for the option rps.
+// The time to connect must exclude waits due to the option rps.
 func TestOptionRPSLimitsStreamsAndSecondRequests(t *testing.T) {
 	t.Parallel()
 	const interval = 100 * time.Millisecond
@@ -55,13 +55,13 @@ func TestOptionRPSLimitsStreamsAndSecondRequests(t *testing.T) {
 	}
 }
 
-func TestStreamThatWaitsForTheOptionRPSCanBeClosed(t *testing.T) {
+func TestStreamDelayedByTheOptionRPSCanBeClosed(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"closed":               `const s = new EventSource(url); s.onerror = () => log.push("error"); setTimeout(() => { s.close(); log.push(s.readyState); }, 1);`,
-		"closed by open":       `sse.open(url, (c) => { c.setTimeout(() => { c.close(); log.push(2); }, 1); });`,
-		"with the iteration":   `new EventSource(url); cancel(); log.push(2)`,
-		"with the VU, in open": `log.push(sse.open(url, (c) => c.setTimeout(cancel, 1)).error.startsWith("interrupted") ? 2 : "no");`,
+		"close() of EventSource":     `const s = new EventSource(url); s.onerror = () => log.push("error"); setTimeout(() => { s.close(); log.push(s.readyState); }, 1);`,
+		"close() of open":            `sse.open(url, (c) => { c.setTimeout(() => { c.close(); log.push(2); }, 1); });`,
+		"EventSource, end of the VU": `new EventSource(url); cancel(); log.push(2)`,
+		"open, end of the VU":        `log.push(sse.open(url, (c) => c.setTimeout(cancel, 1)).error.startsWith("interrupted") ? 2 : "no");`,
 	} {
 		v := newVU(t)
 		v.set("cancel", v.CancelContext)

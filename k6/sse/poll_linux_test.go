@@ -44,7 +44,8 @@ func TestBusyStreamDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// The server pauses inside each event. The bytes before the pause must not be lost with the buffer that streams share.
+// The server pauses inside each event. The bytes before the pause must not be lost when other streams use the shared
+// buffer.
 func TestStreamsShareABufferWithoutMixing(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		const streams = 10

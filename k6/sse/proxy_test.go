@@ -90,7 +90,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 }
 
 // An error names the address and the response of the proxy, without the password.
-func TestErrorsOfAProxy(t *testing.T) {
+func TestErrorNamesTheProxy(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, scheme string
@@ -139,7 +139,7 @@ func TestErrorsOfAProxy(t *testing.T) {
 	}
 }
 
-func TestErrorOfAnUnreachableProxyNamesIt(t *testing.T) {
+func TestErrorNamesTheUnreachableProxy(t *testing.T) {
 	t.Parallel()
 	const address = "127.0.0.1:1" // another test may reuse a closed port
 	plain := strings.TrimPrefix(httpServer(t, nil).URL, "http://")
@@ -193,7 +193,7 @@ func TestHTTPDebugLogsNoCredentialsOfAProxy(t *testing.T) {
 	require.NotContains(t, output.String(), "Authorization")
 }
 
-func TestRedirectChoosesItsProxy(t *testing.T) {
+func TestRedirectChoosesTheProxyAgain(t *testing.T) {
 	t.Parallel()
 	end := serveText(t, streamHead+"data: 0\n\n")
 	proxy := startProxy(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))

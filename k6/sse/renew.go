@@ -63,7 +63,7 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 		case "headers":
 			next.Header, err = parseHeaders(s.session.m.vu.Runtime(), v)
 		case "body":
-			if next.Body, err = parseBody(v); err == nil && next.Body != "" && s.opts.bodiless() {
+			if next.Body, err = parseBody(v); err == nil && next.Body != "" && s.opts.isBodiless() {
 				err = sseclient.ErrBodyOfGet
 			}
 		default:
@@ -89,8 +89,8 @@ func parseRenew(v sobek.Value) (sobek.Callable, error) {
 	return fn, nil
 }
 
-// GoError returns the error or value that a script threw, without its position. It returns interruptions and other
-// errors unchanged.
+// GoError returns the error or value that a script threw, without the position in the script. It returns interruptions
+// and other errors unchanged.
 func GoError(err error) error {
 	var e *sobek.Exception
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) || !errors.As(err, &e) {

@@ -16,8 +16,8 @@ func (m *Module) eventSourceClass() *sobek.Object {
 	class := result.ToObject(rt)
 	proto := class.Get("prototype").ToObject(rt)
 	for i, name := range []string{"CONNECTING", "OPEN", "CLOSED"} {
-		for _, on := range []*sobek.Object{class, proto} {
-			Must(rt, on.DefineDataProperty(name, rt.ToValue(i), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
+		for _, object := range []*sobek.Object{class, proto} {
+			Must(rt, object.DefineDataProperty(name, rt.ToValue(i), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 		}
 	}
 	Must(rt, class.DefineDataProperty("length", rt.ToValue(1), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
@@ -66,7 +66,7 @@ func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	function("dispatchEvent", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		ev, ok := c.Argument(0).(*sobek.Object)
 		if !ok || ev.Get("type") == nil {
-			panic(rt.NewTypeError("EventSource.dispatchEvent: %s is not an event: it must be an object with a type", c.Argument(0)))
+			panic(rt.NewTypeError("EventSource.dispatchEvent: the event must be an object with a type, got %s", c.Argument(0)))
 		}
 		Must(rt, ev.Set("target", s.obj))
 		Must(rt, s.dispatch(ev.Get("type").String(), ev))
@@ -88,7 +88,7 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 	}
 	l, ok := v.(*sobek.Object)
 	if !ok {
-		panic(rt.NewTypeError("EventSource: the listener for %q must be a function", c.Argument(0).String()))
+		panic(rt.NewTypeError("EventSource: the listener for %q must be a function or an object", c.Argument(0).String()))
 	}
 	return c.Argument(0).String(), l
 }

@@ -37,7 +37,7 @@ func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
 		}
 		value := s.listeners.function(l)
 		if value == nil {
-			continue // an earlier listener removed it
+			continue // an earlier listener removed this one
 		}
 		if l.once {
 			s.listeners.remove(kind, l.value)
@@ -68,7 +68,7 @@ func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
 // queueMessage queues the dispatch of a copy of e. e itself is valid only during the call.
 //
-//go:noinline // otherwise it would enlarge the stacks of streams without listeners
+//go:noinline // if inlined, it would enlarge the stacks of streams without listeners
 func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eventstream.Event) {
 	kind := "message"
 	if len(e.Name) > 0 {

@@ -104,7 +104,7 @@ func TestReconnectCanBeChanged(t *testing.T) {
 	}
 }
 
-// A block without data sets the last event ID, too. Before the first id, a request has none.
+// A block without data sets the last event ID, too. Requests before the first id send no ID.
 func TestReconnectSendsTheLastEventID(t *testing.T) {
 	t.Parallel()
 	const query = "?topic=a%20b&since=all&x=1"

@@ -74,7 +74,7 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			{"an incomplete header", respond("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
 			{"no HTTP", respond("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},
 			{"reset before the header", func(p *peer) { p.reset() }, "", false, sseclient.ReasonReset, "", true, true},
-			{"endless header", respond("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, sseclient.ReasonTooLong, "65536", false, false},
+			{"long header", respond("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, sseclient.ReasonTooLong, "65536", false, false},
 			{"header never ends", func(p *peer) { p.send("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, sseclient.ReasonConnectTimeout, "the connect timeout", true, true},
 			{"1xx first", respond("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "", true, true},
 		}

@@ -140,7 +140,7 @@ func TestFailedSecondRequestDoesNotResetTheBackoff(t *testing.T) {
 }
 
 // The service provides the URL, as in the HTTP+SSE transport of MCP. Values in a form are URL-encoded.
-func TestSecondRequestToTheNamedURL(t *testing.T) {
+func TestSecondRequestUsesTheURLOfTheFirstEvent(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	got := make(chan string, 1)
@@ -309,7 +309,7 @@ func TestExceptionOfASecondRequestEndsTheIteration(t *testing.T) {
 }
 
 // An event or a redirect of the stream may choose another origin for the second request. That origin must not get the
-// credentials for the first one.
+// credentials for the first origin.
 func TestSecondRequestSendsNoCredentialsToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	const refused, toBody = `another origin; pass --follow-redirects to allow it`, `another origin, which gets no request with a body`

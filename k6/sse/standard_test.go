@@ -183,8 +183,8 @@ func TestStandardRedirects(t *testing.T) {
 	}
 }
 
-// Section 9.2.3, announce the connection or fail it: which responses are event streams, and after which ones a browser
-// reconnects.
+// Section 9.2.3, announce the connection or fail it: which responses are event streams, and after which responses a
+// browser reconnects.
 func TestStandardResponses(t *testing.T) {
 	t.Parallel()
 	type response struct{ head, want string }

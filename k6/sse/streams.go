@@ -45,8 +45,8 @@ func (g *Streams) OnLoop(f func() error) { g.session.queue(f) }
 // Push queues samples for k6. It does not wait. Any goroutine may call it before OnEnd.
 func (g *Streams) Push(samples ...metrics.Sample) { g.session.push(samples...) }
 
-// Renew calls prepare on the event loop, and then proceed with its error, which may be the exception of a script. For a
-// stopped stream it does not call prepare.
+// Renew calls prepare on the event loop, and then calls proceed with the error of prepare, which may be the exception
+// of a script. For a stopped stream it calls only proceed.
 func (g *Streams) Renew(s *sseclient.Stream, proceed func(error), prepare func() error) {
 	g.session.queue(func() error {
 		if s.Stopped() {

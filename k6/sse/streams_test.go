@@ -32,10 +32,10 @@ func newGoStream(lastEvent string, request sseclient.Request) *goStream {
 
 // callbacks returns the callbacks of the recorder, with callbacks for the request and the end.
 func (k *goStream) callbacks() sseclient.Callbacks {
-	on := testObserver{k}.Callbacks()
-	on.Request = func(*sseclient.Stream) sseclient.Request { return k.request }
-	on.Ended = func(*sseclient.Stream) { close(k.ended) }
-	return on
+	callbacks := testObserver{k}.Callbacks()
+	callbacks.Request = func(*sseclient.Stream) sseclient.Request { return k.request }
+	callbacks.Ended = func(*sseclient.Stream) { close(k.ended) }
+	return callbacks
 }
 
 func (k *goStream) Event(at time.Time, e *eventstream.Event) {
@@ -70,7 +70,6 @@ func (v *vu) streams(options sseclient.Options, goStreams ...*goStream) error {
 	})
 }
 
-// The iteration ends with the last stream.
 func TestStreamsInGoHaveObserversAndMetrics(t *testing.T) {
 	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)

@@ -13,8 +13,8 @@ import (
 )
 
 // describeRequest sets the tags that are known before the dial. The tags url and name omit the query, the fragment and
-// the credentials of a URL, which may contain ids or secrets. As in k6/http, a name that the user sets replaces both.
-// In that case u may be nil.
+// the credentials of a URL, which may contain ids or secrets. As in k6/http, a name that the user sets replaces both
+// tags. In that case u may be nil.
 func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
 	name, hasName := tm.Tags.Get(metrics.TagName.String())
 	if !hasName {

@@ -50,7 +50,7 @@ func TestTLSRecords(t *testing.T) {
 		name    string
 		server  func(p *peer, r *recordWriter)
 		want    string
-		version uint16 // only this version of TLS; 0: both
+		version uint16 // only this version of TLS; 0: both versions
 	}{
 		{"a record that has the head and exceeds its buffer", func(p *peer, r *recordWriter) {
 			r.send(streamHead + "data: " + longText[:5000] + "\n\n" + twoEvents)

@@ -29,14 +29,13 @@ var transports = []transport{
 	{name: "plain, goroutine", blocking: true}, {name: "TLS, goroutine", tls: true, blocking: true},
 }
 
-// mixedTransports cover plain and TLS, the poller and a goroutine, each once. They suffice for rules that apply above
-// the transport.
+// mixedTransports cover plain and TLS, the poller and a goroutine, each once. They suffice for behavior that hardly
+// depends on the transport.
 var mixedTransports = transports[1:3]
 
 // polledTransports are the transports that the poller reads.
 var polledTransports = transports[:2]
 
-// runTransports runs a test with each transport of a list.
 func runTransports(t *testing.T, list []transport, test func(t *testing.T, w transport)) {
 	t.Parallel()
 	for _, w := range list {
@@ -111,7 +110,7 @@ func (p *peer) sendInPieces(size int, write func()) {
 // h2Transports are the transports of streams that share connections. Their server is a server of net/http.
 var h2Transports = []transport{{name: "HTTP/2", tls: true, h2: true}, {name: "HTTP/2, goroutine", tls: true, h2: true, blocking: true}}
 
-// allTransports are all transports. A test with them expects the same behavior over each. Its server writes an
+// allTransports are for tests that expect the same behavior over each transport. The server of such a test writes an
 // HTTP/1.1 response, and truncates the stream by truncating the response.
 var allTransports = append(transports[:len(transports):len(transports)], h2Transports...)
 
@@ -149,7 +148,6 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 	}, enableHTTP2).URL
 }
 
-// A flushingWriter is a writer of a response that flushes after each write.
 type flushingWriter struct{ http.ResponseWriter }
 
 func (f flushingWriter) Write(p []byte) (int, error) {
