@@ -21,21 +21,21 @@ func TestRootRegistersTheExtension(t *testing.T) {
 	require.ElementsMatch(t, []string{"k6/x/handshake js", "k6/x/requests js", "k6/x/soak js", "soak output"}, registered)
 }
 
-// A build of k6 with this extension compiles the imports of the root package. The verdict, reports and the cluster
-// must not be among them.
+// A build of k6 with this extension compiles all packages that the root package imports. Packages that only the command
+// soak needs must not be among them.
 func TestExtensionDoesNotImportTheCommandLine(t *testing.T) {
 	for _, pkg := range strings.Fields(output(t, ".", "go", "list", "-deps", ".")) {
 		for _, foreign := range []string{
-			module + "/backend", module + "/cluster", module + "/cmd", module + "/grafana", module + "/report", module + "/suite", module + "/verdict",
-			"k8s.io/", "sigs.k8s.io/", "github.com/grafana/grafana-foundation-sdk",
+			module + "/backend", module + "/cmd", module + "/internal/report", module + "/internal/results", module + "/internal/run",
+			module + "/internal/suite", module + "/internal/verdict", "k8s.io/", "sigs.k8s.io/",
 		} {
 			require.False(t, strings.HasPrefix(pkg, foreign), "the extension imports %s", pkg)
 		}
 	}
 }
 
-// TestMainOfAnotherModuleHasTheExtension builds what `xk6 build --with` does: a module of its own, which
-// requires this one and k6. The replacement stands in for a release.
+// The test builds a module that requires this one and k6, as `xk6 build --with` does. The replace directive stands in
+// for a release.
 func TestMainOfAnotherModuleHasTheExtension(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links a k6")
@@ -69,13 +69,14 @@ func main() {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	output(t, dir, "go", "build", "-mod=mod", "-trimpath", "-o", "k6", ".")
-	said := output(t, dir, filepath.Join(dir, "k6"), "version")
+	extensions := output(t, dir, filepath.Join(dir, "k6"), "version")
 	for _, name := range []string{"k6/x/handshake [js]", "k6/x/requests [js]", "k6/x/soak [js]", "soak [output]"} {
-		require.Contains(t, said, ", "+name)
+		require.Contains(t, extensions, ", "+name)
 	}
 }
 
-// output runs a command and returns its output. It builds with the settings of `make build`, to reuse the build cache.
+// output runs a command and returns its output. Its environment matches `make build`, so that go reuses the build
+// cache.
 func output(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
