@@ -76,7 +76,7 @@ func serverSent(s verdict.Server, received, sent uint64) string {
 	return format.Thousands(sent)
 }
 
-// runnerState returns the final state of a runner as text. A runner whose last shard is a checkpoint did not finish.
+// A runner whose last shard is a checkpoint did not finish.
 func runnerState(state string) string {
 	if state == string(shard.Running) {
 		return "did not finish"

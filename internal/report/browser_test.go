@@ -18,7 +18,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// TestBrowser writes pages and runs html/browser/page.test.js on them.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	browser := untested.Browser(t)

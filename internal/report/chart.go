@@ -43,7 +43,7 @@ type Chart struct {
 	Kind   Kind     `json:"kind"`
 	Title  string   `json:"title"`
 	Note   string   `json:"-"`             // explanation next to the title
-	Unit   string   `json:"unit"`          // after values: "ms", "MiB", "%", "" for counts
+	Unit   string   `json:"unit"`          // unit of the values: "ms", "MiB", "%", "" for counts
 	Wide   bool     `json:"-"`             // as wide as the page
 	Log    bool     `json:"log,omitempty"` // logarithmic y axis
 	Series []Series `json:"series,omitempty"`
@@ -63,7 +63,7 @@ type Series struct {
 type Heat struct {
 	Items  string   `json:"items"` // plural noun of the counted items
 	Rows   []string `json:"rows"`
-	Width  int      `json:"width"`  // of a column, in steps of the time axis
+	Width  int      `json:"width"`  // width of a column, in steps of the time axis
 	Counts [][]int  `json:"counts"` // by column, then row
 }
 

@@ -144,7 +144,7 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 // A rowWriter writes the rows of a CSV file. The method Error returns any write error.
 type rowWriter struct {
 	*csv.Writer
-	cells []string // of the last row; reused, because a file may have a million rows
+	cells []string // cells of the last row; reused, because a file may have a million rows
 }
 
 // row writes values as fmt.Sprint formats them.
@@ -190,7 +190,6 @@ func decimals(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)
 }
 
-// stamp formats a time as Unix time in seconds, "" if it is not known.
 func stamp(known bool, t time.Time) string {
 	if !known {
 		return ""
@@ -219,7 +218,6 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 // messageHeader names the columns of connections.csv about the messages of a client and about other events.
 var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "misrouted"}
 
-// appendMessageCells appends the values of the columns of messageHeader.
 func appendMessageCells(values []any, m *shard.Merged, c *shard.Connection) []any {
 	topic, _, published := m.Topic(c)
 	if !published {
@@ -244,7 +242,6 @@ func number(n uint64) any {
 	return n
 }
 
-// A publishedCount counts the messages of one bucket: all that were sent, and the ones that the service confirmed.
 type publishedCount struct{ sent, confirmed int }
 
 // publishedByBucket counts the published messages by the start of their bucket, which is width seconds long. It returns

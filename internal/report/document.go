@@ -16,23 +16,23 @@ type Run struct {
 	Merged  *shard.Merged
 	Samples []resources.Sample
 	Provenance
-	Comparison Section // with earlier runs; empty if there are none
+	Comparison Section // comparison with earlier runs; empty if there are none
 	Files      []File
 }
 
 // Provenance has the command, the versions and the machine of a run, as in run.json. Each field may be empty.
 type Provenance struct {
 	Command  []string          `json:"command"`
-	Version  string            `json:"version"`           // of soak
-	Commit   string            `json:"commit,omitempty"`  // of that version
-	Go       string            `json:"go,omitempty"`      // version
+	Version  string            `json:"version"`           // version of soak
+	Commit   string            `json:"commit,omitempty"`  // commit of that version
+	Go       string            `json:"go,omitempty"`      // version of Go
 	OneClock bool              `json:"one_clock"`         // target and runners are on one host
-	Nginx    string            `json:"nginx,omitempty"`   // version
-	Cores    string            `json:"cores,omitempty"`   // reserved for the service and for the runners, or why none are
-	Proxies  []string          `json:"proxies,omitempty"` // used by the runners, without credentials
-	Backend  string            `json:"backend,omitempty"` // version, if the target is the backend of this repository
-	Machine  resources.Machine `json:"machine"`           // of `soak run`
-	Limits   preflight.Machine `json:"limits"`            // of `soak run`
+	Nginx    string            `json:"nginx,omitempty"`   // version of nginx
+	Cores    string            `json:"cores,omitempty"`   // cores reserved for the service and the runners, or why none are
+	Proxies  []string          `json:"proxies,omitempty"` // proxies that the runners used, without credentials
+	Backend  string            `json:"backend,omitempty"` // version of the backend of this repository, if it is the target
+	Machine  resources.Machine `json:"machine"`           // machine that ran `soak run`
+	Limits   preflight.Machine `json:"limits"`            // limits of that machine
 	// ResourcesFrom is the Prometheus server that the samples come from; "": soak recorded them.
 	ResourcesFrom string `json:"resources_from,omitempty"`
 }

@@ -143,7 +143,7 @@ var kindNames = map[ledger.Kind]string{
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
 	ledger.KindEndedEarly: "a stream closed before the end of its lifetime", ledger.KindOverdue: "a stream open for longer than its lifetime",
 	ledger.KindAnnounced: "a gap that the service announced",
-	ledger.KindMisrouted: "of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
+	ledger.KindMisrouted: "message of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 
 // attempts counts the failed attempts to connect by cause, including attempts of connections that succeeded later.

@@ -238,7 +238,7 @@ func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 		return t, false
 	}
 	t = Table{Caption: "Topics", Columns: Columns("topic", "#streams", "#published")}
-	var kinds []int // of totals
+	var kinds []int // indices of totals
 	for i, total := range (ledger.Totals{}).Each() {
 		occurs := func(t *verdict.Topic) bool { return t.Each()[i].Count > 0 }
 		if total.Name == "late" && v.Service.CountBasis == shard.CountByNumber && v.LatencyMS == nil {
@@ -273,7 +273,6 @@ func comparedTopics(list []*verdict.Topic) Table {
 	return t
 }
 
-// countCell returns a count of messages. It is colored if it should be 0 and is not.
 func countCell(t ledger.Total) Cell {
 	c := Cell{Text: format.Thousands(t.Count)}
 	if t.Fault {
@@ -301,7 +300,6 @@ func tableOf(t verdict.Table) Table {
 	return out
 }
 
-// endTime returns the time of the last data of the run, or "" without data.
 func endTime(v *verdict.Verdict) string {
 	if v.NoData {
 		return ""

@@ -30,7 +30,19 @@ func TestLastSubscriberStatesDifferentClocks(t *testing.T) {
 	}
 }
 
-// Without data the numbers are unknown, not 0.
+func TestLongListOfTopicsIsOmitted(t *testing.T) {
+	t.Parallel()
+	v := &verdict.Verdict{}
+	v.Messages.Published = &verdict.Publication{Topics: 60}
+	for range 50 {
+		v.Messages.Topics = append(v.Messages.Topics, &verdict.Topic{})
+	}
+	section := (&pageBuilder{v: v}).publishedSection()
+	require.Len(t, section.Tables, 1, "only the table of the publisher")
+	require.Equal(t, []string{"The topics are not listed, because there are more than 50; connections.csv has the topic of each stream."}, section.Notes)
+}
+
+// Without data, the numbers are unknown, not 0.
 func TestRunWithoutDataHasNoNumbers(t *testing.T) {
 	t.Parallel()
 	start := shard.Runner{Index: 1, State: shard.Running, StartedUS: 1_700_000_000e6, EndedUS: 1_700_000_000.1e6, CPUSeconds: .1, RunDelaySeconds: .2}

@@ -45,7 +45,6 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	return out
 }
 
-// failureSection returns the incidents of a run that did not pass.
 func (s *pageBuilder) failureSection() Section {
 	out := Section{ID: "story", Title: "Incidents"}
 	list := incidents(s.v)

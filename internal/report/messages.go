@@ -87,7 +87,7 @@ func (s *pageBuilder) publishedSection() Section {
 	t.Rows = []Row{row}
 	out.Tables = []Table{t}
 	if list := s.v.Messages.Topics; len(list) < p.Topics {
-		out.Notes = append(out.Notes, fmt.Sprintf("The table lists at most %d topics; connections.csv has the topic of each stream.", len(list)))
+		out.Notes = append(out.Notes, fmt.Sprintf("The topics are not listed, because there are more than %d; connections.csv has the topic of each stream.", len(list)))
 	} else if t, ok := topics(s.v, math.MaxInt); ok {
 		out.Tables = append(out.Tables, t)
 	}
@@ -153,7 +153,7 @@ func (s *pageBuilder) messagesOverTime(out *Section, width int) {
 	expected, received := s.messagesPerBar(width)
 	seconds, sampleGap := width*int(s.series.step), s.series.sampleGap()
 	interval := eachPeriod(seconds)
-	note := fmt.Sprintf("%s; expected: open connections × %d s per bar / %v s per noop", interval, seconds, s.v.Plan.NoopInterval)
+	note := fmt.Sprintf("%s; expected: open connections × %d s per bar / %v s per %s", interval, seconds, s.v.Plan.NoopInterval, s.v.Service.Noun())
 	published := s.publishSeries()
 	switch {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:
@@ -190,7 +190,7 @@ func sumBars(values []float64, width int) []float64 {
 // publishSeries has the published messages by point of the time axis.
 type publishSeries struct {
 	sent, confirmed, expected []float64 // messages; expected: by all streams together
-	answer, behind            []float64 // the longest, ms
+	answer, behind            []float64 // longest response time, and longest delay behind the schedule, in ms
 }
 
 // publishSeries returns the published messages over time; nil if the run has no publisher or no time axis.

@@ -31,7 +31,7 @@ type Banner struct {
 	Word     string
 	Tone     Tone
 	Sentence string   // the result with the numbers that determine it
-	Name     string   // of the run
+	Name     string   // name of the run
 	About    []string // target, date, duration
 	Findings []string
 	Tiles    []Tile
@@ -46,7 +46,7 @@ type Tile struct {
 // A Section is a part of a page, with an id for links.
 type Section struct {
 	ID, Title string
-	Short     string   // in the navigation; "": Title
+	Short     string   // title in the navigation; "": Title
 	Lead      []string // sentences above the tables
 	Tables    []Table
 	Charts    []*Chart
@@ -58,7 +58,7 @@ func (s *Section) empty() bool { return len(s.Lead)+len(s.Tables)+len(s.Charts)+
 
 // A Table has text from any source; the renderers escape it.
 type Table struct {
-	ID      string // for links to it; "": none
+	ID      string // id for links to the table; "": none
 	Caption string
 	Note    string   // explanation of the columns
 	Columns []Column // none: the first cell of a row names it
@@ -82,8 +82,8 @@ type Cell struct {
 	Mark  string
 	At    float64 // Unix time of the event in the text, to which a click moves the charts; 0: none
 	Link  string  // target of a link; "": none
-	Note  string  // below the text, smaller and without its color
-	Spark *Spark  // below the text; nil: none
+	Note  string  // shown below the text, smaller and without its color
+	Spark *Spark  // shown below the text; nil: none
 }
 
 // A File can be downloaded from the page.

@@ -29,7 +29,6 @@ import (
 
 var update = flag.Bool("update", false, "update the golden files")
 
-// golden compares a text with a golden file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -140,7 +139,6 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	return m, v, samples
 }
 
-// outputs returns the functions that write the files of a run.
 func outputs() map[string]func(io.Writer) error {
 	m, v, samples := newRun()
 	return map[string]func(io.Writer) error{
@@ -181,7 +179,6 @@ func TestSeriesDoesNotRepeatOldSamples(t *testing.T) {
 	require.Equal(t, []string{"8 10.0", "8 10.0", "9 10.0", "9 10.0", "0 ", "0 ", "10 10.0", "10 10.0"}, got)
 }
 
-// output returns the text that a function writes.
 func output(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
 	var b strings.Builder
@@ -189,7 +186,6 @@ func output(t *testing.T, write func(io.Writer) error) string {
 	return b.String()
 }
 
-// textOf and markdownOf return a page as text and as Markdown.
 func textOf(t *testing.T, p *Page) string {
 	t.Helper()
 	return output(t, func(w io.Writer) error { return Text(w, p) })
@@ -312,7 +308,6 @@ func TestFormulaCellsAreQuoted(t *testing.T) {
 	}
 }
 
-// A failingWriter fails after some bytes.
 type failingWriter struct{ remaining int }
 
 func (f *failingWriter) Write(b []byte) (int, error) {
@@ -350,7 +345,7 @@ func TestShellQuotes(t *testing.T) {
 	require.Equal(t, "bin/soak run --out=results", Shell("bin/soak", "run", "--out=results"))
 }
 
-// uncheckedVerdict returns the pass of a run that checked no message.
+// uncheckedVerdict returns the verdict of a run that passed but checked no messages.
 func uncheckedVerdict() *verdict.Verdict {
 	v := &verdict.Verdict{TestID: "t", Verdict: verdict.Pass, Plan: plan.Default(), Reasons: []string{"messages were not checked: the service description has message: 'unchecked'"}}
 	v.Plan.Service = "sse"

@@ -54,7 +54,6 @@ func (s *pageBuilder) responses() Section {
 	return out
 }
 
-// setQuantiles sets the median and the 99th percentile of a bucket at its point of the time axis.
 func (s *pageBuilder) setQuantiles(packed *shard.Packed, at int64, p50, p99 *[]float64) {
 	if packed == nil {
 		return

@@ -138,7 +138,7 @@ func lateness(b shard.Bucket) *shard.Histogram {
 	}
 	h, err := b.Lateness.Unpack()
 	if err != nil {
-		return nil // already a problem of the merge
+		return nil // the merge has recorded the problem
 	}
 	return h
 }
@@ -201,7 +201,6 @@ func orNaN(v float64) float64 {
 	return v
 }
 
-// timeAt returns the Unix time of a point.
 func (s *series) timeAt(i int) float64 { return float64(s.from + int64(i)*s.step) }
 
 // index returns the point at or before a Unix time, within the axis.
@@ -209,7 +208,6 @@ func (s *series) index(unix float64) int {
 	return int(min(max((unix-float64(s.from))/float64(s.step), 0), float64(s.n-1)))
 }
 
-// numbersOf returns the values of column[from:to] that are numbers.
 func numbersOf(column []float64, from, to int) []float64 {
 	if column == nil || from >= to {
 		return nil
@@ -229,7 +227,7 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 		return format.Unix(m.Runners[c.Runner].At(at))
 	}
 	for c := range v.Records() {
-		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement opens its streams during the hold
+		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement runner opens its streams during the hold
 			p.open = max(p.open, seconds(c, c.OpenedAt))
 		}
 		if c.State == ledger.Completed {

@@ -117,7 +117,6 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 	return s
 }
 
-// addSimulatedBuckets adds the time series of a runner.
 func addSimulatedBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Rand) {
 	end := p.Seconds - plan.DisconnectLead
 	for at := 0; at < p.Seconds; at += int(step) {
@@ -146,7 +145,6 @@ func addSimulatedBuckets(s *shard.Shard, p plan.Plan, connections int, random *r
 	}
 }
 
-// simulatedSamples returns the samples of target and host.
 func simulatedSamples(p plan.Plan) (out []resources.Sample) {
 	cpu, busy, retransmits := 1.0, 100.0, uint64(50)
 	for at := 0; at < p.Seconds; at += int(step) {

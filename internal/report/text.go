@@ -207,7 +207,7 @@ func (table *Table) widths() []int {
 	return widths
 }
 
-// blocks divides the columns into as many tables as needed to fit them. Each of these tables has the first column.
+// blocks divides the columns into as many tables as the line width requires. Each of these tables has the first column.
 func (table *Table) blocks(widths []int) [][]int {
 	blocks := [][]int{{0}}
 	remaining := textWidth - widths[0]

@@ -24,10 +24,8 @@ func Timelines(r *Run) (Section, Axis) {
 // sampleGap returns the maximum distance, in steps, at which a line joins two points of a sampled series.
 func (s *series) sampleGap() int { return int(15 / s.step) }
 
-// eachStep returns the period of a point in words.
 func (s *series) eachStep() string { return eachPeriod(int(s.step)) }
 
-// eachPeriod returns the period of each value of a chart in words.
 func eachPeriod(seconds int) string {
 	if seconds == 1 {
 		return "in each second"
@@ -108,8 +106,8 @@ func (s *Section) add(c *Chart, lines ...Series) {
 }
 
 // backendStreams returns the number of streams that were open on the backend. It omits points within one step of the
-// start, where a sample may precede the first stream. A sample taken after the end of the streams may be at a point
-// before that end; backendStreams moves it to the next point, and restores the last earlier sample.
+// start, where a sample may precede the first stream. The point nearest to a sample taken after the end of the streams
+// may be before that end. backendStreams then moves the sample to the next point, and restores the last earlier sample.
 func (s *pageBuilder) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
@@ -235,7 +233,8 @@ func extendToEnd(values []float64, width int) []float64 {
 	return values
 }
 
-// cutsOverTime adds a chart of the disconnects. They are not lines on every chart, because there may be thousands.
+// cutsOverTime adds a chart of the disconnects. Disconnects are not lines on every chart, because there may be
+// thousands.
 func (s *pageBuilder) cutsOverTime(out *Section) {
 	t := s.series
 	var disconnects, faulty []float64
@@ -253,5 +252,5 @@ func (s *pageBuilder) cutsOverTime(out *Section) {
 		}
 	}
 	out.add(&Chart{ID: "cuts", Title: "Disconnects", Note: "by the load generator, " + t.eachStep(), Wide: true},
-		splitAtGaps("made", "bars", disconnects, t.sampleGap()), splitAtGaps("caused a loss or a duplicate", "", faulty, t.sampleGap()))
+		splitAtGaps("disconnects", "bars", disconnects, t.sampleGap()), splitAtGaps("with a loss or a duplicate", "", faulty, t.sampleGap()))
 }

@@ -247,7 +247,7 @@ func TestServiceWithItsOwnToken(t *testing.T) {
 	s := r.session(r.config)
 	require.NoError(t, s.inspect(t.Context()))
 	require.NoError(t, s.tryService(t.Context()))
-	require.Contains(t, s.record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")
+	require.Contains(t, s.record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was opened before the load")
 }
 
 func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {

@@ -46,7 +46,7 @@ func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.onlyComments }
 // unnamed is the name of an event without an event line, in descriptions and in browsers.
 const unnamed = "message"
 
-// EventName returns the name of the event; message if the block has no event line.
+// EventName returns the name of the event; "message" if the block has no event line.
 func (b *Block) EventName() string {
 	if len(b.Event) == 0 {
 		return unnamed
@@ -88,7 +88,7 @@ type Reading struct {
 	Seq int64
 	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The service may round it to seconds.
 	SentAt int64
-	// ID is the position from which a client resumes after this message. It points into the block, and requires
+	// ID is the position from which a client resumes after this message. It points into the block; nil without
 	// resume.id.
 	ID []byte
 

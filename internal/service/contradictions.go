@@ -32,8 +32,8 @@ func (p *parser) checkContradictions(root *fields) {
 	}
 }
 
-// checkPublisher checks that publish sends the values that message reads, and that publish and connect both have
-// {topic} or neither has it.
+// checkPublisher checks that publish sends the values that message reads, and that either both publish and connect have
+// {topic}, or neither.
 func (p *parser) checkPublisher(root *fields, n *node) {
 	s := p.service
 	switch {

@@ -39,7 +39,7 @@ func costCases(t testing.TB) map[string]func() {
 	reading("heartbeat", "nchan", &Block{Event: []byte("ping")}, Heartbeat)
 	reading("tags", "ntfy", newBlock("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000","`+checksum(run)+`"]}`), Delivery)
 
-	s := descriptionOf(t, `"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}`)
+	s := serviceWith(t, `"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}`)
 	r := s.Reader("r1")
 	b := newBlock("", "1732250000:17", "run=r1 and more")
 	require.Equal(t, Reading{Kind: Delivery, Seq: 17, HasSeq: true}, r.Read(b))

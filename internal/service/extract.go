@@ -14,7 +14,7 @@ var (
 	ErrUTF8    = errors.New("the data is not UTF-8")
 	ErrNoData  = errors.New("the terminal event has no data, so the HTML standard does not count it as an event; send a data field with it")
 	ErrData    = errors.New("the data differs from the description")
-	ErrSum     = errors.New("the checksum is missing or does not match marker, number and time")
+	ErrSum     = errors.New("the checksum is missing or does not match the marker, the number and the time")
 	ErrMarker  = errors.New("the marker is missing or does not match the checksum")
 )
 

@@ -10,7 +10,7 @@ import (
 // A FiniteResponse describes responses that end with a terminal event (end.by: 'event').
 type FiniteResponse struct {
 	done, failed, incomplete []condition
-	content                  []extractor // the first match in a block is its content; nil: the data of every event is content
+	content                  []extractor // places of content; nil: the data of every event is content
 	total                    chunkTotal
 }
 
@@ -172,7 +172,7 @@ func (c *condition) matches(b *Block, d *document, valid bool) bool {
 	return ok && string(v.text) == *c.value
 }
 
-func (p *parser) finite(end *fields) {
+func (p *parser) parseFinite(end *fields) {
 	s := p.service
 	f := s.Finite
 	if end.need(p, "done", "the terminal event of a response, such as { data: '[DONE]' } or { event: 'complete' }") != nil {
@@ -181,12 +181,12 @@ func (p *parser) finite(end *fields) {
 	f.failed = p.conditions(end.valueNode("failed"), "end.failed")
 	f.incomplete = p.conditions(end.valueNode("incomplete"), "end.incomplete")
 	if total := p.fields(end.valueNode("stated"), "end.stated", "event", "of", "text", "chunks", "tokens"); total != nil {
-		f.total.event, f.total.subject = p.optional(total.valueNode("event"), "end.stated.event"), p.optional(total.valueNode("of"), "end.stated.of")
+		f.total.event, f.total.subject = p.optionalText(total.valueNode("event"), "end.stated.event"), p.optionalText(total.valueNode("of"), "end.stated.of")
 		f.total.text = p.extractor(total.valueNode("text"), "end.stated.text", &s.paths)
 		f.total.chunks = p.extractor(total.valueNode("chunks"), "end.stated.chunks", &s.paths)
 		f.total.tokens = p.extractor(total.valueNode("tokens"), "end.stated.tokens", &s.paths)
 		if total.valueNode("text") == nil && total.valueNode("chunks") == nil && total.valueNode("tokens") == nil {
-			p.mistakes.add(total.node.at, "end.stated needs text, chunks or tokens, the places of the whole text and of the numbers of chunks and tokens")
+			p.mistakes.add(total.node.at, "end.stated needs text, chunks or tokens, such as { text: 'json:$.text' }")
 		}
 	}
 }
@@ -238,15 +238,15 @@ func (p *parser) contents(n *node) (out []extractor) {
 	return out
 }
 
-// States reports whether the service states the whole text of a response, or its number of chunks.
-func (f *FiniteResponse) States() bool {
+// StatesTextOrChunks reports whether the service states the whole text of a response, or the number of its chunks.
+func (f *FiniteResponse) StatesTextOrChunks() bool {
 	return f.total.text.source != fromNowhere || f.total.chunks.source != fromNowhere
 }
 
-// ClientHeader returns the name of the response header with the value of {client} for the next request of the same
-// client; "" if there is none.
+// ClientHeader returns the name of the response header whose value is {client} in the next request of the same client;
+// "": none.
 func (s *Service) ClientHeader() string { return s.clientHeader }
 
-// DefaultPrompt returns the prompt of a request if the user sets none. The first line has the id that the numbered
-// model reads.
+// DefaultPrompt returns the prompt of a request if the user sets none. The numbered model, a test server, reads the id
+// in the first line.
 func DefaultPrompt(id string) string { return "soak id=" + id + "\nWrite a short story." }

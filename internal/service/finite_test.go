@@ -73,7 +73,7 @@ func TestReadChunk(t *testing.T) {
 	}
 }
 
-func TestReadChunkOfADescription(t *testing.T) {
+func TestReadChunkOfCustomDescriptions(t *testing.T) {
 	const (
 		numbered = `"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}`
 		text     = `"message":{"content":"data","per":"request"},"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}`
@@ -99,13 +99,13 @@ func TestReadChunkOfADescription(t *testing.T) {
 		{stated, newBlock("", "", `{"choices":[],"usage":{"completion_tokens":40}}`), Chunk{StatedTokens: 40, HasStatedTokens: true}},
 		{stated, newBlock("", "", `{"choices":[],"usage":null}`), Chunk{}},
 	} {
-		require.Equal(t, c.want, descriptionOf(t, c.description).ReadChunk(c.block), "%s: %s %s", c.description, c.block.Event, c.block.Data)
+		require.Equal(t, c.want, serviceWith(t, c.description).ReadChunk(c.block), "%s: %s %s", c.description, c.block.Event, c.block.Data)
 	}
-	require.False(t, descriptionOf(t, stated).Finite.States(), "tokens state neither the text nor the chunks")
+	require.False(t, serviceWith(t, stated).Finite.StatesTextOrChunks(), "the description states tokens only")
 }
 
 func TestEmptyValuesAreNotContent(t *testing.T) {
-	s := descriptionOf(t, `"message":{"content":"json:$.c","per":"request"},"end":{"by":"event","done":{"data":"end"}}`)
+	s := serviceWith(t, `"message":{"content":"json:$.c","per":"request"},"end":{"by":"event","done":{"data":"end"}}`)
 	for data, want := range map[string]bool{
 		`""`: false, `[]`: false, `{}`: false, "[ \t]": false, `false`: false, `null`: false,
 		`[{}]`: true, `[[]]`: true, `[[],[]]`: true, `[false]`: true, `{"a":{}}`: true, `true`: true, `0`: true, `"[]"`: true, `"false"`: true,

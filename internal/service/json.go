@@ -58,9 +58,9 @@ func branches(paths [][]segment) (out []branch) {
 	return out
 }
 
-// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use gjson's paths,
-// which have wildcards and queries. If several members have the same name, gjson's paths also find the first member;
-// browsers and encoding/json use the last.
+// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use the paths of
+// gjson, because they may contain wildcards and queries. If several members have the same name, those paths find the
+// first member, whereas browsers and encoding/json use the last.
 func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {
 		return false

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// A segment is one step of a path.
 type segment struct {
 	key   string
 	index int // −1: the segment has a key
@@ -17,7 +16,7 @@ type segment struct {
 const maxSegments = 16
 
 // parsePath parses a path of the steps .name, [0] and ['name'] after $. Other parts of JSONPath are errors, because a
-// path leads to one value.
+// path must lead to one value.
 func parsePath(text string) ([]segment, error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	if !ok {
@@ -40,7 +39,6 @@ func parsePath(text string) ([]segment, error) {
 	return out, nil
 }
 
-// addPath returns the index of a path in paths, and adds the path if it is new.
 func addPath(paths *[][]segment, path []segment) int {
 	if i := slices.IndexFunc(*paths, func(p []segment) bool { return slices.Equal(p, path) }); i >= 0 {
 		return i

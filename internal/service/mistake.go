@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Mistakes are the errors of a description, one sentence each, in the order of its fields.
+// Mistakes are the errors in a description, one sentence each, in the order of the fields.
 type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "\n") }

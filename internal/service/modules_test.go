@@ -16,7 +16,6 @@ import (
 
 const modules = "../../load-tests/services"
 
-// exportedDescription returns the description in a module.
 func exportedDescription(t testing.TB, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -24,7 +23,6 @@ func exportedDescription(t testing.TB, file string) []byte {
 	return module.Evaluate(t, string(text))
 }
 
-// load compiles a module of load-tests/services.
 func load(t testing.TB, name string) *Service {
 	t.Helper()
 	s := mustParse(t, exportedDescription(t, filepath.Join(modules, name+".js")))
@@ -54,7 +52,7 @@ func TestEachModuleCompiles(t *testing.T) {
 		})
 	}
 	for _, name := range includedModules {
-		require.True(t, names[name], name)
+		require.True(t, names[name], "the module %s is missing", name)
 	}
 }
 
@@ -77,7 +75,6 @@ var values = Values{
 	Base: "http://localhost:8080", Topic: "t 1/é", ID: "a-7", Run: `r"1`, Token: "secret", Client: "c\n1", N: 6, Seq: 17, SentAt: 1732250000000000,
 }
 
-// requestText returns a request as one text: method, URL, headers, body.
 func requestText(r *Request, v Values) string {
 	out := r.Method + " " + string(r.URL.Append(nil, &v)) + "\n"
 	for name, value := range r.FilledHeaders(&v) {

@@ -13,7 +13,7 @@ const maxDescriptionDepth = 32
 
 type node struct {
 	at      int64 // offset after the first token of the value; it orders the errors
-	value   any   // nil, bool, json.Number or string; for an object or a list its opening json.Delim
+	value   any   // nil, bool, json.Number or string; for an object or a list, its opening json.Delim
 	members []member
 	items   []*node
 	kind    kind
@@ -79,7 +79,6 @@ func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	return n, err
 }
 
-// list returns the items of a list, or the node itself if it is not a list; nil for nil.
 func (n *node) list() []*node {
 	switch {
 	case n == nil:

@@ -11,7 +11,8 @@ import (
 // with this protocol may also have a version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == plan.NoopService }
 
-// MeasuresSilence reports whether to measure the longest silence of each stream. For noop, the message gaps show it.
+// MeasuresSilence reports whether to measure the longest silence of each stream. For noop, the times between messages
+// show it.
 func (s *Service) MeasuresSilence() bool { return s.Name != plan.NoopService }
 
 // BuiltIn returns the description of a service that is part of this program. An empty name means noop. ok is false for

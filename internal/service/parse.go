@@ -48,7 +48,7 @@ func digest(description []byte) (string, error) {
 type parser struct {
 	service  *Service
 	mistakes mistakes
-	// isUnclear reports whether connect or publish has mistakes, so their placeholders are not compared.
+	// isUnclear reports whether connect or publish has mistakes. If so, their placeholders are not compared.
 	isUnclear bool
 }
 
@@ -66,8 +66,8 @@ func (p *parser) root(n *node) {
 		p.mistakes.add(f.position("name"), "name must be at most 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit, got %q", name)
 	}
 	p.token(f.valueNode("token"))
-	s.HasURL = p.function(f.valueNode("url"), "url")
-	if s.HasBody = p.function(f.valueNode("body"), "body"); s.HasBody && !endsByEvent(f) {
+	s.HasURL = p.isFunction(f.valueNode("url"), "url")
+	if s.HasBody = p.isFunction(f.valueNode("body"), "body"); s.HasBody && !endsByEvent(f) {
 		p.mistakes.add(f.position("body"), "body(n) requires end.by: 'event'; use connect.body")
 	}
 	beforeConnect := len(p.mistakes)
@@ -92,7 +92,7 @@ func (p *parser) token(n *node) {
 		p.service.TokenVariable = variables[p.choice(n, "token", variables...)]
 		return
 	}
-	p.service.HasToken = p.function(n, "token")
+	p.service.HasToken = p.isFunction(n, "token")
 }
 
 func (p *parser) connect(root *fields) {
@@ -107,7 +107,7 @@ func (p *parser) connect(root *fields) {
 		known = append(known, Prompt)
 		if f.valueNode("client") != nil {
 			known = append(known, Client)
-			p.clientOf(f.valueNode("client"))
+			p.parseClient(f.valueNode("client"))
 		}
 	} else if client := f.valueNode("client"); client != nil {
 		p.mistakes.add(client.at, "connect.client requires end.by: 'event'; use connect.then.client")
@@ -133,7 +133,7 @@ func (p *parser) connect(root *fields) {
 	p.request(t, &s.SecondRequest.Request, requestRules{method: "POST", fields: known})
 }
 
-func (p *parser) clientOf(n *node) {
+func (p *parser) parseClient(n *node) {
 	text, _ := n.value.(string)
 	name, isHeader := strings.CutPrefix(text, "header:")
 	switch {
@@ -157,8 +157,8 @@ func (p *parser) heartbeat(root *fields) {
 }
 
 func (p *parser) matcher(f *fields, path string) (m matcher) {
-	m.event = p.optional(f.valueNode("event"), path+".event")
-	m.data = p.optional(f.valueNode("data"), path+".data")
+	m.event = p.optionalText(f.valueNode("event"), path+".event")
+	m.data = p.optionalText(f.valueNode("data"), path+".data")
 	if c := f.valueNode("comment"); c != nil && c.kind == kindBool {
 		m.onlyComments = c.value == true
 		if !m.onlyComments {
@@ -169,7 +169,7 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 	} else if c != nil && c.kind != kindText {
 		p.mistakes.add(c.at, "%s.comment must be true (any comment) or the text of the comment, got %s", path, c.kind)
 	} else {
-		m.comment = p.optional(c, path+".comment")
+		m.comment = p.optionalText(c, path+".comment")
 	}
 	if f.valueNode("event") == nil && f.valueNode("data") == nil && f.valueNode("comment") == nil && f.valueNode("header") == nil {
 		p.mistakes.add(f.node.at, "%s needs event, data or comment, such as { event: 'ping' } or { comment: true }", path)
@@ -206,7 +206,7 @@ func (p *parser) message(root *fields) {
 	m.Numbered, m.Marked, m.Timed = f.valueNode("seq") != nil, f.valueNode("run") != nil, f.valueNode("sentAt") != nil
 	m.Summed = f.valueNode("sum") != nil
 	m.event = p.names(f.valueNode("event"), "message.event")
-	m.data = p.optional(f.valueNode("data"), "message.data")
+	m.data = p.optionalText(f.valueNode("data"), "message.data")
 	m.PerTopic = p.choice(f.valueNode("per"), "message.per", "stream", "topic", "request") == 1
 	if per := f.valueNode("per"); per != nil && finite != (per.value == "request") {
 		p.mistakes.add(per.at, "message.per must be 'request' if, and only if, end.by is 'event', got '%v'", per.value)
@@ -219,8 +219,8 @@ func (p *parser) message(root *fields) {
 	m.Interval = p.seconds(f.valueNode("every"), "message.every")
 	m.Noun = nouns[p.choice(f.valueNode("noun"), "message.noun", nouns...)]
 	p.parseShared(f)
-	if !finite && !m.Shared && root.valueNode("publish") == nil && !f.states("seq", "every", "same") {
-		p.mistakes.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq'), every (seconds between two) or same (what all streams of a topic receive, such as 'data'), or write message: 'unchecked'")
+	if !finite && !m.Shared && root.valueNode("publish") == nil && !f.hasAny("seq", "every", "same") {
+		p.mistakes.add(f.node.at, "message must state how messages are checked; add seq (where the number is, such as 'json:$.seq'), every (seconds between two messages) or same (what all streams of a topic receive, such as 'data'), or write message: 'unchecked'")
 	}
 	for _, name := range []string{"per", "order", "delivery"} {
 		if f.valueNode(name) != nil && !m.Numbered && !m.Shared && !finite {
@@ -248,7 +248,7 @@ func (p *parser) end(root *fields) {
 		if p.service.Finite == nil { // message: 'unchecked'
 			p.service.Finite = &FiniteResponse{}
 		}
-		p.finite(f)
+		p.parseFinite(f)
 	} else {
 		for _, name := range []string{"done", "failed", "incomplete", "stated"} {
 			if f.valueNode(name) != nil && by != nil && len(p.mistakes) == before {
@@ -352,7 +352,7 @@ func (p *parser) publish(root *fields) {
 	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Padding, Token}, byPublisher: true})
 }
 
-// bytes parses a number of bytes. It returns 0 for a missing field, or one that is not a number.
+// bytes parses a number of bytes. It returns 0 if the field is missing or is not a number.
 func (p *parser) bytes(n *node, path string) int {
 	if n == nil {
 		return 0

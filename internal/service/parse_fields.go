@@ -6,7 +6,7 @@ import (
 )
 
 type fields struct {
-	path     string // of the object; "": the whole description
+	path     string // path of the object; "": the whole description
 	node     *node
 	byName   map[string]member
 	reported map[string]bool // fields with a reported mistake: null, or a misspelled name
@@ -58,8 +58,8 @@ func (f *fields) qualifiedName(name string) string {
 
 func (f *fields) valueNode(name string) *node { return f.byName[name].node }
 
-// states reports whether any of the fields is present or has a reported mistake.
-func (f *fields) states(names ...string) bool {
+// hasAny reports whether any of the fields is present or has a reported mistake.
+func (f *fields) hasAny(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.valueNode(name) != nil || f.reported[name] })
 }
 
@@ -72,7 +72,6 @@ func (f *fields) need(p *parser, name, purpose string) *node {
 	return n
 }
 
-// position returns the position of a field, or of the object if the field is missing.
 func (f *fields) position(name string) int64 {
 	if m, ok := f.byName[name]; ok {
 		return m.node.at
@@ -96,8 +95,8 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	return text, ok
 }
 
-// optional returns the text of n, which may be empty; nil if n is nil or not a string.
-func (p *parser) optional(n *node, path string) *string {
+// optionalText returns the text of n, which may be empty; nil if n is nil or not a string.
+func (p *parser) optionalText(n *node, path string) *string {
 	if text, ok := p.text(n, path); ok {
 		return &text
 	}
@@ -142,15 +141,15 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	return 0
 }
 
-// function reports whether a field is a function, which true represents in the JSON.
-func (p *parser) function(n *node, name string) bool {
+// isFunction reports whether a field is a function, which true represents in the JSON.
+func (p *parser) isFunction(n *node, name string) bool {
 	if n == nil {
 		return false
 	}
 	if n.value == true {
 		return true
 	}
-	p.mistakes.add(n.at, "%s must be a function that returns one text for each connection, got %s", name, n.kind)
+	p.mistakes.add(n.at, "%s must be a function that returns text for each connection, got %s", name, n.kind)
 	return false
 }
 

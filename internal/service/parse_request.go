@@ -8,7 +8,7 @@ import (
 )
 
 type requestRules struct {
-	method      string  // default
+	method      string  // default method
 	fields      []Field // allowed placeholders
 	noURL       bool    // a function returns the URL
 	noBody      bool    // a function returns the body
@@ -80,8 +80,8 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	}
 }
 
-// body parses the body in the language of the Content-Type. Without a Content-Type, a body that begins like an object
-// or a list is JSON, and body adds the Content-Type application/json.
+// body parses the body in the language of the Content-Type. If the request has no Content-Type and the body begins like
+// an object or a list, the body is JSON, and the request gets the Content-Type application/json.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("body")
 	if n == nil {
@@ -132,7 +132,7 @@ func (p *parser) statuses(f *fields, r *Request) {
 		number, _ := item.value.(json.Number)
 		status, err := number.Int64()
 		if err != nil || status < 200 || status > 399 {
-			p.mistakes.add(item.at, "%s must be statuses from 200 to 399, got %v", f.qualifiedName("ok"), item.value)
+			p.mistakes.add(item.at, "%s must contain only statuses from 200 to 399, got %v", f.qualifiedName("ok"), item.value)
 			continue
 		}
 		r.OK = append(r.OK, int(status))

@@ -18,7 +18,6 @@ import (
 
 var update = flag.Bool("update", false, "update the golden files")
 
-// check returns the mistakes of a description, or nil.
 func check(description []byte) Mistakes {
 	_, err := Parse(description)
 	if mistakes := (Mistakes)(nil); errors.As(err, &mistakes) {
@@ -54,7 +53,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestDefaultsOfADescription(t *testing.T) {
-	s := descriptionOf(t, `"message":"unchecked"`)
+	s := serviceWith(t, `"message":"unchecked"`)
 	require.True(t, s.Resume.Header)
 	require.Equal(t, ByClient, s.End.By)
 	require.Equal(t, "GET", s.Connect.Method)
@@ -125,7 +124,7 @@ func TestEachFieldIsChecked(t *testing.T) {
 		require.Contains(t, mistakes.Error(), path+"x is unknown: did you mean "+path+"? (known: ")
 		require.NotContains(t, mistakes.Error(), path+" is missing")
 		mistakes = change(path, func(in map[string]any, name string) { in[name] = []any{[]any{}} })
-		require.Contains(t, mistakes.Error(), path, "%s is a list", path)
+		require.Contains(t, mistakes.Error(), path, "no mistake names %s, which is a list", path)
 		mistakes = change(path, func(in map[string]any, name string) { in[name] = nil })
 		require.Contains(t, mistakes.Error(), path+" is null, or Infinity or NaN, which JSON cannot represent; set a value, or remove it")
 	}

@@ -34,7 +34,7 @@ func compilePattern(expression string) (*pattern, error) {
 		return nil, fmt.Errorf("must be a valid regular expression (%w)", err)
 	}
 	if program, err := syntax.Compile(tree.Simplify()); err != nil || len(program.Inst) > maxInstructions {
-		return nil, errors.New("must have a smaller regular expression")
+		return nil, fmt.Errorf("must have a smaller regular expression, of at most %d compiled instructions", maxInstructions)
 	}
 	p := &pattern{expression: compiled}
 	if found := namedNumber.FindStringSubmatch(expression); found != nil {

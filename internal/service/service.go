@@ -35,7 +35,7 @@ type Service struct {
 	Publish        *Request        // nil: the run cannot publish to the service
 
 	heartbeat, gap matcher
-	client         extractor // finds {client}, with clientPaths
+	client         extractor // finds {client}; clientPaths are its JSON paths
 	clientHeader   string    // name of the response header that contains {client}; "": none
 	resumeID       extractor // finds Reading.ID
 	paths          [][]segment
@@ -45,7 +45,7 @@ type Service struct {
 	source         []byte // JSON of the description
 }
 
-// Variable returns the name of the environment variable that contains the token of a trial: TokenVariable, or
+// Variable returns the name of the environment variable that contains the token of a trial: TokenVariable, by default
 // SUBSCRIBE_TOKEN.
 func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
@@ -59,8 +59,8 @@ type Request struct {
 }
 
 // Route returns the method and the URL of the request with its placeholders, such as "GET /event/connect", for metrics
-// and reports. The URL has neither {base} nor a query; it is "url(n)" if that function returns it. For a nil request,
-// Route returns "".
+// and reports. It omits {base} and the query. If the function url(n) returns the URL, Route returns "url(n)" instead of
+// the URL. For a nil request, Route returns "".
 func (r *Request) Route() string {
 	if r == nil {
 		return ""
@@ -134,7 +134,7 @@ type Message struct {
 	// Interval is the time between two messages; 0: none.
 	Interval time.Duration
 
-	event                  []string // nil: any
+	event                  []string // names of the events that are messages; nil: any
 	data                   *string
 	seq, marker, sent, sum extractor
 	content                extractor // finds the part that is the same for all streams, if Shared
@@ -162,17 +162,17 @@ const (
 // An End describes how a stream ends.
 type End struct {
 	By      Ending
-	Request *Request // for ByRequest
+	Request *Request // request that ends a stream; nil unless By is ByRequest
 	// Shortest and Longest are the range of lifetimes for ByServer. The client may end a stream earlier.
 	Shortest, Longest time.Duration
 }
 
 // A Resume describes how a client resumes a stream.
 type Resume struct {
-	Header bool   // with Last-Event-ID
+	Header bool   // the client sends Last-Event-ID
 	Query  string // name of the parameter in the URL; "": none
-	// GapHeader and GapValue are a header of the response that announces missing messages; "": none. GapValue may be
-	// AnotherID.
+	// GapHeader and GapValue are the name and the value of a response header that announces missing messages; "": none.
+	// GapValue may be AnotherID.
 	GapHeader, GapValue string
 	// SendsReadingID reports whether the client sends Reading.ID of the last message instead of its id: field.
 	SendsReadingID bool

@@ -27,11 +27,11 @@ func (s *Service) Complete(p *plan.Plan) error {
 	case !finite && s.Finite != nil:
 		return fmt.Errorf("%s describes responses that end by themselves (end.by: 'event'); soak them with `soak run %s`", s.Name, FiniteSuite)
 	case finite && explicit:
-		return fmt.Errorf("TOPICS and PUBLISH_RATE need endless streams, but %s describes responses that end by themselves; remove both", s.Name)
+		return fmt.Errorf("TOPICS and PUBLISH_RATE need endless streams, but %s describes responses that end by themselves; remove both settings", s.Name)
 	case finite:
 		return nil
 	case explicit && s.Publish == nil:
-		return fmt.Errorf("TOPICS and PUBLISH_RATE need publish in the description of %s, got %d and %v; add publish to it, or remove both", s.Name, p.Topics, p.PublishRate)
+		return fmt.Errorf("TOPICS and PUBLISH_RATE need publish in the description of %s, got %d and %v; add publish to the description, or remove both settings", s.Name, p.Topics, p.PublishRate)
 	case !explicit && s.Publish != nil && s.Message.Interval == 0:
 		return fmt.Errorf("%s delivers only published messages; set TOPICS and PUBLISH_RATE, such as TOPICS=5 PUBLISH_RATE=2, or remove publish from the description if another program publishes", s.Name)
 	}

@@ -36,20 +36,19 @@ func TestIntervalAndIdleTimeout(t *testing.T) {
 		if c.plan.Seconds == 0 {
 			c.plan.Seconds = 3600
 		}
-		s := descriptionOf(t, c.parts)
+		s := serviceWith(t, c.parts)
 		require.NoError(t, s.Complete(&c.plan))
 		require.InDelta(t, c.interval, c.plan.NoopInterval, 0, c.parts)
 		require.Equal(t, c.idle, s.IdleTimeout(&c.plan), c.parts)
 	}
 }
 
-// descriptionOf returns the service of a description with additional fields.
-func descriptionOf(t testing.TB, parts string) *Service {
+// serviceWith returns the service of a minimal description with additional fields.
+func serviceWith(t testing.TB, parts string) *Service {
 	t.Helper()
 	return mustParse(t, fmt.Appendf(nil, `{"name": "mine", "connect": {"url": "{base}"}, %s}`, parts))
 }
 
-// mustParse returns the service of a valid description.
 func mustParse[T string | []byte](t testing.TB, description T) *Service {
 	t.Helper()
 	s, err := Parse([]byte(description))
@@ -64,17 +63,17 @@ func TestClientsReconnectIfStreamsEndByThemselves(t *testing.T) {
 		numberedMessages + `, "end": {"by": "server", "lifetime": 60}`: true,
 	} {
 		var p plan.Plan
-		require.NoError(t, descriptionOf(t, parts).Complete(&p))
+		require.NoError(t, serviceWith(t, parts).Complete(&p))
 		require.Equal(t, want, p.Reconnect, parts)
 	}
 	p := plan.Plan{TokenTTL: 30}
-	require.NoError(t, descriptionOf(t, numberedMessages).Complete(&p))
+	require.NoError(t, serviceWith(t, numberedMessages).Complete(&p))
 	require.True(t, p.Reconnect)
 }
 
 func TestPublishSettingsMustFitTheDescription(t *testing.T) {
 	t.Parallel()
-	err := descriptionOf(t, numberedMessages).Complete(&plan.Plan{Topics: 5, PublishRate: 2})
+	err := serviceWith(t, numberedMessages).Complete(&plan.Plan{Topics: 5, PublishRate: 2})
 	require.ErrorContains(t, err, "TOPICS and PUBLISH_RATE need publish in the description of mine, got 5 and 2")
-	require.ErrorContains(t, descriptionOf(t, publishing).Complete(&plan.Plan{}), "mine delivers only published messages; set TOPICS and PUBLISH_RATE")
+	require.ErrorContains(t, serviceWith(t, publishing).Complete(&plan.Plan{}), "mine delivers only published messages; set TOPICS and PUBLISH_RATE")
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // The checksum of a message is a CRC-32C, written as 8 hexadecimal digits in lower case. It covers the marker, the
-// number and the time of sending (whole microseconds), with a NUL after the marker and the number. It covers the
-// values, not their notation: a service may deliver the number 17 as 1.7e1.
+// number and the time of sending (whole microseconds), with a NUL after the marker and another after the number. It
+// covers the values, not their notation: a service may deliver the number 17 as 1.7e1.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -40,15 +40,15 @@ func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	if !m.present || !reading.HasSeq || !reading.HasSentAt {
 		return false
 	}
-	// Usually number and time have the notation in which they were published.
+	// Usually, the number and the time have the notation in which they were published.
 	crc := crc32.Update(crc32.Update(marker, castagnoli, m.seq.text), castagnoli, nul)
 	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
 }
 
-// verify compares a message with its checksum, and returns its kind. kind follows from the marker, which may be
-// corrupted. A message of another run has a checksum with the marker of that run, or no checksum. If the checksum
-// shows that the marker is corrupted, verify returns Delivery and sets out.Err to ErrMarker. If the checksum of a
-// Delivery does not match, verify sets out.Err to ErrSum, unless the message has another error.
+// verify compares a message with its checksum, and returns its kind. The argument kind is based on the marker, which
+// may be corrupted. A message of another run has a checksum with the marker of that run, or no checksum. If the
+// checksum shows that the marker is corrupted, verify returns Delivery and sets out.Err to ErrMarker. If the checksum
+// of a Delivery does not match, verify sets out.Err to ErrSum, unless the message has another error.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),

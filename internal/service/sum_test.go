@@ -22,13 +22,11 @@ func summedService(t testing.TB) *Service {
 	return s
 }
 
-// publishedBody returns the body of a message.
 func publishedBody(s *Service, run string, seq, sentAt int64) []byte {
 	return s.Publish.Body.Append(nil, &Values{Run: run, Seq: seq, SentAt: sentAt})
 }
 
-// If any byte of a message changes to any other value, the message is never foreign, and is never counted with another
-// number.
+// A message with one changed byte is never foreign, and is never counted with another number.
 func TestChangedMessageIsCorrupted(t *testing.T) {
 	s := summedService(t)
 	const run, seq, at = "20260722-0615-ab12cd", 108, 1732250000123456
@@ -81,11 +79,11 @@ func TestChecksumDecidesTheKind(t *testing.T) {
 		{"checksum that is a list", strings.Replace(message("r1", seq, at, "x"), `"x"`, "[]", 1), bad},
 		{"checksum in capitals", message("r1", seq, at, strings.ToUpper(checksum("r1"))), bad},
 		{"checksum of nine digits", message("r1", seq, at, "0"+checksum("r1")), bad},
-		{"no number", strings.Replace(message("r1", seq, at, checksum("r1")), "seq", "sex", 1), unnumbered},
-		{"no marker", strings.Replace(message("r1", seq, at, checksum("r1")), "run", "rum", 1), marker},
-		{"another run's", message("r2", seq, at, checksum("r2")), Reading{Kind: Foreign}},
-		{"another run's, escaped", strings.Replace(message("r2", seq, at, checksum("r2")), "r2", `r\u0032`, 1), Reading{Kind: Foreign}},
-		{"another run's without a checksum", strings.Replace(none, "r1", "r2", 1), Reading{Kind: Foreign}},
+		{"no number", strings.Replace(message("r1", seq, at, checksum("r1")), "seq", "number", 1), unnumbered},
+		{"no marker", strings.Replace(message("r1", seq, at, checksum("r1")), "run", "marker", 1), marker},
+		{"message of another run", message("r2", seq, at, checksum("r2")), Reading{Kind: Foreign}},
+		{"message of another run, escaped", strings.Replace(message("r2", seq, at, checksum("r2")), "r2", `r\u0032`, 1), Reading{Kind: Foreign}},
+		{"message of another run without a checksum", strings.Replace(none, "r1", "r2", 1), Reading{Kind: Foreign}},
 		{"changed marker", message("r2", seq, at, checksum("r1")), marker},
 		{"a message without a marker", `{"seq":17,"t":1732250000000000,"sum":"00000000"}`, Reading{}},
 	} {
@@ -138,7 +136,7 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
-// If a stream subscribes to one topic, a message of the run to another topic is not foreign.
+// If a stream subscribes to one topic, a message of the run to another topic is OtherTopic, not Foreign.
 func TestMessageOfAnotherTopicIsMisrouted(t *testing.T) {
 	require.Equal(t, "other topic", OtherTopic.String())
 	const message = `"message":{"seq":"json:$.seq","run":"json:$.run"}`

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A Field is the value of a placeholder.
+// A Field identifies the value of a placeholder.
 type Field int
 
-// The fields of placeholders. docs/services.md lists the placeholders of each request.
+// The fields. docs/services.md lists the placeholders of each request.
 const (
 	Base    Field = iota // URL of the service, without a slash at its end
 	Topic                // name of the topic
@@ -28,7 +28,7 @@ const (
 
 var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum", "padding", "prompt"}
 
-// Values are the values of placeholders. Templates escape them for their place, so any text is safe.
+// Values are the values of placeholders. Templates escape each value for its place, so any text is safe.
 type Values struct {
 	Base, Topic, ID, Run, Token, Client, Padding, Prompt string
 	N, Seq, SentAt                                       int64
@@ -169,7 +169,7 @@ func (c *compiler) placeholder(name string) {
 
 func (c *compiler) field(f Field) {
 	if c.json && !c.quoted && !f.isNumeric() {
-		c.fail("{%s} is text, which must be in quotes in JSON", fieldNames[f])
+		c.fail("{%s} is text, so it must be in quotes in JSON", fieldNames[f])
 	}
 	e := escape{url: c.language == languageForm || c.language == languageURL, json: c.json, header: c.language == languageHeader}
 	if c.language == languageURL && f == Base && len(c.out.parts) == 0 && len(c.literal) == 0 {
@@ -218,7 +218,6 @@ func isJSON(value string) bool {
 	return strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{") && !placeholder.MatchString(value)
 }
 
-// lastName returns the name of the last parameter of a query or a form.
 func lastName(text string) string { return text[1+strings.LastIndexAny(text, "?&"):] }
 
 // track adds the character at text[i] to the sample, and records whether it begins or ends a string.
@@ -238,7 +237,7 @@ func (c *compiler) endJSON() {
 		return
 	}
 	if !validJSON(c.sample) {
-		c.fail("%s is not JSON with sample values for its placeholders", c.place)
+		c.fail("%s is not valid JSON when sample values replace its placeholders", c.place)
 	}
 	c.json, c.quoted = false, false
 }

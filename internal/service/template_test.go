@@ -41,7 +41,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// Any text as a topic arrives unchanged, and does not change the text around it.
+// A topic with any text arrives unchanged, and does not change the text around it.
 func FuzzEscape(f *testing.F) {
 	for _, text := range []string{"a", "t 1/é?&=#%+\"\\{}\n\r\x00\x7f", `","x":"`, "../..", "😀"} {
 		f.Add(text)

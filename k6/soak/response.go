@@ -105,7 +105,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	if c.Content {
 		r.readNumbers(c.Text)
 	}
-	if c.IsStated && f.service.Finite.States() {
+	if c.IsStated && f.service.Finite.StatesTextOrChunks() {
 		r.account.Text(c.Text)
 	}
 	if c.HasStatedText {

@@ -48,7 +48,7 @@ const untrustedClients = [
 
 const keepsOpen = values.HOLD_SECONDS > 0;
 if (keepsOpen && values.CONNECTIONS.length > 1) {
-  throw new Error(`CONNECTIONS must be one number, of concurrent connections, with HOLD_SECONDS, got ${values.CONNECTIONS}`);
+  throw new Error(`CONNECTIONS must be one number (of concurrent connections) with HOLD_SECONDS, got ${values.CONNECTIONS}`);
 }
 
 /** Maximum number of concurrent connections. Connections that stay open are distributed over the workers. */
@@ -156,7 +156,7 @@ const REFUSAL_STATUSES = [400, 401, 403];
 
 /**
  * Returns how the server handled an untrusted client: 'refused' after an alert or a status of REFUSAL_STATUSES,
- * 'accepted' after any other response, and '' if the connection only ended.
+ * 'accepted' after any other response, and '' if the connection ended without an alert or a response.
  *
  * @param {import('k6/x/handshake').Connection} connection
  */

@@ -1,6 +1,6 @@
 // @ts-check
-// Ramp-up: stages with a constant rate of requests, each higher than the previous one, until the service breaks. It
-// is an open model: requests start at their rate even if the service is slower, and the duration of each is
+// Ramp-up: stages with a constant rate of requests, each higher than the previous one, until the service breaks. The
+// model is open: requests start at their rate even if the service is slower, and the duration of each request is
 // measured from its intended start.
 //
 //   bin/soak run rampup                  with a verdict and the breaking point

@@ -106,7 +106,7 @@ function secondsOf(duration) {
  * @param {string} suite
  * @param {number} runners
  */
-export function oneRunner(suite, runners) {
+export function requireOneRunner(suite, runners) {
   if (runners !== 1) {
     throw new Error(`RUNNERS must be 1 for ${suite}, which needs the data of all connections, got ${runners}`);
   }

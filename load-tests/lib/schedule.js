@@ -105,7 +105,7 @@ export class Schedule {
   }
 
   /**
-   * Runs the stage of the current scenario. If it throws, the run is aborted, because its result would be incomplete.
+   * Runs the stage of the current scenario. If it throws, the run is aborted, because the result would be incomplete.
    *
    * @returns {unknown}
    */

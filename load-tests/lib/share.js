@@ -45,7 +45,7 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
 }
 
 /**
- * Returns n so that every n-th stream, starting with the first, makes up a percentage of all streams.
+ * Returns n such that every n-th stream, starting with the first, makes up `percent` of all streams.
  *
  * @param {string} setting name of the percentage
  * @param {number} percent

@@ -1,11 +1,11 @@
 // @ts-check
-// Capacity: adds connections in steps until a noop is missed or late, or a connect fails.
+// Capacity: adds connections in steps until a noop is missed or late, or an attempt to connect fails.
 //
 //   bin/soak run capacity
 
 import { hold, profile, suite } from 'k6/x/soak';
 
-import { oneRunner, streamConfig } from '../lib/config.js';
+import { requireOneRunner, streamConfig } from '../lib/config.js';
 import { noopService } from '../lib/service.js';
 
 const full = {
@@ -24,7 +24,7 @@ const { name, values, parameters, runners } = profile('capacity', {
 if (values.STEP_SECONDS < 2 * values.NOOP_INTERVAL) {
   throw new Error(`STEP_SECONDS must be at least two intervals, ${2 * values.NOOP_INTERVAL}, got ${values.STEP_SECONDS}`);
 }
-oneRunner('capacity', runners);
+requireOneRunner('capacity', runners);
 
 /** Seconds at the end of a step in which all expected noops can arrive. */
 const SETTLE = values.NOOP_INTERVAL + Math.min(values.LATE_MS / 1000, values.NOOP_INTERVAL / 2);

@@ -5,7 +5,7 @@
 
 import { hold, profile, suite } from 'k6/x/soak';
 
-import { oneRunner, streamConfig } from '../lib/config.js';
+import { requireOneRunner, streamConfig } from '../lib/config.js';
 import { noopService } from '../lib/service.js';
 
 const full = {
@@ -21,7 +21,7 @@ const { name, values, parameters, runners } = profile('fanout', {
   full,
   smoke: { ...full, LEVELS: [20, 60], BROADCASTS: 5, EVERY_MS: 200 },
 });
-oneRunner('fanout', runners);
+requireOneRunner('fanout', runners);
 const levels = values.LEVELS;
 if (levels.some((n, i) => i > 0 && n <= levels[i - 1])) {
   throw new Error(`LEVELS must increase, because each level adds connections to the previous one, got ${levels}`);

@@ -9,7 +9,7 @@
 
 import { hold, profile, suite } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, NOOP, oneRunner } from '../lib/config.js';
+import { DISCONNECT_LEAD, NOOP, requireOneRunner } from '../lib/config.js';
 import { everyOf, rampOf, settleTime, sharedConfig, sharedOptions, shareOf } from '../lib/share.js';
 
 const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096, MAX_OPEN_LATE: 0, MAX_GROWTH: 200, CUT_SLOW: -1, GAUGE: '' };
@@ -19,7 +19,7 @@ const { name, values, parameters } = profile('slow', {
   smoke: { ...full, SLOW_PERCENT: 20, AFTER_SECONDS: 3, MESSAGE_RATE: 10 },
 });
 const shared = sharedConfig();
-oneRunner('slow', shared.config.runners);
+requireOneRunner('slow', shared.config.runners);
 const { service, config } = shared;
 /** Whether the run publishes messages or the service sends its own. With noop, the run requests broadcasts instead. */
 const publishes = service.name !== NOOP;
@@ -50,7 +50,7 @@ if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < v
 /** Seconds after which the service may end any stream. */
 const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);
 if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
-  throw new Error(`SECONDS must be at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, because ${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL) for another reason than slowness, got ${config.seconds}; lower it, or raise the lifetime`);
+  throw new Error(`SECONDS must be at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, because ${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL) for a reason other than slowness, got ${config.seconds}; lower SECONDS, or raise the lifetime`);
 }
 
 const stage = { name: 'slow', title: 'slow', kind: 'load', start: settle, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };

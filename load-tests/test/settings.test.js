@@ -1,7 +1,7 @@
 // @ts-check
 // lib/config.js and lib/service.js: the errors of a script for invalid settings.
 
-import { checkOptions, oneRunner, streamConfig } from '../lib/config.js';
+import { checkOptions, requireOneRunner, streamConfig } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
 import { equal, runInInit, throws, thresholds, withEnvironment } from './cases.js';
 
@@ -41,8 +41,8 @@ export default runInInit({
     throws(() => withEnvironment({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 })), 'SERVICE must be noop for this script, got "nchan"');
   },
   'a suite that needs one runner rejects several': () => {
-    oneRunner('fanout', 1);
-    throws(() => oneRunner('fanout', 2), 'RUNNERS must be 1 for fanout, which needs the data of all connections, got 2');
+    requireOneRunner('fanout', 1);
+    throws(() => requireOneRunner('fanout', 2), 'RUNNERS must be 1 for fanout, which needs the data of all connections, got 2');
   },
   'options of k6 that fit the plan are accepted': () => {
     checkOptions(soak({ seconds: 60, connections: 10 }), laptop({}));

@@ -4,8 +4,8 @@
  * - {@link EventSource}: the API of browsers, on k6's event loop. One VU can keep thousands of sources open, because
  *   a source does not block timers or other sources.
  * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse. However, **xk6-sse counts comments
- *   as events** (usually heartbeats) and accepts any content type. Here this needs {@link OpenParams.everyBlock} and
- *   {@link OpenParams.anyContentType}.
+ *   as events** (usually heartbeats) and accepts any content type. Here, this behavior requires
+ *   {@link OpenParams.everyBlock} and {@link OpenParams.anyContentType}.
  *
  * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
  * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.

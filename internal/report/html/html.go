@@ -39,8 +39,8 @@ type document struct {
 	Style  template.CSS
 	Script template.JS
 	Policy string
-	Data   any   // input of the script; nil: the page has no script
-	Live   *Live // nil: the page never changes
+	Data   any       // input of the script; nil: the page has no script
+	Live   *LivePage // nil: the page never changes
 }
 
 // Write writes a page. A page with neither charts nor files has no script.

@@ -9,19 +9,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/report"
 )
 
-// A Live is the page of a run in progress.
-type Live struct {
+// A LivePage is the page of a run in progress.
+type LivePage struct {
 	report.Page
 	Share float64 // completed share of the run, 0 to 1
 	Clock string  // elapsed and total time as text
-	Links []Link  // to the metrics of the run
+	Links []Link  // links to the metrics of the run
 }
 
 // A Link is a link to another page.
 type Link struct{ Name, URL string }
 
 // WriteLive writes the page for a new viewer. The page requests the events after id.
-func WriteLive(w io.Writer, l *Live, id string) error {
+func WriteLive(w io.Writer, l *LivePage, id string) error {
 	d := document{Page: &l.Page, Live: l, Data: map[string]any{
 		"time": l.Time, "charts": chartsOf(l.Sections...), "files": map[string]string{}, "live": id,
 	}}
@@ -36,7 +36,7 @@ type Part struct {
 }
 
 // Parts returns those parts of the page that may change.
-func (l *Live) Parts() ([]Part, error) {
+func (l *LivePage) Parts() ([]Part, error) {
 	banner, err := part("now", "banner", document{Page: &l.Page, Live: l}, nil)
 	if err != nil {
 		return nil, err

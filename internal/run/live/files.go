@@ -49,7 +49,7 @@ func (f *Files) SetNotice(sentence string) {
 }
 
 // Page returns the page in its current state.
-func (f *Files) Page() *html.Live {
+func (f *Files) Page() *html.LivePage {
 	now := time.Now()
 	if f.clock != nil {
 		now = f.clock()

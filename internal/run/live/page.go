@@ -45,9 +45,9 @@ type state struct {
 }
 
 // page returns the page of the state, without the charts.
-func (s *state) page() *html.Live {
+func (s *state) page() *html.LivePage {
 	sum, lateness := total(s.runners)
-	out := &html.Live{Page: report.Page{Title: s.Title}, Links: s.links()}
+	out := &html.LivePage{Page: report.Page{Title: s.Title}, Links: s.links()}
 	out.Banner = s.banner(&sum)
 	out.Banner.Tiles = s.tiles(&sum, lateness)
 	out.Share, out.Clock = s.clock()

@@ -39,7 +39,7 @@ const (
 
 // A Source makes the page. The Server calls it from one goroutine at a time.
 type Source interface {
-	Page() *html.Live
+	Page() *html.LivePage
 }
 
 // A Server shows a run in progress to browsers, and then its report. Viewers need the token in URL, unless the server
@@ -135,7 +135,7 @@ func (s *Server) publish() {
 
 // update makes the page, and numbers the parts that changed. If any changed, it wakes the open event streams. The
 // caller holds mu.
-func (s *Server) update() (*html.Live, error) {
+func (s *Server) update() (*html.LivePage, error) {
 	l := s.source.Page()
 	parts, err := l.Parts()
 	if err != nil {

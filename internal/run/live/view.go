@@ -71,7 +71,7 @@ func (v *View) Mark(name string) {
 }
 
 // Page returns the current page.
-func (v *View) Page() *html.Live {
+func (v *View) Page() *html.LivePage {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := state{Header: &v.Header, now: v.now(), started: v.started, word: "RUNNING", runners: v.Watch.Runners()}

@@ -302,7 +302,7 @@ func TestPageOfFiles(t *testing.T) {
 	_, err := l.Parts()
 	require.NoError(t, err)
 
-	show := func(shards ...*shard.Shard) *html.Live {
+	show := func(shards ...*shard.Shard) *html.LivePage {
 		m := shard.Merge(p, shards)
 		v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ func valueIs(path, value string) object {
 
 func valueAt(path string) object { return object{{name: "json", value: path}} }
 
-// apis are the known APIs by their terminal event.
+// apis maps the JavaScript literal of a terminal event to the API.
 var apis = map[string]api{
 	literal(object{{name: "data", value: "[DONE]"}}): {
 		module: "openai-chat",

@@ -46,7 +46,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 	const slow = 300 * time.Millisecond
 	var latest time.Duration
 	compared, due := 0, 0
-	var joint batches
+	var joint batchCounter
 	for _, r := range reference {
 		arrivals := map[string]time.Time{}
 		for _, u := range f.units[t] {
@@ -83,14 +83,14 @@ func (f *findings) delay(t *track, reference []*track) string {
 	return "no event was delayed"
 }
 
-// A batches value counts events that arrived together on a compressed stream, but separately on another stream.
-type batches struct {
+// A batchCounter counts events that arrived together on a compressed stream, but separately on another stream.
+type batchCounter struct {
 	sent, arrived time.Time // when the last event arrived on the other and on the compressed stream
 	together      bool      // the last event arrived together with the previous one
-	number, count int       // batches, and events in them
+	number, count int       // number of batches, and of the events in them
 }
 
-func (b *batches) add(sent, arrived time.Time) {
+func (b *batchCounter) add(sent, arrived time.Time) {
 	const apart, close = 30 * time.Millisecond, 20 * time.Millisecond
 	isJoint := !b.sent.IsZero() && sent.Sub(b.sent) > apart && arrived.Sub(b.arrived).Abs() < close
 	if isJoint {
@@ -103,7 +103,7 @@ func (b *batches) add(sent, arrived time.Time) {
 	b.sent, b.arrived, b.together = sent, arrived, isJoint
 }
 
-func (b *batches) sentence() string {
+func (b *batchCounter) sentence() string {
 	if b.number == 0 {
 		return ""
 	}

@@ -26,7 +26,7 @@ func TestCompressedStreams(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}), Config{}, func(t *testing.T, d description, c Config) {
-		require.Contains(t, d.notes, "The streams were compressed (gzip) although the request did not accept it, and soak refuses such streams.")
+		require.Contains(t, d.notes, "The streams were compressed (gzip) although the request did not accept compression, and soak refuses such streams.")
 		err := trial.Run(t.Context(), trial.Config{Service: d.Service, Base: base, Dial: c.Dial})
 		require.ErrorContains(t, err, `answered with the Content-Encoding "gzip", which the request does not accept`)
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// description returns the description of the service, and adds the fields that were not found to f.missing.
+// description returns the description of the service, and adds sentences about fields that were not found to f.missing.
 func (f *findings) description() (o object) {
 	s := f.session
 	if f.finite != nil {
@@ -65,8 +65,8 @@ func (f *findings) withCheckedMessage(o object, found object) object {
 		"With --publish-url and --publish-body, the probe publishes messages and finds their numbers.")
 }
 
-// withUncheckedMessage returns the description with message: 'unchecked', whose notes have the fields that were found.
-// It adds the reason to f.missing.
+// withUncheckedMessage returns the description with message: 'unchecked'. The notes of message name the fields that
+// were found. The reason is added to f.missing.
 func (f *findings) withUncheckedMessage(o object, reason string) object {
 	var notes []string
 	for _, member := range f.message.match {
@@ -127,7 +127,7 @@ func (f *findings) connectNotes() (out []string) {
 	out = append(out, note+".")
 	for _, t := range f.tracksOf(plain) {
 		if coding := t.open.Coding(); coding != "" {
-			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were compressed (%s) although the request did not accept it, and soak refuses such streams. Set ACCEPT_ENCODING, or turn off compression in the service or its proxy.", f.session.quote(coding)))
+			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were compressed (%s) although the request did not accept compression, and soak refuses such streams. Set ACCEPT_ENCODING, or turn off compression in the service or its proxy.", f.session.quote(coding)))
 			break
 		}
 	}
@@ -198,11 +198,11 @@ func (f *findings) addEnd(o *object) {
 	}
 	// The lifetimes of a few streams do not cover the whole range.
 	low, high := math.Max(0.001, floorTo(least*9/10)), ceilTo(max(most, longest)*11/10)
-	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" A tenth was added to both ends.")
+	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" The range was widened by a tenth at both ends.")
 }
 
-// floorTo and ceilTo round a lifetime to whole seconds, or below 10 s to tenths. They ignore a deviation of up to 2 %
-// of that unit.
+// floorTo and ceilTo round a lifetime to whole seconds, or to tenths if it is below 10 s. They ignore a deviation of up
+// to 2 % of that unit.
 func floorTo(d time.Duration) float64 {
 	unit := unitOf(d)
 	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)
@@ -222,7 +222,7 @@ func unitOf(d time.Duration) float64 {
 
 func (f *findings) header() []string {
 	s := f.session
-	out := []string{fmt.Sprintf("Written by `soak probe` on %s: %s, for %s, with %s at a time.",
+	out := []string{fmt.Sprintf("Written by `soak probe` on %s, after probing %s for %s with %s at a time.",
 		s.started.UTC().Format("2006-01-02"), s.requests.base, formatSeconds(time.Since(s.started)), format.Count(s.Streams, "stream"))}
 	if s.requests.uses("{topic}") {
 		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerpt(s.Topic))))

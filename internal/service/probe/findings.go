@@ -35,7 +35,6 @@ func conclude(s *session) *findings {
 	return f
 }
 
-// tracksOf returns the tracks that have one of the roles and whose request opened a stream.
 func (f *findings) tracksOf(roles ...role) (out []*track) {
 	for _, t := range f.session.tracks {
 		if t.open != nil && slices.Contains(roles, t.role) {
@@ -110,7 +109,6 @@ func (u *unit) example() string {
 	return strings.Join(parts, ", ")
 }
 
-// formatRange returns a range of durations, or one duration if both ends are formatted as the same text.
 func formatRange(least, most time.Duration) string {
 	if formatSeconds(least) == formatSeconds(most) {
 		return formatSeconds(least)

@@ -230,8 +230,8 @@ func (f *finiteResponses) names() (out []string) {
 	return out
 }
 
-// message describes the chunks. It prefers numbers of all blocks, including the terminal event. Numbers of the chunks
-// do not reveal the loss of the last chunk.
+// message describes the chunks. It prefers numbers of all blocks, including the terminal event, because numbers of the
+// chunks alone do not reveal the loss of the last chunk.
 func (f *finiteResponses) message() (o object, missing []string) {
 	seq, first := findSeq(f.responses)
 	if seq == "" {

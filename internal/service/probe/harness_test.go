@@ -14,7 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
-// publishRequest publishes to the hub.
 var publishRequest = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
 
 const base = "http://service.test"
@@ -25,7 +24,7 @@ type description struct {
 	notes  string // the module as one line, without comment markers
 	json   string
 	*service.Service
-	variables []string // of Result
+	variables []string // Result.Variables
 }
 
 // probe probes a service at base on a fake clock, by default for 1.6 s. It then calls each use in the same bubble.

@@ -70,8 +70,9 @@ type idleProbe struct {
 
 // Idle keeps streams silent, and reports the silence after which the service or the network closes them.
 //
-// A NAT drops a connection without a packet to the client. So a message checks each stream once, if each has its own
-// topic and the probe can publish to it. TCP keep-alive is off, because it would preserve the state of a NAT.
+// A NAT drops a connection without a packet to the client. So, if each stream has its own topic and the probe can
+// publish to these topics, one message checks each stream. TCP keep-alive is off, because it would preserve the state
+// of a NAT.
 func Idle(ctx context.Context, c Config) (text string, err error) {
 	a, err := c.prepare()
 	if err != nil {

@@ -23,12 +23,11 @@ import (
 type path struct {
 	limit  time.Duration
 	closes bool  // it closes connections; otherwise it drops data, as a NAT does
-	err    error // of reads from a closed connection
+	err    error // error of reads from a closed connection
 }
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// wrap returns a dialer of connections through the path.
 func (p path) wrap(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

@@ -67,7 +67,7 @@ func (f *findings) findMessage() (m message) {
 	all := f.messages(plain, resumed, fresh)
 	arrivals := units(all)
 	if len(arrivals) == 0 {
-		f.noMessage()
+		f.reportNoMessage()
 		return m
 	}
 	ids := f.describeIDs(arrivals)
@@ -84,11 +84,11 @@ func (f *findings) findMessage() (m message) {
 	return m
 }
 
-func (f *findings) noMessage() {
+func (f *findings) reportNoMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
 		text := fmt.Sprintf("message: %s confirmed (%s), but none arrived on any stream.", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses))
 		if others := units(f.others()); len(others) > 0 {
-			text += fmt.Sprintf(" Other events arrived, such as %s. If they are the messages, the service changes or omits the text; put the placeholders into another field (--publish-body).", others[0].example())
+			text += fmt.Sprintf(" Other events arrived, such as %s. If they are the messages, the service changes or omits the published text; put the placeholders into another field (--publish-body).", others[0].example())
 		}
 		f.missing = append(f.missing, fmt.Sprintf("%s Check that the URL and --publish-url name the same topic (--topic %s).", text, f.session.Topic))
 		return

@@ -22,21 +22,21 @@ import (
 
 // A Config is the configuration of a probe. URLs, headers and bodies may contain the placeholders of a description.
 type Config struct {
-	URL           string  // of a stream
-	Connect       Request // the other parts of the request of a stream
+	URL           string  // URL of a stream
+	Connect       Request // the other parts of the request that opens a stream
 	SecondRequest Request // the second request that a stream needs; empty: none
 	Publish       Request // publishes a message; empty: the probe publishes nothing
-	Topic         string  // topic in the URLs, which {topic} replaces
-	Name          string  // of the description
+	Topic         string  // topic that the URLs contain, where {topic} replaces it; "": soak-probe
+	Name          string  // name of the description
 
 	Streams int           // number of streams; Run opens more, and Idle may open a different number
-	Length  time.Duration // of the probe
-	Pace    time.Duration // between two published messages, and the unit of other waits; 0: 1 s
+	Length  time.Duration // length of the probe
+	Pace    time.Duration // time between two published messages, and the unit of other waits; 0: 1 s
 
 	SubscribeToken, PublishToken string
-	FollowRedirects              bool   // to other origins
-	CA                           string // file of additional trusted certificates
-	Insecure                     bool   // accepts invalid certificates
+	FollowRedirects              bool   // follow redirects to other origins
+	CA                           string // path of a file with additional trusted certificates
+	Insecure                     bool   // accept invalid certificates
 
 	Progress   func(sentence string) // may be nil
 	UsageError func(err error) error // wraps an error of invalid usage; may be nil
@@ -44,7 +44,7 @@ type Config struct {
 	// Dial opens a connection; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	checkTimes []time.Duration // of Idle, in tests
+	checkTimes []time.Duration // silences after which Idle checks streams, in tests; nil: the default
 }
 
 // Limits of Config.Streams and Config.Length, which the caller of Run or Idle checks. The maxima keep the load of a

@@ -123,7 +123,7 @@ func TestDescriptions(t *testing.T) {
 			"the text of messages is changed",
 			&fakeservice.Hub{Wrap: strings.ToUpper},
 			[]string{
-				`"message":"unchecked"`, "Other events arrived, such as data: {\"RUN\":\"PROBE-", "the service changes or omits the text",
+				`"message":"unchecked"`, "Other events arrived, such as data: {\"RUN\":\"PROBE-", "the service changes or omits the published text",
 				"Correct the requests, and probe again.",
 			},
 			[]string{`"publish"`},
@@ -302,10 +302,10 @@ func TestProbeErrors(t *testing.T) {
 		give Config
 		want string
 	}{
-		{Config{URL: secured + "/sub/t"}, "GET " + secured + "/sub/t answered 401 Unauthorized (who are you?); pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set"},
+		{Config{URL: secured + "/sub/t"}, "GET " + secured + "/sub/t answered 401 Unauthorized (who are you?); pass credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set"},
 		{Config{URL: secured + "/nothing"}, "GET " + secured + "/nothing answered 404 Not Found (404 page not found); pass the URL of an event stream"},
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing is listening there (connection refused)"},
-		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (no permission to publish); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
+		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (no permission to publish); pass credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
 		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: publish has {topic}, but connect does not; add {topic} to connect"},
 		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: unknown placeholder {tpoic}: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: the URL of the stream must begin with http:// or https:// and have a host, got "localhost:8080"`},

@@ -70,7 +70,7 @@ func refusalError(r stream.Request, answer stream.Answer) error {
 		text += " (" + answer.Body + ")"
 	}
 	if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
-		text += "; pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
+		text += "; pass credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
 	}
 	return errors.New(text)
 }

@@ -29,7 +29,7 @@ type requests struct {
 	secondHasClient                 bool // the second request has {client}
 	needsToken                      bool // connect or secondRequest has {token}
 	subscribeToken, publishToken    string
-	missingVariables                []string // of tokens that the user passed in headers or URLs
+	missingVariables                []string // variables of tokens that the user passed in headers or URLs
 }
 
 // authScheme matches the scheme before a token in a value of Authorization.

@@ -105,8 +105,8 @@ func (f *findings) missedMessages() (out map[string]bool) {
 	return out
 }
 
-// countAtStart counts the messages of a set that arrived at the start of a stream. Later messages are new, even if they
-// have the same content because each stream has its own numbers.
+// countAtStart counts the messages of a set that arrived at the start of a stream. Later messages are new, but
+// may have the same content if each stream has its own numbers.
 func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/memory"
 )
 
-// The module contains no secret of the settings.
+// The module contains no secrets from the settings.
 func TestSecretsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	give := publishRequest
@@ -62,7 +62,7 @@ func TestSecretsStayWithTheOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var got []http.Header // of requests to the other origin
+		var got []http.Header // headers of requests to the other origin
 		server := http.NewServeMux()
 		server.Handle("/", http.RedirectHandler("http://other.test/x", http.StatusFound))
 		server.HandleFunc("other.test/", func(w http.ResponseWriter, r *http.Request) {

@@ -74,7 +74,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		case consecutive:
 			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", joinNumbers(example))
 		case grows && growing == "" && !f.isTime(option, longest):
-			growing = fmt.Sprintf("the value at %s grows, but not by one (%s …): a counter of the whole service, or messages for other clients in between. ", quoteJS(option), joinNumbers(example))
+			growing = fmt.Sprintf("the value at %s grows, but not by one (%s …); it may be a counter of the whole service, or count messages for other clients. ", quoteJS(option), joinNumbers(example))
 		}
 	}
 	return "", growing + "No value in the messages grew by one with each message."

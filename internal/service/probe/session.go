@@ -32,7 +32,7 @@ type session struct {
 	tracks  []*track
 
 	firstEvent, clientSource string // name of the event that precedes the second request; place of {client} in it
-	secondStatus             int    // of the last response to a second request
+	secondStatus             int    // status of the last response to a second request
 
 	published []publication
 	statuses  []int // different statuses with which messages were confirmed
@@ -64,8 +64,8 @@ func (s *session) values(n int) service.Values {
 	}
 }
 
-// observe opens and observes the streams. It returns an error if the service does not confirm the first message, the
-// first stream or a second request.
+// observe opens and observes the streams. It returns an error if the first message, the first stream or a second
+// request fails.
 func (s *session) observe(ctx context.Context) error {
 	s.started = time.Now()
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the streams outlive ctx
@@ -185,7 +185,7 @@ func (s *session) checkFirst(t *track) error {
 	case t.status == http.StatusOK:
 		return fmt.Errorf("%s answered with %q%s, which is not an event stream; pass the URL of an event stream", r, kind, body)
 	case t.status == http.StatusUnauthorized || t.status == http.StatusForbidden:
-		return fmt.Errorf("%s answered %d %s%s; pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, t.status, http.StatusText(t.status), body)
+		return fmt.Errorf("%s answered %d %s%s; pass credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, t.status, http.StatusText(t.status), body)
 	}
 	return fmt.Errorf("%s answered %d %s%s; pass the URL of an event stream", r, t.status, http.StatusText(t.status), body)
 }
@@ -214,8 +214,9 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disconnectOne closes a stream, waits for messages, and opens two or three streams. The first resumes with the last
-// event ID, and the second has no event ID. If the closed stream had an event ID, the third has an unknown ID.
+// disconnectOne closes a stream, waits for messages, and opens two or three streams. The first of them resumes with the
+// last event ID of the closed stream. The second has no event ID. If the closed stream had an event ID, the third has
+// an unknown ID.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()

@@ -32,7 +32,7 @@ func (f *findings) findShared(found object) object {
 			for _, name := range shared {
 				events = append(events, name)
 			}
-			out.add("event", events, "All streams received the same events of these names.")
+			out.add("event", events, "All streams received the same events with these names.")
 		}
 		count := 0
 		for _, name := range shared {
@@ -90,8 +90,8 @@ func (f *findings) sharedSources() []string {
 }
 
 type sighting struct {
-	print uint64 // fingerprint of the message
-	at    time.Time
+	fingerprint uint64
+	at          time.Time
 }
 
 // countShared returns the result of countCommon for the messages with a name, or 0 if one of them does not have the
@@ -140,11 +140,11 @@ func countCommon(all [][]sighting, from, to time.Time) int {
 	distinct, changes := map[uint64]bool{}, 0
 	for _, m := range all[0] {
 		if m.at.After(from) && m.at.Before(to) {
-			if last := len(first) - 1; last < 0 || first[last] != m.print {
+			if last := len(first) - 1; last < 0 || first[last] != m.fingerprint {
 				changes++
 			}
-			first = append(first, m.print)
-			distinct[m.print] = true
+			first = append(first, m.fingerprint)
+			distinct[m.fingerprint] = true
 		}
 	}
 	if len(distinct) < minShared || 3*changes < len(first) {
@@ -153,7 +153,7 @@ func countCommon(all [][]sighting, from, to time.Time) int {
 	for _, other := range all[1:] {
 		prints := make([]uint64, len(other))
 		for i, m := range other {
-			prints[i] = m.print
+			prints[i] = m.fingerprint
 		}
 		found := false
 		for i := 0; i+len(first) <= len(prints) && !found; i++ {
@@ -167,7 +167,7 @@ func countCommon(all [][]sighting, from, to time.Time) int {
 }
 
 func (f *findings) sharedNotes(source string, count int) []string {
-	notes := []string{fmt.Sprintf("All streams received the same %s in this part, in the same order. A run compares its clients with each other.", format.Count(count, "message"))}
+	notes := []string{fmt.Sprintf("All streams received %s with the same content in this part, in the same order. A run compares its clients with each other.", format.Count(count, "message"))}
 	if source != "data" {
 		notes = append(notes, "The rest of the data differed between streams.")
 	}

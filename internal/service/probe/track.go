@@ -12,7 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// A role is the purpose of a stream.
 type role int
 
 const (
@@ -25,14 +24,14 @@ const (
 
 type track struct {
 	role     role
-	n        int    // {n}
+	n        int    // value of {n}
 	encoding string // Accept-Encoding of the request
 	sentID   string // Last-Event-ID of the request
 
 	requestedAt, headersAt time.Time
 	status                 int
 	header                 map[string][]string
-	err                    error  // of the request
+	err                    error  // error of the request
 	refusal                string // beginning of the body if the response is not an event stream
 
 	mu            sync.Mutex // guards the fields from here to bytes
@@ -152,7 +151,7 @@ type unit struct {
 func (u *unit) isComment() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
 // maxBlockDelay is the longest time between a comment line and the end of its block. If the block ends later, the line
-// is a heartbeat without an empty line. The block then belongs to the next message.
+// is a heartbeat that no empty line follows, and the block belongs to the next message.
 const maxBlockDelay = 300 * time.Millisecond
 
 func (t *track) units() (out []*unit) {

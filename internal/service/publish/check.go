@@ -49,9 +49,9 @@ func (c *Config) checkURL(topic, run string) error {
 	u, err := url.Parse(text)
 	switch at := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }); {
 	case at >= 0:
-		return fmt.Errorf("publish.url for the topic %s must have only printable ASCII characters and no spaces, got %.200q; correct it, or the URL of the service", topic, display)
+		return fmt.Errorf("publish.url for the topic %s must have only printable ASCII characters and no spaces, got %.200q; correct publish.url, or the URL of the service", topic, display)
 	case err != nil:
-		return fmt.Errorf("publish.url for the topic %s must be a URL (%w), got %.200q; correct it, or the URL of the service", topic, reason(err), display)
+		return fmt.Errorf("publish.url for the topic %s must be a URL (%w), got %.200q; correct publish.url, or the URL of the service", topic, reason(err), display)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return fmt.Errorf("publish.url for the topic %s must begin with http:// or https:// and a host, got %.200q", topic, display)
 	case u.Fragment != "":

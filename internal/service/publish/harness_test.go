@@ -31,7 +31,6 @@ func newService(t *testing.T, publish, messageFields string) *service.Service {
 	return s
 }
 
-// A receivedMessage is a message as the service received it.
 type receivedMessage struct {
 	Run  string `json:"run"`
 	Seq  int    `json:"seq"`
@@ -124,7 +123,6 @@ func start(t *testing.T, c Config) *Publisher {
 	return p
 }
 
-// await waits until a channel is closed.
 func await(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
@@ -144,14 +142,13 @@ func publishAll(t *testing.T, c Config) *shard.Published {
 	return out
 }
 
-// serve starts a server that calls a function for each connection.
 func serve(t *testing.T, serve func(c net.Conn, in *bufio.Reader)) (base string) {
 	t.Helper()
 	return "http://" + sockets.Serve(t, func(c net.Conn) { serve(c, bufio.NewReader(c)) })
 }
 
 // serveCounting starts a server that sends the same bytes as each response and counts connections. With keep, it
-// answers all requests of a connection, otherwise the first.
+// answers all requests of a connection, otherwise only the first.
 func serveCounting(t *testing.T, answer string, keep bool) (base string, dials *atomic.Int32) {
 	t.Helper()
 	dials = new(atomic.Int32)
@@ -166,7 +163,6 @@ func serveCounting(t *testing.T, answer string, keep bool) (base string, dials *
 	}), dials
 }
 
-// request reads one request with its body.
 func request(in *bufio.Reader) (r *http.Request, body []byte, err error) {
 	if r, err = http.ReadRequest(in); err != nil {
 		return nil, nil, err
@@ -175,5 +171,4 @@ func request(in *bufio.Reader) (r *http.Request, body []byte, err error) {
 	return r, body, err
 }
 
-// fixedMarker returns the same marker for the messages of all topics.
 func fixedMarker(run string) func(int) string { return func(int) string { return run } }

@@ -24,13 +24,13 @@ func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	require.EqualValues(t, 2, dials.Load())
 }
 
-// The publisher cannot determine whether the service had received a message when it closed an idle connection. It does
-// not send the message again, and records that the connection had been idle.
+// If the service closes an idle connection while a message is in transit, the publisher cannot determine whether the
+// service received the message. The publisher does not send it again, and records that the connection had been idle.
 func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rate float64
-		part string // of the response before the end; new: each connection ends after one request
+		part string // part of the response before the connection ends; "new": each connection ends after one request
 		idle bool
 	}{
 		"idle for 300 ms":      {rate: 3.3, idle: true}, // between minIdle and maxIdle, far from both

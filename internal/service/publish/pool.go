@@ -20,7 +20,7 @@ const (
 	// maxIdle is the longest idle time after which a connection is reused. A server may close an idle connection at any
 	// time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent twice.
 	maxIdle = time.Second
-	// minIdle is the shortest idle time after which a server may have closed a connection as idle.
+	// minIdle is the shortest idle time for which a closed connection is attributed to an idle timeout of the server.
 	minIdle = 100 * time.Millisecond
 	// maxResponse limits the head and the body of a response, in bytes. Beyond it, the connection is closed.
 	maxResponse = 256 << 10

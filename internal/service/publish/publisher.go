@@ -32,8 +32,8 @@ type Config struct {
 	Rate    float64                // messages per second, all topics together
 	Start   time.Time              // when the first message is due
 	For     time.Duration          // period in which messages are due
-	Timeout time.Duration          // of a response; 0: 10 s
-	Padding string                 // of each message
+	Timeout time.Duration          // time limit of a response; 0: 10 s
+	Padding string                 // padding of each message
 
 	InsecureSkipVerify bool
 	Proxies            proxy.Chooser // nil: the proxies of the environment
@@ -52,9 +52,9 @@ type Publisher struct {
 	c       Config
 	planned uint64
 	log     *shard.PublishLog
-	base    time.Time // origin of its clock
+	base    time.Time // origin of the clock of now
 	pool    *pool
-	ctx     context.Context // of Start; its end aborts messages in flight
+	ctx     context.Context // context of Start; its end aborts messages in flight
 
 	quit     chan struct{} // closed by Stop
 	stopOnce sync.Once

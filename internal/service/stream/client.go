@@ -23,11 +23,11 @@ import (
 
 // A Client makes requests. It applies K6_INSECURE_SKIP_TLS_VERIFY.
 type Client struct {
-	Timeout         time.Duration                                                        // until the head of the response; 0: none
+	Timeout         time.Duration                                                        // time limit for the head of the response; 0: none
 	Dial            func(ctx context.Context, network, address string) (net.Conn, error) // nil: package net
 	Proxies         proxy.Chooser                                                        // nil: the proxies of the environment
 	HTTPVersion     string                                                               // 1.1 or 2; otherwise the server chooses
-	FollowRedirects bool                                                                 // to other origins
+	FollowRedirects bool                                                                 // follow redirects to other origins
 }
 
 // ErrNoResponse is the cause of an error if the head of the response does not arrive within the Timeout.

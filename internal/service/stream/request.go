@@ -21,7 +21,7 @@ type Request struct {
 	// NoKeepAlive turns off TCP keep-alive, which would show routers that a silent connection is in use.
 	NoKeepAlive bool
 
-	MaxEventSize int // of the stream, in bytes; 0: 1 MiB
+	MaxEventSize int // maximum event size of the stream in bytes; 0: 1 MiB
 
 	secret string // token in the request; errors and excerpts of the response hide it
 }

@@ -44,7 +44,7 @@ func (s *Stream) Received() (n int64, at time.Time) { return s.body.Received() }
 // the slices of a Part.
 type Part struct {
 	service.Block
-	At   time.Time // of arrival
+	At   time.Time // time of arrival
 	Line bool      // a comment line
 }
 

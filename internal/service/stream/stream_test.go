@@ -38,7 +38,6 @@ func next(t *testing.T, s *Stream) Part {
 	return p
 }
 
-// partText returns a part as one line.
 func partText(p Part) string {
 	return fmt.Sprintf("line %t event %q id %t %q data %t %q comment %t %q", p.Line, p.Event, p.HasID, p.ID, p.HasData, p.Data, p.HasComment, p.Comment)
 }
@@ -94,7 +93,6 @@ func TestFailureNamesTheRequestWithoutToken(t *testing.T) {
 	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing is listening there (connection refused)")
 }
 
-// requestWithToken returns a request with a token in its URL and its headers.
 func requestWithToken(t *testing.T, base string) Request {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"x","token":true,"message":"unchecked","connect":{"url":"{base}/?access_token={token}",

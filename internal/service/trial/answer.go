@@ -18,7 +18,7 @@ func Answer(ctx context.Context, c Config) error {
 
 func (t *trial) answer(ctx context.Context) error {
 	if t.s.HasURL || t.s.HasBody || t.CustomToken && t.SubscribeToken == "" {
-		t.Note("the description has functions: no response was tried before the load")
+		t.Note("the description has functions: no request was sent before the load")
 		return nil
 	}
 	t.values.Prompt = t.Prompt

@@ -13,7 +13,7 @@ import (
 )
 
 // The publisher of a run supports only HTTP/1.1, so the trial must not publish over HTTP/2.
-func TestServiceWithHTTP2OnlyCannotBePublishedTo(t *testing.T) {
+func TestTrialRequiresHTTP1ToPublish(t *testing.T) {
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	for onlyHTTP2, want := range map[bool]string{false: "", true: "; a run publishes over HTTP/1.1, so make the service accept HTTP/1.1 too"} {
 		s := httptest.NewUnstartedServer(&fakeservice.Hub{})

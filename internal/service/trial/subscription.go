@@ -11,7 +11,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// errLate reports that the expected part did not arrive in time.
 var errLate = errors.New("timed out")
 
 // A subscription reads a stream continuously, and keeps the received parts.
@@ -23,12 +22,12 @@ type subscription struct {
 	quote    func(stream.Part) string
 }
 
-// maxBlocks limits the queued parts and the stored parts, because a topic may have other traffic.
-const maxBlocks = 1000
+// maxParts limits the queued parts and the stored parts, because a topic may have other traffic.
+const maxParts = 1000
 
 // follow starts to read a stream. The caller must close the subscription.
 func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
-	f := &subscription{stream: s, quote: quote, parts: make(chan stream.Part, maxBlocks)}
+	f := &subscription{stream: s, quote: quote, parts: make(chan stream.Part, maxParts)}
 	go func() {
 		defer close(f.parts)
 		for {
@@ -65,7 +64,7 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, matche
 			if !open {
 				return fmt.Errorf("the stream ended %s after the request: %s", format.Duration(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
 			}
-			if f.received = append(f.received, p); len(f.received) > maxBlocks {
+			if f.received = append(f.received, p); len(f.received) > maxParts {
 				f.received = f.received[1:]
 			}
 			if matches(p) {

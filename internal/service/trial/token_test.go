@@ -18,8 +18,8 @@ func TestFunctionsAreNotTried(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		{Config{}, []string{`"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``}, "url(n) is a function: no stream was tried before the load"},
-		{Config{CustomToken: true}, nil, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load"},
+		{Config{}, []string{`"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``}, "url(n) is a function: no stream was opened before the load"},
+		{Config{CustomToken: true}, nil, "token() does not return SUBSCRIBE_TOKEN: no stream was opened before the load"},
 	} {
 		h := new(fakeservice.Hub)
 		var notes []string
@@ -58,7 +58,7 @@ func TestTrialHidesATokenInTheResponse(t *testing.T) {
 func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	hub := new(fakeservice.Hub)
-	var got []http.Header // of requests to the other origin
+	var got []http.Header // headers of requests to the other origin
 	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Host == "other.test":

@@ -33,19 +33,19 @@ const (
 type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
-	Topic   string // of the first stream of the run
-	ID      string // of the trial's stream; no stream of the run has it
-	Padding string // of the run's messages
-	Prompt  string // of the request of Answer
-	Marker  string // of the run; the trial adds a random suffix, because trials of several machines publish to the same topic
+	Topic   string // topic of the first stream of the run
+	ID      string // id of the trial's stream; no stream of the run has it
+	Padding string // padding of the run's messages
+	Prompt  string // prompt of the request that Answer sends
+	Marker  string // marker of the run; the trial adds a random suffix, because trials of several machines publish to the same topic
 
 	SubscribeToken string // value of the variable that Service.Variable names
 	CustomToken    bool   // token() returns a value other than SUBSCRIBE_TOKEN; only a script can compute it
 	PublishToken   string
-	HTTPVersion    string // of requests: 1.1 or 2; "": chosen by the server
-	AcceptEncoding string // of streams, if the description has none; "": no header
+	HTTPVersion    string // HTTP version of requests: 1.1 or 2; "": chosen by the server
+	AcceptEncoding string // Accept-Encoding of streams, if the description has none; "": no header
 
-	FollowRedirects bool // of streams, to other origins
+	FollowRedirects bool // streams follow redirects to other origins
 	// Dial opens a connection; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -107,7 +107,7 @@ type trial struct {
 	waitStart   time.Time // start of the waits in awaitRegular: when the stream opened, or when the message arrived
 	lateHeaders bool      // the headers of the stream took more than a tenth of Patience; the service may send them with the first event
 	sent        []int64   // times at which the message was published, in microseconds since 1970
-	mismatch    error     // of a block that may be the message; reported if no matching block arrives
+	mismatch    error     // error of a block that may be the message; reported if no matching block arrives
 }
 
 // run tests the stream, a message, heartbeats and the end. If only a script can open the stream, run only publishes.
@@ -120,7 +120,7 @@ func (t *trial) run(ctx context.Context) error {
 		reason = "token() does not return SUBSCRIBE_TOKEN"
 	}
 	if reason != "" {
-		t.Note(reason + ": no stream was tried before the load")
+		t.Note(reason + ": no stream was opened before the load")
 		return t.publish(ctx)
 	}
 	if err := t.connect(ctx); err != nil {

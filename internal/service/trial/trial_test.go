@@ -28,10 +28,9 @@ func withChecksum(place string, replace ...string) []string {
 	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+place+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
 }
 
-// base is the URL of the server of runTrial.
 const base = "http://service.test"
 
-// runTrial tries hubDescription with some texts replaced, at a server in memory and with a fake clock.
+// runTrial tries hubDescription with some texts replaced, against an in-memory server and with a fake clock.
 func runTrial(t *testing.T, h http.Handler, c Config, replace ...string) (err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +186,7 @@ func TestTokensAreSent(t *testing.T) {
 	require.ErrorContains(t, try(Config{SubscribeToken: "c"}), "connect.headers: ")
 }
 
-// handlerFor returns a handler for requests with a method. The hub handles other requests.
+// handlerFor returns a handler that passes requests with the method to h, and other requests to a hub.
 func handlerFor(method string, h http.HandlerFunc) http.Handler {
 	hub := new(fakeservice.Hub)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -236,7 +235,7 @@ func withoutPublish(message string) []string {
 	return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 }
 
-// The trial reads messages that a service sends by itself if they are frequent.
+// If a service frequently sends messages by itself, the trial reads them.
 func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 	t.Parallel()
 	generate := func(_, n int) string { return "id: " + fakeservice.DecimalID(n) + "\ndata: 0\n\n" }
@@ -248,7 +247,7 @@ func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 	require.EqualError(t, try(0, `{"data":"0","seq":"id","every":0.1}`), "message.every is 0.1, but no message arrived within 2.1 s: nothing arrived")
 }
 
-// The machines of a run make their trials at the same time, with the same marker.
+// The machines of a run start their trials at the same time, with the same marker.
 func TestTrialsOfSeveralMachinesDoNotInterfere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
