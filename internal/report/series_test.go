@@ -112,8 +112,13 @@ func TestChartsOfAShortRun(t *testing.T) {
 		require.Equal(t, received.Values[i], expected.Values[i])
 	}
 
-	r.Verdict.Plan.NoopInterval = 15
+	r.Verdict.Service.Message = "message"
 	section := Section{}
+	newPageBuilder(r).messagesOverTime(&section, 1)
+	require.Contains(t, section.Charts[0].Note, "/ 1 s per message")
+
+	r.Verdict.Plan.NoopInterval = 15
+	section = Section{}
 	newPageBuilder(r).messagesOverTime(&section, 1)
 	require.Len(t, section.Charts[0].Series, 1, "bars shorter than the interval have no expected number")
 
