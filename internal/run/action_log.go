@@ -64,7 +64,7 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 func (l *actionLog) copy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if info, err := l.raw.Stat(); err == nil && info.Size() < l.offset { // the action truncated it, for example by > /dev/stdout
+	if info, err := l.raw.Stat(); err == nil && info.Size() < l.offset { // the action truncated the file, for example by > /dev/stdout
 		l.offset = 0
 	}
 	buffer := make([]byte, copyBytes)

@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// An action runs on the machine of soak, whatever the driver.
+// With every driver, actions run on the machine of soak.
 func TestDriversRunActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestBackgroundProcessesOfAnActionEndWithTheRun(t *testing.T) {
 	outcome, record, err := driveLocal(t, r)
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)
-	require.Less(t, record.Actions[0].Duration(), 10*time.Second, "the command itself ended at once")
+	require.Less(t, record.Actions[0].Duration(), 10*time.Second, "the command itself must end at once")
 	pid, err := strconv.Atoi(record.Actions[0].Output)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
@@ -195,7 +195,7 @@ func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "output")} // streams end 5 s before the end of the 20 s
+	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "output")} // streams end 5 s before the run of 20 s
 	_, _, err := driveLocal(t, r)
 	require.ErrorAs(t, err, &UsageError{})
 	require.ErrorContains(t, err, "the action late must start before 15s, when the streams end, got 15s")
@@ -207,7 +207,7 @@ func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 // A lostRun loses the connection to its runners after its actions.
 type lostRun struct {
 	roundRun
-	file string // the last action creates it
+	file string // created by the last action
 }
 
 func (lostRun) Started() <-chan struct{} {

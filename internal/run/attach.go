@@ -80,7 +80,7 @@ func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.RunFile)); statErr == nil {
 		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended: `soak merge %[1]s` makes its verdict; on Kubernetes: %[2]w", d.Relative(), err)
 	}
-	return fmt.Errorf("%w; if it ran on this machine, its runners ended with soak, because soak started their target or ran actions; start the service separately, pass BACKEND_URL, and repeat the run", err)
+	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target or ran actions; start the service separately, pass BACKEND_URL, and repeat the run", err)
 }
 
 // prepare creates the folder of the run, or uses the folder of the soak process that was killed. A target that this
@@ -192,7 +192,7 @@ func (d *reattachedDriver) restartControl() {
 	}
 	if ip := net.ParseIP(reference.Hostname()); ip != nil && ip.IsLoopback() {
 		d.ControlListen = reference.Host
-		_, _ = d.startControl() // without it the report shows the group as silent
+		_, _ = d.startControl() // if it fails, the report shows the control group as silent
 	}
 }
 
@@ -200,13 +200,13 @@ func (d *reattachedDriver) restartControl() {
 func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
 	for _, last := range d.unfinished {
 		config := d.runnerConfig(r)
-		replacement, seconds, err := d.remaining(last, d.location, time.Now())
+		replaced, seconds, err := d.remaining(last, d.location, time.Now())
 		if err != nil {
 			d.warn(err.Error())
 			continue
 		}
 		config.Index, config.Plan.Seconds, config.Survive = last.Runner.Index, seconds, true
-		maps.Copy(config.Env, replacement.variables())
+		maps.Copy(config.Env, replaced.variables())
 		group, err := runners.Start(config)
 		if err != nil {
 			d.warn(err.Error())

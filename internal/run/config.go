@@ -32,14 +32,12 @@ type Config struct {
 	Script   string    // path of a k6 script that replaces the suite's
 
 	plan.Local
-	Runner string // "K/N": this machine runs the Kth of N runners only; "": all
-	// Continue replaces runner K, which ended early: this machine runs the clients of that runner until the end of the
-	// run.
-	Continue bool
+	Runner   string // "K/N": this machine runs only the Kth of N runners; "": all
+	Continue bool   // runner K ended early; this machine runs its clients until the end of the run
 
 	Backends   int    // number of backends to start here if the plan names no service
 	NoNginx    bool   // connect to the backends directly
-	ClusterURL string // of a suite that compares with a cluster; "": start one here
+	ClusterURL string // the cluster that the suite compares with the target; "": start one here
 
 	Kubernetes Kubernetes
 	CI         ci.Targets // CI systems that get the verdict
@@ -72,7 +70,7 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// checkLocal checks the settings that are not part of the plan. It also replaces the value of --live with its address.
+// checkLocal checks the settings that are not part of the plan. It also replaces s.Live with the address to listen on.
 func (s *session) checkLocal() error {
 	if s.runnerNumber > 0 && s.CI.Any() {
 		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
@@ -239,7 +237,7 @@ func (s *session) setting(name, fallback string) string {
 	return fallback
 }
 
-// parsePart parses --runner K/N, and sets the part and the number of runners.
+// parsePart parses --runner K/N, and sets runnerNumber and Plan.Runners.
 func (s *session) parsePart() error {
 	if s.Runner == "" {
 		return nil

@@ -41,16 +41,16 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 		s.Continue = false
 		return nil
 	}
-	replacement, seconds, err := s.remaining(last, location, now)
+	replaced, seconds, err := s.remaining(last, location, now)
 	if err != nil {
 		return UsageError{err}
 	}
-	s.replaced, s.Plan.Seconds = replacement, seconds
+	s.replaced, s.Plan.Seconds = replaced, seconds
 	return nil
 }
 
-// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run. It prints
-// both. It returns an error if the runner cannot be replaced.
+// remaining describes a runner that ended early, from its last shard, and returns the seconds until the end of the run.
+// It prints when the runner ended. It returns an error if the runner cannot be replaced.
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)

@@ -46,7 +46,7 @@ func TestReplaceableRunners(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, replacedRunner{runSeconds: 3600, startUS: start.UnixMicro()}, s.replaced)
-			require.Equal(t, 2400, s.Plan.Seconds, "the part must run for the remaining time only")
+			require.Equal(t, 2400, s.Plan.Seconds, "the part must run only for the remaining time")
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestContinueStartsRunnerWithoutShard(t *testing.T) {
 	require.NoError(t, s.replace(t.Context(), time.Now()))
 	require.Equal(t, replacedRunner{}, s.replaced)
 	require.Equal(t, p.Seconds, s.Plan.Seconds)
-	require.False(t, s.Continue, "the runner starts from the beginning")
+	require.False(t, s.Continue, "the runner must start from the beginning")
 }
 
 // A runner and two replacements left three shards. The names of their files are random.

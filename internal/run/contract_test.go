@@ -80,7 +80,7 @@ var drivers = map[string]driverOfRig{
 		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{})
 		record = r.record(t, results.RunName(1))
 		other := r.record(t, results.RunName(2))
-		assert.Empty(t, other.ResourcesFrom, "only the first machine queries Prometheus")
+		assert.Empty(t, other.ResourcesFrom, "only the first machine must query Prometheus")
 		record.Problems, record.Failures = append(record.Problems, other.Problems...), append(record.Failures, other.Failures...)
 		record.RunnerEnds = append(record.RunnerEnds, other.RunnerEnds...)
 		return outcome, record, err
@@ -91,7 +91,7 @@ var drivers = map[string]driverOfRig{
 		outcome, err := d.session.run(r.graceful, r.force)
 		remaining, listErr := d.client.OtherRuns(t.Context(), namespace, d.Plan.BackendURL)
 		require.NoError(t, listErr)
-		assert.Empty(t, remaining, "the objects of the run are removed")
+		assert.Empty(t, remaining, "the objects of the run must be removed")
 		assert.Equal(t, d.created, operator.deleted)
 		return outcome, r.record(t, results.RunFile), err
 	},
@@ -142,10 +142,8 @@ func (r *rig) session(c Config) *session {
 	return s
 }
 
-// dir returns the folder of the run.
 func (r *rig) dir() results.Dir { return results.Dir(filepath.Join(r.config.Out, "t")) }
 
-// record returns the record of a run.
 func (r *rig) record(t *testing.T, name string) (record results.RunRecord) {
 	t.Helper()
 	if text, err := os.ReadFile(r.dir().Path(name)); err == nil {
@@ -182,7 +180,6 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// serve serves a handler until the end of the test, and returns its URL.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -190,10 +187,8 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// release lets the runners continue to their end.
 func (r *rig) release() { _ = os.WriteFile(filepath.Join(r.folder, ends), nil, 0o600) }
 
-// awaitRunners waits until both runners run.
 func (r *rig) awaitRunners(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(r.pids()) == 2 }, time.Minute, time.Millisecond)
@@ -359,7 +354,7 @@ func TestUnwritableFolderIsRejectedBeforeTheTrial(t *testing.T) {
 	require.Zero(t, requests)
 }
 
-// The verdict requires run.json. If the file cannot be written, the pipes of the runners are removed nevertheless.
+// The verdict requires run.json. The pipes of the runners are removed even if that file cannot be written.
 func TestUnwrittenRecordNamesARemedy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

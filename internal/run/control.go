@@ -41,7 +41,7 @@ func (d *local) serveControl() {
 func (d *local) startControl() (url string, err error) {
 	listener, err := net.Listen("tcp", d.ControlListen)
 	if err != nil {
-		return "", fmt.Errorf("CONTROL_LISTEN: %w; name a free address of this machine", err)
+		return "", fmt.Errorf("CONTROL_LISTEN: %w; set it to a free address of this machine", err)
 	}
 	defer listener.Close()
 	socket, err := listener.(*net.TCPListener).File()

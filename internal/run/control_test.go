@@ -19,24 +19,25 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// Runners in a cluster get the address of the reference target of their control group: one that is created with the
-// run, unless CONTROL_URL names another. Without the permission to create it, the run has no control group.
+// Runners in a cluster get the address of the reference target of their control group. The target is created with the
+// run, unless CONTROL_URL names another one. Without the permission to create it, the run has no control group.
 func TestControlGroupInACluster(t *testing.T) {
 	t.Parallel()
 	const controlURL = "http://soak-t-control.ns.svc:7070"
 	for name, c := range map[string]struct {
-		named, url  string
+		setting     string // CONTROL_URL
+		url         string
 		allowed     bool
 		deployments int // number of requests to create a Deployment
 	}{
-		"created":   {url: controlURL, allowed: true, deployments: 1},
-		"forbidden": {url: controlURL, deployments: 1},
-		"named":     {named: "http://10.20.0.10:7070", url: "http://10.20.0.10:7070", allowed: true},
+		"created":    {url: controlURL, allowed: true, deployments: 1},
+		"forbidden":  {url: controlURL, deployments: 1},
+		"configured": {setting: "http://10.20.0.10:7070", url: "http://10.20.0.10:7070", allowed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, ends)
-			r.config.Plan.ControlURL = c.named
+			r.config.Plan.ControlURL = c.setting
 			d, operator := r.inCluster(t)
 			deployments := 0
 			operator.typed.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {

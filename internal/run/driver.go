@@ -54,7 +54,7 @@ type roundRun interface {
 	// connection to the runners was lost, and that they continue.
 	Wait(graceful, force context.Context) error
 	// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete. It
-	// may be called after Wait has returned.
+	// may be called only after Wait has returned.
 	Ends() []shard.RunnerEnd
 }
 

@@ -43,7 +43,7 @@ type fakeOperator struct {
 	processes sync.WaitGroup
 }
 
-// fakeCluster returns a cluster with an operator whose runners are fakes, and the overlay for it.
+// fakeCluster returns a client of a cluster whose operator starts fake runners, and an overlay for the cluster.
 func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay string, operator *fakeOperator) {
 	t.Helper()
 	o := &fakeOperator{typed: fake.NewSimpleClientset(), k6: k6, runners: map[string]*exec.Cmd{}}

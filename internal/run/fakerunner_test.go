@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 // The behavior of the fake runner, by the name of a file in its folder.
 const (
 	holds   = "holds"   // runs until an interrupt
-	crashes = "crashes" // ends without its last shard
-	ends    = "go"      // ends at once; without it, the runner ends when the test creates the file (release)
+	crashes = "crashes" // the last runner exits without writing its last shard
+	ends    = "go"      // ends at once; if the file does not exist yet, the runner waits for it (release)
 )
 
 // The results of `k6 inspect`, by the name of a file in the folder of the fake runner: the description of the service,

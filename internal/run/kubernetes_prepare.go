@@ -34,7 +34,7 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 }
 
 // prepare creates the folder of the run and applies the overlay, with a new backend if the plan has no URL. It checks
-// that this machine can reach the bucket and a target in the cluster.
+// that this machine can reach the bucket and, if the target is in the cluster, the target.
 func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	m := d.manifests
 	d.namespace = m.TestRun.GetNamespace()
@@ -112,7 +112,7 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	}
 	otherRuns, err := d.client.OtherRuns(ctx, d.namespace, d.Plan.BackendURL)
 	if err == nil && d.managesTarget && len(otherRuns) > 0 {
-		err = fmt.Errorf("the run %s uses the backend in %s, which this run would replace; wait for its end, or set BACKEND_URL", otherRuns[0], d.namespace)
+		err = fmt.Errorf("this run would replace the backend in %s, which the run %s uses; wait until that run ends, or set BACKEND_URL", d.namespace, otherRuns[0])
 	}
 	return err
 }

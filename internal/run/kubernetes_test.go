@@ -82,7 +82,7 @@ func TestLivePageCommandReachesTheBucket(t *testing.T) {
 		liveCommand("s3://b/t?endpoint=http://bucket.ns.svc:9000&anonymous=true"))
 }
 
-// A soak under an untested version of the operator has a warning.
+// A run with an untested version of the operator gets a warning.
 func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
 	t.Parallel()
 	d, operator := newRig(t).inCluster(t)
@@ -157,6 +157,6 @@ func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 	reader.Wait()
 	close(reports)
 	for buckets := range reports {
-		require.NotEqual(t, int64(100), buckets[0].Unix, "a complete bucket is reported once")
+		require.NotEqual(t, int64(100), buckets[0].Unix, "a complete bucket must be reported once")
 	}
 }

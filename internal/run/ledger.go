@@ -37,14 +37,14 @@ func (s *session) saveLedger(ctx context.Context) {
 	}
 }
 
-var errNoLedger = errors.New("it responded without one, or not at all")
+var errNoLedger = errors.New("the response has no ledger, or there was no response")
 
 // cancelTimeout is the time after the run within which the model must detect that clients have disconnected.
 const cancelTimeout = 5 * time.Second
 
-// saveModelLedger stores the ledger of the numbered model, if the run abandons requests. The model is the target, or
-// the service behind it at MODEL_URL. saveModelLedger waits up to cancelTimeout for the model to record all
-// cancellations.
+// saveModelLedger stores the ledger of the numbered model if the run abandons requests. The model is the target or, if
+// the target is a gateway, the service at MODEL_URL. saveModelLedger waits up to cancelTimeout for the model to record
+// all cancellations.
 func (s *session) saveModelLedger(ctx context.Context) {
 	modelURL := s.setting("MODEL_URL", "")
 	if s.setting("ABANDON", "0") == "0" {

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -82,7 +81,7 @@ func (s *session) closeLivePage(graceful, force context.Context) {
 	s.page.server.Finish(graceful, report)
 }
 
-// checkListen returns an error if the address of a flag is not "" and cannot be an address to listen on.
+// checkListen returns an error unless the address of a flag is "" or can be an address to listen on.
 func checkListen(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -94,7 +93,8 @@ func checkListen(flag, address string) error {
 	return nil
 }
 
-// liveAddress returns the address of --live; "" for none. The default is reachable from this machine only.
+// liveAddress returns the listen address for the value of --live; "": no page. The default is reachable only from this
+// machine.
 func liveAddress(text string) string {
 	switch text {
 	case "", "0", "false":
@@ -102,5 +102,5 @@ func liveAddress(text string) string {
 	case "1", "true": // --live without a value
 		return plan.LiveAddress
 	}
-	return cmp.Or(text, plan.LiveAddress)
+	return text
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// canReadKeys reports whether a user at a terminal can press keys for this program. If so, the process ignores SIGTTIN
-// from then on. A read in the background then returns an error, and does not stop the process.
+// canReadKeys reports whether a user at a terminal can press keys for this program. If so, it makes the process ignore
+// SIGTTIN, so that a read in the background fails instead of stopping the process.
 func canReadKeys() bool {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) || !term.IsTerminal(int(os.Stderr.Fd())) {

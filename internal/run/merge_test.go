@@ -47,7 +47,7 @@ func TestRunAndMergeReportTheSame(t *testing.T) {
 	require.NoError(t, os.RemoveAll(r.dir().Path(results.PageFile)))
 	require.NoError(t, results.WriteHistory(r.config.Out))
 	require.NoError(t, merge("elsewhere"))
-	require.Equal(t, before, readFile(t, page), "the existing list is updated")
+	require.Equal(t, before, readFile(t, page), "the existing list must be updated")
 
 	require.NoError(t, os.WriteFile(page, []byte("<h1>mine</h1>"), 0o600))
 	require.NoError(t, merge(r.config.Out))

@@ -31,7 +31,7 @@ type meter struct {
 	listeners                 map[*target.Target]*resources.Listener // processes of loopback targets not started by soak
 	reportsCPU                map[*target.Target]bool                // targets whose metrics page has reported their CPU
 	firstSample               chan struct{}                          // closed after the first sample
-	start                     time.Time                              // the clock of the samples is monotonic from here, so a step of the wall clock leaves no gap
+	start                     time.Time                              // base of the sample times, which follow the monotonic clock
 
 	mu        sync.Mutex
 	last      resources.Sample
@@ -40,7 +40,7 @@ type meter struct {
 }
 
 // newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service whose
-// protocol differs from our backend's, it samples only the host, the DNS lookups and the gauge.
+// protocol differs from our backend's, the meter samples only the host, the DNS lookups and the gauge.
 func newMeter(s *session) *meter {
 	m := &meter{
 		lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second),
@@ -149,13 +149,13 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 	return s
 }
 
-// sampleListeners adds the system's counts for the processes of a target that soak did not start. visible reports
-// whether the target's own metrics have its CPU time. After the first such sample, sampleListeners omits the system's
-// CPU time, because the two differ.
-func (m *meter) sampleListeners(s *resources.Sample, t *target.Target, visible bool) {
+// sampleListeners adds the system's counts for the processes of a target that soak did not start. hasCPU reports
+// whether the target's own metrics include its CPU time. From the first such sample on, sampleListeners omits the CPU
+// time that the system counts, because the two values differ.
+func (m *meter) sampleListeners(s *resources.Sample, t *target.Target, hasCPU bool) {
 	pids := m.listeners[t].PIDs()
 	s.FromService(pids, 0)
-	if visible {
+	if hasCPU {
 		m.reportsCPU[t] = true
 	}
 	if !m.reportsCPU[t] {
@@ -207,7 +207,7 @@ func (m *meter) warnings() []string {
 	if m.lastError == "" {
 		return nil
 	}
-	return []string{"the target's resources could not all be sampled: " + m.lastError}
+	return []string{"some resources of the target could not be sampled: " + m.lastError}
 }
 
 // backend returns CPU and memory of the backend in the last sample as text; "" if they are unknown.

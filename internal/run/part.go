@@ -45,8 +45,8 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	return outcome, nil
 }
 
-// findShard returns the shard with the latest start time of the runner with the given index; nil if there is none. A
-// runner and its replacements leave a shard each. runID is the id of the run; "": any.
+// findShard returns the most recently started shard of the runner with the given index, and the name of the shard. It
+// returns nil if there is no shard. A runner and each of its replacements leave one. runID is the id of the run; "": any.
 func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
 	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
 		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {
@@ -56,7 +56,8 @@ func findShard(ctx context.Context, shards store.Store, index int, runID string)
 	return name, last, err
 }
 
-// eachShard calls read with each shard of the runner with the given index, from all runs. Index 0 means all runners.
+// eachShard calls read with each shard of the runner with the given index; 0: of all runners. It includes the shards of
+// other runs at the same location.
 func eachShard(ctx context.Context, shards store.Store, index int, read func(name string, s *shard.Shard)) error {
 	names, err := shards.Names(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 		fmt.Fprintf(s.Stdout, "; published %d of %d, %d confirmed", sums.Sent, p.Planned, sums.Confirmed)
 	}
 	if len(result.Feeds) > 0 {
-		fmt.Fprint(s.Stdout, "; \"soak merge\" compares its clients with each other and with the clients of the other parts")
+		fmt.Fprint(s.Stdout, "; \"soak merge\" compares the clients of this part with each other and with the clients of the other parts")
 	}
 	fmt.Fprintln(s.Stdout)
 	return outcome

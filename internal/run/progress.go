@@ -98,7 +98,7 @@ func (d *display) redraw() {
 	d.out.draw(lines)
 }
 
-// progress returns the line of all runners. It starts with the counts, because a narrow terminal truncates it.
+// progress returns the line of all runners. The counts come first, because a narrow terminal truncates the line.
 func (s *session) progress(m *meter) string {
 	sum, lateness := s.watch.Total()
 	var parts []string

@@ -49,7 +49,7 @@ func TestProgressInALogIsPlain(t *testing.T) {
 	require.Eventually(t, func() bool { return first.MatchString(out.String()) }, time.Minute, 10*time.Millisecond)
 	stop()
 	showing.Wait()
-	require.NotContains(t, out.String(), "\x1b", "nothing is redrawn")
+	require.NotContains(t, out.String(), "\x1b", "nothing must be redrawn")
 	require.NotContains(t, out.String(), "deploy")
 	require.Contains(t, out.String(), "00:00:01 runner 1, soak-3: 2 missed\n")
 	require.Contains(t, out.String(), " and 7 more connections at the same moment\n")
@@ -105,7 +105,7 @@ func TestProgressHasTheLengthOfTheDeclaredPlan(t *testing.T) {
 	t.Parallel()
 	s := session{Config: Config{Suite: suiteOf("churn")}, needs: runners.Requirements{Duration: 86 * time.Second, Seconds: 14}}
 	declared := plan.Plan{Seconds: 14}
-	require.Equal(t, declared.Hold(), s.duration(), "the verdict of a stopped run has the same length")
+	require.Equal(t, declared.Hold(), s.duration(), "the verdict of a stopped run must have the same length")
 	s.needs.Seconds = 0
 	require.Equal(t, 86*time.Second, s.duration(), "a suite without streams has no other length")
 	s = session{Config: Config{Suite: suite.Default(), Plan: declared}}

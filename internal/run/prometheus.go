@@ -17,12 +17,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// prometheusTimeout is the time limit for all queries, because the ledger of the target is read after them.
+// prometheusTimeout is short, because the ledger of the target is read only after all queries.
 const prometheusTimeout = 15 * time.Second
 
-// queryPrometheus stores the records of the machines that the Prometheus server at PROMETHEUS_URL watched. Its samples
-// of a backend also replace soak's samples of the target, unless a check depends on soak's samples. Prometheus samples
-// less often, counts no requests, and may watch a different service.
+// queryPrometheus stores the records of the machines that the Prometheus server at PROMETHEUS_URL monitored. The
+// server's samples of a backend also replace soak's samples of the target, unless a check depends on soak's samples.
+// Prometheus samples less often, counts no requests, and may monitor a different service.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {
@@ -58,15 +58,15 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 	s.record.ResourcesFrom = source
 }
 
-// queryMachines stores the records of all machines that the Prometheus server at address watched, including the
-// target's.
+// queryMachines stores the records of all machines that the Prometheus server at address monitored, including the
+// target's machine.
 func (s *session) queryMachines(ctx context.Context, address string, started time.Time) {
 	machines, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.LateLimit())
 	if err == nil && len(machines) > 0 {
 		err = s.dir.WriteJSON(results.MachinesFile, machines)
 	}
 	if err != nil {
-		s.record.Warnings = append(s.record.Warnings, err.Error()+"; only the runners' counters of the machines are known")
+		s.record.Warnings = append(s.record.Warnings, err.Error()+"; only the machines of the runners have counters")
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Samples of a Prometheus server that watches another backend must not replace the samples that show a leak.
+// Samples of a Prometheus server that monitors another backend must not replace the samples that show a leak.
 func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 	queried := false
 	t.Setenv("PROMETHEUS_URL", serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func TestFailedWritesAreReported(t *testing.T) {
 		failedWrites(dir))
 }
 
-// In the cluster only the Secret has the password, and no file of the results has it.
+// In the cluster, only the Secret contains the password. No file of the results contains it.
 func TestPrometheusPasswordIsOnlyInTheSecret(t *testing.T) {
 	for name, value := range map[string]string{"SERVER_URL": "http://p.example/api/v1/write", "USERNAME": "soak", "PASSWORD": "hush-hush"} {
 		t.Setenv("K6_PROMETHEUS_RW_"+name, value)

@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// rounds runs the script, and repeats it while the suite requests another round. Meanwhile it samples the target. After
-// the first round it collects the shards, and after the last one it queries Prometheus.
-func (s *session) rounds(graceful, force context.Context) error {
+// runRounds runs the script, and repeats it while the suite requests another round. Meanwhile it samples the target.
+// After the first round it collects the shards, and after the last one it queries Prometheus.
+func (s *session) runRounds(graceful, force context.Context) error {
 	watchCtx, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
 	meter := newMeter(s)
@@ -93,7 +93,7 @@ func (s *session) runRound(graceful, force context.Context, r round, m *meter) e
 	cancelStage := context.AfterFunc(graceful, func() { s.stage("STOPPING", "stopping the run before its end") })
 	defer cancelStage()
 	actionCtx, stopActions := context.WithCancel(graceful) // Ctrl-C ends the actions at once
-	if len(s.actions) > 0 && r.dir == s.dir {              // only in the first of several rounds
+	if len(s.actions) > 0 && r.dir == s.dir {              // only in the first round
 		watcher.Go(func() { s.record.Actions = s.runActions(actionCtx, force, group.Started()) })
 	}
 	err = group.Wait(graceful, force)
@@ -127,8 +127,8 @@ func (s *session) stopEnd() shard.RunnerEnd {
 // incomplete reports whether problems of this session prevent a pass, independently of the shards.
 func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
-// duration returns the time for which streams are open, as the summary of a stopped run states it. Without streams, it
-// returns the maximum duration of the runners.
+// duration returns the planned time for which streams are open; the summary of a stopped run states the same time.
+// Without streams, it returns the maximum duration of the runners.
 func (s *session) duration() time.Duration {
 	p := s.Plan
 	if !s.Suite.Plan.BySettings {

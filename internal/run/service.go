@@ -64,7 +64,7 @@ func (s *session) completeFinite() (err error) {
 			err = checkFile(prompts)
 		}
 		if err != nil {
-			return fmt.Errorf("read PROMPTS: %w; name a file with one JSON value per line", err)
+			return fmt.Errorf("read PROMPTS: %w; set it to a file with one JSON value per line", err)
 		}
 		s.set("PROMPTS", prompts)
 	}
@@ -84,8 +84,8 @@ func (s *session) set(name, value string) {
 	s.Settings = append(s.Settings, name+"="+value)
 }
 
-// completeServiceName makes the path of a module absolute. For any other name, it returns an error with a suggestion
-// unless load-tests/services or the user's script may have the module.
+// completeServiceName makes the path of a module absolute. For any other name, it returns an error with a suggestion if
+// load-tests/services has no such module. With a script of the user, it accepts any name.
 func (s *session) completeServiceName() (err error) {
 	name := s.Plan.Service
 	if plan.IsServiceFile(name) {

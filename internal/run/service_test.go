@@ -48,7 +48,7 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 		reconnect  bool
 		announced  string
 	}{
-		{"messages by the clock", intervalService, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
+		{"messages at an interval", intervalService, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
 		{"heartbeats alone", heartbeatService, func(*plan.Plan) {}, 4, false, "messages not checked"},
 		{"no interval", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "messages not checked"},
 		{"a publisher", publishingService, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics"},
@@ -184,7 +184,7 @@ func TestDriversRunADescribedService(t *testing.T) {
 			for _, file := range shards {
 				s, err := shard.Read(strings.NewReader(readFile(t, file)))
 				require.NoError(t, err)
-				assert.Equal(t, []string{"mine", p.Marker}, []string{s.Plan.Service, s.Plan.Marker}, "the settings reach the runner")
+				assert.Equal(t, []string{"mine", p.Marker}, []string{s.Plan.Service, s.Plan.Marker}, "the settings must reach the runner")
 			}
 			output := r.config.Stdout.(*bytes.Buffer).String()
 			assert.Contains(t, output, "for 20 s, a message every 2 s, 2 runners\n")
@@ -212,7 +212,7 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
-// Each runner may have its own URL. A wrong one is found before the load. A run refuses a backend with another
+// Each runner may have its own URL. A wrong URL is found before the load. A run rejects a backend with another
 // interval.
 func TestTryOpensAStreamOfEachTarget(t *testing.T) {
 	t.Parallel()
@@ -239,7 +239,7 @@ func TestTryOpensAStreamOfEachTarget(t *testing.T) {
 	require.ErrorContains(t, Try(t.Context(), c), "the backend sends a noop every 1s, and the plan has 5s")
 }
 
-// token() may log in: a stream then sends a token that the environment does not have.
+// token() may log in, so a stream may send a token that is not in the environment.
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"customToken":true`) // customToken is a field next to service

@@ -83,8 +83,7 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	})
 }
 
-// reportToCI calls judge, and reports its verdict, or its error, to the CI system. It returns the outcome, and the
-// error for display: without secrets, and for GitHub on one line.
+// reportToCI calls judge and reports the verdict or the error to the CI systems. It removes secrets from the error.
 func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
 	if err := targets.Check(); err != nil {
 		return "", UsageError{err}
@@ -155,7 +154,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.awaitStart(graceful); err != nil {
 		return "", err
 	}
-	if err := s.rounds(graceful, force); err != nil {
+	if err := s.runRounds(graceful, force); err != nil {
 		return "", err
 	}
 	defer s.removePipes()
@@ -219,13 +218,11 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	case s.isModule: // describe has loaded the script
 		return nil
 	}
+	address := unusedURL
 	if s.Suite.Target.Kind == suite.MutualTLS {
 		if err := s.certificates.Check(); err != nil {
 			return err
 		}
-	}
-	address := unusedURL
-	if s.Suite.Target.Kind == suite.MutualTLS {
 		address = "https://127.0.0.1:1"
 	}
 	p, settings, env := s.Plan, s.settings(nil), map[string]string{}

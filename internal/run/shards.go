@@ -51,7 +51,7 @@ func storageContext(graceful, force context.Context, limit time.Duration) (conte
 	return context.WithTimeout(withProgress(graceful), limit)
 }
 
-// claim checks before the load that this machine can read shards at their location. With write it also writes the
+// claim checks before the load that this machine can read shards at their location. If write is set, it also writes the
 // manifest there, and reads it back. Shards of an earlier run are an error, because a merge would mix them with the new
 // ones.
 func (s *session) claim(ctx context.Context, write bool) error {
@@ -72,7 +72,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	}
 	for _, name := range names {
 		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.runnerNumber == 0 || index == s.runnerNumber) {
-			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove it", destination.At(name))
+			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove that file", destination.At(name))
 		}
 	}
 	if !write {
@@ -97,7 +97,7 @@ func (s *session) claim(ctx context.Context, write bool) error {
 }
 
 // manifest lists the files that a verdict of this run needs. It includes the ledger only if soak started the backend,
-// because another service may have none.
+// because another service may have no ledger.
 func (s *session) manifest() results.Manifest {
 	return results.NewManifest(s.runnerNumber, s.Plan.RunID, s.Suite.Target.Streams && s.managesTarget, &s.record)
 }
@@ -142,7 +142,7 @@ func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
 }
 
-// deliver copies manifest and evidence of this machine to the location of the shards, unless the shards are in the
+// deliver copies the manifest and the evidence of this machine to the location of the shards, unless the shards are in the
 // folder of the run.
 func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {

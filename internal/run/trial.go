@@ -17,9 +17,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// tryService opens one stream of the service before the load, and before the run has a folder. If the description is a
-// module, it also tries publishing and the other fields. A run on Kubernetes has no trial, because this machine may be
-// unable to reach the service.
+// tryService opens one stream of the service before the load, and before the run has a folder. For a module, it also
+// tries publishing and the other fields of the description. A run on Kubernetes has no trial, because this machine may
+// be unable to reach the service.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
@@ -180,7 +180,7 @@ func (s *session) tryNoopAt(ctx context.Context, url string) error {
 	if errors.As(err, &m) {
 		err = m.Err // the description is not the user's
 	}
-	return fmt.Errorf("%w; without --service, soak expects the %s protocol (docs/services.md): for any other service, run `soak init %s` with the URL of its event stream",
+	return fmt.Errorf("%w; without --service, soak expects the %s protocol (docs/services.md): for any other service, run `soak init %s` with the path of the event stream appended to this URL",
 		err, plan.NoopService, url)
 }
 

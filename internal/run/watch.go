@@ -28,7 +28,7 @@ const (
 	bucketInterval = 15 * time.Second
 )
 
-// pauseFactor is the pause after a poll as a multiple of its duration, so polling uses at most 1/20 of a core.
+// pauseFactor is the pause after a poll as a multiple of the poll's duration, so polling uses at most 1/20 of a core.
 const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.
@@ -40,8 +40,8 @@ type WatchConfig struct {
 	Interval time.Duration // between two polls; 0: the default of the location
 }
 
-// Watch shows a run of another session until it ends, from the checkpoints of its runners. It does not write to the
-// location. Ctrl-C ends it without an error.
+// Watch shows a run of another session until the run ends, from the checkpoints of its runners. It does not write to
+// the location. After Ctrl-C it returns nil.
 func Watch(ctx context.Context, w WatchConfig) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -96,7 +96,7 @@ func (e *remoteRun) open(ctx context.Context) (err error) {
 	if folder, ok := e.source.(store.Folder); ok {
 		e.dir = results.Dir(folder)
 		if info, err := os.Stat(string(e.dir)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s is not a folder; name the folder of a run, such as results/latest, or a bucket", e.Location)
+			return fmt.Errorf("%s is not a folder; pass the folder of a run, such as results/latest, or a bucket", e.Location)
 		}
 		return nil
 	}

@@ -83,7 +83,7 @@ func TestWatchARunInAFolder(t *testing.T) {
 
 	var output bytes.Buffer
 	require.NoError(t, Watch(t.Context(), WatchConfig{Location: string(dir), Stdout: &output}))
-	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", output.String(), "a finished run has no page")
+	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", output.String(), "a finished run must have no page")
 }
 
 func TestWatchARunInABucket(t *testing.T) {
@@ -97,12 +97,12 @@ func TestWatchARunInABucket(t *testing.T) {
 	writeShard(t, location, watchedPlan(), 2, shard.Finished)
 	require.NoError(t, <-done)
 	require.Contains(t, out.String(), "soak merge")
-	require.Contains(t, out.String(), location+" is empty; check the prefix", "a wrong prefix is reported")
+	require.Contains(t, out.String(), location+" is empty; check the prefix", "a wrong prefix must be reported")
 }
 
 func TestUnwatchableRunsAreReported(t *testing.T) {
 	t.Parallel()
 	err := Watch(t.Context(), WatchConfig{Location: filepath.Join(t.TempDir(), "none"), Stdout: io.Discard})
 	require.ErrorAs(t, err, &UsageError{})
-	require.ErrorContains(t, err, "is not a folder; name the folder of a run")
+	require.ErrorContains(t, err, "is not a folder; pass the folder of a run")
 }

@@ -99,7 +99,7 @@ func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *
 }
 
 // Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both, so the cluster
-// deletes them with the TestRun. If they cannot be stored, Create deletes the TestRun.
+// deletes them with the TestRun. If one of them cannot be stored, Create deletes the TestRun.
 func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j Job) error {
 	id := j.Plan.TestID
 	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: fieldManager})

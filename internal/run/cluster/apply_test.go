@@ -35,7 +35,7 @@ func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	require.NoError(t, w.Delete(t.Context(), "ns", runName))
 	_, err = w.Find(t.Context(), "ns", "t")
 	require.EqualError(t, err, "there is no TestRun soak-t in ns: the run was never started, or was cleaned up")
-	require.NoError(t, w.Delete(t.Context(), "ns", runName), "deleting a missing object is not an error")
+	require.NoError(t, w.Delete(t.Context(), "ns", runName), "deleting a missing object must not be an error")
 }
 
 // The fake has no garbage collector, so pods remain. A user who may create TestRuns but not list pods gets an error,
@@ -67,7 +67,7 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	secret, err := w.CoreV1().Secrets("ns").Get(t.Context(), "soak-u-token", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, secret.StringData)
-	require.Len(t, secret.OwnerReferences, 1, "the secret is deleted with its TestRun")
+	require.Len(t, secret.OwnerReferences, 1, "the secret must be deleted with its TestRun")
 	assert.Equal(t, "soak-u", secret.OwnerReferences[0].Name)
 	module, err := w.CoreV1().ConfigMaps("ns").Get(t.Context(), "soak-u-service", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	watched, err := w.WatchPod(t.Context(), "ns", "backend-x7")
 	require.NoError(t, err)
 	text, _ := w.Restarts(t.Context(), watched)
-	assert.Empty(t, text, "restarts before the run do not count")
+	assert.Empty(t, text, "restarts before the run must not count")
 	backend = backend.DeepCopy()
 	backend.Status.ContainerStatuses[0].RestartCount = 3
 	backend.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{

@@ -41,7 +41,7 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(text, &eks))
 	assert.NotEmpty(t, eks.Metadata.Version)
 	assert.Equal(t, []string{"ADDRESS/32"}, eks.VPC.PublicAccessCIDRs)
-	assert.True(t, eks.VPC.ClusterEndpoints.PrivateAccess, "the nodes have other addresses")
+	assert.True(t, eks.VPC.ClusterEndpoints.PrivateAccess, "the nodes need private access, because PublicAccessCIDRs does not include them")
 	require.True(t, eks.IAM.WithOIDC)
 	require.Len(t, eks.IAM.ServiceAccounts, 1)
 	role := eks.IAM.ServiceAccounts[0]
@@ -80,5 +80,5 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, string(policy), string(match[1]))
 	assert.Contains(t, string(page), "system:serviceaccount:"+role.Metadata.Namespace+":"+role.Metadata.Name)
-	assert.Contains(t, m.Output(), "/soak?", "runners write below the prefix that the policy names")
+	assert.Contains(t, m.Output(), "/soak?", "runners must write below the prefix that the policy names")
 }

@@ -86,9 +86,9 @@ func isComplete(job *batchv1.Job) bool {
 // graceSlack is how long a deleted pod may exist after its grace period before its node counts as dead.
 const graceSlack = 30 * time.Second
 
-// end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod
-// that no longer exists; nil if unknown.
-func (p *Part) end(latest *corev1.Pod, at time.Time) (problem string, ok bool) {
+// end reports whether a part has ended, and returns a sentence if the part failed. latest is the last known state of a
+// pod that no longer exists; nil if unknown.
+func (p *Part) end(latest *corev1.Pod, at time.Time) (problem string, hasEnded bool) {
 	pod := p.Pod
 	if pod == nil {
 		reason, failed := jobFailure(p.Job)
@@ -131,7 +131,7 @@ func podFailure(pod *corev1.Pod) string {
 	}
 	switch {
 	case pod.Status.Reason != "":
-		return "it was ended: " + reason(pod.Status.Reason, pod.Status.Message) + detail
+		return "it was terminated: " + reason(pod.Status.Reason, pod.Status.Message) + detail
 	case end != nil && end.Reason == "OOMKilled":
 		return fmt.Sprintf("it ran out of memory (OOMKilled); its limit is %s; raise the limit, or the number of runners", memoryLimit(pod))
 	case pod.DeletionTimestamp != nil:
@@ -141,7 +141,7 @@ func podFailure(pod *corev1.Pod) string {
 	case end == nil:
 		return ""
 	case end.Signal != 0:
-		return fmt.Sprintf("it was ended by signal %d", end.Signal)
+		return fmt.Sprintf("it was killed by signal %d", end.Signal)
 	}
 	return fmt.Sprintf("it ended with exit code %d", end.ExitCode)
 }

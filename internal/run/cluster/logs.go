@@ -44,7 +44,7 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 	}
 }
 
-// followPod starts to copy the log of a pod, unless it has started already or finish was called.
+// followPod starts to copy the log of a pod, unless it is already being copied, is complete, or finish was called.
 func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

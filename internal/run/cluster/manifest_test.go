@@ -36,11 +36,11 @@ func TestOverlaysAreValid(t *testing.T) {
 	schema := publishedSchema(t)
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	for _, name := range []string{"base", "overlays/local", "overlays/aws", "overlays/scale", "overlays/k3s", prometheusOverlay} {
-		for _, filled := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: " with a plan"}[filled], func(t *testing.T) {
+		for _, withPlan := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: " with a plan"}[withPlan], func(t *testing.T) {
 				t.Parallel()
 				m := buildTestOverlay(t, name)
-				if filled {
+				if withPlan {
 					_, err := m.RenewBackend(testPlan())
 					require.NoError(t, err)
 					job := jobOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)

@@ -45,7 +45,7 @@ func TestVersionOfTheOperator(t *testing.T) {
 	}
 }
 
-// The service account of a pipeline may read its own namespace only.
+// The service account of a pipeline may read only its own namespace.
 func TestVersionOfAnUnreadableOperator(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)

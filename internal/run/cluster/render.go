@@ -231,7 +231,7 @@ func runnerMemory(j Job) int64 {
 	return clamp.Int64(need) * 3 / 2
 }
 
-// raiseMemory raises the runners' memory request and limit to need, if they are less.
+// raiseMemory raises the runners' memory request and memory limit to at least need bytes.
 func (r *rendering) raiseMemory(need int64) {
 	quantity := resource.NewQuantity((need>>20+1)<<20, resource.BinarySI)
 	for _, kind := range []string{"requests", "limits"} {

@@ -161,7 +161,7 @@ func TestNewBackendHasThePlannedInterval(t *testing.T) {
 	backend := m.find("Deployment", "backend")
 	id, _, err := unstructured.NestedString(backend.Object, "spec", "template", "metadata", "annotations", "sse-soak/testid")
 	require.NoError(t, err)
-	assert.Equal(t, "t", id, "each run replaces the pod")
+	assert.Equal(t, "t", id, "each run must replace the pod")
 	containers, _, err := unstructured.NestedSlice(backend.Object, "spec", "template", "spec", "containers")
 	require.NoError(t, err)
 	env := containers[0].(map[string]any)["env"]

@@ -110,7 +110,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	w.show(t, snapshot("running")) // the cluster shows a paused runner as running; only k6's API shows the difference
 	select {
 	case <-r.Started():
-		require.Fail(t, "a paused runner has not started")
+		require.Fail(t, "a paused runner must not count as started")
 	case <-time.After(50 * time.Millisecond):
 	}
 	w.k6.pause(false)
@@ -129,7 +129,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 			ends++
 		}
 	}
-	assert.Equal(t, 3, ends, "the end of each runner is reported once")
+	assert.Equal(t, 3, ends, "the end of each runner must be reported once")
 	for _, name := range []string{"k6-initializer.log", "k6-starter.log", "k6-runner-1.log", "k6-runner-2.log", "k6-runner-3.log"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestPodCreatedDuringAPollIsNotLost(t *testing.T) {
 	require.Contains(t, poll()[0].Text, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "the watch reported the pod before the second poll, whose list does not have it")
 }
 
-// The run does not depend on the connection of the laptop, which fails temporarily or permanently.
+// The run does not depend on the connection of the laptop, which may fail temporarily or permanently.
 func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 	t.Parallel()
 	for name, recovers := range map[string]bool{"temporarily": true, "permanently": false} {

@@ -95,8 +95,8 @@ func (s *Snapshot) part(run, job string) *Part {
 	return nil
 }
 
-// explain adds the events and the last output to a part with a problem. It ignores errors, because both are only for
-// messages.
+// explain adds the events and the last output to a part with a problem. It ignores errors, because these details are
+// only for messages.
 func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -71,7 +71,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 		want  string
 	}{
 		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))}, "it ran out of memory (OOMKilled); its limit is 128Mi; raise the limit, or the number of runners"},
-		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, setEvicted)}, "it was ended: Evicted: The node was low on resource: memory"},
+		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, setEvicted)}, "it was terminated: Evicted: The node was low on resource: memory"},
 		"drained":       {[]Part{part(runName+"-2", "", setDrained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was evicted: EvictionByEvictionAPI: Eviction API: evicting"},
 		"deleted":       {[]Part{part(runName+"-2", "", setDeleting), part(runName+"-2", "", setDeleting, setExited(105, "Error"))}, "its pod was deleted at 12:00:00 UTC (exit code 105)"},
 		"deleted between polls": {[]Part{{Job: job(runName+"-2", batchv1.JobFailed), Events: []string{"Killing: Stopping container k6"}}},
@@ -99,7 +99,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 			s.Runners[1] = Part{}
 			m.Advance(s)
 			assert.Equal(t, Ended, m.phase)
-			assert.Len(t, m.Ends, 1, "a loss is reported once")
+			assert.Len(t, m.Ends, 1, "a loss must be reported once")
 		})
 	}
 }
@@ -246,7 +246,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 	}
 	m := newTracker(3, limits, noon)
 	assert.Empty(t, m.Suspects(quota(noon)))
-	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason for a missing pod is looked up")
+	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason for a missing pod must be looked up")
 	m.Advance(quota(noon))
 	m.Advance(quota(noon.Add(26 * time.Second)))
 	require.True(t, m.Failed)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxKey is the maximum length in bytes of a viewer's key, which the server stores. The page sends at most 13.
+	// maxKey is the maximum length in bytes of a viewer's key, which the server stores. The page sends at most 13 bytes.
 	maxKey = 100
 	// writeTimeout limits one write, so that a suspended browser does not block its handler.
 	writeTimeout = 10 * time.Second
@@ -34,7 +34,7 @@ func (s *Server) handler() http.Handler {
 			http.Error(w, "requests from pages of other sites are rejected; open the address in a browser tab", http.StatusForbidden)
 			return
 		}
-		if !s.authorized(r) {
+		if !s.isAuthorized(r) {
 			http.Error(w, "open the complete address that soak printed, with its token, or the loopback address on this machine", http.StatusForbidden)
 			return
 		}

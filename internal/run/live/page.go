@@ -80,8 +80,8 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	return b
 }
 
-// interimResult describes the result so far, which may become worse but not better. lost reports losses. If the script
-// declares the load, it may disconnect streams, so only missing and faulty messages are losses.
+// interimResult describes the result so far, which may become worse but not better. lost reports losses. A script that
+// declares its load may disconnect streams, so with such a script only missing and faulty messages are losses.
 func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 	if s.requests(sum) {
 		return format.Count(sum.Requests, "request") + " so far", false
@@ -244,7 +244,7 @@ func (r *Runner) counts() report.Row {
 	return row
 }
 
-// LastLate returns the p99 of lateness in the last bucket in which a message arrived. ok is false if there is none.
+// LastLate returns the p99 of lateness in the last bucket in which a message arrived; ok is false without such a bucket.
 func (r *Runner) LastLate() (late time.Duration, ok bool) {
 	for _, late := range slices.Backward(r.Late) {
 		if late >= 0 {

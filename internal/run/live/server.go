@@ -186,7 +186,7 @@ func (s *Server) changesSince(id string) []byte {
 	if encoder.Encode(changed) != nil {
 		return nil
 	}
-	// In JSON, control characters are in strings only, so escaping them does not change the data.
+	// In JSON, control characters occur only in strings, so escaping them does not change the data.
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
@@ -288,8 +288,8 @@ func isCrossSite(r *http.Request) bool {
 	return site == "cross-site" || site == "same-site" || origin != "" && origin != "http://"+r.Host
 }
 
-// authorized reports whether a request has the token or, without a token, the name of a loopback address.
-func (s *Server) authorized(r *http.Request) bool {
+// isAuthorized reports whether a request has the token or, if the server has no token, names a loopback host.
+func (s *Server) isAuthorized(r *http.Request) bool {
 	if s.token != "" {
 		return subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(s.token)) == 1
 	}

@@ -134,7 +134,7 @@ func TestReconnectedViewerMissesNothing(t *testing.T) {
 		second, stop := s.listen(t, e.id)
 		missed := nextEvent(t, second)
 		require.Contains(t, missed.data, "soak-6<")
-		require.Contains(t, missed.data, "soak-1<", "a changed section is sent completely")
+		require.Contains(t, missed.data, "soak-1<", "a changed section must be sent completely")
 		stop()
 	}
 }

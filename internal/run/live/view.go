@@ -21,7 +21,7 @@ type View struct {
 	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	started time.Time // zero: not yet
-	word    string    // word of the banner after the runners were stopped or have ended; "": before
+	word    string    // word of the banner after the runners were stopped or have ended; "": not yet
 	note    string    // sentence below the banner
 	samples []resources.Sample
 	markers []verdict.Action

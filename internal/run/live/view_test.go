@@ -115,7 +115,7 @@ func TestStages(t *testing.T) {
 	h.Mark("deploy")
 	h.Stage("STOPPING", "stopping the run before its end")
 	l = h.Page()
-	require.Equal(t, []any{"STOPPING", "30 s of 1 h"}, []any{l.Banner.Word, l.Clock}, "a run that is stopped early keeps its time")
+	require.Equal(t, []any{"STOPPING", "30 s of 1 h"}, []any{l.Banner.Word, l.Clock}, "a run that is stopped early must keep its time")
 	h.at = h.at.Add(time.Hour)
 	h.Stage("JUDGING", "the runners have ended")
 	l = h.Page()
@@ -210,7 +210,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	}
 	w.Add(3, nil)
 	sum, lateness := w.Total()
-	require.Equal(t, shard.Progress{Open: 4, Counts: ledger.Counts{Received: 30, Late: 3}}, sum, "a runner that has ended has no open stream")
+	require.Equal(t, shard.Progress{Open: 4, Counts: ledger.Counts{Received: 30, Late: 3}}, sum, "a runner that has ended must have no open stream")
 	require.EqualValues(t, 3, lateness.Count())
 }
 

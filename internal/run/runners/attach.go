@@ -21,7 +21,7 @@ func PipePath(dir string, index int) string {
 }
 
 // ErrAttached reports that another soak process is attached to a runner.
-var ErrAttached = errors.New("another soak process is attached to it")
+var ErrAttached = errors.New("another soak process is already attached")
 
 // Attach adds a runner that another soak process started, and reports whether the runner still runs. last is the runner
 // as its last checkpoint describes it.

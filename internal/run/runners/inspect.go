@@ -15,12 +15,10 @@ import (
 
 // Requirements are the resources and the service that a script declares.
 type Requirements struct {
-	VUs int `json:"-"` // maximum at the same time, over all runners
-	// Connections is the number of connections that are open at the same time over all runners, if the script declares
-	// it. If it is 0, each virtual user has one.
-	Connections int
+	VUs         int           `json:"-"` // maximum number of concurrent virtual users of all runners
+	Connections int           // declared number of concurrent connections of all runners; 0: one per virtual user
 	Duration    time.Duration `json:"-"` // maximum duration of the runners
-	Seconds     int           // of the plan of streams that the script declares; 0: it declares none
+	Seconds     int           // SECONDS of the declared plan of streams; 0: no declared plan
 	// Service is the description of the service, as internal/service reads it; nil if the script names none.
 	Service json.RawMessage
 	// CustomToken reports whether token() returns a token other than SUBSCRIBE_TOKEN.
@@ -72,8 +70,8 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	return r, nil
 }
 
-// exceptionText returns the text of an exception in k6's log, without its stack trace, or "". It is one sentence, or a
-// line for each mistake in the description of a service.
+// exceptionText returns the text of an exception in k6's log, without its stack trace, or "". The text is one sentence,
+// or a line for each mistake in the description of a service.
 func exceptionText(log []byte) string {
 	for line := range bytes.Lines(log) {
 		var entry struct{ Level, Msg string }

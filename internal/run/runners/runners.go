@@ -100,11 +100,10 @@ func Start(c Config) (*Group, error) {
 }
 
 // A gate has the reading and the writing end of a pipe that several runners inherit. A runner that is ready for the
-// phases of its suite closes its writing end, and waits for the end of the pipe, which comes when all runners are
-// ready.
+// phases of its suite closes its writing end, and reads until EOF, which it receives when all runners are ready.
 type gate []*os.File
 
-// openGate returns an empty gate for a runner that has no other to wait for.
+// openGate returns a nil gate if only one runner starts here.
 func (c Config) openGate() (gate, error) {
 	if c.Index > 0 || c.Plan.Runners < 2 {
 		return nil, nil

@@ -269,7 +269,7 @@ func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"K6_PROMETHEUS_RW_SERVER_URL": "http://h:1/api/v1/write", "K6_PROMETHEUS_RW_USERNAME": "u", "K6_PROMETHEUS_RW_PASSWORD": "p/w",
 		"K6_PROMETHEUS_RW_HTTP_HEADERS": "X-Scope-OrgID:a", "K6_PROMETHEUS_RW_TREND_STATS": "p(50),p(99),max",
-	}, settings, "k6 prints the URL, so it has no password")
+	}, settings, "k6 prints the URL, so it must not contain a password")
 
 	t.Setenv("K6_PROMETHEUS_RW_USERNAME", "other")
 	t.Setenv("K6_PROMETHEUS_RW_PASSWORD", "hush")

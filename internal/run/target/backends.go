@@ -26,7 +26,7 @@ type backend struct {
 	client *http.Client
 }
 
-// addBackend starts the nth backend, from 1, and waits until it is ready. With atPort the backend listens at the
+// addBackend starts the nth backend, from 1, and waits until it is ready. If atPort is set, the backend listens at the
 // address for the runners, otherwise on its own socket.
 func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	b := &backend{name: fmt.Sprintf("backend-%d", n)}

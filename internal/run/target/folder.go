@@ -10,7 +10,7 @@ import (
 )
 
 // A folder holds the files of a running local target: sockets, nginx's configuration and pid file. The kernel releases
-// the lock when this process ends, even by a signal.
+// the lock when this process ends, even if a signal kills it.
 type folder struct {
 	path string
 	lock *os.File

@@ -113,8 +113,8 @@ func nginxBinary() string {
 }
 
 // freeAddress returns a random loopback address with a free port, as HOST:PORT. With a fixed address, two soak
-// processes could choose the same port at the same time, and one would test the other's target. macOS has one loopback
-// address only.
+// processes could choose the same port at the same time, and one would test the other's target. The fallback is for
+// macOS, which has only one loopback address.
 func freeAddress() (string, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails

@@ -26,7 +26,7 @@ type Target struct {
 	Local *Local // nil: soak did not start it
 
 	client *http.Client // for the requests of soak
-	base   string       // URL of these requests, which may differ from the one for clients
+	base   string       // URL of these requests, which may differ from the URL for clients
 }
 
 // Remote returns a target that soak did not start.
@@ -42,7 +42,7 @@ func Remote(url, token string) *Target {
 func runnerTransport() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, // #nosec G402 -- as k6 does if its user sets it
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, // #nosec G402 -- as k6 does if the user sets the variable
 		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
 	})
 }
@@ -107,8 +107,8 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 }
 
 // Probe returns an error if nothing responds at the target's address, or if our backend sends noops at a different
-// interval. An interval of 0 accepts any. Another service may lack /healthz, so Probe accepts every HTTP response from
-// it.
+// interval. An interval of 0 matches any interval. Another service may lack /healthz, so Probe accepts every HTTP
+// response from it.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {
@@ -162,8 +162,9 @@ func (t *Target) host() string {
 	return u.Host
 }
 
-// Ledger copies the server's own ledger of the ids that begin with prefix to w. It returns false if it copied no
-// complete ledger; err is nil if the service has none. An error with true means that the ledger lacks closed ids.
+// Ledger copies the server's own ledger of the ids that begin with prefix to w. hasLedger is false unless the whole
+// ledger was copied; err is nil if the service has no ledger. If hasLedger is true, an error means that the ledger
+// lacks closed ids.
 func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
 	if err != nil {
@@ -185,9 +186,9 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 	return true, err
 }
 
-// ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It returns false if the
-// target does not respond with status 200. If it could not copy the whole page, it also returns an error. The caller
-// must check that the page is a ledger.
+// ModelLedger copies the numbered model's ledger of the ids that begin with prefix to w. It returns false if the target
+// does not respond with status 200. If it could not copy the whole page, it also returns an error. The caller must
+// check that the page is a ledger.
 func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	page, ok := openPage(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
 	if !ok {

@@ -237,7 +237,8 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	require.Len(t, entries, 1, "only the folder of the other program must remain")
 }
 
-// macOS has 127.0.0.1 only. On this machine, an address in a nonexistent network has the same effect.
+// On macOS, 127.0.0.1 is the only loopback address. In this test, addresses with a nonexistent zone stand for the
+// missing ones.
 func TestFreePortUsesALocalAddress(t *testing.T) {
 	t.Parallel()
 	address, err := freeAddressOf("fe80::1%none", "127.0.0.1")

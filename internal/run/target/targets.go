@@ -60,7 +60,7 @@ func (s Targets) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Local reports whether the targets run on this machine.
+// Local reports whether soak started the targets on this machine.
 func (s Targets) Local() bool { return len(s) > 0 && s[0].Local != nil }
 
 // Nginx returns the version of nginx; "" if soak started none.
