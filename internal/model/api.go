@@ -32,7 +32,7 @@ type answer struct {
 	sequence int   // number of the next event, for the API whose events are numbered
 }
 
-// token appends the text of chunk k, with a wrong checksum if the fault corrupts it.
+// token appends the text of chunk k, with a wrong checksum if the fault corrupts chunk k.
 func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	if fault.Kind == Corrupt && k == fault.K {
 		wrongToken := numbered.Token{K: k, N: a.Chunks, CRC: ^numbered.Checksum(a.ID, k, a.Chunks)}
@@ -41,8 +41,8 @@ func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }
 
-// text appends the text of all chunks. The text contains the fault only if the answer is not a stream. The chunks of a
-// stream contain the fault themselves.
+// text appends the text of all chunks. The text contains the fault only if the answer is not a stream. In a stream, the
+// chunks contain the fault.
 func (a *answer) text(b []byte) []byte {
 	fault := a.Fault
 	if a.stream {

@@ -75,7 +75,7 @@ func (k Kind) endsAtChunk() bool { return k >= Truncate && k <= Stall }
 // needsChunk reports whether K must be the number of a chunk, not 0.
 func (k Kind) needsChunk() bool { return k >= Double && k <= Corrupt || k == LengthLimit }
 
-// middle is the K of a fault whose text has none. It means half of the chunks, or all chunks for LengthLimit.
+// middle is the K of a fault whose text has no number. It means the middle chunk or, for LengthLimit, the last chunk.
 const middle = -1
 
 // A Fault is a kind, and the chunk to which the kind refers. The zero value means no fault.

@@ -28,7 +28,6 @@ func noDelays() Config {
 	return Config{Order: Order{Chunks: 6}, Keep: 1000, RetryAfter: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}
 }
 
-// start starts a model and returns its URL.
 func start(t testing.TB, config Config) (*Server, string) {
 	t.Helper()
 	s := New(config)
@@ -81,7 +80,6 @@ func post(t testing.TB, url, path, order string, stream bool) *clientResponse {
 	return r
 }
 
-// Write adds a part of the body.
 func (r *clientResponse) Write(part []byte) (int, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -114,7 +112,6 @@ func (r *clientResponse) endText(t testing.TB) string {
 	return r.end.Error()
 }
 
-// events returns the events of a body.
 func events(body string) []string {
 	return strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
 }

@@ -50,7 +50,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func TestSharesDependOnSeedAndIDOnly(t *testing.T) {
+func TestSharesDependOnlyOnSeedAndID(t *testing.T) {
 	shares, err := AddShares(nil, "truncate@20:0.01; reset:0.02")
 	require.NoError(t, err)
 	count := func(seed uint64) (faults map[string]int) {

@@ -11,7 +11,7 @@ import (
 const (
 	MaxChunks = 1_000_000
 	MaxSize   = 4096      // bytes
-	MaxWait   = time.Hour // each delay
+	MaxWait   = time.Hour // of each delay
 	maxID     = 128       // bytes
 )
 
@@ -49,13 +49,13 @@ func (o *Order) set(key, value string) (err error) {
 	case "id":
 		o.ID, err = value, checkID(value)
 	case "chunks":
-		o.Chunks, err = number(value, 1, MaxChunks)
+		o.Chunks, err = parseNumber(value, 1, MaxChunks)
 	case "size":
-		o.Size, err = number(value, 0, MaxSize)
+		o.Size, err = parseNumber(value, 0, MaxSize)
 	case "delay":
-		o.Delay, err = wait(value)
+		o.Delay, err = parseDelay(value)
 	case "ttft":
-		o.TTFT, err = wait(value)
+		o.TTFT, err = parseDelay(value)
 	case "fault":
 		o.Fault, err = parseFault(value)
 		o.setsFault = true
@@ -73,7 +73,7 @@ func checkID(id string) error {
 	return nil
 }
 
-func number(text string, minimum, maximum int) (int, error) {
+func parseNumber(text string, minimum, maximum int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < minimum || n > maximum {
 		return 0, fmt.Errorf("value must be a number from %d to %d", minimum, maximum)
@@ -81,7 +81,7 @@ func number(text string, minimum, maximum int) (int, error) {
 	return n, nil
 }
 
-func wait(text string) (time.Duration, error) {
+func parseDelay(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > MaxWait {
 		return 0, fmt.Errorf("value must be a duration up to %v, such as 10ms", MaxWait)

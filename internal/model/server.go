@@ -35,7 +35,7 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-const maxBody = 16 << 20
+const maxBody = 16 << 20 // bytes
 
 // apis lists the APIs of the server; paths has their paths in the same order.
 var (

@@ -30,7 +30,7 @@ func ParseActions(lines []string) (out []Action, err error) {
 			a.Name = fmt.Sprintf("action-%d", i+1)
 		}
 		if names[a.Name] {
-			return nil, fmt.Errorf("--at must have unique names, got %q and another action %s", line, a.Name)
+			return nil, fmt.Errorf("--at must have unique names, got %q and another action named %s", line, a.Name)
 		}
 		names[a.Name] = true
 		out = append(out, a)

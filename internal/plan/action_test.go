@@ -61,5 +61,5 @@ func TestParseActionsRejectsInvalidLines(t *testing.T) {
 		require.ErrorContains(t, err, want, line)
 	}
 	_, err := ParseActions([]string{"5s a: true", "6s a: true"})
-	require.ErrorContains(t, err, `--at must have unique names, got "6s a: true" and another action a`)
+	require.ErrorContains(t, err, `--at must have unique names, got "6s a: true" and another action named a`)
 }

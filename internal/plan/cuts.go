@@ -103,7 +103,7 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// deal returns the kinds of count cuts, in proportion to the shares of the kinds. Each kind with a share occurs at
+// deal returns a list of kinds with the given length, in proportion to their shares. Each kind with a share occurs at
 // least once if count is large enough.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()

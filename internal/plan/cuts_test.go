@@ -13,7 +13,7 @@ func planWithCuts() Plan {
 	return p
 }
 
-// The same seed plans the same cuts. All cuts are in the cut period, and their kinds match the shares.
+// The same seed gives the same cuts. All cuts are in the cut period, and their kinds match the shares.
 func TestPlannedCuts(t *testing.T) {
 	t.Parallel()
 	p := planWithCuts()

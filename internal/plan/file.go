@@ -87,7 +87,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	}
 	values := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
-		if values = node.Content; len(values) > 1 && !repeats(flag) {
+		if values = node.Content; len(values) > 1 && !isRepeatable(flag) {
 			return fmt.Errorf("%s must have one value, got %d; write one, such as `%[1]s: %[3]s`", name, len(values), values[0].Value)
 		}
 	}
@@ -105,7 +105,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	return nil
 }
 
-// example shows the default of a flag as a line of the settings file, for the end of a sentence; "" if it has none.
+// example returns the default of a flag as a line of the settings file, for the end of a sentence; "" without a default.
 func example(flag *pflag.Flag) string {
 	if flag.DefValue == "" {
 		return ""
@@ -113,8 +113,7 @@ func example(flag *pflag.Flag) string {
 	return fmt.Sprintf(", such as `%s: %s`", flag.Name, flag.DefValue)
 }
 
-// repeats reports whether a flag accepts more than one value.
-func repeats(flag *pflag.Flag) bool {
+func isRepeatable(flag *pflag.Flag) bool {
 	s, ok := flag.Value.(Setting)
 	if !ok {
 		return false

@@ -75,7 +75,7 @@ func TestFlagsFromFileRejectsInvalidFiles(t *testing.T) {
 		f, _, _ := flagsOf(t)
 		_, err := FlagsFromFile(f, writeFile(t, text), true, isStormSetting)
 		require.ErrorContains(t, err, want, "%s", text)
-		require.NotContains(t, err.Error(), "\n", "an error is one sentence")
+		require.NotContains(t, err.Error(), "\n", "an error must be one sentence")
 	}
 }
 

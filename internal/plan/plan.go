@@ -75,7 +75,7 @@ type Plan struct {
 	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // lifetime of a token, passed to token(); 0: not passed
 	Marker      string   `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
 
-	// Settings of a run that disconnects its own streams; not in the JSON of others. See cuts.go.
+	// Settings of a run that disconnects its own streams; not in the JSON of other runs. See cuts.go.
 
 	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // disconnects per second over all runners; 0: none
 	CutShares     string  `json:"cuts,omitempty"`            // shares of the kinds of disconnects; "": equal shares
@@ -326,7 +326,7 @@ func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, fullCov
 const defaultWindow = time.Hour
 
 // Window returns the length of a window, a part of the run with its own row in reports. A run that is not longer than a
-// window has none.
+// window has no windows.
 func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }

@@ -29,7 +29,7 @@ func (p *Plan) ServiceName() string {
 // Published reports whether the run publishes the messages that its streams should receive.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 
-// PublishInterval returns the seconds between two messages of a topic, for a run that is Published.
+// PublishInterval returns the seconds between two messages of a topic. It is valid only if Published returns true.
 func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
 
 // TopicCount returns the number of topics that the streams subscribe to.
@@ -106,7 +106,7 @@ func (p *Plan) checkService() error {
 	case p.Topics > p.Connections:
 		return fmt.Errorf("TOPICS must be at most CONNECTIONS, got %d and %d; lower TOPICS or raise CONNECTIONS", p.Topics, p.Connections)
 	case p.Published() && len(p.BackendURLs()) > 1:
-		return fmt.Errorf("BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach the streams of one service only, got %d; name one, or remove TOPICS and PUBLISH_RATE", len(p.BackendURLs()))
+		return fmt.Errorf("BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach only the streams of one service, got %d; name one, or remove TOPICS and PUBLISH_RATE", len(p.BackendURLs()))
 	case p.Published() && holdSeconds < 2*p.PublishInterval():
 		return fmt.Errorf("a stream must receive at least two messages, got one every %.4g s (TOPICS %d, PUBLISH_RATE %v) for %v s; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
 			p.PublishInterval(), p.Topics, p.PublishRate, holdSeconds)

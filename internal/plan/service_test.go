@@ -68,7 +68,7 @@ func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 		{"an interval that is too short", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 1, 10000, .0001 }, "PUBLISH_RATE must be at most 1000 messages per second for each topic, got 10000 with TOPICS 1"},
 		{"an interval that is too long", func(p *Plan) { p.Topics = 50 }, "a stream must receive at least two messages, got one every 25 s (TOPICS 50, PUBLISH_RATE 2) for 25 s; lower TOPICS"},
 		{"heartbeats that are too rare", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 0, 0, 30 }, "a stream must receive at least two heartbeats, got one every 30 s for 25 s (SECONDS 30)"},
-		{"several services", func(p *Plan) { p.BackendURL = "http://a,http://b" }, "BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach the streams of one service only, got 2"},
+		{"several services", func(p *Plan) { p.BackendURL = "http://a,http://b" }, "BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach only the streams of one service, got 2"},
 		{"several services without a publisher", func(p *Plan) { p.BackendURL, p.Topics, p.PublishRate = "http://a,http://b", 0, 0 }, ""},
 		{"noops that are published", func(p *Plan) { p.Service, p.NoopInterval = "", 1 }, "need a service that accepts messages, but noop sends its own"},
 	})

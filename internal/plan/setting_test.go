@@ -136,10 +136,10 @@ func TestFlagOverridesItsVariable(t *testing.T) {
 	require.Equal(t, []string{"CONNECTIONS=7", "RECONNECT=1"}, used)
 	require.Equal(t, []int{7, 90, 2}, []int{p.Connections, p.Seconds, p.Runners})
 	require.True(t, p.Reconnect)
-	require.Nil(t, flags.Lookup("soak-run-id"), "a value that `soak run` chooses has no flag")
+	require.Nil(t, flags.Lookup("soak-run-id"), "a value that `soak run` chooses must have no flag")
 
 	t.Setenv("LATE_MS", "soon")
 	_, err = FlagsFromEnvironment(flags)
 	require.EqualError(t, err, `LATE_MS must be a whole number, got "soon"`)
-	require.NoError(t, flags.Parse([]string{"--reconnect"}), "a boolean flag needs no value")
+	require.NoError(t, flags.Parse([]string{"--reconnect"}), "a boolean flag must need no value")
 }

@@ -25,7 +25,7 @@ func TestNormalURL(t *testing.T) {
 		require.Equal(t, c.Normal, got, c.URL)
 		second, err := NormalURL("BACKEND_URL", got)
 		require.NoError(t, err, c.URL)
-		require.Equal(t, got, second, "the canonical form does not change")
+		require.Equal(t, got, second, "the canonical form must not change")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestRecordHasIncreasesWithTimes(t *testing.T) {
 	require.Equal(t, []Series{
 		{Name: dropped, Begin: 100, End: 115, Increase: 15, Stretches: []Stretch{{at(5), at(15), 14}, {at(20), at(25), 1}}},
 		{Name: OutSegs, Begin: 5, End: 30, Increase: 25},
-	}, r.Counters, "successive increases are one stretch; OutSegs has no stretches, because it is informational")
+	}, r.Counters, "successive increases must be one stretch; OutSegs must have no stretches, because it is informational")
 	require.Equal(t, []int64{at(0), at(25)}, []int64{r.FromUS, r.ToUS})
 	require.NoError(t, r.Check())
 }
@@ -93,9 +93,9 @@ func TestRecordIsBounded(t *testing.T) {
 	var sum float64
 	for _, stretch := range r.Series(OOMKills).Stretches {
 		sum += stretch.Increase
-		require.Less(t, stretch.To().Sub(stretch.From()), samples*5*time.Second/20, "no stretch covers most of the run")
+		require.Less(t, stretch.To().Sub(stretch.From()), samples*5*time.Second/20, "no stretch must cover most of the run")
 	}
-	require.InDelta(t, samples/2-1, sum, 0, "the stretches contain all increases")
+	require.InDelta(t, samples/2-1, sum, 0, "the stretches must contain all increases")
 	require.Len(t, r.Notices, maxNotices)
 	require.NoError(t, r.Check())
 }
@@ -181,7 +181,7 @@ func TestSampleReadsCountersOfKernelAndENA(t *testing.T) {
 	enaErr = errors.New("no such device")
 	w.Sample(start.Add(10 * time.Second))
 	require.Equal(t, r.Series("conntrack_allowance_exceeded"), w.Record().Series("conntrack_allowance_exceeded"),
-		"a failed reading does not change the counter")
+		"a failed reading must not change the counter")
 }
 
 func TestRecordWithoutCountersHasAReason(t *testing.T) {
@@ -207,7 +207,7 @@ func TestSampleReadsThisMachine(t *testing.T) {
 	require.Nil(t, r.Series("pps_allowance_exceeded"), "this machine is not on AWS")
 	devices, err := filepath.Glob("/sys/class/net/*/device")
 	require.NoError(t, err)
-	require.Equal(t, len(devices) > 0, r.Cards, "Cards must report physical network cards only: %q", devices)
+	require.Equal(t, len(devices) > 0, r.Cards, "Cards must report only physical network cards: %q", devices)
 }
 
 func TestRecordHasSuspensions(t *testing.T) {
@@ -250,7 +250,7 @@ func TestClockStepIgnoresSlewingAndSuspension(t *testing.T) {
 	require.Zero(t, sampleAfter(time.Minute).Increase)
 	require.InDelta(t, 10, sampleAfter(10*time.Second).Increase, 1e-9)
 	require.InDelta(t, 13, sampleAfter(-3*time.Second).Increase, 1e-9)
-	require.Len(t, w.Record().Series(ClockStep).Stretches, 1, "two successive intervals are one stretch")
+	require.Len(t, w.Record().Series(ClockStep).Stretches, 1, "two successive intervals must be one stretch")
 }
 
 // Any reading of the suspension may fail. A clock step is detected at the next sample whose suspension is known. If the

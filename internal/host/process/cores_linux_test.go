@@ -25,7 +25,7 @@ func TestProcessRunsOnItsCores(t *testing.T) {
 		_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:\t")
 		list, _, _ = strings.Cut(list, "\n")
 		if cpus == nil {
-			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "the process may use all CPUs, got %s", list)
+			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "the process must be allowed to use all CPUs, got %s", list)
 		} else {
 			require.Equal(t, cpus.String(), list)
 		}

@@ -22,8 +22,9 @@ const (
 	hostNotice = "soak_host_notice_timestamp_seconds" // label what: the notice from AWS; value: its time
 )
 
-// MachinesFromPrometheus returns the records of the machines that the Prometheus server at address watched between from
-// and to. lateThreshold is the lateness above which a message counts as late. The absence of machines is not an error.
+// MachinesFromPrometheus returns the records of the machines that the Prometheus server at address monitored between
+// from and to. lateThreshold is the lateness above which a message counts as late. The absence of machines is not an
+// error.
 func MachinesFromPrometheus(ctx context.Context, address string, from, to time.Time, lateThreshold time.Duration) ([]*machine.Record, error) {
 	client, err := prometheusAt(address)
 	if err != nil {
@@ -44,7 +45,7 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	return out, nil
 }
 
-// machines collects the readings of all machines that a Prometheus server watches.
+// machines collects the readings of all machines that a Prometheus server monitors.
 type machines struct {
 	client     prometheus.API
 	from, to   time.Time

@@ -133,8 +133,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// CopyHost copies Host from hostSamples, the samples of this host, into samples from a Prometheus server that watches
-// no host. Each sample receives the latest Host at its time. CopyHost reports whether it copied any.
+// CopyHost copies Host from hostSamples, the samples of this host, into samples from a Prometheus server that monitors
+// no host. Each sample receives the latest Host at its time. CopyHost reports whether it changed a sample.
 func CopyHost(samples, hostSamples []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
 		return false

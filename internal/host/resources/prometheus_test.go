@@ -71,7 +71,7 @@ func TestCopyHostFillsOnlyUnwatchedHosts(t *testing.T) {
 		{Unix: 20, Host: hostSamples[1].Host}, {Unix: 25, Host: hostSamples[1].Host},
 	}, samples)
 	watched := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
-	require.False(t, CopyHost(watched, hostSamples), "if Prometheus watches the host, its gaps are not filled")
+	require.False(t, CopyHost(watched, hostSamples), "gaps must not be filled if Prometheus monitors the host")
 	require.Zero(t, watched[0].Host)
 	require.False(t, CopyHost(samples[:1], nil))
 }

@@ -1,6 +1,6 @@
 // Package resources samples the resources of a running soak. It reads /proc of this host, including the processes of
 // the backend and nginx. It also reads the metrics page of the backend, and the status page and the error log of nginx.
-// Alternatively it queries a Prometheus server that watches the target. Runners sample themselves.
+// Alternatively it queries a Prometheus server that monitors the target. Runners sample themselves.
 package resources
 
 import (

@@ -152,7 +152,7 @@ func TestSummarizeSystemOmitsGaps(t *testing.T) {
 	})
 	require.Equal(t, SystemSummary{
 		BackendThreads: 9, NginxThreads: 2, Received: 600, Transmitted: 201, Lookups: 3, LookupP50: 5, LookupMax: 40,
-	}, got, "the bytes during a gap do not count")
+	}, got, "the bytes during a gap must not count")
 	require.Zero(t, SummarizeSystem(nil))
 }
 
@@ -169,7 +169,7 @@ func TestLookupsResolveNamesOnly(t *testing.T) {
 	var s Sample
 	require.Eventually(t, func() bool { s.FromLookups(l); return s.LookupMS > 0 }, time.Minute, time.Millisecond)
 	s.FromLookups(l)
-	require.Zero(t, s.LookupMS, "only the first sample after a lookup has its time")
+	require.Zero(t, s.LookupMS, "only the first sample after a lookup must have its time")
 	s.FromLookups(nil)
 	cancel()
 	<-done

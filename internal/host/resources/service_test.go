@@ -55,7 +55,7 @@ func TestLogReaderCountsEachLineOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	write(queue + connections + connections + other + queue[:100])
-	require.Equal(t, NginxLog{QueueFull: 1, NoConnections: 2}, log.Read(path), "an incomplete line is not counted")
+	require.Equal(t, NginxLog{QueueFull: 1, NoConnections: 2}, log.Read(path), "an incomplete line must not be counted")
 	write(queue[100:] + files)
 	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))
 	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))

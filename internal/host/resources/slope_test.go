@@ -25,7 +25,7 @@ func TestSlopeOfALine(t *testing.T) {
 	require.InDeltaSlice(t, []float64{.5, .5, .5}, []float64{s.PerUnit, s.Low, s.High}, 1e-9)
 	y[7], y[20] = 1e6, -1e6
 	s, _ = SlopeOf(x, y)
-	require.InDelta(t, .5, s.PerUnit, 1e-9, "two outliers among 50 points do not change the slope")
+	require.InDelta(t, .5, s.PerUnit, 1e-9, "two outliers among 50 points must not change the slope")
 }
 
 // The interval must contain the true slope with the documented probability.
