@@ -57,10 +57,8 @@ func (a *answer) text(b []byte) []byte {
 	return b
 }
 
-// promptTokens is the number of prompt tokens that each response reports in its usage.
 const promptTokens = 10
 
-// failureMessage is the message of every error that a fault causes.
 const failureMessage = "fault injected by the numbered model"
 
 func errorType(status int) string {

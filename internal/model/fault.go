@@ -31,7 +31,7 @@ const (
 	ChunkAfterEnd       // the last chunk is sent again after the terminal event
 	DoubleTerminal      // the terminal event is sent twice
 	LengthLimit         // the answer has K chunks and ends at its length limit (without K: all chunks)
-	Burst               // all chunks are sent at the time of the last
+	Burst               // all chunks are sent at the time of the last one
 	Busy                // status 429 with Retry-After
 	Failed              // status 500
 )

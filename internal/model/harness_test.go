@@ -20,10 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// testTimeout limits every wait of the tests.
 const testTimeout = time.Minute
 
-// noDelays returns the configuration of a model without delays.
 func noDelays() Config {
 	return Config{Order: Order{Chunks: 6}, Keep: 1000, RetryAfter: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}
 }
@@ -48,7 +46,6 @@ func body(t testing.TB, order string, stream bool) io.Reader {
 	return bytes.NewReader(text)
 }
 
-// A clientResponse is a response as a client receives it.
 type clientResponse struct {
 	*http.Response
 	cancel context.CancelFunc
@@ -116,14 +113,12 @@ func events(body string) []string {
 	return strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
 }
 
-// terminals has the terminal events of each path.
 var terminals = map[string][]string{
 	"/v1/chat/completions": {"data: [DONE]"},
 	"/v1/responses":        {"event: response.completed", "event: response.incomplete"},
 	"/v1/messages":         {"event: message_stop"},
 }
 
-// An account counts the events of a body.
 type account struct {
 	Numbers        []int // of valid chunks, in their order
 	Corrupt        int
@@ -160,7 +155,6 @@ func count(body, path, id string) (a account) {
 	return a
 }
 
-// records returns the requests in the ledger whose id starts with prefix.
 func records(t testing.TB, url, prefix string) (out []Record) {
 	t.Helper()
 	response, err := http.Get(url + "/ledger?prefix=" + prefix)

@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// defaultModel is the name of the model in answers to requests without one.
 const defaultModel = "numbered"
 
 type request struct {

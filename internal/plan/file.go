@@ -105,7 +105,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	return nil
 }
 
-// example returns the default of a flag as a line of the settings file, for the end of a sentence; "" without a default.
+// example returns the default of a flag as a line of the settings file, for the end of a sentence; "" for no default.
 func example(flag *pflag.Flag) string {
 	if flag.DefValue == "" {
 		return ""

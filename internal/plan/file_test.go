@@ -20,7 +20,6 @@ func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 	return f, &p, &l
 }
 
-// isStormSetting reports whether the setting is one of `soak run storm`.
 func isStormSetting(name string) bool { return name == "open-percent" }
 
 func writeFile(t *testing.T, text string) string {

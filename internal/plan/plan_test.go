@@ -218,7 +218,6 @@ type planEdit struct {
 	want string
 }
 
-// checkEdits tests each edit in a subtest, in parallel.
 func checkEdits(t *testing.T, base func() Plan, all []planEdit) {
 	t.Helper()
 	for _, c := range all {

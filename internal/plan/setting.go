@@ -26,7 +26,7 @@ type Setting struct {
 	NoLimit   bool     // −1 means no limit
 	BareValue string   // value of the flag without an argument; "": the argument is required
 	ZeroText  string   // text of the zero value, which is then within the bounds, such as "noop" for SERVICE
-	Texts     []string // the values of a text, if it has a Rule
+	Texts     []string // valid values of a text; nil: any
 	Rule      string   // for a value out of bounds: NAME must be RULE
 
 	Help       string // of the flag; "": no flag, `soak run` chooses the value

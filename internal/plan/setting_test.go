@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// change sets a setting to another value.
 func change(t *testing.T, s Setting) {
 	t.Helper()
 	switch v := s.Value.(type) {

@@ -132,7 +132,7 @@ func (p *Plan) Settings() []Setting {
 type Local struct {
 	Out, Shards, StartAt, On, Overlay  string
 	ControlListen, Progress, Pin, Live string
-	CA                                 string // path of a PEM file; "": the certificates of the system only
+	CA                                 string // path of a PEM file; "": only the certificates of the system
 	Insecure                           bool
 	At                                 []string
 	AtEnv                              string

@@ -13,7 +13,6 @@ import (
 // serviceURL matches scheme, host, port and path of a service.
 var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@\\,:\[\]]+)(?::([0-9]{1,5}))?(/[^\x00-\x20\x7f?#\\]*)?\??#?$`)
 
-// absoluteURL matches the start of a URL: http:// or https://, and a host.
 var absoluteURL = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 
 // NormalURL returns the canonical form of a service's URL: scheme and host in lower case, without trailing slashes,

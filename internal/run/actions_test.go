@@ -142,12 +142,12 @@ func TestActionLogHasNoSecrets(t *testing.T) {
 	bounded := strings.Repeat("é", maxOutput) + "x\n"
 	for name, c := range map[string]struct {
 		parts     []string // written with a pause; the results do not depend on the pause
-		log, tail string   // the end of the tail; a log of "" is not checked
+		log, tail string   // the whole log ("": not checked), and the end of its tail
 	}{
 		"in one line":             {[]string{secretHead, secretTail + "yy"}, "[redacted]yy", "[redacted]yy"},
 		"at the end of a read":    {[]string{large + secretHead, secretTail + "yy"}, large + "[redacted]yy", "[redacted]yy"},
 		"after many reads":        {[]string{many + secretHead, secretTail + "yy"}, many + "[redacted]yy", "[redacted]yy"},
-		"broken by a line feed":   {[]string{"first\n" + secretHead + "\n", secretTail + "\nlast\n"}, "first\n[redacted]\nlast\n", "first\n[redacted]\nlast"}, // as by base64 and fold
+		"broken by a line feed":   {[]string{"first\n" + secretHead + "\n", secretTail + "\nlast\n"}, "first\n[redacted]\nlast\n", "first\n[redacted]\nlast"}, // as base64 and fold print it
 		"incomplete at the end":   {[]string{"ready\nuses " + secretHead}, "", "ready\nuses [redacted]"},                                                      // a background process still writes
 		"absent from long output": {[]string{bounded}, bounded, "éx"},
 	} {
@@ -191,7 +191,6 @@ func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 	return readFile(t, path), tail
 }
 
-// Invalid actions are rejected before any process starts.
 func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -101,9 +101,9 @@ func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// runnersSurvive reports whether the runners continue if soak is killed. Only the suite soak supports that, in a run
-// that is not in parts. The runners end with soak if soak started their target, because the target ends with soak. They
-// also end with soak if the run has actions, because only soak can run actions.
+// runnersSurvive reports whether the runners continue if soak is killed. Only the suite soak supports that, and only if
+// one machine has all runners. The runners end with soak if soak started their target, because the target ends with
+// soak, or if the run has actions, because only soak can run actions.
 func (d *local) runnersSurvive() bool {
 	return d.runnerNumber == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
@@ -174,7 +174,6 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 	return nil
 }
 
-// prepare sets the targets, and restarts the reference target of the control group.
 func (d *reattachedDriver) prepare(context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err

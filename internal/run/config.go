@@ -140,7 +140,7 @@ func (s *session) trust() error {
 func (s *session) checkURLs() (err error) {
 	normalize := plan.NormalURLs
 	if !s.Suite.Plan.BySettings && s.Plan.BackendURL != "" {
-		normalize = plan.NormalURL // of one service
+		normalize = plan.NormalURL // the script accepts one URL
 	}
 	if s.Plan.BackendURL, err = normalize("BACKEND_URL", s.Plan.BackendURL); err == nil && s.ClusterURL != "" {
 		s.ClusterURL, err = plan.NormalURL("CLUSTER_URL", s.ClusterURL)
@@ -216,7 +216,7 @@ func (s *session) completeSettings() error {
 }
 
 // gauge returns the value of GAUGE, or "" if GAUGE is not set or the suite lacks this setting. Without GAUGE, the suite
-// watches the reference backend.
+// uses the metrics of our backend.
 func (s *session) gauge() string {
 	if !slices.ContainsFunc(s.Suite.Settings(), func(setting plan.Setting) bool { return setting.Name == "GAUGE" }) {
 		return ""

@@ -57,7 +57,6 @@ func withDrivers(t *testing.T, behavior string, test func(*testing.T, *rig, driv
 	}
 }
 
-// drivers lists all ways to run the runners of a rig.
 var drivers = map[string]driverOfRig{
 	"local": driveLocal,
 	"local with a bucket": func(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error) {
@@ -103,7 +102,6 @@ func driveLocal(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error
 	return outcome, r.record(t, results.RunFile), err
 }
 
-// newRig returns a rig whose runners have the given behavior.
 func newRig(t *testing.T, behavior ...string) *rig {
 	t.Helper()
 	r := &rig{service: httptest.NewServer(http.HandlerFunc(silentStream))}
@@ -205,7 +203,7 @@ func (r *rig) pids() (pids []int) {
 	return pids
 }
 
-// The contract of all drivers: the same event has the same outcome.
+// With every driver, the same event has the same outcome.
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

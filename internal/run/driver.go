@@ -22,7 +22,6 @@ type driver interface {
 	// prepare creates the folder of the run, waits until the target answers, and checks that the shards of the runners
 	// can be read. After an error, close stops everything that prepare started, but the folder stays.
 	prepare(ctx context.Context) error
-	// start starts the runners of a round.
 	start(ctx context.Context, r round) (roundRun, error)
 	// openShards opens the location of shards at a URL that this machine can reach. The runners may need a different
 	// URL.
@@ -51,7 +50,7 @@ type roundRun interface {
 	Started() <-chan struct{}
 	// Wait returns when all runners have ended. When graceful ends, Wait interrupts the runners: each closes its
 	// streams and writes its shard. When force ends, Wait does not wait for the shards. An error means that the
-	// connection to the runners was lost, and that they continue.
+	// connection to the runners was lost, and that the runners continue.
 	Wait(graceful, force context.Context) error
 	// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete. It
 	// may be called only after Wait has returned.

@@ -138,7 +138,6 @@ func deliver(args []string, s *shard.Shard) error {
 	return os.ErrInvalid
 }
 
-// put stores a shard at a location.
 func put(ctx context.Context, location string, s *shard.Shard) error {
 	data, err := new(shard.Encoder).Encode(s)
 	if err != nil {

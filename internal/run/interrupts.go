@@ -12,9 +12,9 @@ import (
 // the program and then to its process group.
 const signalEcho = 300 * time.Millisecond
 
-// interrupts turns signals into two contexts: graceful ends at the first Ctrl-C, SIGTERM or SIGHUP (a closed terminal),
-// force at a Ctrl-C or SIGTERM after signalEcho. A second SIGHUP has no effect, because a closing terminal may send
-// two. Under nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
+// interrupts returns two contexts that signals end. graceful ends at the first Ctrl-C, SIGTERM or SIGHUP (a closed
+// terminal). force ends at the next Ctrl-C or SIGTERM after signalEcho. A second SIGHUP has no effect, because a
+// closing terminal may send two. Under nohup SIGHUP is ignored. The caller must call stop, which ends both contexts.
 func interrupts(parent context.Context) (graceful, force context.Context, stop func()) {
 	force, forceNow := context.WithCancel(parent)
 	graceful, stopGracefully := context.WithCancel(force)

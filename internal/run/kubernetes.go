@@ -170,7 +170,8 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	return nil
 }
 
-// targetState opens a new connection to the target. An older one may have failed without a fault of the target.
+// targetState opens a new connection to the target, because the failure of an older connection may not be the target's
+// fault.
 func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {

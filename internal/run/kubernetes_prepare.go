@@ -21,7 +21,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// buildOverlay builds the overlay with the given name or path.
 func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	if info, err := os.Stat(overlay); err == nil && info.IsDir() {
 		return cluster.Build(overlay)

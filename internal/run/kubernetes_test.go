@@ -82,7 +82,6 @@ func TestLivePageCommandReachesTheBucket(t *testing.T) {
 		liveCommand("s3://b/t?endpoint=http://bucket.ns.svc:9000&anonymous=true"))
 }
 
-// A run with an untested version of the operator gets a warning.
 func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
 	t.Parallel()
 	d, operator := newRig(t).inCluster(t)

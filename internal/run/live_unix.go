@@ -27,7 +27,6 @@ func canReadKeys() bool {
 	return true
 }
 
-// onEnter calls open for each line of standard input until its end.
 func onEnter(open func()) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		open()

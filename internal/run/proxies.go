@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// findProxies records the proxies of the runners, and warns about each, because a proxy is part of the measured system.
+// findProxies records the proxies of the runners. It warns about each, because a proxy is part of the measured system.
 func (s *session) findProxies() error {
 	if s.Suite.Target.Kind == suite.MutualTLS { // its handshakes never use a proxy
 		return nil

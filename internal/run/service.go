@@ -138,7 +138,7 @@ func (s *session) setMarker() {
 // loadScript returns the requirements that the script declares with the plan and settings of its suite.
 func (s *session) loadScript(ctx context.Context) (runners.Requirements, error) {
 	p := s.Plan
-	p.BackendURL = cmp.Or(p.BackendOf(1), unusedURL) // a script has one backend
+	p.BackendURL = cmp.Or(p.BackendOf(1), unusedURL) // the script accepts one URL
 	return s.load(ctx, p, s.settings(nil), nil)
 }
 

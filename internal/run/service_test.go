@@ -70,7 +70,6 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 	}
 }
 
-// A run that cannot pass warns before it starts.
 func TestPublisherWithoutMarkerIsAWarning(t *testing.T) {
 	t.Parallel()
 	for maxHidden, warnings := range map[int]int{-1: 1, 1000: 0} {
@@ -201,7 +200,6 @@ func TestPodsGetTheTokensOfAService(t *testing.T) {
 	require.Empty(t, new(session).tokens(""), "without a module the pods must get no other token")
 }
 
-// A trial that fails leaves no folder, and does not change the link latest.
 func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, intervalService)
@@ -265,7 +263,6 @@ func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 	}
 }
 
-// A target that requires nginx is rejected before a folder is created.
 func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -275,7 +272,6 @@ func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 	require.NoDirExists(t, string(r.dir()))
 }
 
-// A run that is stopped before its plan is stored leaves no folder and no link latest.
 func TestCtrlCDuringThePreparationLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -65,7 +65,7 @@ type session struct {
 	warnMu        sync.Mutex        // guards record.Warnings in warn, which actions call in parallel
 	ci            *ci.Reporter      // reports the verdict; may be nil
 	watch         *live.Watch       // the reports of the runners, for display
-	page          *livePage         // nil: there is none
+	page          *livePage         // nil: no live page
 }
 
 // Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless
@@ -271,8 +271,8 @@ func (s *session) settings(extra map[string]string) map[string]string {
 
 // environment returns the variables of every runner: settings of k6, the replaced runner, and the times of the actions.
 //
-// Without summary and thresholds k6 aggregates no metrics, which saves the memory of one value per request. On
-// Kubernetes, the progress of streams comes from these aggregates.
+// Without summary and thresholds k6 aggregates no metrics, which saves the memory of one value per request. For suites
+// with streams on Kubernetes thresholds stay enabled, because the progress comes from the aggregated metrics.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() {

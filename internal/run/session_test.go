@@ -48,7 +48,6 @@ func TestLivePageAddress(t *testing.T) {
 	}
 }
 
-// An address that is in use is reported before the load.
 func TestRunWithoutALivePageDoesNotStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -141,8 +141,8 @@ const (
 	healthTimeout = 3 * time.Second
 )
 
-// tryNoop opens one stream of each target of the runners here, with the noop protocol. It does not wait for a noop:
-// missing noops are a failure of the service.
+// tryNoop opens one stream of each target that the runners on this machine use, with the noop protocol. It does not
+// wait for a noop: missing noops are a failure of the service.
 func (s *session) tryNoop(ctx context.Context) error {
 	urls := s.Plan.BackendURLs()
 	if s.runnerNumber > 0 {
@@ -178,7 +178,7 @@ func (s *session) tryNoopAt(ctx context.Context, url string) error {
 	}
 	var m *trial.Mismatch
 	if errors.As(err, &m) {
-		err = m.Err // the description is not the user's
+		err = m.Err // without the name of the field, because the user wrote no description
 	}
 	return fmt.Errorf("%w; without --service, soak expects the %s protocol (docs/services.md): for any other service, run `soak init %s` with the path of the event stream appended to this URL",
 		err, plan.NoopService, url)

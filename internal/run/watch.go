@@ -33,7 +33,7 @@ const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.
 type WatchConfig struct {
-	Location string                 // of the run's shards, or its folder
+	Location string                 // location of the run's shards, or the folder of the run
 	Address  string                 // of the page; "": a free port of this machine
 	OpenURL  func(url string) error // opens the page in a browser; nil: the page is not opened
 	Stdout   io.Writer

@@ -17,7 +17,6 @@ import (
 // A Reading has the values of counters and limits by name. It omits counters that the machine does not report.
 type Reading map[string]float64
 
-// A source reads the counters of a machine.
 type source struct {
 	proc string // mount point of /proc
 	// cardCounters returns the counters of AWS's driver, and reports whether the network namespace has network cards.

@@ -12,7 +12,7 @@ type Record struct {
 	Boot       string `json:"boot_id,omitempty"`
 	BootedUnix int64  `json:"booted_unix_s,omitempty"`
 	Namespace  string `json:"network_namespace,omitempty"` // target of /proc/self/ns/net
-	Cards      bool   `json:"network_cards,omitempty"`     // the namespace has network cards, so it is the host's own
+	Cards      bool   `json:"network_cards,omitempty"`     // the namespace has network cards, so it is not a container's
 	Cores      int    `json:"cores,omitempty"`
 	FromUS     int64  `json:"from_unix_us"` // of the first reading
 	ToUS       int64  `json:"to_unix_us"`   // of the last reading

@@ -50,7 +50,6 @@ func (w *Watch) Sample(now time.Time) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// clockSteps sums up the steps of the wall clock.
 type clockSteps struct {
 	started bool
 	offset  time.Duration // wall clock minus monotonic clock and time in suspension

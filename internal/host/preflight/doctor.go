@@ -83,7 +83,7 @@ type Program struct {
 	Name        string
 	Names       []string               // names of the executable that are tried before Name
 	Find        func() (string, error) // replaces the search on the PATH
-	Version     []string               // arguments that print its version, or connect to its service
+	Version     []string               // arguments with which it prints its version, or connects to its service
 	Consequence string                 // what is unavailable without the program
 	Needed      bool                   // every run needs the program
 	Remedy      string                 // how to install the program

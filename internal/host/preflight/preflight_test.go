@@ -54,7 +54,6 @@ func TestCheckNamesInsufficientLimits(t *testing.T) {
 	}
 }
 
-// requireSentences requires that each sentence contains the wanted text of the same index.
 func requireSentences(t *testing.T, want, got []string) {
 	t.Helper()
 	require.Len(t, got, len(want), "%q", got)

@@ -63,7 +63,6 @@ func (u Users) coreWarnings(m Machine) (warnings []string) {
 	return warnings
 }
 
-// connectionsPerRunner returns the maximum number of connections per runner if the runners share n connections.
 func (u Users) connectionsPerRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
 // Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it adds

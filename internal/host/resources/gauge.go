@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// metricName matches a Prometheus metric name.
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
 // counter matches a query for a single counter, whose name ends in _total in OpenMetrics. It matches no query with two

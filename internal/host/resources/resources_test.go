@@ -34,7 +34,6 @@ go_gc_duration_seconds_sum 0.5
 go_gc_duration_seconds_count 40
 `
 
-// serve serves a handler until the end of the test, and returns its URL.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)

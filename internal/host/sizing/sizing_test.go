@@ -165,7 +165,6 @@ func TestSizesMatchTheBench(t *testing.T) {
 	}
 }
 
-// A recordedRun is the part of a verdict.json that the test compares.
 type recordedRun struct {
 	Plan    plan.Plan
 	Runners []struct {
@@ -177,7 +176,6 @@ type recordedRun struct {
 	}
 }
 
-// scale reads the verdict of a run in docs/results.
 func scale(t *testing.T, name string) (r recordedRun) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "results", name, "verdict.json"))

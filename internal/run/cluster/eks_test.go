@@ -62,7 +62,7 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	var forRunners, forOthers bool
 	for _, group := range eks.ManagedNodeGroups {
 		if len(group.Taints) == 0 {
-			forOthers = true // the operator's
+			forOthers = true // such as the operator
 			continue
 		}
 		assert.Equal(t, selector, group.Labels, group.Name)

@@ -24,7 +24,7 @@ import (
 // A Forward is a port of this machine that leads to a port of a pod. Network policies and firewalls of the cluster do
 // not apply to its connections, which pass through the API server and the kubelet.
 type Forward struct {
-	Address string // HOST:PORT here
+	Address string // HOST:PORT on this machine
 	Pod     string
 	stop    func()
 }

@@ -69,7 +69,6 @@ func TestOverlaysAreValid(t *testing.T) {
 	}
 }
 
-// kubeconformErrors returns the errors of kubeconform for a TestRun.
 func kubeconformErrors(t *testing.T, o *unstructured.Unstructured) (errs []string) {
 	t.Helper()
 	v, err := validator.New([]string{infra + "/schema/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json"}, validator.Opts{Strict: true})

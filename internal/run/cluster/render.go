@@ -48,7 +48,6 @@ func CheckTestID(id string) error {
 // Name returns the name of the TestRun of a test.
 func Name(id string) string { return namePrefix + id }
 
-// tokenSecret returns the name of the secret with Job.Secrets.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
 func moduleMap(id string) string { return Name(id) + "-service" }

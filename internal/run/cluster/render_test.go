@@ -14,7 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// variable returns the values of a variable of a pod.
 func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	t.Helper()
 	list, _ := field(t, m, "spec", pod, "env").([]any)
@@ -34,7 +33,6 @@ func field(t *testing.T, m *Manifests, path ...string) any {
 	return value
 }
 
-// sourceOf returns the input of the script of a pod.
 func sourceOf(t *testing.T, m *Manifests, pod string) *plan.Source {
 	t.Helper()
 	source, err := plan.SourceOf(func(name string) string {
@@ -120,7 +118,6 @@ func TestPodsGetTheModuleOfTheUser(t *testing.T) {
 	}
 }
 
-// memory returns the memory request or limit of the runners.
 func memory(t *testing.T, m *Manifests, kind string) any {
 	t.Helper()
 	return field(t, m, "spec", "runner", "resources", kind, "memory")

@@ -185,7 +185,6 @@ func (r *Run) setPhase() {
 // Started returns a channel that is closed when all runners have started.
 func (r *Run) Started() <-chan struct{} { return r.started }
 
-// countInterval is the time between two readings of k6's counters.
 const countInterval = 5 * time.Second
 
 func (r *Run) count(ctx context.Context) {

@@ -24,7 +24,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// testTimeout limits the waits of a test.
 const testTimeout = time.Minute
 
 // A newsRecorder collects the news of a run, and lets a test wait for it.
@@ -39,7 +38,6 @@ func (s *newsRecorder) record(news string) {
 	s.texts = append(s.texts, news)
 }
 
-// await waits for news with a prefix.
 func (s *newsRecorder) await(t *testing.T, prefix string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -49,7 +47,6 @@ func (s *newsRecorder) await(t *testing.T, prefix string) {
 	}, testTimeout, time.Millisecond, "%s", prefix)
 }
 
-// startWait waits for a run in the background.
 func startWait(ctx context.Context, r *Run) (*newsRecorder, <-chan error) {
 	news, done := &newsRecorder{}, make(chan error, 1)
 	go func() { done <- r.Wait(ctx, news.record) }()

@@ -62,7 +62,7 @@ func TestEndedRunnerIsNotLost(t *testing.T) {
 	}
 }
 
-// Failures of a runner during the run: the others continue, and the loss is reported.
+// If a runner fails during the run, the others continue, and the loss is reported.
 func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 	t.Parallel()
 	const runner = "runner 2 of 3 (pod soak-t-2-x7 on node node-a): "
@@ -118,7 +118,6 @@ func TestDeadNodeEndsTheWait(t *testing.T) {
 	assert.Contains(t, m.Ends[0].Text, "its node has not reported its end")
 }
 
-// A run that cannot start fails, with the reason.
 func TestRunThatCannotStartTimesOut(t *testing.T) {
 	t.Parallel()
 	late := func(s *Snapshot) { s.At = noon.Add(61 * time.Second) }

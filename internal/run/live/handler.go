@@ -14,7 +14,8 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// handler rejects requests from other sites, and requests without the token.
+// handler returns the handler of the page and of its events. It rejects requests from other sites, and requests without
+// the token.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)

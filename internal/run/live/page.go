@@ -27,8 +27,8 @@ type Header struct {
 	Declared bool          // the script declares the load: see verdict.Layout
 	Total    time.Duration // approximate length of the run
 	Machine  resources.Machine
-	// Prometheus is the address of the metrics of the run; "": none. WritesMetrics reports whether the runners write to
-	// it.
+	// Prometheus is the address of the metrics of the run; "": none. WritesMetrics reports whether the runners write
+	// metrics to that address.
 	Prometheus    string
 	WritesMetrics bool
 }
@@ -244,7 +244,7 @@ func (r *Runner) counts() report.Row {
 	return row
 }
 
-// LastLate returns the p99 of lateness in the last bucket in which a message arrived; ok is false without such a bucket.
+// LastLate returns the p99 of lateness in the last bucket in which a message arrived. ok is false if none arrived.
 func (r *Runner) LastLate() (late time.Duration, ok bool) {
 	for _, late := range slices.Backward(r.Late) {
 		if late >= 0 {

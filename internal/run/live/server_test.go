@@ -58,7 +58,6 @@ func (s *testServer) update() {
 	s.tick <- time.Now() // the server receives this tick after it has processed the first one
 }
 
-// A liveEvent is one event of the stream.
 type liveEvent struct{ id, name, data string }
 
 // listen reads the events after the event with the given id.
@@ -139,7 +138,6 @@ func TestReconnectedViewerMissesNothing(t *testing.T) {
 	}
 }
 
-// partsOf returns the ids of the parts in an event.
 func partsOf(t *testing.T, e liveEvent) []string {
 	t.Helper()
 	require.Equal(t, "parts", e.name)

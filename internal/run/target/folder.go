@@ -52,8 +52,8 @@ func (f *folder) remove() {
 	_ = f.lock.Close()
 }
 
-// removeOrphans removes our folders in parent whose lock is free. A folder without a lock file stays: another process
-// may be creating it, or it belongs to another program.
+// removeOrphans removes each of our folders in parent if its lock is free. A folder without a lock file stays: another
+// process may be creating the folder, or the folder belongs to another program.
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is valid
 	for _, path := range locks {

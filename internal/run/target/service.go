@@ -103,7 +103,6 @@ func (s *service) crashList() []Crash {
 	return slices.Clone(s.crashes)
 }
 
-// current returns the current process; nil before the first start.
 func (s *service) current() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

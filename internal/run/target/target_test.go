@@ -142,7 +142,6 @@ func TestCertificateIsVerifiedAsByRunners(t *testing.T) {
 	require.NoError(t, Remote(s.URL, "").Probe(t.Context(), 0))
 }
 
-// Settings that require nginx are rejected before a process starts.
 func TestTargetsThatNeedNginx(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{
