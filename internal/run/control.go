@@ -30,7 +30,7 @@ func (d *local) serveControl() {
 	case err != nil:
 		d.warn(fmt.Sprintf("%s: %v", noControl, err))
 	case d.runnerNumber > 0:
-		fmt.Fprintf(d.Stdout, "control reference target served at %s\n", url)
+		fmt.Fprintf(d.Stdout, "reference target of the control group: %s\n", url)
 	}
 	if d.Plan.ControlURL == "" {
 		d.Plan.ControlURL = url

@@ -144,7 +144,7 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 	switch {
 	case apierrors.IsForbidden(err):
 	case err != nil:
-		d.report(fmt.Sprintf("%v; %s was tested", err, cluster.TestedOperator))
+		d.report(fmt.Sprintf("%v; the tested version is %s", err, cluster.TestedOperator))
 	case warning != "":
 		d.warn(warning)
 	default:

@@ -94,7 +94,7 @@ func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
 }
 
 // On AWS the runners use an address of the service that this machine cannot reach.
-func TestBackendVia(t *testing.T) {
+func TestSoakUsesTheAddressOfVia(t *testing.T) {
 	t.Setenv("BACKEND_TOKEN", "secret")
 	requests := make(chan string, 1)
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {

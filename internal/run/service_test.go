@@ -234,7 +234,7 @@ func TestTryOpensAStreamOfEachTarget(t *testing.T) {
 	}
 	c := testConfig(good)
 	c.Plan.NoopInterval = 5
-	require.ErrorContains(t, Try(t.Context(), c), "the backend sends a noop every 1s, and the plan has 5s")
+	require.ErrorContains(t, Try(t.Context(), c), "the backend sends a noop every 1s, but the plan has 5s")
 }
 
 // token() may log in, so a stream may send a token that is not in the environment.
@@ -248,7 +248,7 @@ func TestServiceWithItsOwnToken(t *testing.T) {
 	require.Contains(t, s.record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was opened before the load")
 }
 
-func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
+func TestCtrlCDuringTheTrialReturnsOneSentence(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/healthz", "/soak-topic-0"} {
 		r := newDescribedRig(t, intervalService)

@@ -332,7 +332,7 @@ func (s *session) storeRecords(ctx context.Context) error {
 		s.saveModelLedger(ctx)
 	}
 	if err := s.dir.WriteJSON(results.RunName(s.runnerNumber), s.record); err != nil {
-		return fmt.Errorf("%w; make the folder writable, free disk space, and repeat the run: its verdict requires this file", err)
+		return fmt.Errorf("%w; make the folder writable or free disk space, and repeat the run: its verdict requires this file", err)
 	}
 	return s.dir.Seal(s.runnerNumber)
 }

@@ -255,7 +255,7 @@ func TestClockStepIgnoresSlewingAndSuspension(t *testing.T) {
 
 // Any reading of the suspension may fail. A clock step is detected at the next sample whose suspension is known. If the
 // system never reports a suspension, the next sample detects the step.
-func TestClockStepNextToUnknownSuspension(t *testing.T) {
+func TestClockStepWithUnknownSuspension(t *testing.T) {
 	t.Parallel()
 	never := func(int) bool { return false }
 	for name, c := range map[string]struct {

@@ -98,7 +98,7 @@ func TestSeveralServicesShareTheLoad(t *testing.T) {
 	require.Contains(t, errs[0], "nginx with 16766 connections on each side")
 }
 
-func TestUsers(t *testing.T) {
+func TestUsersCheckNamesInsufficientLimits(t *testing.T) {
 	t.Parallel()
 	enough := Machine{Files: 1 << 20, Ports: 28_232, Backlog: 4096, Available: 16 << 30}
 	base := Users{VUs: 16, Runners: 1, Connections: 10_000, Sources: 16, Local: true}

@@ -123,11 +123,11 @@ func (c *Capacity) readLinks() {
 	if err != nil {
 		return
 	}
-	counted, err := fs.NetDev()
+	interfaces, err := fs.NetDev()
 	if err != nil {
 		return
 	}
-	for name, line := range counted {
+	for name, line := range interfaces {
 		card := filepath.Join("/sys/class/net", name)
 		if _, err := os.Stat(filepath.Join(card, "device")); err != nil {
 			continue

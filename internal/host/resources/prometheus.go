@@ -54,11 +54,11 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	found := false
 	for at := 0; at < len(samples); at += maxPoints {
 		part := samples[at:min(at+maxPoints, len(samples))]
-		filled, err := fill(ctx, client, part)
+		hasData, err := fill(ctx, client, part)
 		if err != nil {
 			return nil, fmt.Errorf("query Prometheus at %s: %w", Redact(address), withoutURL(err))
 		}
-		found = found || filled
+		found = found || hasData
 	}
 	if !found {
 		return nil, fmt.Errorf("query Prometheus at %s: no data from a job \"backend\" between %s and %s UTC",

@@ -61,7 +61,7 @@ func TestErrorsOfPrometheusHideTokens(t *testing.T) {
 	}
 }
 
-func TestCopyHostFillsOnlyUnwatchedHosts(t *testing.T) {
+func TestCopyHostFillsOnlyUnmonitoredHosts(t *testing.T) {
 	t.Parallel()
 	hostSamples := []Sample{{Unix: 11, Host: Host{BusySeconds: 1}}, {Unix: 16, Host: Host{BusySeconds: 2, NetworkKnown: true}}}
 	samples := []Sample{{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6}, {Unix: 20}, {Unix: 25}}

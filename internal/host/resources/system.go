@@ -21,11 +21,11 @@ type System struct {
 }
 
 func (s *System) readBytes(fs procfs.FS) {
-	counted, err := fs.NetDev()
+	interfaces, err := fs.NetDev()
 	if err != nil {
 		return
 	}
-	for _, line := range counted {
+	for _, line := range interfaces {
 		s.Received += line.RxBytes
 		s.Transmitted += line.TxBytes
 	}

@@ -60,16 +60,16 @@ func TestDeliveredMessagesNeedCores(t *testing.T) {
 }
 
 // HTTP/2 streams share connections, so memory, not descriptors, limits the streams of a runner.
-func TestStreamsThatShareConnections(t *testing.T) {
+func TestSharedConnectionsNeedFewerRunners(t *testing.T) {
 	t.Parallel()
-	alone, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
+	separate, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
 	require.NoError(t, err)
 	shared, err := Load{Interval: 15 * time.Second, HTTP2: true}.Need(1_000_000)
 	require.NoError(t, err)
 	require.Equal(t, 10, shared.Runners)
 	require.Less(t, shared.RunnerFiles, 2000)
 	require.Equal(t, 1, shared.SourceAddresses)
-	require.Less(t, shared.TargetFiles, alone.TargetFiles*7/10)
+	require.Less(t, shared.TargetFiles, separate.TargetFiles*7/10)
 	require.LessOrEqual(t, shared.RunnerMemory*runnersPerHost, uint64(usableMemory), "two runners must fit into the memory of a host")
 }
 

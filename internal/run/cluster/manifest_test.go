@@ -116,13 +116,13 @@ func unknownFields(schema map[string]any, value any, path string) (out []string)
 	switch v := value.(type) {
 	case map[string]any:
 		properties, _ := schema["properties"].(map[string]any)
-		free, hasFree := schema["additionalProperties"].(map[string]any)
+		additional, hasAdditional := schema["additionalProperties"].(map[string]any)
 		for name, field := range v {
 			switch known, ok := properties[name].(map[string]any); {
 			case ok:
 				out = append(out, unknownFields(known, field, path+"."+name)...)
-			case hasFree:
-				out = append(out, unknownFields(free, field, path+"."+name)...)
+			case hasAdditional:
+				out = append(out, unknownFields(additional, field, path+"."+name)...)
 			default:
 				out = append(out, path+"."+name)
 			}

@@ -164,11 +164,11 @@ func (r *rendering) setArguments(j Job) {
 // withRemoteWrite returns args with the output for Prometheus and the tag of the test id. args may have either already.
 // The operator gives each runner its own tag, instance_id.
 func withRemoteWrite(args []string, id string) []string {
-	added := runners.RemoteWriteArgs(id)
+	remoteWriteArgs := runners.RemoteWriteArgs(id)
 	if !slices.Contains(args, runners.RemoteWrite) {
-		return append(args, added...)
+		return append(args, remoteWriteArgs...)
 	}
-	tag := added[len(added)-1]
+	tag := remoteWriteArgs[len(remoteWriteArgs)-1]
 	name, _, _ := strings.Cut(tag, "=")
 	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, name+"=") }); i >= 0 {
 		args[i] = tag

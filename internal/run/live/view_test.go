@@ -101,7 +101,7 @@ func TestInterimResult(t *testing.T) {
 	}
 }
 
-func TestStages(t *testing.T) {
+func TestBannerShowsTheStage(t *testing.T) {
 	t.Parallel()
 	h := newHour(15)
 	fresh := &View{Watch: new(Watch), Header: h.Header}

@@ -34,7 +34,7 @@ func IgnoredVariables() string {
 		return ""
 	}
 	slices.Sort(names)
-	return strings.Join(names, ", ") + " in the environment: ignored, because the plan sets them for the runners"
+	return strings.Join(names, ", ") + " in the environment: ignored, because soak sets the options of the runners"
 }
 
 var fixedVariables = []string{"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}

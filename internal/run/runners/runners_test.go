@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestSegmentsMatchK6AndTile(t *testing.T) {
+func TestSegmentsMatchK6WithoutGaps(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 40; n++ {
 		sequence, err := lib.NewExecutionSegmentSequenceFromString(Sequence(n))
@@ -219,7 +219,7 @@ func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
 	require.ElementsMatch(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}, variables)
 	require.Contains(t, log(1), noConfiguration+"\n", "a configuration file in the home of the user may set vus too")
 	require.Equal(t, "K6_CONFIG, K6_DURATION, K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_LINGER, K6_NO_SETUP, K6_NO_THRESHOLDS, K6_OUT, K6_RPS, K6_STAGES, K6_VUS in the environment: "+
-		"ignored, because the plan sets them for the runners", IgnoredVariables())
+		"ignored, because soak sets the options of the runners", IgnoredVariables())
 }
 
 func TestExceptionText(t *testing.T) {
@@ -244,7 +244,7 @@ func TestInspectReturnsTheRequirements(t *testing.T) {
 }
 
 // A description may contain an endless loop: Inspect ends with an error.
-func TestScriptThatNeverLoads(t *testing.T) {
+func TestInspectLimitsTheTimeOfAScript(t *testing.T) {
 	previous := inspectTimeout
 	inspectTimeout = 50 * time.Millisecond
 	t.Cleanup(func() { inspectTimeout = previous })

@@ -112,13 +112,13 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {
-		if explained := proxy.WithRemedy(err); explained != err {
-			return fmt.Errorf("connect to %s: %w", t.host(), explained)
+		if errWithRemedy := proxy.WithRemedy(err); errWithRemedy != err {
+			return fmt.Errorf("connect to %s: %w", t.host(), errWithRemedy)
 		}
 		return fmt.Errorf("connect to %s: %w; check that the service runs and that BACKEND_URL is correct", t.host(), err)
 	}
 	if actual := time.Duration(h.Interval * float64(time.Second)); actual > 0 && interval > 0 && actual != interval {
-		return fmt.Errorf("the backend sends a noop every %v, and the plan has %v; set NOOP_INTERVAL to the interval of the backend", actual, interval)
+		return fmt.Errorf("the backend sends a noop every %v, but the plan has %v; set NOOP_INTERVAL to the interval of the backend", actual, interval)
 	}
 	return nil
 }

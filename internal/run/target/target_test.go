@@ -104,7 +104,7 @@ func TestProbe(t *testing.T) {
 		require.NoError(t, answer(foreign).Probe(t.Context(), time.Second), foreign[:min(len(foreign), 9)])
 	}
 	require.NoError(t, answer(`{"noop_interval_s":0.25}`).Probe(t.Context(), 250*time.Millisecond))
-	require.ErrorContains(t, answer(`{"noop_interval_s":15}`).Probe(t.Context(), time.Second), "sends a noop every 15s, and the plan has 1s")
+	require.ErrorContains(t, answer(`{"noop_interval_s":15}`).Probe(t.Context(), time.Second), "sends a noop every 15s, but the plan has 1s")
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), time.Second), "connect to "+strings.TrimPrefix(s.URL, "http://"))
@@ -142,7 +142,7 @@ func TestCertificateIsVerifiedAsByRunners(t *testing.T) {
 	require.NoError(t, Remote(s.URL, "").Probe(t.Context(), 0))
 }
 
-func TestTargetsThatNeedNginx(t *testing.T) {
+func TestTargetsThatNeedNginxAreRejected(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{
 		"several backends require nginx":                                   {Backends: 2, NoNginx: true},
