@@ -58,7 +58,7 @@ type session struct {
 	location      string // of this run's shards
 	targets       target.Targets
 	cluster       *target.Target    // the cluster with which the suite compares the target; nil: none
-	headerPrinted bool              // printWarnings was called
+	warnPrints    bool              // warn prints each warning, because printWarnings was called
 	managesTarget bool              // the target is our backend, started for this run
 	hasShards     bool              // the shards of the run are in its folder
 	record        results.RunRecord // the observations of this session, for run.json
@@ -271,8 +271,8 @@ func (s *session) settings(extra map[string]string) map[string]string {
 
 // environment returns the variables of every runner: settings of k6, the replaced runner, and the times of the actions.
 //
-// Without summary and thresholds k6 aggregates no metrics, which saves the memory of one value per request. For suites
-// with streams on Kubernetes thresholds stay enabled, because the progress comes from the aggregated metrics.
+// Without summary and thresholds, k6 aggregates no metrics, which saves the memory of one value per request. On
+// Kubernetes, suites with streams keep thresholds, because their progress comes from the aggregated metrics.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() {
@@ -343,7 +343,7 @@ func (s *session) warn(text string) {
 	s.record.Warnings = append(s.record.Warnings, text)
 	s.warnMu.Unlock()
 	s.watch.Note("warning: " + text)
-	if s.headerPrinted {
+	if s.warnPrints {
 		printMessage("warning: " + text)
 	}
 }
@@ -354,5 +354,5 @@ func (s *session) printWarnings() {
 	for _, text := range s.record.Warnings {
 		printMessage("warning: " + text)
 	}
-	s.headerPrinted = true
+	s.warnPrints = true
 }
