@@ -63,7 +63,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	return true, nil
 }
 
-// An UnknownKeyError is a key of a settings file that is not a setting.
+// An UnknownKeyError reports a key of a settings file that is not a setting.
 type UnknownKeyError string
 
 func (e UnknownKeyError) Error() string {

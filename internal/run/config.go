@@ -64,7 +64,7 @@ func (c *Config) commandLine(args []string, secrets *secret.Values) []string {
 	return args
 }
 
-// A UsageError reports a wrong flag or variable, with the remedy.
+// A UsageError reports an invalid flag or variable, with the remedy.
 type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }

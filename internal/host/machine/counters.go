@@ -52,7 +52,7 @@ const SuspendedResolution = 100 * time.Millisecond
 
 const largerType = "use a larger instance type, or more machines"
 
-// Counters lists all counters in the order of reports. Counters of AWS's driver (ENA) exist on AWS only; see "Monitor
+// Counters lists all counters in the order of reports. Counters of AWS's driver (ENA) exist only on AWS; see "Monitor
 // network performance for ENA settings" at docs.aws.amazon.com.
 var Counters = []Counter{
 	{

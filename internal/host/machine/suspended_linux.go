@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SuspendedFor returns how long the machine has been suspended since its start, with an error of at most a quarter of
-// SuspendedResolution: the difference between clocks with and without suspension (clock_gettime(2)). It repeats a
-// reading that was slow because the process waited for a CPU. ok is false after ten slow readings or an error.
+// SuspendedFor returns how long the machine has been suspended since its start: the difference between clocks with and
+// without suspension (clock_gettime(2)). It repeats a reading that was slow because the process waited for a CPU, so
+// the result is accurate to a quarter of SuspendedResolution. ok is false after ten slow readings or an error.
 func SuspendedFor() (d time.Duration, ok bool) {
 	for range 10 {
 		var before, boot, after unix.Timespec

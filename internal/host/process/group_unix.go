@@ -16,9 +16,9 @@ func (p *Process) signalGroup(s syscall.Signal) error { return syscall.Kill(-p.P
 // guard is a script that kills a process group when its standard input is closed, which means that soak has ended.
 const guard = `read -r _; kill -s KILL -- "-$1"`
 
-// Guard starts a script that kills the process group when soak ends, even by `kill -9`. The kernel's OrphanSignal
-// reaches only direct children. The caller must call release when the group has ended, because another group may get
-// the same id.
+// Guard starts a script that kills the process group when soak ends, even if soak is killed by `kill -9`. The kernel's
+// OrphanSignal reaches only direct children. The caller must call release when the group has ended, because another
+// group may get the same id.
 func (p *Process) Guard() (release func(), err error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -45,7 +45,7 @@ func CheckTestID(id string) error {
 	return nil
 }
 
-// Name returns the name of the TestRun of a test.
+// Name returns the name of the TestRun for a test id.
 func Name(id string) string { return namePrefix + id }
 
 func tokenSecret(id string) string { return Name(id) + "-token" }

@@ -60,8 +60,8 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 	return r
 }
 
-// Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with each change. The error is
-// ErrUnreachable, or the error of ctx.
+// Wait follows the run until the run has ended or cannot complete, or until ctx ends. It calls report with each change.
+// The error is ErrUnreachable, or the error of ctx.
 func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup

@@ -191,8 +191,8 @@ func (w *Watch) recentBuckets(limit int64) []shard.Bucket {
 	return shard.SumBuckets(out)
 }
 
-// Series returns all buckets so far, each summed over the runners: points if the run is short. The last one may be
-// incomplete.
+// Series returns all buckets so far, each summed over the runners. The buckets of a short run are points. The last
+// bucket may be incomplete.
 func (w *Watch) Series() (series, points []shard.Bucket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,7 @@ type Config struct {
 	OnReport func(index int, p *shard.Progress)
 }
 
-// A Group is the runners of one round on this machine.
+// A Group has the runners of one round on this machine.
 type Group struct {
 	runners     []*runner
 	interrupted bool // Wait has interrupted the runners

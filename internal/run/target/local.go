@@ -90,7 +90,7 @@ func (l *Local) start(ctx context.Context) (err error) {
 	return l.startNginx(ctx, nginxBinary())
 }
 
-// Check returns an error if this machine cannot run such a target.
+// Check returns an error if this machine cannot start a target with these settings.
 func (c LocalConfig) Check() error {
 	switch {
 	case !c.isDirect():
@@ -248,7 +248,7 @@ func (l *Local) BackendPIDs() (out []int) {
 	return out
 }
 
-// NginxStatus returns the status page of nginx; ok is false without nginx, or if it does not respond.
+// NginxStatus returns the status page of nginx; ok is false without nginx, or if nginx does not respond.
 func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
 	if l.nginx == nil {
 		return nil, false
