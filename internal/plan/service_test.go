@@ -14,7 +14,6 @@ func planForNchan() Plan {
 	return p
 }
 
-// The plan of a run with noops has no settings of described services.
 func TestNoopPlanDoesNotMentionServices(t *testing.T) {
 	t.Parallel()
 	p := validPlan()

@@ -26,7 +26,6 @@ func change(t *testing.T, s Setting) {
 	}
 }
 
-// Each field of the plan is in the table, reaches the runners, and is compared by a merge.
 func TestEveryFieldReachesRunnersAndIsCompared(t *testing.T) {
 	t.Parallel()
 	var p Plan

@@ -56,7 +56,6 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 	require.NoError(t, settingsError(func(c *Config) { c.Progress = plan.ProgressFull }))
 }
 
-// settingsError returns the error of a run's settings after an edit; nil if they are valid.
 func settingsError(edit func(c *Config)) error {
 	c := testConfig("http://h")
 	edit(&c)
@@ -98,7 +97,6 @@ func TestStartAt(t *testing.T) {
 	}
 }
 
-// testConfig returns the configuration of a short run with the service at a URL.
 func testConfig(url string) Config {
 	p := plan.Default()
 	p.TestID, p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = "t", 4, 1, 20, 1, url

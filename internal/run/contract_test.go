@@ -156,7 +156,6 @@ func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
 	return v
 }
 
-// requireAbsent requires that no file of the run contains one of the secrets.
 func (r *rig) requireAbsent(t *testing.T, secrets ...string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(string(r.dir()), func(path string, entry fs.DirEntry, err error) error {

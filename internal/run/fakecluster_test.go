@@ -84,7 +84,6 @@ func (r *rig) inCluster(t *testing.T) (*kubernetes, *fakeOperator) {
 	return d, operator
 }
 
-// startInCluster starts the runners of a driver, as a session does.
 func (r *rig) startInCluster(t *testing.T, d *kubernetes) {
 	t.Helper()
 	require.NoError(t, d.check(t.Context()))

@@ -78,7 +78,6 @@ func TestFailedWritesAreReported(t *testing.T) {
 		failedWrites(dir))
 }
 
-// In the cluster, only the Secret contains the password. No file of the results contains it.
 func TestPrometheusPasswordIsOnlyInTheSecret(t *testing.T) {
 	for name, value := range map[string]string{"SERVER_URL": "http://p.example/api/v1/write", "USERNAME": "soak", "PASSWORD": "hush-hush"} {
 		t.Setenv("K6_PROMETHEUS_RW_"+name, value)

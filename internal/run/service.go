@@ -183,7 +183,6 @@ func (s *session) describe(ctx context.Context) error {
 
 func (s *session) messages() string { return s.service.Noun() + "s" }
 
-// intervalText states how often a message arrives on each stream.
 func (s *session) intervalText() string { return verdict.IntervalText(&s.Plan, &s.service) }
 
 // tokens returns the secrets that pods get, by variable. Processes on this machine inherit the variables instead.

@@ -22,7 +22,6 @@ func add(w *Watch, readings ...Reading) *Record {
 	return w.Record()
 }
 
-// fakeSource returns a source of a machine without network cards, kernel counters or suspensions.
 func fakeSource(t *testing.T) source {
 	return source{
 		proc:         t.TempDir(),

@@ -18,7 +18,6 @@ func testLimits() Limits {
 	return Limits{Start: time.Minute, Run: 10 * time.Minute, Unreachable: time.Minute, PollInterval: time.Millisecond}
 }
 
-// pod returns the pod of a Job, with changes applied.
 func pod(job string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: job + "-x7", Namespace: "ns", Labels: map[string]string{"app": "k6", "k6_cr": runName, "job-name": job}},

@@ -96,7 +96,6 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 	}
 }
 
-// Pods get the user's module as a file, at the path that the plan names.
 func TestPodsGetTheModuleOfTheUser(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")

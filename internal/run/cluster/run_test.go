@@ -26,7 +26,6 @@ import (
 
 const testTimeout = time.Minute
 
-// A newsRecorder collects the news of a run, and lets a test wait for it.
 type newsRecorder struct {
 	mu    sync.Mutex
 	texts []string
@@ -64,7 +63,6 @@ func awaitEnd(t *testing.T, done <-chan error) error {
 	}
 }
 
-// A followedRun is a run that a test follows in the background.
 type followedRun struct {
 	*Run
 	cluster *fakeCluster

@@ -205,7 +205,6 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
 }
 
-// If the user ends a run that does not start, the verdict has the cause.
 func TestInterruptedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	m := newTracker(3, testLimits(), noon)

@@ -119,7 +119,6 @@ func TestRunnersWaitForEachOther(t *testing.T) {
 	require.NotContains(t, log(1), "START_FD", "the runner has no other runner to wait for")
 }
 
-// Not parallel, as it sets the environment.
 func TestRunnersGetThePrometheusOutput(t *testing.T) {
 	for _, c := range []struct{ url, stats, wantArgs, wantStats string }{
 		{"http://p/api/v1/write", "", " --out experimental-prometheus-rw --tag testid=t --tag runner=2 s.js", "p(50),p(99),max"},
@@ -200,8 +199,8 @@ func TestRunnersAreStartedInterruptedAndKilled(t *testing.T) {
 	require.ErrorContains(t, err, "build k6 with `make build`")
 }
 
-// Not parallel, because it sets the environment. With K6_VUS or K6_ITERATIONS from the environment a runner would
-// open fewer streams than planned; with K6_OUT or K6_NO_THRESHOLDS its results would be lost.
+// With K6_VUS or K6_ITERATIONS from the environment, a runner would open fewer streams than planned. With K6_OUT or
+// K6_NO_THRESHOLDS, its results would be lost.
 func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
 	require.Empty(t, IgnoredVariables())
 	for _, name := range []string{"K6_VUS", "K6_ITERATIONS", "K6_DURATION", "K6_STAGES", "K6_EXECUTION_SEGMENT", "K6_NO_SETUP", "K6_NO_THRESHOLDS", "K6_OUT", "K6_RPS", "K6_CONFIG", "K6_LINGER"} {
@@ -243,7 +242,7 @@ func TestInspectReturnsTheRequirements(t *testing.T) {
 	require.Equal(t, Requirements{VUs: 4, Connections: 7, Duration: 86 * time.Second, Seconds: 14}, needs)
 }
 
-// A description may contain an endless loop: Inspect ends with an error.
+// The script, or the description that it loads, may contain an endless loop.
 func TestInspectLimitsTheTimeOfAScript(t *testing.T) {
 	previous := inspectTimeout
 	inspectTimeout = 50 * time.Millisecond
@@ -255,7 +254,6 @@ func TestInspectLimitsTheTimeOfAScript(t *testing.T) {
 	require.ErrorContains(t, err, "soak.js was not loaded within 50ms")
 }
 
-// Not parallel, as it sets the environment.
 func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
 	settings, err := RemoteWriteSettings()

@@ -210,7 +210,7 @@ func TestCrashNamesTheOutcomeOfTheRestart(t *testing.T) {
 	}
 }
 
-// Not parallel, because it sets the environment. A soak process that was killed cannot remove its folder.
+// A soak process that was killed cannot remove its folder.
 func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	parent := t.TempDir()
 	t.Setenv("TMPDIR", parent)
