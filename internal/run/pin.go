@@ -11,10 +11,12 @@ import (
 // pin reserves half of the cores for a service that soak starts, and half for the runners, if the suite or --pin
 // requires it. Service and runners then do not delay each other, and the idle time of each is known.
 //
-// A response costs the service more than it costs k6/x/requests. So runners have idle time when the cores of the
-// service are busy. A handshake, or a user's own script, costs both the same. nginx and the backends share their cores.
-// On separate cores, nginx would be the limit at some loads and idle at others. Suites also compare one backend with
-// three on the same cores.
+// Suites of plain requests require it: a response costs the service more than it costs k6/x/requests, so the runners
+// have idle time when the cores of the service are busy. A handshake, or a request of a user's own script, costs the
+// runners as much as the service.
+//
+// nginx and the backends share the cores of the service. On separate cores, nginx would be the limit at some loads and
+// idle at others. Suites also compare one backend with three on the same cores.
 func (d *local) pin() {
 	auto := d.Pin == plan.PinAuto
 	switch {

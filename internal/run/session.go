@@ -103,7 +103,7 @@ func newSession(c Config) *session {
 	return s
 }
 
-// run runs all steps of the session, with a new driver if it has none. interrupts describes graceful and force.
+// run runs all steps of the session, with a new driver if the session has none. See interrupts for graceful and force.
 func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome, err error) {
 	if s.driver == nil {
 		if s.driver, err = newDriver(s); err != nil {
