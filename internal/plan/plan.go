@@ -87,7 +87,8 @@ type Plan struct {
 // idPart matches a test id, and the prefix of client ids. Both may be empty.
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// IsShort reports whether charts have steps of a second. With steps of 5 s they would have too few points.
+// IsShort reports whether samples and charts have steps of a second. With steps of 5 s, charts would have too few
+// points.
 func (p *Plan) IsShort() bool { return p.Seconds > 0 && p.Seconds <= 120 }
 
 // Check returns an error if the plan is not valid.
