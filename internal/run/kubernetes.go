@@ -30,7 +30,7 @@ type Kubernetes struct {
 }
 
 // A kubernetes driver runs the runners under the k6-operator. On close it removes the run from the cluster, unless the
-// user keeps it. If the connection to the cluster was lost, the run continues there.
+// user keeps the run, or the connection was lost and the run continues in the cluster.
 type kubernetes struct {
 	*session
 	client         *cluster.Client

@@ -111,13 +111,13 @@ func (s *Series) recordShare(v, limit float64, at int64) {
 
 // addStretch adds a stretch, or extends the last one if that ends where the new one starts. If there are too many
 // stretches, it merges the two neighbors that together span the shortest time. Merged stretches therefore remain short.
-func (s *Series) addStretch(added Stretch) {
+func (s *Series) addStretch(stretch Stretch) {
 	n := len(s.Stretches)
-	if n > 0 && s.Stretches[n-1].ToUS == added.FromUS {
-		s.Stretches[n-1].ToUS, s.Stretches[n-1].Increase = added.ToUS, s.Stretches[n-1].Increase+added.Increase
+	if n > 0 && s.Stretches[n-1].ToUS == stretch.FromUS {
+		s.Stretches[n-1].ToUS, s.Stretches[n-1].Increase = stretch.ToUS, s.Stretches[n-1].Increase+stretch.Increase
 		return
 	}
-	if s.Stretches = append(s.Stretches, added); n < maxStretches {
+	if s.Stretches = append(s.Stretches, stretch); n < maxStretches {
 		return
 	}
 	shortest := 1 // index of the second stretch of the pair

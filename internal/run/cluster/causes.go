@@ -12,23 +12,23 @@ import (
 
 // Suspects returns at most five parts that the next Advance may report as failed or stuck. The caller adds their events
 // and logs. Suspects also stores the newest states of the pods of the runners.
-func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
+func (t *Tracker) Suspects(s Snapshot) (out []*Part) {
 	const maxSuspects = 5
-	late := s.At.Sub(m.since) > m.limit()
+	late := s.At.Sub(t.since) > t.limit()
 	consider := func(p *Part, latest *corev1.Pod) {
 		problem, hasEnded := p.end(latest, s.At)
-		noPod := m.phase < Running && p.Job != nil && p.Pod == nil && s.At.Sub(m.since) > podTimeout
+		noPod := t.phase < Running && p.Job != nil && p.Pod == nil && s.At.Sub(t.since) > podTimeout
 		if len(out) < maxSuspects && (hasEnded && problem != "" || !hasEnded && (late || noPod)) {
 			out = append(out, p)
 		}
 	}
-	for i := range m.runners {
-		if r := &m.runners[i]; !r.hasEnded {
+	for i := range t.runners {
+		if r := &t.runners[i]; !r.hasEnded {
 			r.update(&s.Runners[i])
 			consider(&s.Runners[i], r.pod)
 		}
 	}
-	if m.phase < Running {
+	if t.phase < Running {
 		consider(&s.Initializer, nil)
 		consider(&s.Starter, nil)
 	}
@@ -37,8 +37,8 @@ func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 
 // timeOut ends the run, because parts did not finish the phase in time. It records each of these parts with the reason
 // for its wait.
-func (m *Tracker) timeOut(s Snapshot) {
-	limit := m.limit()
+func (t *Tracker) timeOut(s Snapshot) {
+	limit := t.limit()
 	report := func(name string, p *Part, fallback string) {
 		reason := fallback
 		if p.Pod != nil {
@@ -46,27 +46,27 @@ func (m *Tracker) timeOut(s Snapshot) {
 				reason = w
 			}
 		}
-		m.fail("the phase %q took over %v: %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), reason, p.details())
+		t.fail("the phase %q took over %v: %s (%s) is stuck: %s%s", t.phase, limit, name, location(p.Pod), reason, p.details())
 	}
-	switch m.phase {
+	switch t.phase {
 	case Initializing:
 		if s.Initializer.Job == nil {
-			m.fail("the operator made no progress for %v (stage %q); check that it runs: kubectl get pods -n k6-operator-system", limit, s.Stage)
+			t.fail("the operator made no progress for %v (stage %q); check that it runs: kubectl get pods -n k6-operator-system", limit, s.Stage)
 			return
 		}
 		report("the initializer", &s.Initializer, "it has not ended")
 	case Creating, Running:
-		for i := range m.runners {
-			if p := &s.Runners[i]; !m.runners[i].hasEnded && (m.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
-				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it has not ended", false: "the operator created no pod"}[m.phase == Running])
+		for i := range t.runners {
+			if p := &s.Runners[i]; !t.runners[i].hasEnded && (t.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
+				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it has not ended", false: "the operator created no pod"}[t.phase == Running])
 			}
 		}
 	case Starting:
-		if !m.isStarted(s) {
+		if !t.isStarted(s) {
 			report("the starter", &s.Starter, "the operator started no runner; check that it can reach port 6565 of each runner")
 		}
-		for i := range m.runners {
-			if p := &s.Runners[i]; m.isStarted(s) && !m.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
+		for i := range t.runners {
+			if p := &s.Runners[i]; t.isStarted(s) && !t.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
 				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it is still paused although the starter has ended", false: "k6's REST API does not answer"}[p.Paused != nil])
 			}
 		}
@@ -105,13 +105,13 @@ func (p *Part) cause() string {
 // checkBlocked ends the run if a permanent cause has prevented its start for causeTimeout. If the user chose the time
 // limit of the start, it reports the cause once instead. For Interrupt, it also stores the reason why the run has not
 // started, even if that reason is temporary.
-func (m *Tracker) checkBlocked(s Snapshot) {
+func (t *Tracker) checkBlocked(s Snapshot) {
 	cause := ""
-	m.blockedBy = ""
+	t.blockedBy = ""
 	consider := func(name string, p *Part) {
-		if p.Pod != nil && m.blockedBy == "" {
+		if p.Pod != nil && t.blockedBy == "" {
 			if reason := waitReason(p.Pod); reason != "" {
-				m.blockedBy = fmt.Sprintf("%s (%s) has not started: %s", name, location(p.Pod), reason)
+				t.blockedBy = fmt.Sprintf("%s (%s) has not started: %s", name, location(p.Pod), reason)
 			}
 		}
 		if reason := p.cause(); cause == "" && reason != "" {
@@ -123,27 +123,27 @@ func (m *Tracker) checkBlocked(s Snapshot) {
 		consider(fmt.Sprintf("runner %d", i+1), &s.Runners[i])
 	}
 	consider("the starter", &s.Starter)
-	if m.phase == Initializing && s.Stage == "" && s.Initializer.Job == nil {
+	if t.phase == Initializing && s.Stage == "" && s.Initializer.Job == nil {
 		cause = "the k6-operator has not processed the TestRun; check that it runs: kubectl get pods -n " + operatorNamespace
 	}
-	m.blockedBy = cmp.Or(cause, m.blockedBy)
+	t.blockedBy = cmp.Or(cause, t.blockedBy)
 	switch {
 	case cause == "":
-		m.blockedSince, m.reported = time.Time{}, false
-	case m.blockedSince.IsZero():
-		m.blockedSince = s.At
-	case m.reported || s.At.Sub(m.blockedSince) < causeTimeout:
-	case m.limits.ExplicitStart:
-		m.reported = true
-		m.news = append(m.news, cause+"; waiting for up to "+m.limits.Start.String())
+		t.blockedSince, t.reported = time.Time{}, false
+	case t.blockedSince.IsZero():
+		t.blockedSince = s.At
+	case t.reported || s.At.Sub(t.blockedSince) < causeTimeout:
+	case t.limits.ExplicitStart:
+		t.reported = true
+		t.news = append(t.news, cause+"; waiting for up to "+t.limits.Start.String())
 	default:
-		m.fail("%s", cause)
+		t.fail("%s", cause)
 	}
 }
 
 // Interrupt records why the run had not started when the user stopped it, if a reason is known.
-func (m *Tracker) Interrupt() {
-	if m.phase < Running && !m.Failed && m.blockedBy != "" {
-		m.recordEnd(0, "%s", m.blockedBy)
+func (t *Tracker) Interrupt() {
+	if t.phase < Running && !t.Failed && t.blockedBy != "" {
+		t.recordEnd(0, "%s", t.blockedBy)
 	}
 }

@@ -72,39 +72,39 @@ func newTracker(runners int, l Limits, now time.Time) *Tracker {
 }
 
 // IsDone reports whether the run has ended or cannot finish.
-func (m *Tracker) IsDone() bool { return m.phase == Ended || m.Failed }
+func (t *Tracker) IsDone() bool { return t.phase == Ended || t.Failed }
 
 // Advance applies a snapshot, and returns the new problems and the news in it as sentences.
-func (m *Tracker) Advance(s Snapshot) (news []string) {
-	reported := len(m.Ends)
-	for i := range m.runners {
-		m.observe(i, &s.Runners[i], s.At)
+func (t *Tracker) Advance(s Snapshot) (news []string) {
+	reported := len(t.Ends)
+	for i := range t.runners {
+		t.observe(i, &s.Runners[i], s.At)
 	}
-	m.checkStart(s)
-	if m.news = nil; m.phase < Running && !m.Failed && !s.Deleted {
-		m.checkBlocked(s)
-		news = m.news
+	t.checkStart(s)
+	if t.news = nil; t.phase < Running && !t.Failed && !s.Deleted {
+		t.checkBlocked(s)
+		news = t.news
 	}
-	if next := m.next(s); next > m.phase {
-		news = append(news, m.enterPhase(next, s))
-		m.phase, m.since = next, s.At
+	if next := t.next(s); next > t.phase {
+		news = append(news, t.enterPhase(next, s))
+		t.phase, t.since = next, s.At
 	}
 	switch {
-	case m.IsDone():
+	case t.IsDone():
 	case s.Deleted:
-		m.fail("the TestRun was deleted while it was in the phase %q", m.phase)
-	case s.At.Sub(m.since) > m.limit():
-		m.timeOut(s)
+		t.fail("the TestRun was deleted while it was in the phase %q", t.phase)
+	case s.At.Sub(t.since) > t.limit():
+		t.timeOut(s)
 	}
 	var problems []string
-	for _, end := range m.Ends[reported:] {
+	for _, end := range t.Ends[reported:] {
 		problems = append(problems, end.Text)
 	}
 	return append(problems, news...)
 }
 
-func (m *Tracker) observe(i int, p *Part, at time.Time) {
-	r := &m.runners[i]
+func (t *Tracker) observe(i int, p *Part, at time.Time) {
+	r := &t.runners[i]
 	if r.hasEnded {
 		return
 	}
@@ -117,7 +117,7 @@ func (m *Tracker) observe(i int, p *Part, at time.Time) {
 	if problem == "" {
 		return
 	}
-	m.recordEnd(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.pod), problem, p.details())
+	t.recordEnd(i+1, "runner %d of %d (%s): %s%s", i+1, len(t.runners), location(r.pod), problem, p.details())
 }
 
 func (r *runner) update(p *Part) {
@@ -141,8 +141,8 @@ func (p *Part) details() string {
 	return text
 }
 
-func (m *Tracker) checkStart(s Snapshot) {
-	if m.phase >= Running || m.Failed {
+func (t *Tracker) checkStart(s Snapshot) {
+	if t.phase >= Running || t.Failed {
 		return
 	}
 	for _, helper := range []struct {
@@ -155,32 +155,32 @@ func (m *Tracker) checkStart(s Snapshot) {
 			problem = reason
 		}
 		if hasEnded && problem != "" {
-			m.fail("the %s failed (%s): %s%s", helper.name, location(p.Pod), problem, p.details())
+			t.fail("the %s failed (%s): %s%s", helper.name, location(p.Pod), problem, p.details())
 			return
 		}
 	}
 	if s.Stage == "error" {
-		m.fail("the operator rejected the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
+		t.fail("the operator rejected the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
 		return
 	}
-	for i := range m.runners {
+	for i := range t.runners {
 		// After an attach late in the run, some runners may have finished. A runner that fails before the start
 		// prevents the start of the others.
-		if r := &m.runners[i]; r.hasEnded && r.problem != "" && !m.isStarted(s) {
-			m.fail("runner %d ended before all had started, so the operator starts no runner", i+1)
+		if r := &t.runners[i]; r.hasEnded && r.problem != "" && !t.isStarted(s) {
+			t.fail("runner %d ended before all had started, so the operator starts no runner", i+1)
 			return
 		}
 	}
 }
 
-func (m *Tracker) isStarted(s Snapshot) bool { return isComplete(s.Starter.Job) }
+func (t *Tracker) isStarted(s Snapshot) bool { return isComplete(s.Starter.Job) }
 
-func (m *Tracker) next(s Snapshot) Phase {
+func (t *Tracker) next(s Snapshot) Phase {
 	finished, running, unpaused := 0, 0, 0
-	for i := range m.runners {
+	for i := range t.runners {
 		p := &s.Runners[i]
 		switch {
-		case m.runners[i].hasEnded:
+		case t.runners[i].hasEnded:
 			finished++
 		case p.Pod != nil && p.Pod.Status.Phase == corev1.PodRunning:
 			running++
@@ -189,11 +189,11 @@ func (m *Tracker) next(s Snapshot) Phase {
 			}
 		}
 	}
-	total := len(m.runners)
+	total := len(t.runners)
 	switch {
 	case finished == total:
 		return Ended
-	case m.isStarted(s) && finished+unpaused == total:
+	case t.isStarted(s) && finished+unpaused == total:
 		return Running
 	case finished+running == total:
 		return Starting
@@ -203,19 +203,19 @@ func (m *Tracker) next(s Snapshot) Phase {
 	return Initializing
 }
 
-func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
-	duration := s.At.Sub(m.since).Round(time.Second)
+func (t *Tracker) enterPhase(next Phase, s Snapshot) string {
+	duration := s.At.Sub(t.since).Round(time.Second)
 	switch next {
 	case Creating:
-		return fmt.Sprintf("the script is valid (%v); waiting for %s", duration, format.Count(len(m.runners), "runner"))
+		return fmt.Sprintf("the script is valid (%v); waiting for %s", duration, format.Count(len(t.runners), "runner"))
 	case Starting:
 		nodes := map[string]bool{}
-		for _, r := range m.runners {
+		for _, r := range t.runners {
 			if r.pod != nil {
 				nodes[r.pod.Spec.NodeName] = true
 			}
 		}
-		return fmt.Sprintf("%s ready on %s (%v); waiting for the start", format.Plural(len(m.runners), "runner is", "runners are"), format.Count(len(nodes), "node"), duration)
+		return fmt.Sprintf("%s ready on %s (%v); waiting for the start", format.Plural(len(t.runners), "runner is", "runners are"), format.Count(len(nodes), "node"), duration)
 	case Running:
 		return fmt.Sprintf("all runners have started (%v)", duration)
 	case Initializing, Ended:
@@ -223,19 +223,19 @@ func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 	return "all runners have ended"
 }
 
-func (m *Tracker) limit() time.Duration {
-	if m.phase == Running {
-		return m.limits.Run
+func (t *Tracker) limit() time.Duration {
+	if t.phase == Running {
+		return t.limits.Run
 	}
-	return m.limits.Start
+	return t.limits.Start
 }
 
 // recordEnd records how a runner ended or, as runner 0, a problem of the run.
-func (m *Tracker) recordEnd(runner int, format string, args ...any) {
-	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
+func (t *Tracker) recordEnd(runner int, format string, args ...any) {
+	t.Ends = append(t.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }
 
-func (m *Tracker) fail(format string, args ...any) {
-	m.recordEnd(0, format, args...)
-	m.Failed = true
+func (t *Tracker) fail(format string, args ...any) {
+	t.recordEnd(0, format, args...)
+	t.Failed = true
 }
