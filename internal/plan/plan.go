@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// DisconnectLead is the time in seconds from the request to end a stream to the end of the run.
+// DisconnectLead is the number of seconds between the end request of a stream and the end of the run.
 const DisconnectLead = 5
 
 // Limits for ending streams.
@@ -23,7 +23,7 @@ const (
 	endTimeoutSeconds   = 15  // minimum default for one stream
 	endTimeoutIntervals = 1.5 // default for one stream in noop intervals, if that is longer
 	teardownSeconds     = 45  // for a runner, in addition to the ends of its streams
-	endsPerSecond       = 50  // minimum rate of the requests with which a runner ends its streams
+	endsPerSecond       = 50  // minimum rate of the end requests of a runner
 )
 
 // Defaults of MAX_OUTAGE and BACK_WITHIN.
@@ -47,7 +47,7 @@ type Plan struct {
 	LateMS            int     `json:"late_ms"`
 	MaxLate           int     `json:"max_late"` // negative: no limit
 	Reconnect         bool    `json:"reconnect"`
-	EndTimeoutS       float64 `json:"end_timeout_s"`                    // maximum time from the end request to the end of a stream; 0: see EndTimeout
+	EndTimeoutS       float64 `json:"end_timeout_s"`                    // maximum time from the response to the end request until the stream ends; 0: see EndTimeout
 	MaxHidden         int     `json:"max_hidden"`                       // maximum undetectable losses; -1: none with numbers or a ledger, else no limit
 	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage       float64 `json:"min_coverage,omitempty"`           // minimum observed client time in percent; 0: 100
@@ -267,7 +267,7 @@ func (p *Plan) Interval() time.Duration {
 	return time.Duration(p.NoopInterval * float64(time.Second))
 }
 
-// Hold returns the time from the start of the run until the end of each stream is requested.
+// Hold returns the time from the start of the run until the end request of each stream.
 func (p *Plan) Hold() time.Duration {
 	return time.Duration(p.Seconds-DisconnectLead) * time.Second
 }
@@ -275,9 +275,8 @@ func (p *Plan) Hold() time.Duration {
 // LateLimit returns the lateness above which a noop counts as late.
 func (p *Plan) LateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
-// EndTimeout returns the maximum time between the response to the request to end a stream and the end of the stream.
-// The default is the longer of 15 s and 1.5 intervals, because a service may end the stream only when the next noop is
-// due.
+// EndTimeout returns the maximum time from the response to the end request of a stream until the stream ends. The
+// default is the longer of 15 s and 1.5 intervals, because a service may end the stream only when the next noop is due.
 func (p *Plan) EndTimeout() time.Duration {
 	if p.EndTimeoutS > 0 {
 		return time.Duration(p.EndTimeoutS * float64(time.Second))

@@ -73,7 +73,7 @@ func TestReferenceAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(c *Config)
 		serves bool
-		url    string // "": the URL of the reference target that is served here
+		url    string // "": the URL of the reference target that is served here; "none": no URL
 		warns  string
 	}{
 		"local":           {func(*Config) {}, true, "", ""},

@@ -71,7 +71,7 @@ func (s *session) runRounds(graceful, force context.Context) error {
 	}
 }
 
-// runRound runs the script once, and in the first round the actions, and shows the progress of the runners.
+// runRound runs the script once, and shows the progress of the runners. In the first round it also runs the actions.
 func (s *session) runRound(graceful, force context.Context, r round, m *meter) error {
 	group, err := s.driver.start(graceful, r)
 	if err != nil {

@@ -118,7 +118,7 @@ func (m *machines) collect(ctx context.Context) error {
 	return nil
 }
 
-// series stores the sum of a metric's series by machine in the readings, under name.
+// series queries the sum of a metric for each machine, and stores the values in the readings under name.
 func (m *machines) series(ctx context.Context, name, metric string) error {
 	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
 	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {

@@ -70,8 +70,8 @@ func TestCopyHostFillsOnlyUnmonitoredHosts(t *testing.T) {
 		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: hostSamples[0].Host},
 		{Unix: 20, Host: hostSamples[1].Host}, {Unix: 25, Host: hostSamples[1].Host},
 	}, samples)
-	watched := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
-	require.False(t, CopyHost(watched, hostSamples), "gaps must not be filled if Prometheus monitors the host")
-	require.Zero(t, watched[0].Host)
+	monitored := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
+	require.False(t, CopyHost(monitored, hostSamples), "gaps must not be filled if Prometheus monitors the host")
+	require.Zero(t, monitored[0].Host)
 	require.False(t, CopyHost(samples[:1], nil))
 }

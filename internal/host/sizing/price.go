@@ -114,7 +114,7 @@ func noPriceError(subject string) error {
 // Cost returns the cost, in US dollars, of the machines for a duration.
 func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// CheckBudget returns an error if usd, the cost of subject, exceeds maximum (0: no limit), or maximum is not valid.
+// CheckBudget returns an error if usd, the cost of subject, exceeds maximum (0: no limit), or if maximum is not valid.
 func CheckBudget(usd, maximum float64, subject string) error {
 	switch {
 	case !(maximum >= 0):
