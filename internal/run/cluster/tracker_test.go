@@ -14,15 +14,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func advance(m *Tracker, names ...string) {
+func advance(tracker *Tracker, names ...string) {
 	for _, name := range names {
-		m.Advance(snapshot(name))
+		tracker.Advance(snapshot(name))
 	}
 }
 
 func TestRunPassesThroughItsPhases(t *testing.T) {
 	t.Parallel()
-	m := newTracker(3, testLimits(), noon)
+	tracker := newTracker(3, testLimits(), noon)
 	for _, step := range []struct {
 		name string
 		want Phase
@@ -31,13 +31,13 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 		{"unpausing", Starting}, {"running", Running}, {"finished", Ended},
 	} {
 		attached := newTracker(3, testLimits(), noon) // of a soak process that attaches at this time
-		advance(m, step.name)
+		advance(tracker, step.name)
 		advance(attached, step.name)
-		assert.Equal(t, []Phase{step.want, step.want}, []Phase{m.phase, attached.phase}, step.name)
+		assert.Equal(t, []Phase{step.want, step.want}, []Phase{tracker.phase, attached.phase}, step.name)
 		assert.Empty(t, attached.Ends, step.name)
 	}
-	assert.True(t, m.IsDone())
-	assert.Empty(t, m.Ends)
+	assert.True(t, tracker.IsDone())
+	assert.Empty(t, tracker.Ends)
 }
 
 // Only the verdict judges a failed threshold. Two soak processes may be attached to one run: the first to finish
@@ -50,15 +50,15 @@ func TestEndedRunnerIsNotLost(t *testing.T) {
 		"drained":                     {setExited(0, "Completed"), setDrained},
 		"deleted, a threshold failed": {setExited(runners.ThresholdsFailed, "Error"), setDeleting},
 	} {
-		m := newTracker(3, testLimits(), noon)
-		advance(m, "running")
+		tracker := newTracker(3, testLimits(), noon)
+		advance(tracker, "running")
 		s := Snapshot{At: noon, Deleted: true, Runners: make([]Part, 3)}
 		for i := range s.Runners {
 			s.Runners[i].Last = pod(fmt.Sprintf("%s-%d", runName, i+1), changes...)
 		}
-		m.Advance(s)
-		assert.Equal(t, Ended, m.phase, name)
-		assert.Empty(t, m.Ends, name)
+		tracker.Advance(s)
+		assert.Equal(t, Ended, tracker.phase, name)
+		assert.Empty(t, tracker.Ends, name)
 	}
 }
 
@@ -85,37 +85,37 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newTracker(3, testLimits(), noon)
-			advance(m, "running")
+			tracker := newTracker(3, testLimits(), noon)
+			advance(tracker, "running")
 			for _, p := range c.steps {
 				s := snapshot("running")
 				s.Runners[1] = p
-				m.Advance(s)
-				assert.Equal(t, Running, m.phase, "the other runners must continue")
+				tracker.Advance(s)
+				assert.Equal(t, Running, tracker.phase, "the other runners must continue")
 			}
-			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: runner + c.want}}, m.Ends)
-			assert.False(t, m.Failed)
+			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: runner + c.want}}, tracker.Ends)
+			assert.False(t, tracker.Failed)
 			s := snapshot("finished")
 			s.Runners[1] = Part{}
-			m.Advance(s)
-			assert.Equal(t, Ended, m.phase)
-			assert.Len(t, m.Ends, 1, "a loss must be reported once")
+			tracker.Advance(s)
+			assert.Equal(t, Ended, tracker.phase)
+			assert.Len(t, tracker.Ends, 1, "a loss must be reported once")
 		})
 	}
 }
 
 func TestDeadNodeEndsTheWait(t *testing.T) {
 	t.Parallel()
-	m := newTracker(3, testLimits(), noon)
-	advance(m, "running")
+	tracker := newTracker(3, testLimits(), noon)
+	advance(tracker, "running")
 	s := snapshot("running")
 	s.Runners[0] = part(runName+"-1", "", setDrained)
-	m.Advance(s)
-	assert.Empty(t, m.Ends, "a drained runner may still write its shard")
+	tracker.Advance(s)
+	assert.Empty(t, tracker.Ends, "a drained runner may still write its shard")
 	s.At = noon.Add(30*time.Second + graceSlack + time.Second)
-	m.Advance(s)
-	require.Len(t, m.Ends, 1)
-	assert.Contains(t, m.Ends[0].Text, "its node has not reported its end")
+	tracker.Advance(s)
+	require.Len(t, tracker.Ends, 1)
+	assert.Contains(t, tracker.Ends[0].Text, "its node has not reported its end")
 }
 
 func TestRunThatCannotStartTimesOut(t *testing.T) {
@@ -166,14 +166,14 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newTracker(3, testLimits(), noon)
-			advance(m, c.from)
-			require.False(t, m.IsDone())
+			tracker := newTracker(3, testLimits(), noon)
+			advance(tracker, c.from)
+			require.False(t, tracker.IsDone())
 			s := snapshot(c.from)
 			c.change(&s)
-			m.Advance(s)
-			assert.True(t, m.Failed)
-			assert.Contains(t, fmt.Sprint(m.Ends), c.want)
+			tracker.Advance(s)
+			assert.True(t, tracker.Failed)
+			assert.Contains(t, fmt.Sprint(tracker.Ends), c.want)
 		})
 	}
 }
@@ -193,41 +193,41 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.Start = 10 * time.Minute
-	m := newTracker(3, limits, noon)
+	tracker := newTracker(3, limits, noon)
 	for _, after := range []time.Duration{0, 10 * time.Second, 24 * time.Second} {
-		m.Advance(badImage(noon.Add(after)))
-		require.False(t, m.IsDone(), after)
+		tracker.Advance(badImage(noon.Add(after)))
+		require.False(t, tracker.IsDone(), after)
 	}
-	m.Advance(badImage(noon.Add(26 * time.Second)))
-	require.True(t, m.Failed)
-	require.Len(t, m.Ends, 1, "the cause must be reported once, not per runner")
-	assert.Contains(t, m.Ends[0].Text, "runner 1 (pod ")
-	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
+	tracker.Advance(badImage(noon.Add(26 * time.Second)))
+	require.True(t, tracker.Failed)
+	require.Len(t, tracker.Ends, 1, "the cause must be reported once, not per runner")
+	assert.Contains(t, tracker.Ends[0].Text, "runner 1 (pod ")
+	assert.Contains(t, tracker.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
 }
 
 func TestInterruptedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
-	m := newTracker(3, testLimits(), noon)
-	m.Advance(badImage(noon))
-	m.Interrupt()
-	require.Len(t, m.Ends, 1)
-	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
+	tracker := newTracker(3, testLimits(), noon)
+	tracker.Advance(badImage(noon))
+	tracker.Interrupt()
+	require.Len(t, tracker.Ends, 1)
+	assert.Contains(t, tracker.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`)
 
-	m = newTracker(1, testLimits(), noon)
-	m.Interrupt()
-	assert.Empty(t, m.Ends, "without a known cause nothing may be recorded")
+	tracker = newTracker(1, testLimits(), noon)
+	tracker.Interrupt()
+	assert.Empty(t, tracker.Ends, "without a known cause nothing may be recorded")
 }
 
 func TestConfiguredTimeoutIsUsed(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.Start, limits.ExplicitStart = 10*time.Minute, true
-	m := newTracker(3, limits, noon)
+	tracker := newTracker(3, limits, noon)
 	var news []string
 	for after := time.Duration(0); after < 2*time.Minute; after += 10 * time.Second {
-		news = append(news, m.Advance(badImage(noon.Add(after)))...)
+		news = append(news, tracker.Advance(badImage(noon.Add(after)))...)
 	}
-	require.False(t, m.IsDone())
+	require.False(t, tracker.IsDone())
 	require.Len(t, news, 2, "the news must be the phase and, once, the cause")
 	assert.Regexp(t, `^runner 1 \(pod .* cannot start: ImagePullBackOff: .*; waiting for up to 10m0s$`, news[1])
 }
@@ -242,20 +242,20 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 		s.Initializer = Part{Job: job(runName+"-initializer", ""), Events: []string{"FailedCreate: Error creating: pods is forbidden: exceeded quota: pods"}}
 		return s
 	}
-	m := newTracker(3, limits, noon)
-	assert.Empty(t, m.Suspects(quota(noon)))
-	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason for a missing pod must be looked up")
-	m.Advance(quota(noon))
-	m.Advance(quota(noon.Add(26 * time.Second)))
-	require.True(t, m.Failed)
-	assert.Contains(t, m.Ends[0].Text, "the initializer (no pod) cannot start: FailedCreate: Error creating: pods is forbidden: exceeded quota: pods")
+	tracker := newTracker(3, limits, noon)
+	assert.Empty(t, tracker.Suspects(quota(noon)))
+	assert.Len(t, tracker.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason for a missing pod must be looked up")
+	tracker.Advance(quota(noon))
+	tracker.Advance(quota(noon.Add(26 * time.Second)))
+	require.True(t, tracker.Failed)
+	assert.Contains(t, tracker.Ends[0].Text, "the initializer (no pod) cannot start: FailedCreate: Error creating: pods is forbidden: exceeded quota: pods")
 
-	m = newTracker(3, limits, noon)
+	tracker = newTracker(3, limits, noon)
 	for _, after := range []time.Duration{0, 26 * time.Second} {
 		s := snapshot("new")
 		s.At, s.Stage, s.Initializer = noon.Add(after), "", Part{}
-		m.Advance(s)
+		tracker.Advance(s)
 	}
-	require.True(t, m.Failed)
-	assert.Contains(t, m.Ends[0].Text, "the k6-operator has not processed the TestRun; check that it runs")
+	require.True(t, tracker.Failed)
+	assert.Contains(t, tracker.Ends[0].Text, "the k6-operator has not processed the TestRun; check that it runs")
 }
