@@ -31,7 +31,7 @@ func fakeSource(t *testing.T) source {
 	}
 }
 
-// at returns a time as in a record, in Unix microseconds: the given number of seconds after start.
+// at returns the time that is the given number of seconds after start, in Unix microseconds.
 func at(seconds int) int64 { return start.Add(time.Duration(seconds) * time.Second).UnixMicro() }
 
 func TestRecordHasIncreasesWithTimes(t *testing.T) {

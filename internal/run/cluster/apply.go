@@ -23,8 +23,8 @@ import (
 const fieldManager = "sse-soak"
 
 // Apply creates or updates the objects that stay between runs. It skips objects that this user has no permission to
-// change, and returns their names: an administrator is expected to have applied them. If such an object does not exist,
-// it returns an error.
+// change, and returns their names: an administrator is expected to have applied them. It returns an error if a skipped
+// object does not exist.
 func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (skipped []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
