@@ -67,7 +67,7 @@ type Job struct {
 	Shards      string            // URL to which the runners write their shards
 	Secrets     map[string]string // variables that only the runners may read, such as tokens
 	Module      string            // source of the module at the path that the plan names; "": the image has it
-	RemoteWrite bool              // the runners write metrics to Prometheus, which the secret names
+	RemoteWrite bool              // the runners write metrics to the Prometheus server that the secret names
 	Settings    map[string]string // settings of the script in addition to the plan
 	Env         map[string]string // further variables
 	Script      []string          // path from the repository's root; nil: the overlay's
