@@ -21,12 +21,12 @@ const streamMargin = time.Second
 const arrivalSpread = 100 * time.Millisecond
 
 // comparePublished compares the messages that the ith connection received with the messages published to its topic. It
-// returns the record of the connection, with its losses. A message is expected if the service confirmed it and one of
-// these conditions is met:
-//   - a stream was open when it was published;
-//   - it was published between two streams, and the second one resumed the first;
-//   - messages before and after it arrived on one stream, or on streams that each resumed the previous one, and the
-//     service keeps the order.
+// returns the record of the connection with the losses added. A message is expected if the service confirmed it and one
+// of these conditions is met:
+//   - a stream was open when the message was published;
+//   - the message was published between two streams, and the second one resumed the first;
+//   - the service keeps the order, and messages before and after this one arrived on one stream or on streams that each
+//     resumed the previous one.
 //
 // An expected message that did not arrive is lost.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
@@ -58,13 +58,14 @@ func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.M
 	}
 	s.addCoverage(&a, topic)
 	if len(lost) > 0 || a.unpublished > 0 || a.undecided > 0 {
-		r = s.concludePublished(i, &a, lost)
+		r = s.applyAccount(i, &a, lost)
 	}
 	topic.add(r)
 	return r
 }
 
-// An account compares the expected messages of one connection with the received ones. int64 times are in µs since 1970.
+// An account compares the expected messages of one connection with the received ones. int64 times are in microseconds
+// since 1970.
 type account struct {
 	r            *shard.Connection
 	messages     []shard.Message // of the topic
@@ -91,13 +92,11 @@ type span struct {
 	first, last uint64
 }
 
-// encloses reports whether messages before and after a range of numbers arrived in the span.
 func (s *span) encloses(numbers ledger.Range) bool {
 	return s.first > 0 && s.first < numbers[0] && numbers[1] < s.last
 }
 
-// receive adds the numbers that arrived on a stream to the range from first to last.
-func (s *span) receive(stream *ledger.Span) {
+func (s *span) addNumbers(stream *ledger.Span) {
 	if stream.First > 0 && (s.first == 0 || stream.First < s.first) {
 		s.first = stream.First
 	}
@@ -116,10 +115,10 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		a.margin, a.tolerance = s.streamMarginOf(r), arrivalSpread
 		margin = a.margin
 	}
-	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // a higher number means that the service changed it
+	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // otherwise the service changed a number
 	for i, stream := range r.Spans {
 		to := stream.To
-		if to == 0 { // the runner was killed, so the run is invalid
+		if to == 0 { // the runner ended early
 			to = r.LastAt
 		}
 		from := stream.From + margin
@@ -133,14 +132,14 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		} else if !isTooShort {
 			a.spans[last].to = current.to
 		}
-		a.spans[len(a.spans)-1].receive(&stream)
+		a.spans[len(a.spans)-1].addNumbers(&stream)
 		a.lastEnd = current.to
 		if extension := margin - streamMargin; to-stream.From > 2*streamMargin && 4*extension > to-stream.From {
 			a.clocksDiffer = true
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if s.comparedTopics == nil && r.MaxLateness > 0 { // relative to the publish time in messages, which may be from a different clock
+	if s.comparedTopics == nil && r.MaxLateness > 0 { // MaxLateness depends on the publish time in messages, whose clock may differ
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.margin-streamMargin), 0)
@@ -243,8 +242,8 @@ func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	return elapsed >= streamMargin-a.margin-a.tolerance && elapsed <= a.delay+a.margin
 }
 
-// expects reports whether a message that did not arrive was expected. It counts a confirmed message that was not
-// expected, or may not have been, in the account. isEnclosed: messages before and after it arrived in one span.
+// expects reports whether a message that did not arrive was expected. If the message was confirmed, but the result is
+// false, expects counts it as undecided or not expected. isEnclosed: messages before and after it arrived in one span.
 func (a *account) expects(number uint64, isEnclosed bool) bool {
 	m := &a.messages[number-1]
 	if m.State != shard.Confirmed {
@@ -275,8 +274,8 @@ func (a *account) expects(number uint64, isEnclosed bool) bool {
 	return false
 }
 
-// concludePublished returns a copy of the record of the ith connection with the results of its account.
-func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *shard.Connection {
+// applyAccount returns a copy of the record of the ith connection with the results of its account.
+func (s *Streams) applyAccount(i int, a *account, lost []ledger.Range) *shard.Connection {
 	r := s.mutableConnection(i, a.r)
 	for _, numbers := range lost {
 		count := numbers[1] - numbers[0] + 1
@@ -285,13 +284,13 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 		if s.comparedTopics != nil {
 			f.Source, f.Note = ledger.SourceSubscribers, s.recipients(a.r, numbers[0])
 		}
-		r = s.conclude(i, r, f)
+		r = s.addFinding(i, r, f)
 	}
 	if a.unpublished > 0 { // for example, the service changed a number
 		corrupted := min(a.unpublished, r.Received)
 		r.Received -= corrupted
 		r.Corrupted += corrupted
-		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: unpublishedNote})
+		r = s.addFinding(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: unpublishedNote})
 	}
 	r.Undetectable += a.undecided
 	return r

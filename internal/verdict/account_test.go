@@ -65,8 +65,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 	}
 }
 
-// For a numbered message, the note of a finding describes the fault. It has no data of the message, so it is not
-// quoted.
+// The note of the finding describes the fault and has no data of the message.
 func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	for want, last := range map[string][]uint64{"it was never published": {perTopic, perTopic + 1}, "no JSON": {0}} {
@@ -83,7 +82,7 @@ func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		shortAt     time.Duration // when a stream of 0.3 s opens; 0: there is none
+		shortAt     time.Duration // when a stream of 0.3 s opens; 0: never
 		reconnect   time.Duration // when the last stream opens
 		missed      uint64
 		notExpected uint64
@@ -91,7 +90,7 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 		"for half a second":                   {0, 24500 * time.Millisecond, 0, 10},
 		"for two seconds":                     {0, 23 * time.Second, 10, 0},
 		"for a moment, and for two seconds":   {15 * time.Second, 23 * time.Second, 10, 0},
-		"for a moment, and for half a second": {15 * time.Second, 24500 * time.Millisecond, 4, 6}, // expected until the short stream at 15 s, less the margin of a second
+		"for a moment, and for half a second": {15 * time.Second, 24500 * time.Millisecond, 4, 6}, // messages 11 to 14 are expected: they were published over a second before the short stream ended
 	} {
 		p := newPublishedRun()
 		p.drop(10500*time.Millisecond, func(l *ledger.Ledger) {
@@ -128,7 +127,7 @@ func TestClockDifferenceExtendsTheMargin(t *testing.T) {
 // The publish time in messages may come from the service, whose clock may be wrong. If the publisher is on the same
 // machine, a wrong clock of the service does not change which messages are expected. If the publisher is on another
 // machine, the margins may be so long that losses are undecided.
-func TestAnotherClockDoesNotHideLosses(t *testing.T) {
+func TestWrongClockDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		skew  time.Duration
@@ -214,13 +213,13 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost    func(number uint64) bool // to stream 0
 		missed  uint64
-		pending uint64 // 19 and 20 to each stream, unless nothing shows the delay
+		pending uint64 // on all 4 streams
 		want    Outcome
 	}{
-		"none lost":           {func(uint64) bool { return false }, 0, 8, Invalid},
+		"none lost":           {func(uint64) bool { return false }, 0, 8, Invalid}, // 19 and 20 to each stream
 		"one in the middle":   {func(n uint64) bool { return n == 12 }, 1, 8, Fail},
-		"all after the fifth": {func(n uint64) bool { return n > 5 }, 11, 4 + 6, Fail}, // sent over 9 s before the end
-		"all":                 {func(uint64) bool { return true }, 19, 6, Fail},
+		"all after the fifth": {func(n uint64) bool { return n > 5 }, 11, 4 + 6, Fail}, // stream 0: 17 to 20, sent in the last 9 s
+		"all":                 {func(uint64) bool { return true }, 19, 6, Fail},        // no message shows the delay of stream 0
 	} {
 		p := newPublishedRun()
 		p.delay = 6 * time.Second
@@ -239,7 +238,7 @@ func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 	const at, lost = 5, 12
 	for name, c := range map[string]struct {
 		anyOrder  bool
-		corrupted []uint64 // replacements of message at
+		corrupted []uint64 // delivered in place of message at
 		at        uint64
 		missed    uint64
 	}{

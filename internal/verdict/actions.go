@@ -40,7 +40,6 @@ func (a *ActionResult) Ending() string {
 // Duration returns how long the command ran.
 func (a *ActionResult) Duration() time.Duration { return secondsBetween(a.StartedUnix, a.EndedUnix) }
 
-// secondsBetween returns the duration between two times in seconds, rounded to milliseconds.
 func secondsBetween(from, to float64) time.Duration {
 	return time.Duration((to - from) * float64(time.Second)).Round(time.Millisecond)
 }
@@ -60,7 +59,7 @@ type Action struct {
 	Responses *ResponseEffect `json:"responses,omitempty"` // nil: the action was not started, or the run had no responses
 }
 
-// actionCheck returns the check that all actions succeeded, because a run whose deploy failed did not test a deploy.
+// actionCheck returns the check that all actions succeeded. A run whose deploy failed did not test a deploy.
 func (e *Evidence) actionCheck() Check {
 	var failed []string
 	for i := range e.Actions {

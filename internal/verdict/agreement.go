@@ -45,7 +45,7 @@ func (s *Streams) Agreement() (out []Check) {
 		scriptCheck = scriptCheck.NotJudged(reasonUnconfirmed)
 	case !hasChecks && s.allEndedEarly():
 		scriptCheck = scriptCheck.NotJudged(reasonEndedEarly)
-	case !hasChecks && s.observed() == 0:
+	case !hasChecks && s.observedClients() == 0:
 		scriptCheck = scriptCheck.NotJudged(reasonUnobserved)
 	}
 	return append(out, scriptCheck)
@@ -64,7 +64,7 @@ const reasonEndedEarly = "all runners ended early"
 
 // allEndedEarly reports whether no observed client was watched to the end of the run.
 func (s *Streams) allEndedEarly() bool {
-	return s.Connections.Unwatched > 0 && s.Connections.Unwatched == s.observed()
+	return s.Connections.Unwatched > 0 && s.Connections.Unwatched == s.observedClients()
 }
 
 // maxFailedConnections returns how many connections did not pass the script check that passed least often. A connection
@@ -76,10 +76,10 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 	return count
 }
 
-// missingChecks describes the script checks that did not run exactly once per client, because a check that did not run
-// cannot fail. Clients whose runner ended early may lack a check.
+// missingChecks describes the script checks that did not run exactly once per client. A check that did not run cannot
+// fail. Clients whose runner ended early may lack a check.
 func (s *Streams) missingChecks() (out []string) {
-	observed := s.observed()
+	observed := s.observedClients()
 	for _, c := range s.m.Checks {
 		if total := int(c.Passes + c.Fails); total > s.Connections.Planned || total < observed-s.Connections.Unwatched {
 			out = append(out, fmt.Sprintf("the check %q ran %s for %s", c.Name,
@@ -105,9 +105,9 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 }
 
 // compare compares a connection with the server's entry, and adds the entry to the sums. sent is the number of messages
-// that the server sent after the last one that arrived. unnoticed is the number of them that the client did not count
-// as missing. d is any other mismatch. The entry is ignored if another client used the id first, or if the connection
-// had no stream. It is also ignored if the runner ended early or replaced another one.
+// that the server sent after the last one that arrived; unnoticed is how many of these the client did not count as
+// missing. d is any other mismatch. The entry is ignored if another client used the id first, or if the connection had
+// no stream. It is also ignored if the runner ended early or replaced another one.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
@@ -198,7 +198,6 @@ func (d *differences) total() (n int) {
 	return n
 }
 
-// sentences returns one sentence for each kind that occurred.
 func (d *differences) sentences() (out []string) {
 	for kind, n := range d.count {
 		switch {
@@ -222,7 +221,7 @@ func idInUse(r *shard.Connection) bool {
 func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {
 	sent, unnoticed, mismatch := s.compare(r, e)
 	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // the lost messages may be anywhere in the stream
-		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unnoticed, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unnoticed})
+		r = s.addFinding(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unnoticed, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unnoticed})
 		r.Lost += unnoticed
 		return r, mismatch
 	}

@@ -27,7 +27,7 @@ const (
 	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay. A
 	// conclusive control group, if there was one, was late too.
 	SignalSteal Signal = "steal"
-	// SignalWait means that threads of the runners waited long for a CPU (see CPUUse.HasLongWait).
+	// SignalWait means that threads of the runners waited a long time for a CPU (see CPUUse.HasLongWait).
 	SignalWait Signal = "cpu-wait"
 	// SignalGenerator means that a delay of the load generator, measured by a suite, may explain the unmet check, or
 	// that the generator had no port, descriptor or IPv6 address for a connection.
@@ -40,7 +40,7 @@ type fault int
 const (
 	noFault        fault = iota
 	connectTimeout       // a connect that timed out, or for which the generator had no port, descriptor or IPv6 address
-	earlyEnd             // a connect as above, or a stream that became silent
+	earlyEnd             // a connectTimeout, or a stream that became silent
 	failedCheck          // a client that failed a check of the script
 	missedMessage        // a message that was expected on a silent stream, or during an outage
 	lateMessage          // a message that arrived late

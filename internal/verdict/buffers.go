@@ -72,7 +72,7 @@ func (s *Streams) delayedHeaders() []string {
 	return []string{fmt.Sprintf("streams that requested compression (ACCEPT_ENCODING=%s) received no response: a proxy may also buffer the headers; try ACCEPT_ENCODING=none", accepted)}
 }
 
-// MinBufferedShare is the share of messages that arrived together above which a proxy may have buffered them.
+// MinBufferedShare is a limit: if a larger share of the messages arrived together, a proxy may have buffered them.
 const MinBufferedShare = .5
 
 // Bursts describes how many messages arrived together with the previous one; "" if none did.

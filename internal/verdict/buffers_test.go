@@ -16,8 +16,7 @@ const (
 	oneByOne     = "noops compressed with gzip delivered one by one"
 )
 
-// If most messages arrive in bursts, the compressor is the cause. A single burst, as after a stall, is not attributed
-// to it.
+// Bursts are attributed to compression if they contain most messages. A few bursts, as after a stall, are not.
 func TestCompressionDelaysMessages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -39,7 +38,6 @@ func TestCompressionDelaysMessages(t *testing.T) {
 	}
 }
 
-// If compression delayed noops or held them back, this is the first reason.
 func TestCompressionIsTheFirstReason(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
@@ -69,8 +67,7 @@ func TestBurstsOfOtherPublishers(t *testing.T) {
 	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages compressed with gzip delivered one by one")
 }
 
-// A proxy may delay the headers together with the body. In that case only the request shows that the stream was to be
-// compressed.
+// A proxy may delay the headers together with the body. Only the request then shows that compression is in use.
 func TestDelayedHeaders(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{"connect_timeout": true, ledger.ReasonNoAnswer: true, "status 503": false} {

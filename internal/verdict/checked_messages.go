@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// ConnectionsOnly reports whether the run passed without checking any message (message: 'unchecked'). It is false for
-// responses that end by themselves, because these are checked up to their terminal event.
+// ConnectionsOnly reports whether the run passed without checking any message (message: 'unchecked'). Responses that
+// end by themselves do not count, because they are checked up to their terminal event.
 func (v *Verdict) ConnectionsOnly() bool {
 	return v.Verdict == Pass && v.Evidence.Kind == ByNothing && v.Responses == nil
 }
@@ -85,7 +85,7 @@ func (s *Streams) lacksNumbers() bool {
 	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.sum.Unnumbered == n.Corrupted
 }
 
-// uncheckedReason states why no message could be checked. If the description may be wrong, it names the field to
+// uncheckedReason states why no message could be checked. If the description may be wrong, the text names the field to
 // correct.
 func (s *Streams) uncheckedReason() string {
 	m := &s.Messages

@@ -32,9 +32,7 @@ func stateOf(t *testing.T, v *Verdict, name string) State {
 	return c.State()
 }
 
-// If the description has message: 'unchecked', a run without faults is a pass of connections only, and the verdict
-// states that.
-func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
+func TestUncheckedMessagesPassForConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]ledger.Counts{"quiet": {Heartbeats: 5}, "events": {Unchecked: 304}} {
 		m := describedRun(shard.CountNothing, each)
@@ -50,7 +48,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 		require.Contains(t, string(content), `"messages_checked":false`)
 		var read Verdict
 		require.NoError(t, json.Unmarshal(content, &read))
-		require.True(t, read.ConnectionsOnly(), "a verdict that was read from its file must be the same")
+		require.True(t, read.ConnectionsOnly(), "the verdict must be the same after reading it from its file")
 
 		m.Plan.RequireMessages = true
 		v = requireOutcome(t, Invalid, judgeSoak(m, nil, Evidence{}), name)
@@ -58,8 +56,8 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 	}
 }
 
-// If the description names fields to check messages by, and no message could be checked, the run is invalid. The
-// reason names the field.
+// If the description defines how to check messages, but no message could be checked, the run is invalid. The reason
+// names the field to correct.
 func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -92,7 +90,7 @@ func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
 	m.Connections.Edit(0).Counts = ledger.Counts{Corrupted: 10, Unnumbered: 10}
 	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict)
 	m = describedRun(shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 99})
-	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "messages must be judged if one of them has a number")
+	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "messages without a number must count as corrupted if another one has a number")
 }
 
 // Faults of connections outrank unchecked messages.
@@ -106,7 +104,6 @@ func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	}
 }
 
-// A check without evidence does not count as met.
 func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	t.Parallel()
 	refused, server := cleanRun()
@@ -149,7 +146,6 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	}
 }
 
-// The open time is judged for connections that were open to the end.
 func TestOpenTimeExcludesDroppedConnections(t *testing.T) {
 	t.Parallel()
 	m, _ := cleanRun()

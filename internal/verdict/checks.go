@@ -9,10 +9,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Faults returns the checks that streams stay open to the end, and messages arrive once, in order, intact and on time.
+// Faults returns the checks that streams stay open to the end, and that messages arrive once, in order, intact and on
+// time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
-	observed, completed := s.observed(), max(c.Completed-s.beforeReplacement, 0)
+	observed, completed := s.observedClients(), max(c.Completed-s.beforeReplacement, 0)
 	started, watched := observed-s.withoutStream, observed-c.Unwatched
 	limit := func(clients int) string {
 		switch {
@@ -62,14 +63,14 @@ func (s *Streams) Faults() (out []Check) {
 		proof         bool
 		loadDependent bool
 		kinds         []ledger.Kind
-		explained     fault
+		fault         fault
 	}{
 		{CheckMissed, nouns + " missed", "clients lose data", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, missedMessage},
 		{CheckDuplicated, nouns + " duplicated", "clients receive a message twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, noFault},
 		{CheckReordered, nouns + " reordered", "clients receive messages out of order", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, noFault},
 		{CheckCorrupted, nouns + " corrupted", "clients receive wrong data", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, noFault},
 	} {
-		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.impact, weight: weightOfFault(f.proof), loadDependent: f.loadDependent, faults: faults{f.explained, f.count}}
+		c := Check{ID: f.id, Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.impact, weight: weightOfFault(f.proof), loadDependent: f.loadDependent, faults: faults{f.fault, f.count}}
 		if c.ID == CheckMissed {
 			c = s.attribute(c, f.kinds...)
 			c = c.notJudgedIf(n.Expected == 0, "no "+noun+" was expected")
@@ -92,13 +93,11 @@ func (s *Streams) Faults() (out []Check) {
 	return append(append(out, s.lateCheck()), s.compressionChecks()...)
 }
 
-// hasMessages reports whether any message arrived, intact or not.
 func (s *Streams) hasMessages() bool { return s.Messages.Received+s.Messages.Corrupted > 0 }
 
 func (s *Streams) reasonNoMessage() string { return "no " + s.m.Service.Noun() + " was received" }
 
-// observed returns the number of clients in the shards.
-func (s *Streams) observed() int { return s.Connections.Planned - s.Connections.Unobserved }
+func (s *Streams) observedClients() int { return s.Connections.Planned - s.Connections.Unobserved }
 
 const reasonUnobserved = "no client was observed"
 

@@ -135,7 +135,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
 			require.Equal(t, c.saturated, v.Generator.Saturated)
 			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.wantText)
-			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgment must be the same")
+			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgment must give the same verdict")
 		})
 	}
 }
@@ -178,10 +178,10 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 			addFault(r, ledger.KindDropped, 1)
 			r.Reason, r.Findings[0].Note, r.LastAt = "idle", "idle", r.Findings[0].At-37500*time.Millisecond
 		}, 14 * second, 16 * second},
-		"one slot stayed empty":  {byInterval(ledger.KindUnsent, 1), 7 * second, 8 * second},
-		"ten slots stayed empty": {byInterval(ledger.KindUnsent, 10), 140 * second, 145 * second},
-		"the last noop is missing, which was due 2 s before the end": {byInterval(ledger.KindTail, 1), second / 3, 2 * second},
-		"the last two noops are missing":                             {byInterval(ledger.KindTail, 2), 14 * second, 15 * second},
+		"one slot stayed empty":                             {byInterval(ledger.KindUnsent, 1), 7 * second, 8 * second},
+		"ten slots stayed empty":                            {byInterval(ledger.KindUnsent, 10), 140 * second, 145 * second},
+		"the last noop, due 2 s before the end, is missing": {byInterval(ledger.KindTail, 1), second / 3, 2 * second},
+		"the last two noops are missing":                    {byInterval(ledger.KindTail, 2), 14 * second, 15 * second},
 		"one slot stayed empty, and a late noop is not listed": {func(r *ledger.Record) {
 			byInterval(ledger.KindUnsent, 1)(r)
 			r.Unlisted = 1
@@ -207,7 +207,6 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	}
 }
 
-// A run with a long outage is invalid if the generator explains the outage. Otherwise it fails.
 func TestControlGroupAttributesOutages(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[time.Duration]Outcome{40 * time.Second: Invalid, 5 * time.Second: Fail, 0: Fail} {
@@ -233,13 +232,13 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 		stall   time.Duration
 		want    Outcome
 	}{
-		"the group was late when the stream ended":       {true, at(ended, 3*time.Second), 0, Invalid},
-		"the group was late at another time":             {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
-		"the group was on time, and a runner stalled":    {true, nil, 3 * time.Second, Fail},
-		"there was no group, and the runner stalled":     {false, nil, 3 * time.Second, Invalid},
-		"there was no group, and a short stall":          {false, nil, 600 * time.Millisecond, Invalid},
-		"there was no group, and a shorter stall":        {false, nil, 400 * time.Millisecond, Fail},
-		"there was no group, and another runner stalled": {false, nil, -3 * time.Second, Fail},
+		"the group was late when the stream ended":              {true, at(ended, 3*time.Second), 0, Invalid},
+		"the group was late at another time":                    {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
+		"the group was on time, and a runner stalled":           {true, nil, 3 * time.Second, Fail},
+		"there was no group, and the runner stalled":            {false, nil, 3 * time.Second, Invalid},
+		"there was no group, and the runner stalled for 600 ms": {false, nil, 600 * time.Millisecond, Invalid},
+		"there was no group, and the runner stalled for 400 ms": {false, nil, 400 * time.Millisecond, Fail},
+		"there was no group, and another runner stalled":        {false, nil, -3 * time.Second, Fail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ func confirmedNumbers(messages []shard.Message) (numbers []uint64) {
 
 // checkedMessages returns how many of the confirmed messages, given by their numbers, were checked.
 func (a *account) checkedMessages(numbers []uint64) (n int) {
-	indexAtTime := func(us int64) int { // of the first message sent at that time or later
+	indexAtTime := func(us int64) int { // index of the first message sent at that time or later
 		return sort.Search(len(numbers), func(i int) bool { return a.messages[numbers[i]-1].SentUS >= us })
 	}
 	indexOf := func(number uint64) int { i, _ := slices.BinarySearch(numbers, number); return i }
@@ -57,7 +57,7 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 		}
 	}
 	slices.SortFunc(parts, func(a, b [2]int) int { return a[0] - b[0] })
-	end := 0 // of the ranges that n includes
+	end := 0 // end of the ranges that n includes
 	for _, part := range parts {
 		n += max(part[1]-max(part[0], end), 0)
 		end = max(end, part[1])

@@ -20,7 +20,7 @@ type clientLife struct {
 
 type lifeStream struct {
 	open, end int
-	resumes   bool // whether it resumes the previous stream
+	resumes   bool // resumes the previous stream
 }
 
 type lifeMessage struct {
@@ -68,9 +68,9 @@ const (
 )
 
 // classify returns the class of a message according to docs/accounting.md. Its algorithm is simple and slow.
-func (l *clientLife) classify(number int) int {
+func (l *clientLife) classify(index int) int {
 	const margin = 1000
-	m, class := l.messages[number], classNotExpected
+	m, class := l.messages[index], classNotExpected
 	if !m.confirmed {
 		return classNotExpected
 	}
@@ -86,7 +86,7 @@ func (l *clientLife) classify(number int) int {
 		lowerArrived, higherArrived := false, false
 		for other, o := range l.messages {
 			if o.stream >= first && o.stream < next {
-				lowerArrived, higherArrived = lowerArrived || other < number, higherArrived || other > number
+				lowerArrived, higherArrived = lowerArrived || other < index, higherArrived || other > index
 			}
 		}
 		switch from, to := l.streams[first].open+margin, end-margin; {
@@ -114,9 +114,9 @@ func (l *clientLife) account() (a account, confirmed []uint64) {
 			client.IDReset(at(s.open), "")
 		}
 		client.Opened(at(s.open))
-		for number, m := range l.messages {
+		for index, m := range l.messages {
 			if m.stream == i {
-				client.Delivered(&ledger.Delivery{At: at(max(m.sent, s.open)), Number: uint64(number) + 1})
+				client.Delivered(&ledger.Delivery{At: at(max(m.sent, s.open)), Number: uint64(index) + 1})
 			}
 		}
 		if i == len(l.streams)-1 {
@@ -138,7 +138,8 @@ func (l *clientLife) account() (a account, confirmed []uint64) {
 	return s.accountOf(&shard.Connection{Record: client.Record()}, messages, nil), confirmedNumbers(messages)
 }
 
-// A message counts as checked if and only if its loss would be detected. STREAMS is the number of simulated clients:
+// A message counts as checked if and only if its loss would be reported, as missed or as undetectable. STREAMS is the
+// number of simulated clients:
 // STREAMS=1000000 go test -run LossesOfCheckedMessages ./internal/verdict
 func TestLossesOfCheckedMessagesAreDetectable(t *testing.T) {
 	t.Parallel()
@@ -147,8 +148,8 @@ func TestLossesOfCheckedMessagesAreDetectable(t *testing.T) {
 	for n := range uint64(environment(t, "STREAMS", 5000)) {
 		l := drawLife(rand.New(rand.NewPCG(seed, n)))
 		want := map[string]uint64{}
-		for number, m := range l.messages {
-			class := l.classify(number)
+		for index, m := range l.messages {
+			class := l.classify(index)
 			if class != classNotExpected {
 				want["checked"]++
 			}
@@ -168,8 +169,8 @@ func TestLossesOfCheckedMessagesAreDetectable(t *testing.T) {
 	}
 }
 
-// Messages that were published while a client was disconnected at the end of the run were not checked, regardless of
-// how its stream had ended.
+// Messages published while a client was disconnected at the end of the run were not checked, unless their loss would be
+// reported as undetectable.
 func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 	t.Parallel()
 	a := account{r: &shard.Connection{}, spans: []span{{from: 0, to: 6}}, lastEnd: 6}
@@ -182,5 +183,5 @@ func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 	a.disconnected = true
 	require.Equal(t, 6, a.checkedMessages(numbers))
 	a.clocksDiffer = true
-	require.Equal(t, 10, a.checkedMessages(numbers), "the loss of each would be reported as undetectable")
+	require.Equal(t, 10, a.checkedMessages(numbers), "messages whose loss would be reported as undetectable must count as checked")
 }

@@ -43,7 +43,6 @@ type cutAccount struct {
 	broken   []string // sentences about cuts with a loss, a duplicate, an announced gap or numbers that restarted
 }
 
-// allCuts returns the sums over the cuts of all kinds.
 func (c *Counts) allCuts() (all Cuts) {
 	for _, c := range c.Cuts {
 		all.Planned += c.Planned
@@ -247,7 +246,7 @@ func (s *Streams) CutChecks() []Check {
 	var missing []string
 	for _, c := range s.Cuts {
 		if c.Count < c.Planned {
-			missing = append(missing, fmt.Sprintf("%d of %d disconnects of kind %s were made: too few streams were open and had received a message since the previous one", c.Count, c.Planned, c.Kind))
+			missing = append(missing, fmt.Sprintf("%d of %d disconnects of kind %s were made: too few streams were open and had received a message since their previous disconnect", c.Count, c.Planned, c.Kind))
 		}
 	}
 	if all.Planned == 0 {

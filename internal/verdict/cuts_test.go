@@ -155,7 +155,7 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 }
 
 // Noops have no publisher: a loss at a disconnect is a gap in their numbers.
-func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
+func TestNoopsAreCountedByNumberAcrossACut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cut    ledger.Cut
@@ -194,4 +194,11 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// If no message arrived after any cut of a kind, the outages of that kind have no known duration.
+func TestCutsWithoutAMessageHaveNoOutage(t *testing.T) {
+	t.Parallel()
+	s := Streams{Counts: Counts{Cuts: []Cuts{{Kind: "half", Count: 4, Ended: 4}}}}
+	require.Equal(t, []string{"half", "4", "4", "0", "0", "0", "0", "0", "–", "–", "–"}, s.CutTable().Rows[0])
 }

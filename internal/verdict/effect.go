@@ -16,14 +16,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// settleTime is the duration of an action's effect after the action has ended and all streams have reconnected. Later
-// losses are not attributed to the action.
+// settleTime is how long the effect of an action continues after the action has ended and all streams have reconnected.
+// Later losses are not attributed to the action.
 const settleTime = time.Minute
 
 // An Effect counts the lost streams, the reconnects and the messages after the start of an action. It ends when the
 // command has ended, all streams have reconnected and no stream was lost for a minute. It ends earlier if the next
 // action starts or the run ends. A lost stream counts for the last action before the loss, even if it reconnects after
-// the start of the next one. Times are seconds since the start of the action, except Until, which is a Unix time.
+// the next action has started. Times are seconds since the start of the action, except Until, which is a Unix time.
 type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`
@@ -52,7 +52,7 @@ type Effect struct {
 
 // A loss is an outage of a connection after it had a stream. Times are Unix seconds.
 type loss struct {
-	*ledger.Outage                   // nil: only its time is known
+	*ledger.Outage                   // nil: only from and to are known
 	c              *shard.Connection // a copy
 	from, to       float64
 	reconnected    bool
@@ -139,7 +139,7 @@ func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 
 func (s *Streams) effects(actions []Action) {
 	all, lifetimeEnds, unlisted := s.losses()
-	previousEnd := 0. // of the effect of the previous action
+	previousEnd := 0. // end of the effect of the previous action
 	for a, next := range startedActions(actions) {
 		from := sort.Search(len(all), func(n int) bool { return all[n].from >= a.StartedUnix })
 		active, end := max(a.StartedUnix, a.EndedUnix), from
@@ -150,7 +150,7 @@ func (s *Streams) effects(actions []Action) {
 		a.Effect = s.effect(a, all[from:end], previousEnd, min(next, active+settleTime.Seconds(), s.lastEnd()))
 		previousEnd = a.Effect.Until
 		if n := countBetween(lifetimeEnds, a.StartedUnix, previousEnd); n > 0 {
-			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause")
+			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end a stream (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause")
 		}
 		if unlisted > 0 {
 			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often %s neither listed nor counted here", format.Count(unlisted, "outage"), format.Form(unlisted, "is", "are")))
@@ -180,7 +180,6 @@ func startedActions(actions []Action) iter.Seq2[*Action, float64] {
 	}
 }
 
-// countBetween returns the number of times in [from, until).
 func countBetween(times []float64, from, until float64) (n int) {
 	for _, at := range times {
 		if at >= from && at < until {
@@ -278,7 +277,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd
 		if lost[client{c.Runner, c.ID}] { // messages that were in transit when the action started also count
 			from = max(from-streamMargin.Seconds(), previousEnd)
 		}
-		var listed uint64 // of missed and duplicated messages
+		var listed uint64 // number of missed and duplicated messages in the findings
 		for _, f := range c.Findings {
 			switch f.Kind { //nolint:exhaustive // other findings are not about messages
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated:

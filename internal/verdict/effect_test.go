@@ -49,7 +49,7 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	t.Parallel()
 	m := newReconnectRun(200)
 	lose(m, 199, 50, 51) // before the action
-	for n := range 100 { // in sequence from 60.5 s on, each for 2 s: 50 of them reconnect in a second
+	for n := range 100 { // one every 20 ms from 60.5 s on, each for 2 s, so 50 reconnect per second
 		at := 60.5 + float64(n)/50
 		lose(m, n, at, at+2)
 	}
@@ -67,7 +67,7 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Losses, e.NotReconnected})
 	require.InDelta(t, 50, e.Peak, 1)
 	require.InDelta(t, .5, *e.FirstLost, 1e-6)
-	require.InDelta(t, 3.5, *e.Reconnected50, .05, "time from the start of the action until 50 % of the lost streams reconnected")
+	require.InDelta(t, 3.5, *e.Reconnected50, .05, "the time must end when 50 % of the lost streams have reconnected")
 	require.InDelta(t, 4.48, *e.Reconnected99, .001)
 	require.InDelta(t, 19.5, *e.Reconnected100, 1e-6, "the second reconnect of a stream must count")
 	require.Equal(t, map[string]int{"status 502": 3}, e.Refused)
@@ -112,7 +112,7 @@ func TestStreamsThatDoNotReconnect(t *testing.T) {
 	require.Contains(t, failedChecks(v), "99.9 % of clients reconnected")
 }
 
-// If a service ends each stream after its lifetime, streams that end during an action are not attributed to it.
+// Streams that a service ends after their lifetime are not attributed to an action, even if they end during the action.
 func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	m := newReconnectRun(4)
@@ -124,14 +124,14 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Losses})
 	require.Equal(t, []string{
-		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
+		"streams ended 1 more time at an age at which the service may end a stream (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
 		"1 outage of streams that were lost often is neither listed nor counted here",
 	}, e.Notes, "the third loss has no known cause")
 	require.Nil(t, e.Resumed)
 }
 
-// Disconnects by the client, and ends by an expired token, are not attributed to an action, even if not all outages are
-// listed. Only the unplanned loss is attributed to it.
+// Disconnects by the client, and streams that end because a token expired, are not attributed to an action, even if not
+// all outages are listed. Only the unplanned loss is.
 func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
@@ -267,7 +267,7 @@ func TestGeneratorExplainsReconnectsOverTheLimit(t *testing.T) {
 	}
 }
 
-// The ordinal of a noop depends on when the stream opened, so it does not separate findings.
+// The ordinal of a noop depends on when the stream opened, so findings with different ordinals form one group.
 func TestSilenceOfSeveralStreamsIsOneGroup(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[ledger.Kind]string{
@@ -332,7 +332,7 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	require.Equal(t, map[ledger.ResponseState]int{ledger.ResponseTruncated: 1}, next.Faulty)
 	require.Zero(t, next.InFlight)
 	require.Nil(t, next.Drained)
-	require.Nil(t, next.Late, "late responses are unknown if none was complete in the minute before")
+	require.Nil(t, next.Late, "Late must be nil if no response was complete in the minute before")
 	require.Nil(t, actions[2].Responses)
 }
 

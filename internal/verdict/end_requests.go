@@ -82,10 +82,10 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 	return EndTimes{Count: o.Duration.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Duration)}
 }
 
-// minSlowRatio is the minimum ratio of the duration of end requests to the lateness of messages for slowEndsText.
+// minSlowRatio is the ratio of the duration of end requests to the lateness of messages from which slowEndsText warns.
 const minSlowRatio = 5
 
-// slowEndsText states that the requests that end streams are slow although messages are on time; otherwise "".
+// slowEndsText returns a warning if the requests that end streams are slow although messages are on time; otherwise "".
 func (s *Streams) slowEndsText() string {
 	e, late, noun := s.EndRequests, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {
@@ -102,7 +102,7 @@ func (s *Streams) slowEndsText() string {
 	if e.MS.P95 < limit || late >= limit || e.MS.P95 < minSlowRatio*late {
 		return ""
 	}
-	text := fmt.Sprintf("the requests that end the streams (%s) are slow, and the %ss are not: half of them took over %s, 5 %% over %s; 99 %% of the %ss were at most %s late",
+	text := fmt.Sprintf("the requests that end the streams (%s) are slow, and the %ss are not: half of the requests took over %s, 5 %% over %s; 99 %% of the %ss were at most %s late",
 		e.Request, noun, format.Milliseconds(e.MS.P50), format.Milliseconds(e.MS.P95), noun, format.Milliseconds(late))
 	if stall := s.stallDuringEnds(e); stall > e.MS.P95/2 {
 		return text + fmt.Sprintf("; a runner stalled for %s meanwhile, so the load generator may be the cause", format.Milliseconds(stall))

@@ -28,7 +28,7 @@ func newEndRequests(n int, duration time.Duration) *shard.EndRequests {
 func TestRequestsThatEndTheStreams(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
-	require.Nil(t, judgeSoak(m, server, Evidence{}).EndRequests, "no request ended a stream")
+	require.Nil(t, judgeSoak(m, server, Evidence{}).EndRequests, "end_requests must be nil if no request ended a stream")
 	m.EndRequests = newEndRequests(2000, time.Millisecond)
 	m.EndRequests.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
 	m.EndRequests.Add("", "net-1212", time.Unix(1_700_003_596, 0), 30*time.Millisecond)
@@ -63,7 +63,7 @@ func TestSlowEndsAreReported(t *testing.T) {
 		duration, late, stall time.Duration
 		want                  string
 	}{
-		"slow":               {2 * time.Second, 12 * time.Millisecond, 0, "half of them took over 2 s, 5 % over 2 s; 99 % of the noops were at most 12 ms late; check how the service ends a stream"},
+		"slow":               {2 * time.Second, 12 * time.Millisecond, 0, "half of the requests took over 2 s, 5 % over 2 s; 99 % of the noops were at most 12 ms late; check how the service ends a stream"},
 		"fast":               {900 * time.Millisecond, 12 * time.Millisecond, 0, ""},
 		"as slow as noops":   {2 * time.Second, 500 * time.Millisecond, 0, ""},
 		"noops are late":     {20 * time.Second, 2 * time.Second, 0, ""},

@@ -82,7 +82,7 @@ type Metric struct {
 	Undelayed *float64 `json:"undelayed,omitempty"`
 	// Requests is the number of requests that a share refers to; 0 for other metrics.
 	Requests int64 `json:"requests,omitempty"`
-	Fault    bool  `json:"-"` // it counts faults, so any increase from 0 is a regression
+	Fault    bool  `json:"-"` // the metric counts faults, so any increase from 0 is a regression
 }
 
 // A TargetFailure is a process of the target that crashed, or was restarted, during the run.
@@ -141,7 +141,7 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 // word matches a word of at least four letters. Units are shorter.
 var word = regexp.MustCompile(`\pL{4}`)
 
-// Numeric reports whether each cell of a column is empty or a number, with or without a unit. It is false without rows.
+// Numeric reports whether the table has rows, and each cell of a column is empty or a number, with or without a unit.
 func (t *Table) Numeric(column int) bool {
 	for _, row := range t.Rows {
 		first, _ := utf8.DecodeRuneInString(row[column])

@@ -18,7 +18,7 @@ func TestColumnsOfNumbers(t *testing.T) {
 	for i, numeric := range []bool{false, true, true, true, false} {
 		require.Equal(t, numeric, table.Numeric(i), table.Columns[i])
 	}
-	require.False(t, (&Table{Columns: []string{"stage"}}).Numeric(0), "a column without rows is not numeric")
+	require.False(t, (&Table{Columns: []string{"stage"}}).Numeric(0), "a column without rows must not be numeric")
 }
 
 // The verdict.json of a suite without streams omits the counts of streams, because zeros would look like a soak without

@@ -20,7 +20,7 @@ type comparedTopic struct {
 	topic               *Topic
 	clients             int
 	uncertainClients    []string // clients for which it is unknown which messages they received
-	hasSingleRecipients bool     // most messages reached a single client, so clients cannot be compared
+	hasSingleRecipients bool     // most messages reached only one client each, so clients cannot be compared
 
 	runner   int             // messages has times on the clock of the runner with this index; -1: none
 	messages []shard.Message // the last result of messagesFor
@@ -148,7 +148,6 @@ func (s *Streams) comparedTopicOf(r *shard.Connection) *comparedTopic {
 	return s.comparedTopics[name]
 }
 
-// compareClients compares the ith connection with the other clients of its topic.
 func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 	t := s.comparedTopicOf(r)
 	if t == nil {
@@ -225,7 +224,7 @@ func (t *comparedTopic) uncertainReason() string {
 func (s *Streams) comparabilityCheck() Check {
 	c := Check{
 		ID: CheckComparability, Name: "messages to compare clients", Limit: "per topic, at least the number of clients", Pass: true,
-		Why: "few messages, or different ones for each client, show no loss",
+		Why: "with too few common messages, losses are undetectable",
 	}
 	firstUnmet := "" // the counts of the first topic that does not meet the check
 	for _, t := range s.Messages.Topics {
@@ -271,7 +270,6 @@ func (s *Streams) doubtsOfSubscribers() []string {
 	return reasons
 }
 
-// comparisonSummary returns the summary of a passed run whose clients were compared with each other.
 func (v *Verdict) comparisonSummary() string {
 	clients, messages := 0, uint64(0)
 	for _, t := range v.Messages.Topics {

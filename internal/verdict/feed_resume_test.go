@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// disconnect closes the streams of the clients for which affects is true before message 8, and opens the next ones
-// before message 11. replay has the first contents on the next stream of a client.
+// disconnect closes some streams before message 8, and opens their next streams before message 11. affects selects the
+// streams. replay returns the first contents on the next stream of a client.
 func (s *sharedRun) disconnect(affects func(stream int) bool, resumes, cut bool, replay func(stream int) []uint64) {
 	s.plan.Reconnect, s.cfg.Resumes, s.cfg.Cuts = true, resumes, cut
 	s.setContent(func(stream, message int) bool { return affects(stream) && message >= 8 && message <= 10 })
@@ -37,7 +37,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		resumes bool
-		replay  []uint64 // the first messages on the new stream, of 8 to 10
+		replay  []uint64 // the first messages on the new stream; 8 to 10 were sent in the outage
 		missed  uint64
 	}{
 		"without resuming":         {false, nil, 0},
@@ -53,11 +53,11 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 	}
 }
 
-// Losses and duplicates of a resume are found at its disconnect, even if all clients resume.
+// Losses and duplicates of a resume count at the disconnect before it, even if all clients resume.
 func TestResumesOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		replay           []uint64 // the messages on the new stream, of 8 to 10
+		replay           []uint64 // the first messages on the new stream; 8 to 10 were sent in the outage
 		lost, duplicated uint64
 	}{
 		"complete":                {[]uint64{8, 9, 10}, 0, 0},
@@ -85,8 +85,8 @@ func TestResumesOfComparedClients(t *testing.T) {
 	}
 }
 
-// After a restart of the service, all clients resume at once. The messages in between were sent while no stream was
-// open. Each of two clients loses a different message.
+// After a restart of the service, all clients resume at once. The messages of the outage were sent while no stream was
+// open. Two clients lose one message each, and not the same one.
 func TestLossesOfClientsThatAllResume(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
@@ -96,11 +96,11 @@ func TestLossesOfClientsThatAllResume(t *testing.T) {
 		}
 		return []uint64{8, 9, 10}
 	})
-	s.setContent(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after it resumed
+	s.setContent(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after the resume
 	v := requireOutcome(t, Fail, s.judge(t))
 	require.EqualValues(t, 2, v.Messages.Missed, v.Reasons)
 	require.Len(t, v.Findings, 2)
-	texts := v.Findings[0].Text + v.Findings[1].Text // by runner
+	texts := v.Findings[0].Text + v.Findings[1].Text // findings are ordered by runner
 	require.Contains(t, texts, "gold-1 missed message 9")
 	require.Contains(t, texts, "gold-2 missed message 11")
 }

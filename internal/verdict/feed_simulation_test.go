@@ -41,7 +41,7 @@ type feedMessage struct {
 	sum uint64
 }
 
-// A feedPeriod is the time of one stream. history is the number of earlier messages that it begins with.
+// A feedPeriod is the time of one stream. history is the number of earlier messages that the stream begins with.
 type feedPeriod struct {
 	from, to time.Duration
 	resumes  bool
@@ -57,7 +57,7 @@ type feedStep struct {
 
 const (
 	feedLength = 20 * time.Second
-	feedEdge   = 3 * time.Second // no fault happens so close to the start or the end of a stream
+	feedEdge   = 3 * time.Second // no fault happens closer than this to the start or the end of a stream
 )
 
 func (f *simulatedFeed) name() string {
@@ -74,8 +74,7 @@ func (f *simulatedFeed) prepare(seed uint64) bool {
 	return f.drawFault()
 }
 
-// within returns a random time up to a limit.
-func (f *simulatedFeed) within(limit time.Duration) time.Duration {
+func (f *simulatedFeed) randomUpTo(limit time.Duration) time.Duration {
 	return time.Duration(f.random.Int64N(int64(limit)))
 }
 
@@ -83,7 +82,7 @@ func (f *simulatedFeed) drawMessages() {
 	interval := []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond}[f.random.IntN(3)]
 	values := map[string]int{"50 values": 50, "5 values": 5, "2 values": 2, "constant": 1}[f.content]
 	sum := uint64(1_000)
-	for at := interval; at < feedLength; at += interval/2 + f.within(interval) {
+	for at := interval; at < feedLength; at += interval/2 + f.randomUpTo(interval) {
 		switch {
 		case f.content == "unique":
 			sum++
@@ -102,20 +101,20 @@ func (f *simulatedFeed) drawClients() {
 	one, half := f.random.IntN(count), f.random.IntN(2)
 	reconnects := make([]time.Duration, 1+f.random.IntN(2))
 	for i := range reconnects {
-		reconnects[i] = 7*time.Second*time.Duration(i) + feedEdge + time.Second + f.within(2*time.Second)
+		reconnects[i] = 7*time.Second*time.Duration(i) + feedEdge + time.Second + f.randomUpTo(2*time.Second)
 	}
 	for client := range count {
-		whole := feedPeriod{from: 100*time.Millisecond + f.within(200*time.Millisecond), to: feedLength}
+		whole := feedPeriod{from: 100*time.Millisecond + f.randomUpTo(200*time.Millisecond), to: feedLength}
 		affected := strings.HasPrefix(f.clients, "all") || client == one || !strings.HasPrefix(f.clients, "one") && f.random.IntN(2) == 0
 		switch {
 		case f.clients == "late joins" && affected:
-			whole.from += f.within(6 * time.Second)
+			whole.from += f.randomUpTo(6 * time.Second)
 		case strings.HasSuffix(f.clients, "lags") && affected, f.clients == "half lag" && client%2 == half:
 			f.lags[client] = 2 * time.Second
 		case f.clients == "history":
 			whole.history = 5
 			if affected {
-				whole.from += f.within(6 * time.Second)
+				whole.from += f.randomUpTo(6 * time.Second)
 			}
 		}
 		f.periods[client] = []feedPeriod{whole}
@@ -129,15 +128,15 @@ func (f *simulatedFeed) drawClients() {
 func (f *simulatedFeed) reconnect(client int, times []time.Duration) {
 	for _, at := range times {
 		last := &f.periods[client][len(f.periods[client])-1]
-		last.to = at + f.within(50*time.Millisecond)
+		last.to = at + f.randomUpTo(50*time.Millisecond)
 		f.periods[client] = append(f.periods[client], feedPeriod{
-			from: last.to + 50*time.Millisecond + f.within(time.Second), to: feedLength, resumes: strings.Contains(f.clients, "resume"),
+			from: last.to + 50*time.Millisecond + f.randomUpTo(time.Second), to: feedLength, resumes: strings.Contains(f.clients, "resume"),
 		})
 	}
 }
 
-// candidates returns the messages that the given clients and most others receive, far from the start and the end of
-// their streams.
+// candidates returns the indexes of the messages that the given clients and most others receive, far from the start and
+// the end of their streams.
 func (f *simulatedFeed) candidates(clients []int) (candidates []int) {
 	for n, m := range f.sent {
 		inside := func(client int, edge time.Duration) bool {
@@ -165,10 +164,10 @@ func (f *simulatedFeed) drawFault() bool {
 	case "clean":
 		return true
 	case "lost on a runner":
-		return f.drawRunner()
+		return f.drawRunnerFault()
 	case "several lost":
 		for range 3 {
-			if !f.drawOne("lost") {
+			if !f.drawClientFault("lost") {
 				return false
 			}
 		}
@@ -178,11 +177,11 @@ func (f *simulatedFeed) drawFault() bool {
 		}
 		return true
 	}
-	return f.drawOne(f.fault)
+	return f.drawClientFault(f.fault)
 }
 
-// drawRunner draws a message that no client of the runner with the fewest clients receives.
-func (f *simulatedFeed) drawRunner() bool {
+// drawRunnerFault draws a message that no client of the runner with the fewest clients receives.
+func (f *simulatedFeed) drawRunnerFault() bool {
 	runners := simulatedLayouts[f.layout]
 	fewest := 1 - runners[2]
 	for client, r := range runners {
@@ -202,8 +201,7 @@ func (f *simulatedFeed) drawRunner() bool {
 	return true
 }
 
-// drawOne draws a fault of one client.
-func (f *simulatedFeed) drawOne(fault string) bool {
+func (f *simulatedFeed) drawClientFault(fault string) bool {
 	client := f.random.IntN(len(f.periods))
 	candidates := f.candidates([]int{client})
 	if fault == "swapped" { // messages with the same content are interchangeable
@@ -245,7 +243,6 @@ func (f *simulatedFeed) receive(client, n int, sums ...uint64) {
 	f.received[client][n] = sums
 }
 
-// steps returns the steps of a client.
 func (f *simulatedFeed) steps(client int) (steps []feedStep) {
 	add := func(at time.Duration, do func(l *ledger.Ledger)) {
 		steps = append(steps, feedStep{at, client, do})
@@ -266,7 +263,7 @@ func (f *simulatedFeed) steps(client int) (steps []feedStep) {
 		for at := p.from + 5*time.Millisecond; next < len(f.sent); next++ {
 			m := f.sent[next]
 			if m.at >= p.from {
-				at = max(at, m.at+f.lags[client]+f.within(5*time.Millisecond))
+				at = max(at, m.at+f.lags[client]+f.randomUpTo(5*time.Millisecond))
 			}
 			at += time.Millisecond
 			if at >= p.to {
@@ -292,7 +289,6 @@ func (f *simulatedFeed) steps(client int) (steps []feedStep) {
 	return steps
 }
 
-// judge returns the verdict of the run.
 func (f *simulatedFeed) judge() *Verdict {
 	base, layout := newSharedRun(), simulatedLayouts[f.layout]
 	p := base.plan

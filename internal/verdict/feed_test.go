@@ -77,8 +77,8 @@ func (s *sharedRun) merged() *shard.Merged {
 	})
 }
 
-// mergeFeed merges the shards of clients that receive messages without numbers. runners has the runner of each client.
-// The clocks of two runners differ by 10 s.
+// mergeFeed merges the shards of clients that receive messages without numbers. runners has the index of the runner of
+// each client. The clocks of successive runners differ by 10 s.
 func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledgers []*ledger.Ledger)) *shard.Merged {
 	start := time.UnixMicro(1_700_000_000_000_000)
 	shards := make([]*shard.Shard, p.Runners)
@@ -124,7 +124,7 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 	return shard.Merge(p, shards)
 }
 
-// segment returns the execution segment of a runner that has the clients from index from to before index to.
+// segment returns the execution segment of a runner whose clients have the indexes [from, to).
 func segment(from, to, clients int) string {
 	bound := func(n int) string {
 		if n == clients {
@@ -149,7 +149,6 @@ func (s *sharedRun) setContent(matches func(stream, message int) bool, sums ...u
 	}
 }
 
-// faultCounts returns the numbers of messages that were missed, duplicated, reordered and corrupted.
 func faultCounts(v *Verdict) [4]uint64 {
 	m := &v.Messages
 	return [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}

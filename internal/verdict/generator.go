@@ -28,7 +28,7 @@ func (u CPUUse) HasLongWait() bool {
 
 func useOf(m *shard.Merged) (u CPUUse) {
 	for _, r := range m.Runners {
-		if !r.HasData() { // the start of a process waits more than it runs
+		if !r.HasData() { // a process that is starting waits longer than it runs
 			continue
 		}
 		u.CPU += r.CPUSeconds

@@ -343,8 +343,8 @@ func (f *FindingSummary) Total(kind ledger.Kind) uint64 {
 	return 0
 }
 
-// Sentences returns the sentences of the groups of the given kinds, in order of time. A last sentence states how many
-// findings are not listed, if there are any.
+// Sentences returns the sentences of the groups of the given kinds, in order of time. If findings are not listed, the
+// last sentence states their number.
 func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 	var total, listed uint64
 	for _, kind := range kinds {

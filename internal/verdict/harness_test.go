@@ -15,7 +15,6 @@ import (
 
 var compiledSchema = sync.OnceValue(func() *jsonschema.Schema { return jsonschema.NewCompiler().MustCompile(schemaFile) })
 
-// mustFitSchema panics if a verdict does not fit its JSON Schema.
 func mustFitSchema(v *Verdict) *Verdict {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -53,7 +52,6 @@ func requireOutcome(t *testing.T, want Outcome, v *Verdict, name ...any) *Verdic
 	return v
 }
 
-// check returns the check with the given name.
 func check(t *testing.T, v *Verdict, name string) Check {
 	t.Helper()
 	for _, c := range v.Checks {

@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Suite is the load that the script of a run declared, if the plan does not have it.
+// A Suite is the load that the script of a run declared, if the load is not in the plan.
 type Suite struct {
 	Name       string            `json:"name"`
 	Profile    string            `json:"profile"`
@@ -23,8 +23,8 @@ func declaredSuite(m *shard.Merged) *Suite {
 	return out
 }
 
-// MarshalJSON writes the verdict. If the script declared its load, a declaredPlan replaces the plan, and counts of
-// streams and messages that are zero are omitted.
+// MarshalJSON returns the verdict as JSON. If the script declared its load, a declaredPlan replaces the plan, and zero
+// counts of streams and messages are omitted.
 func (v *Verdict) MarshalJSON() ([]byte, error) {
 	type plain Verdict
 	if !v.Layout.Declared {

@@ -18,7 +18,6 @@ const (
 	noopsEach   = 239
 )
 
-// cleanRun returns a run without faults.
 func cleanRun() (*shard.Merged, ServerLedger) {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.BackendURL = "t", "d-", connections, "http://h"
@@ -45,7 +44,6 @@ func cleanRun() (*shard.Merged, ServerLedger) {
 	return m, server
 }
 
-// failedChecks returns the names of the checks that are not met.
 func failedChecks(v *Verdict) (out []string) {
 	for _, c := range v.Checks {
 		if s := c.State(); s != Met && s != NotJudged {
@@ -88,7 +86,7 @@ func TestCleanRunPasses(t *testing.T) {
 	}
 }
 
-// addFault adds faults of one kind to a record: its counts, and a finding about the messages from 7 on.
+// addFault adds faults of one kind to the counts of a record, and a finding about the messages from number 7 on.
 func addFault(r *ledger.Record, kind ledger.Kind, count uint64) {
 	note := ""
 	switch kind {
@@ -161,7 +159,7 @@ func judgeCases(t *testing.T, cases []judgeCase) {
 			require.Equal(t, c.checks, failedChecks(v))
 			require.Equal(t, c.reasons, v.Reasons)
 			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
-			require.Equal(t, v, judgeSoak(r.Merged, r.server, r.evidence), "a second judgment must be the same")
+			require.Equal(t, v, judgeSoak(r.Merged, r.server, r.evidence), "a second judgment must give the same verdict")
 		})
 	}
 }
@@ -245,7 +243,7 @@ func TestEachCheck(t *testing.T) {
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 239: nothing arrived after noop 238 before the stream closed at 22:14:49.000 UTC; the server's ledger lists it as sent"}},
 		{"the server's ledger lists fewer", func(r *testRun) { r.setServer(1, 200, 200) },
 			Fail, []string{"server's own count"}, []string{"d-1 received number 239, but the last number in the server's ledger is 200"}},
-		{"the server sent another number of noops", func(r *testRun) { r.setServer(1, noopsEach+4, noopsEach) },
+		{"the server sent a different number of noops", func(r *testRun) { r.setServer(1, noopsEach+4, noopsEach) },
 			Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops as sent to d-1, but 239 arrived"}},
 		{"messages are sent in addition to the noops", func(r *testRun) {
 			r.record(1).Messages, r.record(1).Last = 5, noopsEach+5
@@ -271,7 +269,7 @@ func TestEachCheck(t *testing.T) {
 			r.record(1).Numbered, r.record(1).Last = false, 0
 			r.setServer(1, noopsEach+1, 9)
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed 1 noop: 239 arrived, and the server's ledger lists 1 more as sent; without numbers it is unknown which"}},
-		{"the service has another interval", func(r *testRun) {
+		{"the service has a different interval", func(r *testRun) {
 			for i := range connections {
 				r.record(i).Interval, r.record(i).IntervalError = 12*time.Second, 20*time.Millisecond
 			}
@@ -282,7 +280,7 @@ func TestEachCheck(t *testing.T) {
 				r.setServer(i, 238, 238)
 			}
 		}, Pass, nil, []string{"3 streams open to the end, 714 of 714 noops received"}},
-		{"one stream has another interval", func(r *testRun) {
+		{"one stream has a different interval", func(r *testRun) {
 			r.record(0).Interval, r.record(1).Interval, r.record(2).Interval = 15*time.Second, 30*time.Second, 15*time.Second
 		}, Fail, []string{"interval between noops"}, []string{"d-1 received a noop every 30 s, not every 15 s"}},
 		{"late, without a limit", func(r *testRun) { r.record(0).Late = 5 }, Pass, nil, allReceived},
@@ -323,7 +321,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	require.Equal(t, "backend 1 died (and 2 more reasons)", check(t, v, "target stayed up").Actual)
 }
 
-// A client that was not observed is not a fault, because CheckComplete reports it.
+// Clients that were not observed do not fail the checks of streams: CheckComplete reports them.
 func TestChecksOmitUnobservedClients(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

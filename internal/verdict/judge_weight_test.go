@@ -65,7 +65,7 @@ func doubleInterval(m *shard.Merged) {
 
 // If the interval of the service differs from the plan, faults that depend on the interval do not count, and all others
 // do.
-func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
+func TestDifferentIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -81,11 +81,11 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 		{"too few", func(r *ledger.Record, e *ServerEntry, _ *Evidence) {
 			r.Received, r.Last, e.Last, e.Sent = 100, 100, 100, 100
 		}, Invalid},
-		{"silent for long", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.State, r.Reason = ledger.Dropped, "idle" }, Invalid},
+		{"silent for too long", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.State, r.Reason = ledger.Dropped, "idle" }, Invalid},
 		{"ended at the next noop", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.State, r.Reason = ledger.Unfinished, "client" }, Invalid},
 		{"a number lost", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Received, r.Lost = noopsEach-1, 1 }, Fail},
-		{"lost by the server's ledger", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Last++; e.Sent++ }, Fail},
-		{"lost by the server's ledger, without numbers", func(r *ledger.Record, e *ServerEntry, _ *Evidence) { r.Numbered = false; e.Sent++ }, Fail},
+		{"lost according to the server's ledger", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Last++; e.Sent++ }, Fail},
+		{"lost according to the server's ledger, without numbers", func(r *ledger.Record, e *ServerEntry, _ *Evidence) { r.Numbered = false; e.Sent++ }, Fail},
 		{"a number twice", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Duplicated = 1 }, Fail},
 		{"a number out of order", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Reordered = 1 }, Fail},
 		{"corrupted", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Received, r.Corrupted = noopsEach-1, 1 }, Fail},
@@ -113,7 +113,7 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 				sentences = v.Warnings
 			}
 			require.Contains(t, strings.Join(sentences, "\n"), "set NOOP_INTERVAL=30")
-			require.Equal(t, v, judgeSoak(m, server, f), "a second judgment must be the same")
+			require.Equal(t, v, judgeSoak(m, server, f), "a second judgment must give the same verdict")
 		})
 	}
 }

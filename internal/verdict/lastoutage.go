@@ -41,7 +41,7 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 }
 
-// isFew reports whether a correct service may have this many such clients at any time. None may be unanswered.
+// isFew reports whether a correct service may have this many reconnecting clients at any time, none of them unanswered.
 func (l *lastOutages) isFew(planned int) bool {
 	return l.unanswered == 0 && l.clients <= max(int(maxLastOutageShare*float64(planned)), 1)
 }

@@ -17,19 +17,19 @@ import (
 // retransmission at most as long as the silence has lasted.
 type machineSignals struct {
 	explanations
-	affected []affectedFaults // by machine
+	byMachine []concurrentFaults
 }
 
-// affectedFaults counts the faults on a machine's streams while one of its counters increased.
-type affectedFaults struct {
+// concurrentFaults counts the faults on a machine's streams while one of its counters increased.
+type concurrentFaults struct {
 	refused, dropped, late uint64 // while packets were dropped
 	lateBySteal            uint64 // late messages while the hypervisor used the CPU
 }
 
-func (a *affectedFaults) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
+func (a *concurrentFaults) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
 
 // String lists the faults that streams had while packets were dropped, with their numbers.
-func (a *affectedFaults) String() string {
+func (a *concurrentFaults) String() string {
 	var out []string
 	for _, fault := range []struct {
 		n                uint64
@@ -107,7 +107,7 @@ func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport
 }
 
 func signalsOf(all []MachineReport, s *Streams) *machineSignals {
-	out := &machineSignals{explanations: explanations{}, affected: make([]affectedFaults, len(all))}
+	out := &machineSignals{explanations: explanations{}, byMachine: make([]concurrentFaults, len(all))}
 	if s == nil {
 		return out
 	}
@@ -150,7 +150,7 @@ func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 		}
 		if slices.ContainsFunc(r.Outages, func(o ledger.Outage) bool {
 			noticed := o.To
-			if s.m.Service.ByInterval() { // by the first noop after the outage
+			if s.m.Service.ByInterval() { // a loss is noticed at the first noop after the outage
 				noticed += s.m.Plan.Interval()*3/2 + s.m.Plan.LateLimit()
 			}
 			return ledger.AreLocal(o.Refusals) && o.From <= f.At && f.At <= noticed
@@ -161,7 +161,7 @@ func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 	return n
 }
 
-// count counts the findings of one connection that the counter increases on the machine of its runner explain.
+// count adds the findings of one connection to the faults that the increases of its runner's counters explain.
 func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []counterIncrease) {
 	silence := func(from, to ledger.Instant) *counterIncrease {
 		return overlappingIncrease(all, runner.At(from), runner.At(to), machine.Silences)
@@ -174,22 +174,22 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 				m.add(SignalPackets, connectTimeout, 1)
 				m.add(SignalPackets, earlyEnd, 1)
 				m.add(SignalPackets, failedCheck, 1)
-				m.affected[w.machine].refused++
+				m.byMachine[w.machine].refused++
 			}
 		case f.Kind == ledger.KindDropped && f.Note == causeIdle:
 			if w := silence(r.LastAt, f.At); w != nil {
 				m.add(SignalPackets, earlyEnd, 1)
 				m.add(SignalPackets, failedCheck, 1)
 				m.add(SignalPackets, missedMessage, r.Tail)
-				m.affected[w.machine].dropped++
+				m.byMachine[w.machine].dropped++
 			}
 		case f.Kind == ledger.KindLate:
 			if w := silence(f.At-f.Lateness, f.At); w != nil {
 				m.add(SignalPackets, lateMessage, 1)
-				m.affected[w.machine].late++
+				m.byMachine[w.machine].late++
 			} else if w := stealIncrease(runner, f, all); w != nil {
 				m.add(SignalSteal, lateMessage, 1)
-				m.affected[w.machine].lateBySteal++
+				m.byMachine[w.machine].lateBySteal++
 			}
 		}
 	}

@@ -31,10 +31,10 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 		all[i] = signals.attribute(all[i])
 	}
 	for i := range v.Machines {
-		m, affected := &v.Machines[i], &signals.affected[i]
-		v.Warnings = slices.Concat(v.Warnings, m.stealWarnings(affected), m.overflowWarning(), m.retransmissionWarning(), m.fullTableWarning(),
+		m, machineFaults := &v.Machines[i], &signals.byMachine[i]
+		v.Warnings = slices.Concat(v.Warnings, m.stealWarnings(machineFaults), m.overflowWarning(), m.retransmissionWarning(), m.fullTableWarning(),
 			m.oomWarning(), m.clockWarning(), m.noticeWarnings(v.EndedUnix))
-		if c, ok := m.droppedByAWS(affected); ok {
+		if c, ok := m.droppedByAWS(machineFaults); ok {
 			all = append(all, c)
 		}
 	}
@@ -43,7 +43,7 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 
 // droppedByAWS returns the unmet check that AWS dropped no packets of the machine; ok is false if it dropped none. If
 // streams had faults at that time, the check turns a pass into invalid.
-func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
+func (m *MachineReport) droppedByAWS(s *concurrentFaults) (c Check, ok bool) {
 	var packets float64
 	c = Check{
 		ID: CheckPackets, Name: "AWS dropped no packets of " + m.String(), Limit: "0", Severity: SeverityWarning,
@@ -73,7 +73,7 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	return c, packets > 0
 }
 
-func (m *MachineReport) stealWarnings(s *affectedFaults) (out []string) {
+func (m *MachineReport) stealWarnings(s *concurrentFaults) (out []string) {
 	c := m.Counter(machine.Steal)
 	if c == nil || m.StealShare == nil {
 		return nil
@@ -144,7 +144,7 @@ func (m *MachineReport) clockWarning() []string {
 	if c == nil || c.Increase == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the wall clock of %s jumped by %s, first %s: a step of NTP, or a virtual machine that was paused; counts and latencies of its runners use another clock",
+	return []string{fmt.Sprintf("the wall clock of %s jumped by %s, first %s: an NTP step, or a paused virtual machine; counts and latencies of its runners use another clock",
 		m, format.Duration(time.Duration(c.Increase*float64(time.Second))), formatStretch(c.increases[0]))}
 }
 

@@ -24,8 +24,8 @@ type MachineReport struct {
 
 	key         string            // identifies the machine in records of runners
 	runners     []int             // the runners whose streams the machine carried, as indexes into Merged.Runners
-	fromRunners []runnerRecord    // records by its runners
-	records     []*machine.Record // records by Prometheus
+	fromRunners []runnerRecord    // records from its runners
+	records     []*machine.Record // records from Prometheus
 }
 
 // A MachineCounter is one counter of a machine, over the whole run.
@@ -103,7 +103,7 @@ func MachinesOf(e *Evidence) []MachineReport {
 	return out
 }
 
-// SharesHost reports whether each of the services runs on the machine of its runners.
+// SharesHost reports whether all the given services run on the machine of the runners.
 func (e *Evidence) SharesHost(services ...string) bool {
 	return e.OneHost || plan.OnLoopback(services...)
 }
@@ -180,13 +180,13 @@ func (m *MachineReport) sum() {
 	}
 }
 
-// recordsOf returns the records from which a counter is summed: the longest of each round. For a counter of a network
-// namespace, it is the longest of each namespace and round. Records of Prometheus are added if no runner reads the
-// counter of the machine itself.
+// recordsOf returns the records from which a counter is summed: the longest record of each round or, for a counter of a
+// network namespace, of each namespace and round. Records from Prometheus are added if no runner reads the counter of
+// the machine itself.
 func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string
-	isOfMachine := false // whether a runner reads the counter of the machine itself, not of a container's network
+	isOfMachine := false // a runner reads the counter of the machine itself, not of a container's network
 	for _, s := range m.fromRunners {
 		if s.Series(c.Name) == nil {
 			continue
@@ -213,7 +213,7 @@ func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	return out
 }
 
-// String returns the runners on the machine with its name: "runner 2 (host-a)".
+// String returns the runners on the machine, and the machine's name: "runner 2 (host-a)".
 func (m *MachineReport) String() string {
 	switch {
 	case len(m.Runners) == 0:

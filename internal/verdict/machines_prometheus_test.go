@@ -33,12 +33,12 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 		}
 		require.Len(t, v.Machines, 2)
 		report := v.Machines[0]
-		require.InDelta(t, 2, report.Counter(machine.Overflows).Increase, 0, "the sum over the namespaces of the pod and the host")
+		require.InDelta(t, 2, report.Counter(machine.Overflows).Increase, 0, "the counters of both namespaces, of the pod and of the host, must be summed")
 		require.Zero(t, report.Counter(machine.Steal).Increase, "the runner read this counter, so the value of Prometheus must not be added")
 	}
 }
 
-// Packets dropped by AWS on an unrelated machine of the Prometheus server explain no fault. A laptop has its own
+// Packets that AWS dropped on an unrelated machine in the same Prometheus server explain no fault. A laptop has its own
 // network cards, and the pods of another host have the boot id of that host.
 func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,6 @@ func addIncrease(r *machine.Record, name string, by float64) *machine.Record {
 	return r
 }
 
-// cleanRunOnAWS returns a clean run of two runners, each on its own machine.
 func cleanRunOnAWS() (*shard.Merged, ServerLedger) {
 	m, server := cleanRun()
 	m.Runners[0].Machine, m.Runners[1].Machine = newMachine("b-1"), newMachine("b-2")
@@ -290,7 +289,7 @@ func TestMachineWarnings(t *testing.T) {
 	}
 	m, server := cleanRunOnAWS()
 	addIncrease(m.Runners[0].Machine, machine.Overflows, 3)
-	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the listener of a remote target is on another machine")
+	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "overflows on a runner must not cause a warning if the target is remote")
 }
 
 // The machine of the service is part of the target, so packets that AWS drops there are a warning, and the run still

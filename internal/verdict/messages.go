@@ -32,7 +32,7 @@ type Messages struct {
 	Checked uint64 `json:"checked,omitempty"`
 
 	Published *Publication `json:"published,omitempty"`
-	// LastSubscriberMS is the time from the sending of a message until its last subscriber received it.
+	// LastSubscriberMS is the time from when a message was sent until its last subscriber received it.
 	LastSubscriberMS *Quantiles `json:"last_subscriber_ms,omitempty"`
 	// Topics lists the first maxTopics topics of the publishers or feeds, in their order.
 	Topics []*Topic `json:"topics,omitempty"`

@@ -276,7 +276,7 @@ func lastRefusalText(o ledger.Outage, event string) string {
 	return fmt.Sprintf("; the last refusal was %s after the start of the outage, and %s %s later", format.Duration(last-o.From), event, format.Duration(o.To-last))
 }
 
-// refusals returns prefix, followed by the number of failed attempts for each reason; "" if there are none.
+// refusals returns prefix, followed by the number of failed attempts for each reason; "" for an empty list.
 func refusals(prefix string, list []ledger.Refusal) string {
 	var all []string
 	for _, f := range list {

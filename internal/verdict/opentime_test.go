@@ -16,7 +16,7 @@ func attempts(reason string, n int) []ledger.Refusal {
 	return []ledger.Refusal{{Reason: reason, Count: n, First: time.Second, Last: time.Duration(n) * time.Second}}
 }
 
-// delayFirstStream makes the first stream open after a delay, in which its attempts were refused.
+// delayFirstStream makes the first stream open after a delay, during which attempts to connect were refused.
 func delayFirstStream(r *ledger.Record, d time.Duration, refused int) {
 	r.Attempts, r.Connect, r.OutageTime, r.OpenedAt = refused+1, d, d, time.Second+d
 	r.OpenTime = 3595*time.Second - d
@@ -47,7 +47,7 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 			r.Plan.Reconnect, r.Plan.MaxOutageS = true, 60
 			delayFirstStream(r.record(0), 31*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
-		{"refused for long without a limit of outages", func(r *testRun) {
+		{"refused for long, without a limit on outages", func(r *testRun) {
 			r.Plan.Reconnect, r.Plan.MaxOutageS = true, -1
 			delayFirstStream(r.record(0), 1000*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
@@ -126,7 +126,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 		v := requireOutcome(t, Fail, judgeSoak(m, server, Evidence{}))
 		require.Equal(t, []string{"clients connected", "streams open to the end"}, failedChecks(v), reason)
 		require.Zero(t, v.Messages.Missed)
-		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "messages to other clients are not in the sum")
+		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "the sum must omit messages to other clients")
 		require.Equal(t, reason == "status 409", strings.Contains(v.Reasons[0], "another client uses this PREFIX"), v.Reasons[0])
 	}
 
@@ -144,7 +144,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 	r.Streams, r.Refusals = 2, []ledger.Refusal{{Reason: "status 409", Count: 1, First: time.Minute, Last: time.Minute}}
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
 	v = judgeSoak(m, server, Evidence{})
-	require.EqualValues(t, 1, v.Messages.Missed, "a 409 to a reconnect is caused by the client's previous stream")
+	require.EqualValues(t, 1, v.Messages.Missed, "the server's entry must count if only a reconnect was refused with 409")
 }
 
 func TestRefusalNamesItsAttempts(t *testing.T) {
@@ -154,10 +154,10 @@ func TestRefusalNamesItsAttempts(t *testing.T) {
 	r := &m.Connections.Edit(0).Record
 	*r = ledger.Record{ID: "d-0", State: ledger.Connecting, Reason: "status 503", Attempts: 5, Refusals: attempts("status 503", 5)}
 	v := judgeSoak(m, server, Evidence{})
-	require.Equal(t, 1, v.Connections.Refused, "the run was stopped between two attempts")
+	require.Equal(t, 1, v.Connections.Refused, "a client between two attempts when the run was stopped must count as refused")
 	require.Zero(t, v.Connections.Unfinished)
 	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4 s")
-	require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgment must be the same")
+	require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgment must give the same verdict")
 	r.State, r.Findings = ledger.Connecting, nil
 	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})
 	r.Reason = "connect_timeout"

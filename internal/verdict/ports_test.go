@@ -39,7 +39,7 @@ func TestRefusalsByTheGeneratorAreInvalid(t *testing.T) {
 		"no port":       {refused(ledger.ReasonNoPort), Invalid, noPort},
 		"no descriptor": {refused(ledger.ReasonNoDescriptor), Invalid, noDescriptor},
 		"no IPv6":       {refused(ledger.ReasonNoIPv6), Invalid, noIPv6},
-		"both":          {refused(ledger.ReasonNoPort, ledger.ReasonNoDescriptor), Invalid, noDescriptor},
+		"one of each":   {refused(ledger.ReasonNoPort, ledger.ReasonNoDescriptor), Invalid, noDescriptor},
 		"all clients": {func(r *testRun) {
 			for n := range r.Plan.Connections {
 				c := r.record(n)

@@ -91,7 +91,8 @@ func TestStallOfThePublisherAtTheEndIsInvalid(t *testing.T) {
 	}
 }
 
-// A stall that ended earlier does not explain why the last messages were not sent. It may explain the lag of others.
+// A stall that ended earlier does not explain why the last messages were not sent. It may explain the lag of the sent
+// ones.
 func TestStallOfThePublisherMustBeAtTheEnd(t *testing.T) {
 	t.Parallel()
 	const second = int64(1e6)
@@ -156,7 +157,7 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 }
 
 // A message that the publisher could not send for lack of a local port was not refused by the service.
-func TestMessagesWithoutALocalPortAreInvalid(t *testing.T) {
+func TestPublisherWithoutALocalPortIsInvalid(t *testing.T) {
 	t.Parallel()
 	for local, want := range map[bool]Outcome{true: Invalid, false: Fail} {
 		p := newPublishedRun()
@@ -180,12 +181,12 @@ type publishedRun struct {
 	log  *shard.PublishLog
 	plan plan.Plan
 
-	delay   time.Duration // until a message arrives
-	answer  func(number uint64) time.Duration
+	delay   time.Duration                     // until a message arrives
+	answer  func(number uint64) time.Duration // until the service answers
 	outcome func(topic int, number uint64) shard.MessageState
 	// deliver returns the numbers with which a message arrives at a stream, in order; nil: none, 0: a corrupted one.
 	deliver       func(stream int, number uint64) []uint64
-	shape         func(stream int, l *ledger.Ledger)                // changes the streams of a client; by default it has one, from 0.5 s to 25 s
+	shape         func(stream int, l *ledger.Ledger)                // changes the streams of a client; by default a client has one, from 0.5 s to 25 s
 	shapeAt       uint64                                            // shape is called before this number arrives; 0: before all
 	beforeMessage func(stream int, number uint64, l *ledger.Ledger) // called before each message; may be nil
 	change        func(shards []*shard.Shard)
@@ -234,7 +235,6 @@ func (p *publishedRun) failToPublish(state shard.MessageState) {
 	p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 })
 }
 
-// changeEach changes each shard before the merge.
 func (p *publishedRun) changeEach(change func(s *shard.Shard)) {
 	p.change = func(shards []*shard.Shard) {
 		for _, s := range shards {

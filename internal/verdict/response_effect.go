@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// lateFactor times the longest response of the minute before the action is the limit above which a response is late.
+// A response is late if it takes over lateFactor times as long as the longest response of the minute before the action.
 const lateFactor = 2
 
 // A ResponseEffect counts the responses after the start of an action. It ends when the command has ended and no
@@ -99,7 +99,7 @@ func maxSeconds(current *float64, seconds float64) *float64 {
 	return current
 }
 
-// isFaulty reports whether a response in a state should have completed, but did not.
+// isFaulty reports whether a response in the given state should have completed, but did not.
 func isFaulty(state ledger.ResponseState) bool {
 	return state != ledger.ResponseComplete && state != ledger.ResponseAbandoned
 }

@@ -86,7 +86,7 @@ func Chunks(r *shard.Responses) ledger.Totals {
 
 // OpenTailsText states that the loss of last chunks could not have been detected.
 func OpenTailsText(r *shard.Responses) string {
-	return "lost last chunks of " + format.Count(r.OpenTails, "complete response") + " could not have been detected"
+	return "the loss of the last chunks of " + format.Count(r.OpenTails, "complete response") + " could not have been detected"
 }
 
 func basisOfResponses(r *shard.Responses) Basis {

@@ -41,7 +41,7 @@ func TestSchemaFileMatchesTheTypes(t *testing.T) {
 // A schemaWriter derives a JSON Schema from Go types.
 type schemaWriter struct {
 	definitions map[string]any
-	comments    map[string]string // of types ("verdict.Verdict") and fields ("verdict.Verdict.Schema")
+	comments    map[string]string // by field: "verdict.Verdict.Schema"
 }
 
 func schemaOfVerdict(t *testing.T) map[string]any {
@@ -67,7 +67,7 @@ func schemaOfVerdict(t *testing.T) map[string]any {
 	return root
 }
 
-// readComments reads the comments of types and fields in a package.
+// readComments reads the comments of the fields of all structs in a package.
 func (w *schemaWriter) readComments(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -131,7 +131,7 @@ func (w *schemaWriter) schema(goType reflect.Type) map[string]any {
 
 func typeName(goType reflect.Type) string { return path.Base(goType.PkgPath()) + "." + goType.Name() }
 
-// object returns the schema of a struct with the fields of embedded structs.
+// object returns the schema of a struct, including the fields of embedded structs.
 func (w *schemaWriter) object(goType reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, field := range reflect.VisibleFields(goType) {

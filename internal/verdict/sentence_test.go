@@ -13,7 +13,7 @@ import (
 
 var noopFormatter = Formatter{&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))}}
 
-// Events with a name other than the name of noops are not reported as silence.
+// If noops are missing and as many events with another name arrived, the sentence names these events.
 func TestOtherEventsAreNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
@@ -121,7 +121,7 @@ func TestStreamsOfAStoppedRunAreNotJudged(t *testing.T) {
 		c := check(t, v, "streams open to the end")
 		require.Equal(t, []string{want, "not judged: all runners ended early"}, []string{c.Limit, c.Actual})
 		require.Equal(t, "stopped after 30 min 1 s of 59 min 55 s", check(t, v, "data complete").Actual)
-		require.Equal(t, ByNumbers, v.Evidence.Kind, "no client is compared with the server's ledger")
+		require.Equal(t, ByNumbers, v.Evidence.Kind, "the ledger must not count as evidence if no client is compared with it")
 	}
 }
 

@@ -24,7 +24,7 @@ func TestReadServerLedger(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-func TestParseServerLedgerRejectsInvalidLines(t *testing.T) {
+func TestServerLedgerRejectsInvalidLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"no JSON":             {"{\"id\":\"a\"}\nhello", "line 2: "},
@@ -44,7 +44,7 @@ func TestParseServerLedgerRejectsInvalidLines(t *testing.T) {
 	}
 }
 
-// A run in which one noop is missing never passes, and Judge never panics, for any ledger that a server reports.
+// Whatever ledger a server reports, a run in which one noop is missing never passes, and Judge never panics.
 func FuzzServerLedger(f *testing.F) {
 	f.Add(`{"id":"d-0","first":1,"last":239,"sent":239}`)
 	f.Add("{\"id\":\"d-0\",\"first\":18446744073709551615,\"last\":18446744073709551615,\"sent\":18446744073709551615}\n\n{\"id\":\"d-1\"}")

@@ -21,7 +21,7 @@ type slopeLimit struct {
 	check   CheckID
 	setting string
 	value   func(p *plan.Plan) float64 // the limit of a plan, per hour; 0: no limit
-	isDelay bool                       // whether a delay of the load generator may cause the growth
+	isDelay bool                       // a delay of the load generator may cause the growth
 	why     string
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Each of the slopeCases has a limit of the plan, and a function that sets the limited figure of one bucket, in MiB,
-// milliseconds or streams. If that figure grows by 1 per hour, the limited slope is unit.
+// slopeCases lists the figures whose growth a setting limits. limit returns the setting. set sets the figure of one
+// bucket, in MiB, milliseconds or streams. If that value grows by 1 per hour, the figure grows by unit per hour.
 var slopeCases = map[string]struct {
 	check CheckID
 	limit func(p *plan.Plan) *float64

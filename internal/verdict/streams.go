@@ -138,8 +138,8 @@ func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 	return v.streams.Records()
 }
 
-// conclude returns a copy of the ith connection with an additional finding. The caller may change the copy.
-func (s *Streams) conclude(i int, r *shard.Connection, f ledger.Finding) *shard.Connection {
+// addFinding returns a copy of the ith connection with an additional finding. The caller may change the copy.
+func (s *Streams) addFinding(i int, r *shard.Connection, f ledger.Finding) *shard.Connection {
 	c := s.mutableConnection(i, r)
 	c.Findings = append(slices.Clip(c.Findings), f)
 	return c
@@ -162,7 +162,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	switch {
 	case endedEarly:
 	case r.State == ledger.Connecting && len(r.Refusals) > 0: // the run ended between two attempts
-		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
+		r = s.addFinding(i, r, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
 		r.State = ledger.Refused
 	case r.State == ledger.Waiting:
 		f := ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason}
@@ -171,7 +171,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 		} else { // the end of the stream was never requested
 			f.Note += ", and it did not reconnect"
 		}
-		r = s.conclude(i, r, f)
+		r = s.addFinding(i, r, f)
 		r.State = ledger.Dropped
 	}
 	s.countState(r, endedEarly)
@@ -262,8 +262,8 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 }
 
 // checkFloor compares the number of messages that the ledger of a connection expected with floor(open time / interval),
-// the minimum number by time alone. It uses the tolerances of the ledger: 1.5 intervals before the first message,
-// LATE_MS but at most half an interval, and the interval of the service if it is longer.
+// the minimum number by time alone. It uses the tolerances of the ledger: 1.5 intervals before the first message, and
+// at the end LATE_MS, but at most half an interval. A longer interval of the service replaces the planned one.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
 		return

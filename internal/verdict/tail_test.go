@@ -123,7 +123,7 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 }
 
 // Findings about up to maxSimilar different messages have a line for each message. Findings about more share one line.
-func TestFindingsAreGroupedByTheirData(t *testing.T) {
+func TestFindingsAreGroupedByMessageAndCause(t *testing.T) {
 	t.Parallel()
 	for different, want := range map[int][]string{
 		2: {

@@ -106,7 +106,8 @@ func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "messages have no marker of run and topic (message.run)")
 }
 
-// With an external publisher, it is unknown whether further messages were sent to a stream that received none.
+// With an external publisher, it is unknown whether messages were sent before the first or after the last one that a
+// stream received.
 func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -116,8 +117,8 @@ func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	require.Equal(t, "no message is known to be missing; losses before the first and after the last one of a stream are undetectable", v.Reasons[0])
 }
 
-// A service with a history replays messages of an earlier run. If they have the same marker, they count as messages of
-// this run.
+// A service with a history may replay messages of an earlier run with the same marker. If a message arrives before this
+// run has published its number, the run is invalid.
 func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()

@@ -110,14 +110,14 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// Latency is the time from the sending of a message, by its timestamp, until it was received.
+// Latency is the time from when a message was sent, according to its timestamp, until it was received.
 type Latency struct {
 	Quantiles
 	Above string `json:"above"` // AboveSend or AboveFastest
 }
 
-// The zero point of a latency: the time of sending if sender and runners share one clock, otherwise the fastest message
-// of each runner.
+// The zero point of a latency: the send time if sender and runners share one clock, otherwise the fastest message of
+// each runner.
 const (
 	AboveSend    = "send"
 	AboveFastest = "fastest"
@@ -130,13 +130,13 @@ type Reconnects struct {
 	Count int `json:"count"`
 }
 
-// A Generator has the CPU usage and the delays of the runners. CPUSeconds and RunDelaySeconds are sums over them.
+// A Generator has the CPU usage and the delays of the runners. CPUSeconds and RunDelaySeconds are sums.
 type Generator struct {
 	CPUSeconds      float64 `json:"cpu_seconds"`
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // maximum delay with which a runner woke up
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"saturated"` // the load generator was delayed, or waited long for a CPU
+	Saturated       bool    `json:"saturated"` // the load generator was delayed, or waited a long time for a CPU
 }
 
 // A Server is the result of the comparison of the server's own count with the messages that arrived.

@@ -31,8 +31,8 @@ func (w *WatchedTime) String() string {
 	return fmt.Sprintf("%g %% of %s %s were watched", math.Floor(w.Share*1000)/10, format.Thousands(int64(math.Round(planned))), unit)
 }
 
-// endedEarly reports whether a client was open, connecting or reconnecting when its runner ended early. It does not
-// report two faults: an outage that was already longer than Plan.MaxLastOutage, and a refusal before the first stream.
+// endedEarly reports whether a client was open, connecting or reconnecting when its runner ended early. Two faults are
+// exceptions: an outage that was already longer than Plan.MaxLastOutage, and a refusal before the first stream.
 func (s *Streams) endedEarly(r *shard.Connection) bool {
 	runner := &s.m.Runners[r.Runner]
 	if !runner.EndedEarly() {

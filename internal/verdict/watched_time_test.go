@@ -41,14 +41,13 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 	assert.Equal(t, "PASS: no loss in the 83.3 % of 10,785 client-seconds that were watched; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
 	assert.Equal(t, []string{"runner 2 was terminated", m.EarlyEnds[0]}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
-	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
+	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "the sum must omit clients whose runner ended early")
 
 	requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}}), "runner 1 left a finished shard, so its exit code has an unknown cause")
 	v = requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster was deleted"}}}))
-	assert.Equal(t, "the cluster was deleted", v.Reasons[0], "the cause precedes its consequences")
+	assert.Equal(t, "the cluster was deleted", v.Reasons[0], "the cause must be the first reason")
 }
 
-// A loss in the watched time fails the run, on a runner that ended early as well as on another one.
 func TestLossesInWatchedTimeFail(t *testing.T) {
 	t.Parallel()
 	for client, name := range []string{"of a runner that finished", "of the runner that was lost"} {
@@ -78,7 +77,7 @@ func TestMissingCheckOfFinishedRunnerFails(t *testing.T) {
 	m, server := lostRunner()
 	m.Plan.MinCoverage = 80
 	m.Checks[0].Passes = connections - 2
-	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client of the other runner lacks its check")
+	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a missing check of a client of the other runner must fail the run")
 }
 
 // replacedRunner returns the run of lostRunner, with a third runner that replaced the lost one 200 s after its end.

@@ -31,7 +31,7 @@ func TestWindows(t *testing.T) {
 		}
 		m.Series = append(m.Series, b)
 	}
-	assert.Empty(t, judgeSoak(m, server, Evidence{}).Windows, "a run that is not longer than a window has none")
+	assert.Empty(t, judgeSoak(m, server, Evidence{}).Windows, "a run that is not longer than a window must have none")
 
 	m.Plan.WindowS = 1200
 	c := m.Connections.Edit(0)
@@ -41,18 +41,18 @@ func TestWindows(t *testing.T) {
 	require.Len(t, v.Windows, 3)
 	assert.Equal(t, Window{StartUnix: start, Seconds: 1200, Open: 3, Opened: 3, Messages: 240, Lateness: v.Windows[0].Lateness}, v.Windows[0])
 	assert.InDelta(t, 2, v.Windows[1].Lateness, .1)
-	assert.Equal(t, 2, v.Windows[1].Faults, "without findings, the faults that the runners counted")
+	assert.Equal(t, 2, v.Windows[1].Faults, "without findings, the faults that the runners counted must be in the window")
 	assert.Equal(t, 1, v.Windows[1].Late)
 	assert.EqualValues(t, 7, v.Windows[1].Memory)
-	assert.InDelta(t, 1, v.Windows[1].RunnerCPU, .01, "CPU of a window must be the average of its buckets")
-	assert.Equal(t, 4, v.Windows[2].Faults, "a finding counts each of its messages")
+	assert.InDelta(t, 1, v.Windows[1].RunnerCPU, .01, "the CPU usage of a window must be the average of its buckets")
+	assert.Equal(t, 4, v.Windows[2].Faults, "each message of a finding must count")
 	assert.Equal(t, 3, v.Windows[2].Closed)
-	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end is in the last window")
+	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end must be in the last window")
 	assert.Equal(t, v.Warnings[0], "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
 
 	c.Misrouted = 1
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindMisrouted, At: 2600 * time.Second})
-	assert.Equal(t, 5, judgeSoak(m, server, Evidence{}).Windows[2].Faults, "a message of another topic is a fault")
+	assert.Equal(t, 5, judgeSoak(m, server, Evidence{}).Windows[2].Faults, "a message of another topic must count as a fault")
 
 	m.Plan.WindowS = 1000
 	v = judgeSoak(m, server, Evidence{})
@@ -62,5 +62,5 @@ func TestWindows(t *testing.T) {
 	for _, w := range v.Windows {
 		messages += w.Messages
 	}
-	assert.Equal(t, 720, messages, "each bucket is in one window")
+	assert.Equal(t, 720, messages, "each bucket must be in one window")
 }
