@@ -21,7 +21,7 @@ const (
 	maxValue    = 8 << 20   // bytes of JSON of one value
 	maxRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
 	maxRecords  = 256 << 20 // bytes of all packed connections
-	emptyRecord = 16        // bytes of a packed record without content; packing lengthens a record by no more
+	emptyRecord = 16        // bytes of a packed record without content; packing lengthens no record by more
 	maxKeys     = 100       // of the JSON object
 
 	maxConnections = 1 << 20 // the maximum number of descriptors of a Linux process

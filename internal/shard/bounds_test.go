@@ -18,7 +18,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// repeatElement returns a list of n equal elements.
 func repeatElement(element string, n int) string {
 	return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
 }
@@ -65,7 +64,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a histogram of too many buckets":    {withElements("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
 		"a histogram with a bucket twice":    {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
 		"a host of a megabyte":               {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 bytes, got 1048576"},
-		"101 kinds of findings":              {connection(ledger.Record{Findings: kinds(101)}), "findings must have at most 100 kinds"},
+		"101 kinds of findings":              {connection(ledger.Record{Findings: findingsOfKinds(101)}), "findings must have at most 100 kinds"},
 		"a machine of another run":           {withMachine(-60e6, 0, machine.Series{Name: "steal"}), "impossible times of the machine"},
 		"a machine that was watched forever": {withMachine(0, 1<<62, machine.Series{Name: "steal"}), "impossible times of the machine"},
 		"a machine with a counter twice":     {withMachine(0, 0, machine.Series{Name: "steal"}, machine.Series{Name: "steal"}), "duplicate counter steal of the machine"},
@@ -83,7 +82,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 	}
 }
 
-func kinds(n int) (out []ledger.Finding) {
+func findingsOfKinds(n int) (out []ledger.Finding) {
 	for i := range n {
 		out = append(out, ledger.Finding{Kind: ledger.Kind(fmt.Sprint(i))})
 	}

@@ -37,7 +37,6 @@ func TestCheckpointAllocatesNothingPerStream(t *testing.T) { //nolint:parallelte
 	require.InDelta(t, allocations(1), allocations(1000), 50)
 }
 
-// BenchmarkCheckpoint measures a checkpoint of 5000 streams.
 func BenchmarkCheckpoint(b *testing.B) {
 	s, e := newShardWithStreams(5000), new(Encoder)
 	b.ReportAllocs()

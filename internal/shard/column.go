@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// unitUS is the unit of lags and answer times in microseconds. Lags are rounded down to it, answer times up.
+	// unitUS is the unit of lags and answer times, in microseconds. Lags are rounded down to it, answer times up.
 	unitUS = 500
 
 	maxUnits  = uint64(maxLength / (unitUS * 1000))
@@ -70,7 +70,7 @@ func (c *column) next() (m codedMessage, ok bool) {
 	return m, ok
 }
 
-// countMessages sets count, and reports whether all of the column is readable.
+// countMessages sets count, and reports whether the whole column is readable.
 func (c *column) countMessages() bool {
 	c.count = 0
 	for unread := *c; len(unread.lags)+len(unread.answers) > 0; c.count++ {

@@ -123,7 +123,7 @@ func (c *Connections) renumber(position []int) {
 }
 
 // recordFields is a record with its fields. Reflection finds the fields once, so a new field needs no code here. In
-// packed form, a record has a bit mask of the fields that are not 0, and then these fields.
+// packed form, a record has a bit mask of the fields that are not 0, followed by these fields.
 type recordFields struct {
 	Connection
 	fields []reflect.Value

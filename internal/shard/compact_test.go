@@ -52,10 +52,10 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 	n := 0
 	fill(reflect.ValueOf(&full).Elem(), &n)
 	all := []ledger.Record{full, {}, {ID: "d-1", State: ledger.Completed, StreamTime: -time.Second}, full}
-	for i := range full.Findings { // each field alone, in the order of declaration
+	for i := range full.Findings {
 		all = append(all, ledger.Record{Findings: full.Findings[:i]}, ledger.Record{Cuts: &ledger.Cuts{}})
 	}
-	for i := range reflect.TypeFor[ledger.Record]().NumField() {
+	for i := range reflect.TypeFor[ledger.Record]().NumField() { // each field alone, in the order of declaration
 		var withOneField ledger.Record
 		reflect.ValueOf(&withOneField).Elem().Field(i).Set(reflect.ValueOf(full).Field(i))
 		all = append(all, withOneField)

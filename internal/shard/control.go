@@ -35,7 +35,7 @@ type ControlCounts struct {
 	ReferenceUS int64 `json:"reference_us,omitempty"`
 }
 
-// Add adds the counts of another group or bucket. The longest times become the maxima of both.
+// Add adds the counts of another group or bucket, and keeps the longer times.
 func (c *ControlCounts) Add(o ControlCounts) {
 	c.Expected += o.Expected
 	c.Received += o.Received
@@ -119,12 +119,12 @@ type RunnerControl struct {
 	Moments []ControlMoment // by time; empty if the group received no event
 }
 
-// A ControlMoment is a bucket in which the control group was late or has no evidence, the runner stalled, or messages
-// were late.
+// A ControlMoment is a bucket in which the control group was late or provides no evidence, the runner stalled, or
+// messages were late.
 type ControlMoment struct {
 	At          time.Time     // start of the bucket
 	Longest     time.Duration // longest lateness of the control group
-	Silent      bool          // the control group has no evidence: it was not open, or its reference was late
+	Silent      bool          // the control group provides no evidence: it was not open, or its reference was late
 	Stall       time.Duration // longest stall of the runner
 	Late        int           // late messages of the streams under test
 	Lateness    *Packed       // their lateness; nil: unknown
@@ -151,7 +151,7 @@ func (c *RunnerControl) Undisturbed() *RunnerControl {
 }
 
 // isEvidence reports whether the group received at least half of the expected events of a bucket. In a complete bucket,
-// all streams of the group have expected events. With fewer events, a delay between them is undetectable.
+// all streams of the group have expected events. With fewer events, a delay between two of them is undetectable.
 func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 	expected := c.Expected
 	if complete {
@@ -163,7 +163,7 @@ func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 // maxMoments limits the moments of one runner. A run may have a thousand runners.
 const maxMoments = 1 << 12
 
-// momentsOf returns the first maxMoments buckets that a ControlMoment describes.
+// momentsOf returns the moments of a shard, at most maxMoments.
 func momentsOf(s *Shard) (out []ControlMoment) {
 	threshold := s.Control.Limit() / 2
 	for i, b := range s.Series {

@@ -71,7 +71,7 @@ func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	require.EqualValues(t, 4*maxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 }
 
-func TestFileKeepsEndRequestsAndRejectsImpossibleRequests(t *testing.T) {
+func TestFileKeepsEndRequestsAndRejectsImpossibleOnes(t *testing.T) {
 	t.Parallel()
 	s := newControlShard(1, nil)
 	s.Runner.StartedUS, s.Runner.EndedUS = 1_700_000_000e6, 1_700_000_100e6
@@ -87,17 +87,17 @@ func TestFileKeepsEndRequestsAndRejectsImpossibleRequests(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s.EndRequests, back.EndRequests)
 	for name, change := range map[string]func(e *EndRequests){
-		"none":           func(e *EndRequests) { e.Outcomes[0].Duration = NewHistogram() },
-		"no histogram":   func(e *EndRequests) { e.Outcomes[0].Duration = nil },
-		"before the run": func(e *EndRequests) { e.Outcomes[0].FirstUS -= 100e6 },
-		"after the run":  func(e *EndRequests) { e.Outcomes[0].LastUS += 100e6 },
-		"backwards":      func(e *EndRequests) { e.Outcomes[0].FirstUS += 1e6 },
-		"too short":      func(e *EndRequests) { e.Outcomes[0].MinUS = -1 },
-		"shortest above": func(e *EndRequests) { e.Outcomes[0].MinUS = 1e6 },
-		"a long name":    func(e *EndRequests) { e.Outcomes[0].Server = string(make([]byte, maxText+1)) },
-		"another count":  func(e *EndRequests) { e.Seconds[0][1]++ },
-		"another second": func(e *EndRequests) { e.Seconds[0][0] += 1000 },
-		"a second twice": func(e *EndRequests) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
+		"no requests":                 func(e *EndRequests) { e.Outcomes[0].Duration = NewHistogram() },
+		"no histogram":                func(e *EndRequests) { e.Outcomes[0].Duration = nil },
+		"before the run":              func(e *EndRequests) { e.Outcomes[0].FirstUS -= 100e6 },
+		"after the run":               func(e *EndRequests) { e.Outcomes[0].LastUS += 100e6 },
+		"an end before the start":     func(e *EndRequests) { e.Outcomes[0].FirstUS += 1e6 },
+		"a negative minimum":          func(e *EndRequests) { e.Outcomes[0].MinUS = -1 },
+		"a minimum above the maximum": func(e *EndRequests) { e.Outcomes[0].MinUS = 1e6 },
+		"a long name":                 func(e *EndRequests) { e.Outcomes[0].Server = string(make([]byte, maxText+1)) },
+		"a different count":           func(e *EndRequests) { e.Seconds[0][1]++ },
+		"a second after the run":      func(e *EndRequests) { e.Seconds[0][0] += 1000 },
+		"a second twice":              func(e *EndRequests) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
 		"many servers": func(e *EndRequests) {
 			for n := range maxServers + 2 {
 				e.addOutcome(EndOutcome{Server: fmt.Sprint(n), Code: CodeOK, FirstUS: e.Outcomes[0].FirstUS, LastUS: e.Outcomes[0].LastUS, MinUS: 1, Duration: e.Outcomes[0].Duration})

@@ -31,7 +31,7 @@ const feedPieceSize = 1 << 17
 
 const maxExtras = 1 << 20 // of all topics
 
-// AddFeed adds the messages of the next topic. It has no effect if l is nil, because these messages have numbers.
+// AddFeed adds the messages of the next topic. It has no effect if l is nil: messages with numbers have no log.
 func (s *Shard) AddFeed(l *ledger.Log) {
 	if l == nil {
 		return
@@ -92,7 +92,7 @@ func (in *boundedReader) feeds(s *Shard) error {
 			return errors.New("topics of the feeds are not in order")
 		}
 		if extras += len(piece.Extras); extras > maxExtras {
-			return fmt.Errorf("feeds have more than %d extras", maxExtras)
+			return fmt.Errorf("feeds must have at most %d extras, got %d", maxExtras, extras)
 		}
 		l := s.Feeds[piece.Topic]
 		l.Extras, l.Dropped = append(l.Extras, piece.Extras...), l.Dropped+piece.Dropped
@@ -130,8 +130,8 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 	return nil
 }
 
-// feedOf returns the messages of the topic of a connection: topic 0 if the plan does not number its id. It returns nil
-// if the topic has no feed.
+// feedOf returns the messages of the topic of a connection; nil if the topic has no feed. A connection that is not in
+// the plan has topic 0.
 func (s *Shard) feedOf(id string) *feed.Log {
 	topic := 0
 	if n, known := s.Plan.Number(id); known {

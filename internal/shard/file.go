@@ -45,7 +45,8 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 }
 
 // CheckpointInterval returns the time until the next checkpoint: 30 s, or a thousandth of the runner's age if that is
-// longer. A checkpoint is the complete shard, which grows. From the ninth hour on, the bytes per hour are constant.
+// longer. A checkpoint is the complete shard, which grows. From the ninth hour on, the bytes written per hour are
+// constant.
 func CheckpointInterval(age time.Duration) time.Duration {
 	const (
 		minimum = 30 * time.Second
@@ -61,8 +62,8 @@ func Write(path string, s *Shard) error {
 	})
 }
 
-// writeJSON writes a shard as JSON, the long lists last and element by element: encoding/json would hold the whole text
-// in memory.
+// writeJSON writes a shard as JSON. It writes the long lists last, element by element, because encoding/json would hold
+// their whole text in memory.
 func writeJSON(w io.Writer, s *Shard) error {
 	type plain Shard
 	head, err := json.Marshal(struct {

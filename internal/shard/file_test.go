@@ -71,7 +71,6 @@ func TestEncoderDoesNotKeepItsOutput(t *testing.T) {
 	runtime.KeepAlive(&e)
 }
 
-// A file with ledgers equals the file with their records.
 func TestLedgersAreWrittenAsRecords(t *testing.T) {
 	t.Parallel()
 	withLedgers := newShardWithStreams(3)
@@ -98,14 +97,14 @@ func TestWriteAndRead(t *testing.T) {
 	require.Equal(t, encode(t, s), encode(t, got))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "another user may merge")
+	require.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "another user must be able to read the file")
 }
 
 func onlyFile(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "a temporary file remains")
+	require.Len(t, entries, 1, "no temporary file must remain")
 	return entries[0].Name()
 }
 
@@ -147,7 +146,7 @@ func TestReadRejectsATruncatedFile(t *testing.T) {
 	b := encode(t, newSmallShard())
 	for n := range len(b) {
 		_, err := Read(bytes.NewReader(b[:n]))
-		require.Error(t, err, "the first %d of %d bytes", n, len(b))
+		require.Error(t, err, "Read must reject the first %d of %d bytes", n, len(b))
 	}
 	_, err := Read(bytes.NewReader(b))
 	require.NoError(t, err)
@@ -160,7 +159,7 @@ func TestReadRejectsAFlippedBit(t *testing.T) {
 	for n := 10; n < len(b); n++ { // after gzip's header, whose time and system have no effect
 		b[n] ^= 16
 		if got, err := Read(bytes.NewReader(b)); err == nil { // a bit without meaning
-			require.Equal(t, want, encode(t, got), "byte %d of %d", n, len(b))
+			require.Equal(t, want, encode(t, got), "an accepted change of byte %d of %d must have no effect", n, len(b))
 		}
 		b[n] ^= 16
 	}
@@ -185,7 +184,7 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"an empty file inside":        {pack(t, nil), "not a complete shard"},
 		"null":                        {pack(t, []byte("null")), "schema must be 3, got 0"},
 		"a list":                      {pack(t, []byte("[]")), "not a complete shard"},
-		"another schema":              {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge it with the version of soak that wrote it"},
+		"a different schema":          {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge it with the version of soak that wrote it"},
 		"trailing byte":               {append(bytes.Clone(valid), "x"...), "not a complete shard"},
 		"a second shard":              {append(bytes.Clone(valid), valid...), "trailing data"},
 		"a byte after the JSON":       {pack(t, append(bytes.Clone(text), '7')), "trailing data"},
@@ -269,6 +268,6 @@ func TestCheckpointIntervalGrowsWithTheRun(t *testing.T) {
 	} {
 		interval := CheckpointInterval(c.age)
 		require.Equal(t, c.want, interval, "after %s", c.age)
-		require.LessOrEqual(t, bytesPerHour*c.age.Hours()*float64(time.Hour/interval), 94e6, "bytes written in the next hour")
+		require.LessOrEqual(t, bytesPerHour*c.age.Hours()*float64(time.Hour/interval), 94e6, "too many bytes would be written in the next hour")
 	}
 }

@@ -33,7 +33,7 @@ func NewHistogram() *Histogram {
 func (h *Histogram) Record(d time.Duration) {
 	us := min(max(d.Microseconds(), 0), highestMicros)
 	h.max = max(h.max, us)
-	_ = h.h.RecordValue(us) // in range by the line above
+	_ = h.h.RecordValue(us) // the value is in range
 }
 
 // Merge adds the counts of other, which may be nil.

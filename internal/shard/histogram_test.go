@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxError returns the largest error of a value: 1 %, or the microsecond that is the smallest unit.
+// maxError returns the largest error of a value: 1 %, or a microsecond, the smallest unit, if that is more.
 func maxError(d time.Duration) float64 { return max(.01*float64(d), float64(time.Microsecond)) }
 
 // random returns a duration whose logarithm is uniform.

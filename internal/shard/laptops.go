@@ -32,7 +32,7 @@ func (m *Merged) groupOf(runner int) *group {
 
 // MergeWithoutPlan merges shards that k6 wrote without `soak run`, so there is no plan.json. Each PREFIX is a group,
 // which must be complete. Groups whose plans differ only in PREFIX and the numbers of connections and runners are one
-// soak. No shard may be added afterwards.
+// soak. No shard may be added afterward.
 func (g *Merger) MergeWithoutPlan() *Merged {
 	m := &g.m
 	m.withoutPlan = true

@@ -41,9 +41,9 @@ func TestShardsOfLaptopsMerge(t *testing.T) {
 	require.Equal(t, "laptop-a-,laptop-b-", m.Plan.Prefix)
 	require.Equal(t, 7, m.Connections.Len())
 	require.Equal(t, "laptop-b-2", m.Connections.Edit(6).ID)
-	require.Equal(t, 3, m.Runners[2].Index, "numbers of runners are unique in a verdict")
+	require.Equal(t, 3, m.Runners[2].Index, "the numbers of runners must be unique in a verdict")
 	require.Equal(t, "host-of-laptop-b-, PREFIX laptop-b-", m.Laptop(m.Connections.Edit(6).Runner))
-	require.Empty(t, mergeWithoutPlan(b).Laptop(0), "there is only one laptop")
+	require.Empty(t, mergeWithoutPlan(b).Laptop(0), "Laptop must be empty for a single laptop")
 	require.Equal(t, "laptop-b-", mergeWithoutPlan(b).Plan.Prefix)
 }
 
@@ -67,10 +67,10 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		}},
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
 		"prefixes that do not overlap":     {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
-		"another length": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
+		"a different length": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
 			"b- ran a different plan from a-: SECONDS is 60, not 3600",
 		}},
-		"another tolerance": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
+		"a different limit of lateness": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
 			"b- ran a different plan from a-: MAX_LATE is 0, not -1",
 		}},
 		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
@@ -79,8 +79,8 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		"a killed runner": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
 			"runner 1 of b- on host-of-b- did not finish: it was killed",
 		}},
-		"another run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`belongs to the run "y", not to "t"`}},
-		"another k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
+		"a different run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`belongs to the run "y", not to "t"`}},
+		"a different k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
 		"an hour later": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
 			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- started at 2023-11-14 23:13:20 UTC; remove the shard of another run",
 		}},

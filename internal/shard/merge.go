@@ -67,7 +67,7 @@ type Merger struct {
 	parts       []part     // by runner
 	buckets     bucketSums // of Series
 	points      bucketSums // of Points
-	lacksPoints bool       // a runner has no points, because it has another plan
+	lacksPoints bool       // a runner has no points, because its plan is different
 	metrics     map[string]*Metric
 	readErrors  []string // problems of series and responses that cannot be read
 	buffer      packedBuffer
@@ -81,7 +81,7 @@ type part struct {
 	overflow bool // the runner had more combinations of tags than it counts separately
 }
 
-// Add adds a shard, which may be discarded afterwards. The order of calls determines only the order of some lists, such
+// Add adds a shard, which may be discarded afterward. The order of calls determines only the order of some lists, such
 // as Seconds, and which error of a control group is kept.
 func (g *Merger) Add(s *Shard) {
 	m := &g.m
@@ -131,7 +131,7 @@ func mergePart[T any, P interface {
 }
 
 // Merged returns the sum of all shards and compares it with the plan. If the plan has no connections, the scripts
-// declare their streams. No shard may be added afterwards.
+// declare their streams. No shard may be added afterward.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p

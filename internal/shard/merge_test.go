@@ -247,7 +247,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 				require.Len(t, m.EarlyEnds, 1)
 				require.True(t, m.Runners[1].Replaced)
 				if buckets, width := m.Timeline(); len(next.Points) == 0 {
-					require.Equal(t, BucketWidth, width, "with fewer points than runners, charts would show too little")
+					require.Equal(t, BucketWidth, width, "without the points of a runner, the timeline must consist of buckets")
 					require.Equal(t, m.Series, buckets)
 				} else {
 					require.Equal(t, PointWidth, width)

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// minCommonTime is the minimum share of the planned hold in which all runners of a soak run at the same time.
+// minCommonTime is the minimum share of the planned hold during which all runners of a soak must run at the same time.
 const minCommonTime = .75
 
 // checkOverlap reports a runner that ended before another started, because a shard of an earlier run must not replace a

@@ -66,7 +66,7 @@ type packedBuffer struct {
 	text   []byte
 }
 
-// add adds valid histograms. Packing the sum is the most expensive step, so one call for several is faster.
+// add adds valid histograms. Packing the sum is the most expensive step, so it is faster to add several in one call.
 func (p *Packed) add(buffer *packedBuffer, others ...*Packed) {
 	if buffer.counts == nil {
 		buffer.counts = make([]int64, len(bars()))

@@ -137,7 +137,7 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	t.Parallel()
 	l := NewPublishLog(topics(2), 10, startUS, 100)
-	for range 3 { // messages of one topic, answered in another order
+	for range 3 { // messages of one topic, answered in a different order
 		l.Begin(0, startUS+1000)
 	}
 	l.Settle(0, 2, PublishOutcome{State: Confirmed, SentUS: startUS + 2000_000, AtUS: startUS + 2001_000})
@@ -146,7 +146,7 @@ func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	require.Empty(t, before.Topic(1))
 	require.EqualValues(t, startUS+2000_000, before.Topic(0)[1].SentUS)
 	require.Equal(t, PublishSums{Sent: 3, Confirmed: 1, Open: 2, Late: 1, MaxLagUS: 1_800_000}, before.Sums())
-	require.Empty(t, before.Unanswered(), "an answer may still arrive")
+	require.Empty(t, before.Unanswered(), "a message in flight must not count as unanswered")
 	l.Settle(0, 1, PublishOutcome{State: Open, SentUS: startUS, AtUS: startUS + 10_000_000, Text: "no response within 10s"})
 	l.Settle(0, 3, PublishOutcome{State: Refused, Status: 503, SentUS: startUS + 400_000, AtUS: startUS + 500_000, Text: "full"})
 	after := l.Published(true)
@@ -194,7 +194,6 @@ func publishedSample(t testing.TB) *Published {
 	return l.Published(true)
 }
 
-// rereadPublished returns the published messages that the file of a shard contains.
 func rereadPublished(t testing.TB, p *Published) *Published {
 	t.Helper()
 	s := newEmptyShard(planFor(1, 1), 1)

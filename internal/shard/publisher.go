@@ -35,9 +35,9 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 			m.problem("%s published %g messages per second, but the plan has %g", runnerName, p.Rate, g.plan.PublishRate)
 		}
 	}
-	hasPublisher := slices.ContainsFunc(runners, func(r Runner) bool { return r.Index == 1 }) // otherwise its missing shard is a problem
+	hasRunner1 := slices.ContainsFunc(runners, func(r Runner) bool { return r.Index == 1 }) // otherwise its missing shard is a problem
 	switch {
-	case g.plan.Published() && count == 0 && hasPublisher:
+	case g.plan.Published() && count == 0 && hasRunner1:
 		m.problem("no runner%s recorded published messages; runner 1 must publish", m.groupName(g))
 	case g.plan.Published() && count > 1:
 		m.problem("%d runners%s published messages, which cannot be distinguished; only runner 1 may publish", count, m.groupName(g))

@@ -69,7 +69,7 @@ func (r *Reach) Histogram() *Histogram {
 	return h
 }
 
-const mantissa = 7 // number of bits of a code after the first one
+const mantissa = 7 // number of bits after the first one that a code keeps
 
 // reachCode encodes the first bits of the microseconds and their exponent. A longer duration never has a smaller code.
 func reachCode(d time.Duration) uint16 {

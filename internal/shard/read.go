@@ -66,7 +66,7 @@ func (s schemaError) Error() string {
 	return fmt.Sprintf("schema must be %d, got %d; merge it with the version of soak that wrote it", Schema, int(s))
 }
 
-// shard reads the object: long lists element by element, which limits their memory, and at the end the other fields.
+// shard reads the object: long lists element by element, to limit the memory, and the other fields at the end.
 func (in *boundedReader) shard() (*Shard, error) {
 	var s Shard
 	first, err := in.json.ReadToken()

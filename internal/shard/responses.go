@@ -56,7 +56,7 @@ type Responses struct {
 	Logs     []ResponseLog     `json:"logs,omitempty"` // one for each runner
 }
 
-// A ResponseBucket sums up BucketWidth seconds: requests by their start, the rest by the end of the responses.
+// A ResponseBucket has the sums of one BucketWidth: requests by their start, the rest by the end of the responses.
 type ResponseBucket struct {
 	Unix     int64                          `json:"unix_s"`
 	Started  int64                          `json:"started"`
@@ -73,7 +73,7 @@ type AbandonedResponse struct {
 	Chunks int64  `json:"chunks"`     // received before the disconnect
 }
 
-// A ResponseFinding is a response that was not abandoned, but is not complete or has wrong chunks.
+// A ResponseFinding is a response that is not complete or has wrong chunks. Abandoned responses are not listed.
 type ResponseFinding struct {
 	ID           string               `json:"id"` // of the request
 	State        ledger.ResponseState `json:"state"`

@@ -14,7 +14,8 @@ import (
 )
 
 // checkRunners compares the runners with each other and with the plan. Each must have finished and left one shard,
-// unless it was replaced. All must belong to one run and have one script, and their segments must cover 0 to 1 once.
+// unless it was replaced. All must belong to one run and have one script. Their segments must cover 0 to 1 exactly
+// once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -148,7 +149,7 @@ func suspension(r *Runner) string {
 		format.Duration(seconds(s.Increase)), format.Time(s.Stretches[0].From()))
 }
 
-// HasData reports whether the runner stored data after its start. The only checkpoint of another one is the first.
+// HasData reports whether the runner stored data after its start. Otherwise it left only its first checkpoint.
 func (r *Runner) HasData() bool {
 	return r.State == Finished || r.EndedUS-r.StartedUS >= time.Second.Microseconds()
 }

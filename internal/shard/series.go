@@ -45,7 +45,6 @@ func (g bucketSums) add(series []Bucket, buffer *packedBuffer) (err error) {
 	return err
 }
 
-// buckets returns the sums by time.
 func (g bucketSums) buckets(buffer *packedBuffer) []Bucket {
 	out := make([]Bucket, 0, len(g))
 	for _, unix := range slices.Sorted(maps.Keys(g)) {
@@ -104,7 +103,7 @@ func (b *Bucket) addCounts(o Bucket) {
 	}
 }
 
-// add adds the resources of another runner. GCPauseUS and StallMS become the maxima of both.
+// add adds the resources of another runner. It keeps the larger GCPauseUS and StallMS.
 func (p *ProcessUsage) add(o ProcessUsage) {
 	p.RSS += o.RSS
 	p.HeapLive += o.HeapLive

@@ -65,7 +65,7 @@ func TestDifferencesFromThePlanAreProblems(t *testing.T) {
 		want   string
 	}{
 		"other topics":       {func(s *Shard) { s.Published.Topics[0] = "x" }, "runner 1 did not publish to the topics of the plan"},
-		"another rate":       {func(s *Shard) { s.Published.Rate = 2 }, "runner 1 published 2 messages per second, but the plan has 1"},
+		"a different rate":   {func(s *Shard) { s.Published.Rate = 2 }, "runner 1 published 2 messages per second, but the plan has 1"},
 		"nothing is counted": {func(s *Shard) { s.Service.CountBasis = CountNothing }, "runner 1 on h1 did not count messages by their numbers"},
 		"no description":     {func(s *Shard) { s.Service = Service{} }, "runner 1 on h1 did not count messages by their numbers"},
 	} {

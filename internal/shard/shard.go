@@ -179,7 +179,7 @@ type RunnerEnd struct {
 type RunState string
 
 // The states of a runner. An aborted runner makes the run invalid. So does a running or an interrupted one, unless
-// MIN_COVERAGE tolerates the loss of the client time that the runner did not watch.
+// MIN_COVERAGE tolerates the client time that the runner did not watch.
 const (
 	Running     RunState = "running"     // the shard is a checkpoint
 	Finished    RunState = "finished"    // ran to its end (thresholds may have failed)

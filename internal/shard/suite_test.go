@@ -33,7 +33,7 @@ func TestMergeOfASuite(t *testing.T) {
 	a.Metrics = []Metric{timedMetric("r20", 100, 3, 4), timedMetric("r50", 200, 7)}
 	b.Metrics = []Metric{timedMetric("r20", 90, 5)}
 	m := Merge(a.Plan, []*Shard{a, b})
-	require.Empty(t, m.Problems, "no connection is planned in a suite")
+	require.Empty(t, m.Problems, "a suite without planned connections must have no problem")
 	require.Equal(t, a.Suite, m.Suite)
 	require.Len(t, m.Metrics, 2)
 	r20 := m.Metrics[0]
@@ -64,7 +64,7 @@ func TestRunnersOfASuiteMustAgree(t *testing.T) {
 		want string
 	}{
 		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, but the plan has "rampup"`},
-		{"another suite", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has "rampup"`},
+		{"a different suite", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has "rampup"`},
 		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with different settings from runner 1"},
 		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timedMetric(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
 		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it was killed"},
