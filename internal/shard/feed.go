@@ -82,7 +82,7 @@ func (in *boundedReader) feeds(s *Shard) error {
 	extras := 0
 	return in.elements("feeds", maxPieces, func() error {
 		var piece feedPiece
-		if err := jsonv2.UnmarshalDecode(in.json, &piece, legacyJSON); err != nil {
+		if err := jsonv2.UnmarshalDecode(in.json, &piece, LegacyJSON); err != nil {
 			return err
 		}
 		switch {

@@ -39,7 +39,7 @@ func Read(r io.Reader) (*Shard, error) {
 		return nil, fmt.Errorf("not a complete gzip file: %w", err)
 	}
 	in := &boundedReader{source: z, packed: packed}
-	in.json = jsontext.NewDecoder(in, legacyJSON)
+	in.json = jsontext.NewDecoder(in, LegacyJSON)
 	s, err := in.shard()
 	var other schemaError
 	if errors.As(err, &other) {
@@ -207,7 +207,7 @@ func (in *boundedReader) records(s *Shard) error {
 			return fmt.Errorf("a connection must have at most %d KiB", maxRecord>>10)
 		}
 		*record = ledger.Record{}
-		if err := jsonv2.Unmarshal(text, record, legacyJSON); err != nil {
+		if err := jsonv2.Unmarshal(text, record, LegacyJSON); err != nil {
 			return err
 		}
 		if details += len(record.Findings) + len(record.Outages); details > maxFindings {
@@ -229,7 +229,7 @@ func (in *boundedReader) messages(p *Published) error {
 	size := 0
 	return in.elements("messages", maxPieces, func() error {
 		var part piece
-		if err := jsonv2.UnmarshalDecode(in.json, &part, legacyJSON); err != nil {
+		if err := jsonv2.UnmarshalDecode(in.json, &part, LegacyJSON); err != nil {
 			return err
 		}
 		if p == nil || part.Topic < 0 || part.Topic >= len(p.columns) {
@@ -263,9 +263,9 @@ type boundedReader struct {
 	n      int64 // number of unpacked bytes
 }
 
-// legacyJSON makes version 2 of encoding/json decode like version 1, at twice the speed. Decoding takes most of the
+// LegacyJSON makes version 2 of encoding/json decode like version 1, at twice the speed. Decoding takes most of the
 // time of a merge. Errors have the text of version 2, because errors of version 1 require a second parse of each value.
-var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
+var LegacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 // Read fails if the unpacked text, its ratio to the packed bytes, or a single value exceeds its limit.
 func (in *boundedReader) Read(p []byte) (int, error) {

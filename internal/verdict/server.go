@@ -9,9 +9,9 @@ import (
 	"os"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/sse-soak/sse-soak/internal/safefile"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // A ServerEntry has the server's counts of one id: a line of GET /event/ledger.
@@ -62,9 +62,6 @@ func readLedger[E any](path, operation string, add func(E) error) (exists bool, 
 	return true, nil
 }
 
-// lenientJSON makes jsonv2 read as encoding/json does, in half the time. A ledger may have a million lines.
-var lenientJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
-
 func (l ServerLedger) add(e ServerEntry) error {
 	if e.ID == "" {
 		return errors.New("the entry has no id")
@@ -83,7 +80,7 @@ func eachLine[E any](r io.Reader, add func(E) error) error {
 			continue
 		}
 		var e E
-		err := jsonv2.Unmarshal(lines.Bytes(), &e, lenientJSON)
+		err := jsonv2.Unmarshal(lines.Bytes(), &e, shard.LegacyJSON)
 		if err == nil {
 			err = add(e)
 		}
