@@ -57,7 +57,7 @@ func TestReadRejectsMessagesThatAFeedLacks(t *testing.T) {
 		"a higher number": {func(s *Shard) { s.Connections[0].Last = 11 }, unknown},
 		"an extra":        {func(s *Shard) { s.Connections[0].Deviations.Repeats[0].Extra = 1 }, unknown},
 		"a topic":         {func(s *Shard) { s.Feeds = nil }, "connection 0 has no feed for its topic"},
-		"a place":         {func(s *Shard) { s.Feeds[0].Extras[0].After = 11 }, "impossible extra message after number 11 of a feed with 10 messages"},
+		"a position":      {func(s *Shard) { s.Feeds[0].Extras[0].After = 11 }, "impossible extra message after number 11 of a feed with 10 messages"},
 		"a hole":          {func(s *Shard) { s.Connections[0].Holes[0][1] = 10 }, unknown},
 	} {
 		s := newFeedShard(10)

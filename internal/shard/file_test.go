@@ -179,8 +179,8 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		want string
 	}{
 		"nothing":                     {nil, "not a complete gzip file"},
-		"no gzip":                     {text, "not a complete gzip file"},
-		"no JSON":                     {pack(t, []byte("hello")), "not a complete shard"},
+		"not gzip":                    {text, "not a complete gzip file"},
+		"not JSON":                    {pack(t, []byte("hello")), "not a complete shard"},
 		"an empty file inside":        {pack(t, nil), "not a complete shard"},
 		"null":                        {pack(t, []byte("null")), "schema must be 3, got 0"},
 		"a list":                      {pack(t, []byte("[]")), "not a complete shard"},

@@ -89,7 +89,7 @@ func TestMergeProblems(t *testing.T) {
 		{"of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.NoopInterval = 1; return s }, []string{
 			"runner 1 ran another plan: NOOP_INTERVAL is 1, not 15",
 		}},
-		{"another limit of late noops", func(p *plan.Plan, s []*Shard) []*Shard {
+		{"with a different limit of late noops", func(p *plan.Plan, s []*Shard) []*Shard {
 			p.MaxLate = 0
 			s[0].Plan.MaxLate, s[1].Plan.MaxLate = 0, 0
 			return s
@@ -230,7 +230,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 		"without points":           {func(_, next *Shard) { next.Points = nil }, ""},
 		"with another plan":        {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
 		"without a client":         {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned connections were not observed"},
-		"another segment":          {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan exactly once"},
+		"with another segment":     {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan exactly once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,20 +14,20 @@ func TestConnectionsOutsideOfTheRunAreRejected(t *testing.T) {
 	t.Parallel()
 	const later = 2 * time.Minute // the run takes one minute
 	for name, r := range map[string]ledger.Record{
-		"opened":           {OpenedAt: later},
-		"opened before":    {OpenedAt: -later},
-		"closed":           {ClosedAt: later},
-		"last message":     {LastAt: later},
-		"silence":          {SilentFrom: later},
-		"finding":          {Findings: []ledger.Finding{{Kind: ledger.KindLost, At: math.MaxInt64}}},
-		"outage":           {Outages: []ledger.Outage{{From: 1, To: later}}},
-		"longest outage":   {Longest: ledger.Outage{From: -later, To: 1}},
-		"last outage":      {LastOutage: &ledger.Outage{From: 1, To: later}},
-		"refusal":          {Refusals: []ledger.Refusal{{First: 1, Last: later}}},
-		"outage's refusal": {Outages: []ledger.Outage{{From: 1, To: 2, Refusals: []ledger.Refusal{{First: later, Last: later}}}}},
-		"stream":           {Spans: []ledger.Span{{From: 1, To: later}}},
-		"corrupted":        {UnplacedAt: []ledger.Instant{later}},
-		"cut":              {Cuts: &ledger.Cuts{List: []ledger.Cut{{At: 1, NextAt: later}}}},
+		"opened":               {OpenedAt: later},
+		"opened before":        {OpenedAt: -later},
+		"closed":               {ClosedAt: later},
+		"last message":         {LastAt: later},
+		"silence":              {SilentFrom: later},
+		"finding":              {Findings: []ledger.Finding{{Kind: ledger.KindLost, At: math.MaxInt64}}},
+		"outage":               {Outages: []ledger.Outage{{From: 1, To: later}}},
+		"longest outage":       {Longest: ledger.Outage{From: -later, To: 1}},
+		"last outage":          {LastOutage: &ledger.Outage{From: 1, To: later}},
+		"refusal":              {Refusals: []ledger.Refusal{{First: 1, Last: later}}},
+		"refusal in an outage": {Outages: []ledger.Outage{{From: 1, To: 2, Refusals: []ledger.Refusal{{First: later, Last: later}}}}},
+		"stream":               {Spans: []ledger.Span{{From: 1, To: later}}},
+		"corrupted":            {UnplacedAt: []ledger.Instant{later}},
+		"cut":                  {Cuts: &ledger.Cuts{List: []ledger.Cut{{At: 1, NextAt: later}}}},
 	} {
 		s := newEmptyShard(planFor(1, 2), 1)
 		r.ID = "a"

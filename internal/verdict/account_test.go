@@ -38,8 +38,8 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 	}{
 		{"one in the middle is missing", map[uint64][]uint64{at: nil}, ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0, published at 22:13:27.000 UTC and confirmed by the service"},
 		{"the last is missing", map[uint64][]uint64{perTopic: nil}, ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
-		{"the first is missing, which is not expected", map[uint64][]uint64{1: nil}, ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
-		{"the first two are missing, of which one is expected", map[uint64][]uint64{1: nil, 2: nil}, ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
+		{"the first is missing, but was not expected", map[uint64][]uint64{1: nil}, ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
+		{"the first two are missing, and one of them was expected", map[uint64][]uint64{1: nil, 2: nil}, ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
 		{"all are missing", all, ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
 		{"two in a row are missing", map[uint64][]uint64{9: nil, 10: nil}, ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
 		{"one arrives twice", map[uint64][]uint64{at: {at, at}}, ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 twice"},

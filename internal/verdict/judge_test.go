@@ -226,10 +226,10 @@ func TestEachCheck(t *testing.T) {
 			r.record(0).Received, r.record(0).Last = noopsEach-1, noopsEach-1
 			r.setServer(0, noopsEach-1, noopsEach-1)
 		}, Fail, []string{"noops expected per client"}, []string{"d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
-		{"one missed messages and was open for too long for its count", func(r *testRun) { r.record(0).Received, r.record(0).Lost = noopsEach-3, 2 }, Fail,
+		{"one missed messages and was open too long for its count", func(r *testRun) { r.record(0).Received, r.record(0).Lost = noopsEach-3, 2 }, Fail,
 			[]string{"noops missed", "noops expected per client"}, []string{"noops missed: 2 (limit: 0)", "d-0 was open for 59 min 55 s and its ledger expected 238 noops, but at least 239 were due"}},
 		{"the server ends one 20 s after the request", func(r *testRun) { r.record(0).StreamTime += 20 * time.Second }, Pass, nil, allReceived},
-		{"the last two are lost, which only the server's ledger shows", func(r *testRun) { r.setServer(1, noopsEach+2, noopsEach+2) },
+		{"the last two are lost, as only the server's ledger shows", func(r *testRun) { r.setServer(1, noopsEach+2, noopsEach+2) },
 			Fail, []string{"noops missed"}, []string{
 				"d-1 missed noops 240 and 241: nothing arrived after noop 239 before the stream closed at 23:13:15.000 UTC; the server's ledger lists them as sent",
 			}},
@@ -237,7 +237,7 @@ func TestEachCheck(t *testing.T) {
 			r.setServer(0, noopsEach+2, noopsEach+2)
 			r.setServer(2, noopsEach+2, noopsEach+2)
 		}, Fail, []string{"noops missed"}, []string{"2 clients of runner 1 missed noops 240 and 241: nothing more arrived before the end of the stream, at 23:13:16.000 UTC (first: d-0)"}},
-		{"the last one is lost, which the interval and the server's ledger show", func(r *testRun) {
+		{"the last one is lost, as the interval and the server's ledger show", func(r *testRun) {
 			r.record(1).Last = noopsEach - 1
 			addFault(r.record(1), ledger.KindTail, 1)
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 239: nothing arrived after noop 238 before the stream closed at 22:14:49.000 UTC; the server's ledger lists it as sent"}},

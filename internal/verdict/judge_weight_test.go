@@ -72,7 +72,7 @@ func TestDifferentIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 		edit func(r *ledger.Record, e *ServerEntry, f *Evidence)
 		want Outcome
 	}{
-		{"nothing", func(*ledger.Record, *ServerEntry, *Evidence) {}, Invalid},
+		{"no fault", func(*ledger.Record, *ServerEntry, *Evidence) {}, Invalid},
 		{"missed by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Numbered, r.Unsent = false, 9 }, Invalid},
 		{"missed at the end by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Tail = 9 }, Invalid},
 		{"duplicated by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {

@@ -27,15 +27,15 @@ func TestReadServerLedger(t *testing.T) {
 func TestServerLedgerRejectsInvalidLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"no JSON":             {"{\"id\":\"a\"}\nhello", "line 2: "},
-		"cut short":           {`{"id":"a","fir`, "line 1: "},
-		"no id":               {`{"first":1}`, "line 1: the entry has no id"},
-		"a negative count":    {`{"id":"a","sent":-1}`, "line 1: "},
-		"a number that wraps": {"\n{\"id\":\"a\",\"first\":1,\"last\":9223372036854776047,\"sent\":239}", "line 2: a has the number 9223372036854776047, above 1099511627776"},
-		"too much sent":       {`{"id":"a","sent":1099511627777}`, "line 1: a has the number"},
-		"last before first":   {`{"id":"a","first":9,"last":7}`, "line 1: a has the last number 7 before its first, 9"},
-		"an id twice":         {"{\"id\":\"a\",\"last\":5}\n{\"id\":\"a\",\"last\":3}", "line 2: the id a occurs a second time"},
-		"an endless line":     {strings.Repeat(" ", 1<<17), "token too long"},
+		"not JSON":               {"{\"id\":\"a\"}\nhello", "line 2: "},
+		"cut short":              {`{"id":"a","fir`, "line 1: "},
+		"no id":                  {`{"first":1}`, "line 1: the entry has no id"},
+		"a negative count":       {`{"id":"a","sent":-1}`, "line 1: "},
+		"a last number too high": {"\n{\"id\":\"a\",\"first\":1,\"last\":9223372036854776047,\"sent\":239}", "line 2: a has the number 9223372036854776047, above 1099511627776"},
+		"a count too high":       {`{"id":"a","sent":1099511627777}`, "line 1: a has the number"},
+		"last before first":      {`{"id":"a","first":9,"last":7}`, "line 1: a has the last number 7 before its first, 9"},
+		"an id twice":            {"{\"id\":\"a\",\"last\":5}\n{\"id\":\"a\",\"last\":3}", "line 2: the id a occurs a second time"},
+		"an endless line":        {strings.Repeat(" ", 1<<17), "token too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
