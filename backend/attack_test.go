@@ -117,7 +117,6 @@ func TestGateOfOneConnectionReportsThatItIsFree(t *testing.T) {
 	require.ErrorIs(t, <-waiting, net.ErrClosed)
 }
 
-// Connects over the limit, huge headers and requests for unknown ids are refused.
 func TestFlood(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--max-connections=30")
 	requireNoEffect(t, s, func() {

@@ -13,9 +13,9 @@ const (
 	maxHelpers = 3
 )
 
-// A batch is a set of writes to many streams. Nearly all of their time is spent in the kernel, so helpers on a second
-// core nearly halve it. The scheduler waits for the helpers before it reads a result. No descriptor is therefore closed
-// or reused while a helper may write to it.
+// A batch is a set of writes to many streams. A write spends nearly all of its time in the kernel, so a helper on a
+// second core nearly halves the time of a batch. The scheduler waits for the helpers before it reads a result.
+// Therefore, no descriptor is closed or reused while a helper may write to it.
 type batch struct {
 	writes  []batchWrite
 	next    atomic.Int64

@@ -6,7 +6,7 @@ import "time"
 // during a run therefore changes neither the schedule nor timestamps.
 type clock struct {
 	start time.Time
-	unix  int64 // wall clock at the start, microseconds
+	unix  int64 // wall clock at the start, in microseconds since 1970
 }
 
 func newClock() clock {

@@ -16,7 +16,6 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// TestWireFormat checks the bytes on the wire, for HTTP/1.1 and for HTTP/1.0.
 func TestWireFormat(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -54,7 +53,6 @@ func TestNoopsWithoutTimestamps(t *testing.T) {
 	require.Equal(t, "0", e.data)
 }
 
-// TestRefusals checks the status and the problem document, including its detail.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -106,7 +104,6 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, 400, status)
 }
 
-// requireRefusal sends a request and requires a problem document with a status.
 func (s *testService) requireRefusal(method, path string, want int, headers ...string) {
 	s.t.Helper()
 	status, header, body := s.request(method, path, "", headers...)
@@ -126,7 +123,6 @@ func (s *testService) requireRefusal(method, path string, want int, headers ...s
 	require.Greater(s.t, len(p.Detail), 20, "%s %s", method, path)
 }
 
-// TestFullServer checks that a full server refuses a stream, and accepts one after another stream has ended.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--max-connections=2")
@@ -193,7 +189,6 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestHealthAndMetrics checks the documents that other programs read.
 func TestHealthAndMetrics(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=0.1")
@@ -267,7 +262,7 @@ func TestForceDisconnectNamesTheServer(t *testing.T) {
 	}
 }
 
-// A forcedisconnect that overtakes the connect ends the stream as soon as it is attached.
+// A forcedisconnect that overtakes the connect ends the stream as soon as the stream is attached.
 func TestForceDisconnectOvertakesConnect(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--backend-fault=slow-headers=300ms")

@@ -46,7 +46,7 @@ type device struct {
 	gen             uint32        // distinguishes this use of the descriptor from earlier and later uses
 	bucket          int32         // bucket of the wheel; -1: none, because no numbering is active
 	index           int32         // index in that bucket
-	eviction        uint64        // value of hub.evicted once it included this id; 0: not evicted
+	eviction        uint64        // value of hub.evicted after the eviction of this id; 0: not evicted
 	element         *list.Element // element of hub.resumable or hub.finished
 	streams         uint32        // number of streams that this id has had
 
@@ -67,7 +67,7 @@ type device struct {
 type item struct {
 	wire     []byte
 	seq      uint64 // last number of the item; 0: none
-	count    uint8  // how many numbers the item contains; seq is the last one
+	count    uint8  // how many numbers the item contains
 	messages uint8  // how many of these numbers are messages; the others are noops
 }
 

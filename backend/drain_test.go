@@ -97,7 +97,7 @@ func TestUsage(t *testing.T) {
 		"--noop-interval=0":          "between",
 		"--noop-interval=-1":         "between",
 		"--noop-interval=soon":       "write seconds",
-		"--noop-interval=NaN":        "out of range",
+		"--noop-interval=NaN":        "must be a number",
 		"--noop-schedule=random":     "broadcast or staggered",
 		"--max-connections=-1":       "whole number",
 		"--max-connections=16000000": "file descriptors",

@@ -17,14 +17,12 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// startWithFault starts a backend with faults and opens the stream "a".
 func startWithFault(t *testing.T, spec string) (*testService, *stream) {
 	t.Helper()
 	s := startTest(t, "--noop-interval=50ms", "--backend-fault="+spec)
 	return s, s.open("a")
 }
 
-// effects returns the effects of all faults.
 func (s *testService) effects() []fault.Effect {
 	var list []fault.Effect
 	s.hub.call(func() {
@@ -138,7 +136,6 @@ func TestConnectFaults(t *testing.T) {
 	require.Len(t, s.effects(), 4)
 }
 
-// The admin listener arms, lists and clears faults.
 func TestFaultAdmin(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--noop-interval=50ms")

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// An accepted id equals the query parameter, and contains no special characters.
 func FuzzDeviceID(f *testing.F) {
 	for _, seed := range []string{"id=a-1", "id=", "id=a&id=b", "id=%2e%2e%2f", "id=a;b", "id=a%00", "ID=a", "id=a+b", "&&&id=x"} {
 		f.Add(seed)
@@ -43,7 +42,7 @@ func FuzzLastEventID(f *testing.F) {
 		case err == nil && digits && last.explicit && last.number <= maxEventNumber:
 		case err != nil && (!digits || len(strings.TrimLeft(value, "0")) >= 19):
 		default:
-			t.Fatalf("%q gave %+v, %v", value, last, err)
+			t.Fatalf("parseLastEventID(%q) = %+v, %v", value, last, err)
 		}
 	})
 }
@@ -75,8 +74,8 @@ func FuzzEventBody(f *testing.F) {
 	})
 }
 
-// FuzzRoutes calls the routes with any method and path, without net/http's parser. No input may panic, and without the
-// token only the open paths may respond with success.
+// FuzzRoutes calls the routes with any method and path, without net/http's parser. No input may cause a panic. Without
+// the token, only the paths in open may respond with success.
 func FuzzRoutes(f *testing.F) {
 	f.Add("GET", "/event/ledger")
 	f.Add("get", "/event/../healthz")

@@ -43,7 +43,6 @@ type testService struct {
 	addr string
 }
 
-// noEnv looks up variables in an empty environment.
 func noEnv(string) (string, bool) { return "", false }
 
 // startTest starts a backend with a short noop interval and additional flags.
@@ -63,12 +62,11 @@ func startTest(t testing.TB, flags ...string) *testService {
 	return s
 }
 
-// request sends one plain request and returns status, headers and body.
 func (s *testService) request(method, path, body string, headers ...string) (int, http.Header, string) {
 	return request(s.t, s.addr, method, path, body, headers...)
 }
 
-// request sends one plain request to an address.
+// request returns the status, the headers and the body of the response.
 func request(t testing.TB, addr, method, path, body string, headers ...string) (int, http.Header, string) {
 	t.Helper()
 	conn := dial(t, addr)
@@ -111,7 +109,7 @@ type event struct {
 	at   time.Time
 }
 
-// A stream is a client of one event stream.
+// A stream is the client's end of an event stream.
 type stream struct {
 	t      testing.TB
 	id     string
@@ -128,7 +126,7 @@ func (s *testService) open(id string, headers ...string) *stream {
 	return c
 }
 
-// openOn sends the request of a stream on a connection, and returns the stream whatever the status is.
+// openOn requests a stream on a connection. It accepts any status.
 func openOn(t testing.TB, conn net.Conn, id string, headers ...string) *stream {
 	t.Helper()
 	fmt.Fprintf(conn, "GET /event/connect?id=%s HTTP/1.1\r\nHost: test\r\n%s\r\n", id, headerLines(headers))
@@ -138,7 +136,6 @@ func openOn(t testing.TB, conn net.Conn, id string, headers ...string) *stream {
 	return &stream{t: t, id: id, conn: conn, resp: resp, reader: bufio.NewReader(resp.Body)}
 }
 
-// resumeAfter returns the Last-Event-ID header for a number.
 func resumeAfter(n uint64) string { return "Last-Event-ID: " + strconv.FormatUint(n, 10) }
 
 // read returns the next event, or io.EOF after the terminator.
@@ -179,7 +176,6 @@ func (c *stream) next() event {
 	return e
 }
 
-// numbers reads n events and returns their numbers.
 func (c *stream) numbers(n int) []uint64 {
 	c.t.Helper()
 	list := make([]uint64, n)
@@ -213,7 +209,6 @@ func (s *testService) disconnect(id string) ledgerRow {
 	return row
 }
 
-// rows reads the ledger over HTTP.
 func (s *testService) rows(prefix string) map[string]ledgerRow {
 	s.t.Helper()
 	status, _, body := s.request("GET", "/event/ledger?prefix="+prefix, "")
@@ -237,13 +232,11 @@ func parseRows(t testing.TB, body string) map[string]ledgerRow {
 	return rows
 }
 
-// eventually waits until the condition is true.
 func eventually(t testing.TB, condition string, cond func() bool) {
 	t.Helper()
 	require.Eventually(t, cond, testTimeout, 5*time.Millisecond, condition)
 }
 
-// numbersFrom returns the numbers from first to last.
 func numbersFrom(first, last uint64) []uint64 {
 	var list []uint64
 	for n := first; n <= last; n++ {

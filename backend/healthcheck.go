@@ -17,7 +17,7 @@ const healthTimeout = 3 * time.Second
 // certificate.
 var errCertificateRequested = errors.New("the service requests a client certificate")
 
-// checkHealth is the health check of the container, whose image has no other program. It does not verify the
+// checkHealth is the health check of the container, whose image has no other program. It does not verify the service's
 // certificate, which need not be valid for the host name "backend". It has no client certificate, so it succeeds if the
 // service requests one.
 func checkHealth(cfg *Config) error {

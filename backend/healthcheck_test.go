@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/certificate"
 )
 
-// The health check has no client certificate. A request for one shows that the service completes TLS handshakes.
+// With TLS, the service requests a client certificate. The health check has none, and accepts the request as a sign of
+// life.
 func TestHealthcheckReportsTheService(t *testing.T) {
 	t.Parallel()
 	for _, secure := range []bool{false, true} {

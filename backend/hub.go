@@ -15,8 +15,9 @@ import (
 )
 
 // A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine writes to
-// descriptors and closes them, with two exceptions: helpers write a batch while it waits, and each TLS stream has a
-// tlsWriter. The scheduler never blocks on a client. Other goroutines pass functions to it (post, call).
+// descriptors and closes them, with two exceptions: helpers write a batch while the scheduler waits, and each TLS
+// stream has a tlsWriter. The scheduler never blocks on a client. Other goroutines pass functions to the scheduler
+// (post, call).
 type hub struct {
 	cfg     *Config
 	clk     clock
@@ -39,7 +40,7 @@ type hub struct {
 	connectOrder        []*device // ids in the order of their first connects, for the ledger
 	connectOrderEvicted int       // number of evicted ids that connectOrder still contains
 	evicted             uint64    // number of ids that the ledger has evicted since the start
-	slots               []*device // index: descriptor; value: device whose stream uses it, nil: none
+	slots               []*device // by descriptor: the device whose stream uses it; nil: none
 	gen                 uint32    // number of streams opened so far; the value for device.gen
 	wheel               *wheel
 	tick                int64 // last served tick

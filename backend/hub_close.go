@@ -160,7 +160,8 @@ func (h *hub) closeDeparted(departures []departure) {
 	}
 }
 
-// forceDisconnect ends the stream or the pending connect of an id, and its numbering. It returns the row in the ledger.
+// forceDisconnect ends the stream or the pending connect of an id, and its numbering. It returns the row in the ledger,
+// or errNoStream.
 func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	d := h.devices[id]
 	if d == nil || !d.reserved && (!d.open || d.ending != stillOpen) {

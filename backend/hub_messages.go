@@ -90,7 +90,7 @@ func (h *hub) replayFrom(d *device, from uint64) {
 		next.wire = newFrame(append(appendHead(nil, seq, sent), body...)).bytes(d.chunked)
 		h.push(d, next)
 		if d.queue != nil {
-			d.queue.room++ // a long replay does not make a client slow
+			d.queue.room++ // a long replay must not make a client count as slow
 		}
 		h.metrics.counters[framesReplayed].Inc()
 	}

@@ -50,7 +50,8 @@ func takeDescriptor(conn syscall.Conn) (int, error) {
 	return fd, os.NewSyscallError("fcntl F_DUPFD_CLOEXEC", err)
 }
 
-// setUserTimeout sets the maximum time without an acknowledgement (0: the default), if the socket supports it.
+// setUserTimeout limits the time until the peer acknowledges data. 0 keeps the limit of the kernel. Unix sockets have no
+// such limit.
 func setUserTimeout(fd int, d time.Duration) {
 	if d > 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
@@ -95,7 +96,7 @@ func resetNow(fd int) {
 	_ = unix.Close(fd)
 }
 
-// socketError returns and clears the pending error of a socket; nil if there is none.
+// socketError clears the pending error of a socket and returns it (nil: none).
 func socketError(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && n != 0 {

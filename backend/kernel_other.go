@@ -8,16 +8,13 @@ import (
 	"time"
 )
 
-// errNeedsLinux is the error of all functions that need Linux. On other systems the backend only compiles, for editors
-// and linters.
+// errNeedsLinux is the error of all functions that need Linux. On other systems the backend compiles, for editors and
+// linters, but does not run.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
 var errBufferFull = errors.New("socket buffer is full")
 
-func raiseFileLimit() {}
-
-// The functions below only have to compile.
-
+func raiseFileLimit()                          {}
 func fileLimit() uint64                        { return 1024 }
 func takeDescriptor(syscall.Conn) (int, error) { return -1, errNeedsLinux }
 func descriptorOf(syscall.Conn) (int, error)   { return -1, errNeedsLinux }

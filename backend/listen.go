@@ -17,7 +17,7 @@ func listen(address string, mode os.FileMode) (net.Listener, error) {
 	if !isUnix {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			return nil, fmt.Errorf("%w; choose a free address with LISTEN", err)
+			return nil, fmt.Errorf("%w; choose a free address", err)
 		}
 		return l, nil
 	}
@@ -61,7 +61,7 @@ type gate struct {
 	closed chan struct{}
 	once   sync.Once
 	isFull atomic.Bool
-	// onFull is called with true when the gate is full, and with false when more than half of it is free again.
+	// onFull is called with true when the gate is full, and with false when more than half of the slots are free again.
 	onFull func(bool)
 }
 

@@ -31,7 +31,6 @@ func TestMessages(t *testing.T) {
 	require.Equal(t, 404, status)
 }
 
-// TestMessageLimits checks the limits of size and encoding.
 func TestMessageLimits(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")

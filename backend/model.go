@@ -53,7 +53,8 @@ func (c *modelConfig) addFaults(text string) error {
 	return err
 }
 
-// modelVariable returns the variable of a flag. Its prefix distinguishes it from variables of runs, such as SEED.
+// modelVariable returns the variable of a flag. The prefix distinguishes it from a variable of the soak command, such as
+// SEED.
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
 func parseUint(target *uint64) func(string) error {
@@ -94,7 +95,7 @@ func runModel(
 	return exitOK
 }
 
-// serveModel serves until the first signal and the drain that follows. A second signal ends the drain with an error.
+// serveModel serves until a signal, and then drains. A second signal ends the drain with an error.
 func serveModel(c *modelConfig, signals <-chan os.Signal, stderr io.Writer) error {
 	c.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	l, err := listen(c.Listen, c.SocketMode)

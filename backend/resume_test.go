@@ -45,8 +45,8 @@ func TestResumeReplays(t *testing.T) {
 	require.Equal(t, row.Last, seq+3+uint64(len(events)))
 }
 
-// A connect with Last-Event-ID replaces an open stream of the id. Without the header it is refused. A client that sends
-// an earlier number than its last one receives the later numbers again, and the ledger counts them once.
+// A connect with Last-Event-ID replaces an open stream of the id. Without the header, the connect is refused. A client
+// that sends an earlier number than its last one receives the later numbers again, and the ledger counts them once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -65,7 +65,6 @@ func TestTakeover(t *testing.T) {
 	require.Contains(t, text, "backend_resumed_total 1\n")
 }
 
-// TestNumbering checks the first number of a stream.
 func TestNumbering(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -115,7 +114,7 @@ func (s *testService) drop(id string) {
 	require.Zero(s.t, s.hub.openStreams())
 }
 
-// The numbering ends with RESUME_WINDOW. A later stream continues after the last number, so the client has a gap.
+// The numbering ends after RESUME_WINDOW. A later stream continues after the last number, so the client sees a gap.
 func TestWindowExpires(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms", "--resume-window=200ms")

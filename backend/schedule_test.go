@@ -103,7 +103,7 @@ func TestStaggeredSlots(t *testing.T) {
 		quarters[quarter[noops/2]]++
 	}
 	for _, n := range quarters {
-		require.InDelta(t, ids/4, n, 3, "%v", quarters)
+		require.InDelta(t, ids/4, n, 3, "ids in each quarter of the interval: %v", quarters)
 	}
 }
 

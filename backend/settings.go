@@ -30,10 +30,10 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: the file descriptors that max-connections leaves, or a quarter of all if max-connections is 0, but at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read a frame is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
 	add("max-pending", "64", "frames", "maximum number of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
-	add("resume-window", "60", "seconds or 500ms", "time for which Last-Event-ID resumes the numbers of a broken stream; 0: never", duration(&c.ResumeWindow, 0, 24*time.Hour))
+	add("resume-window", "60", "seconds or 500ms", "time after a disconnect in which Last-Event-ID resumes the numbering; 0: none", duration(&c.ResumeWindow, 0, 24*time.Hour))
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
-	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgement; 0: the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
+	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgment; 0: the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
 	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, because ps shows flags", parseText(&c.Token, checkToken))
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
@@ -166,7 +166,7 @@ func duration(target *time.Duration, minimum, maximum time.Duration) func(string
 		if seconds, notSeconds := strconv.ParseFloat(v, 64); notSeconds == nil {
 			d, err = time.Duration(math.Round(min(max(seconds, -1e9), 1e9)*float64(time.Second))), nil
 			if math.IsNaN(seconds) {
-				return errors.New("out of range")
+				return errors.New("must be a number of seconds")
 			}
 		}
 		if err == nil && (d < minimum || d > maximum) {

@@ -51,7 +51,7 @@ func TestTLS(t *testing.T) {
 	b.conn.Close()
 	eventually(t, "the stream has ended", func() bool { return s.hub.openStreams() == 0 })
 	require.Equal(t, []uint64{3, 4, 5}, open("b", resumeAfter(2)).numbers(3))
-	require.Equal(t, []uint64{5, 6, 7}, open("b", resumeAfter(4)).numbers(3), "takeover")
+	require.Equal(t, []uint64{5, 6, 7}, open("b", resumeAfter(4)).numbers(3), "a resume must replace the open stream")
 
 	cut := open("cut")
 	require.Equal(t, []uint64{1, 2}, cut.numbers(2))

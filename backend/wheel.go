@@ -58,7 +58,7 @@ func (w *wheel) add(d *device) {
 	w.buckets[best] = append(w.buckets[best], d)
 }
 
-// remove removes a device, if it is in a bucket. The last device of the bucket gets its index.
+// remove removes a device, if it is in a bucket. The last device of the bucket moves to the free place.
 func (w *wheel) remove(d *device) {
 	if d.bucket < 0 {
 		return

@@ -25,7 +25,7 @@ type Set struct {
 	activeCount int // number of armed faults with remaining effects
 }
 
-// Add arms faults. If the set has 256 faults or more, it first removes those without remaining effects.
+// Add arms faults. If the set already has 256 or more, Add first removes the faults without remaining effects.
 func (s *Set) Add(faults ...Fault) {
 	for _, f := range faults {
 		if len(s.armed) >= 4*maxFaults {
@@ -42,8 +42,8 @@ func (s *Set) Clear() { *s = Set{} }
 // Empty reports whether no fault has remaining effects.
 func (s *Set) Empty() bool { return s.activeCount == 0 }
 
-// AtNoop returns the fault for a noop of an id, and records the effect. It returns nil if there is none. Earlier faults
-// take precedence. now is in microseconds since 1970.
+// AtNoop returns the fault for a noop of an id and records the effect, or returns nil. Earlier faults take precedence.
+// now is in microseconds since 1970.
 func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 	for _, a := range s.armed {
 		if a.Remaining > 0 && !a.AtConnect() && number >= a.Noop && a.matches(id) {

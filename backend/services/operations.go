@@ -19,8 +19,7 @@ const (
 	maxValues = 1000
 )
 
-// operations has the function of each operation, except registerName, whose request has a body. Every service has all
-// of them.
+// operations maps names to operations, which all services have. It omits registerName, whose request has a body.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// request returns the status, header and body of the response to a request.
 func request(t *testing.T, h *Handler, method, path, body string) (int, http.Header, string) {
 	t.Helper()
 	w := httptest.NewRecorder()

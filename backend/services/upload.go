@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// upload responds with the size and the hash of the body, which the client can compare. It does not store the body.
+// upload responds with the size and the hash of the body, so that the client can verify that the body arrived intact.
+// It does not store the body.
 func upload(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return answer.NotAllowed(w, http.MethodPost)

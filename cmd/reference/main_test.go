@@ -18,7 +18,7 @@ func TestHealth(t *testing.T) {
 	check := func() error { return run(t.Context(), address, []string{"--healthcheck"}) }
 	go func() {
 		if conn, err := other.Accept(); err == nil {
-			_, _ = conn.Read(make([]byte, 1<<10)) // a client rejects a response before its request
+			_, _ = conn.Read(make([]byte, 1<<10)) // a client rejects a response that arrives before it sends the request
 			_, _ = conn.Write([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"))
 			_ = conn.Close()
 		}

@@ -36,7 +36,7 @@ func addPrograms(t *testing.T, files map[string]string) (bin string) {
 	return bin
 }
 
-// linkProgram creates and returns a link to the test program. TestMain makes the program act by the name of the link.
+// linkProgram creates and returns a link to the test program. The name of the link tells TestMain what to run.
 func linkProgram(t *testing.T, dir, name string) string {
 	t.Helper()
 	executable, err := os.Executable()
@@ -71,7 +71,6 @@ func useCommandLine(t *testing.T) {
 	t.Setenv("AWS_COMMAND_LINE_SOCKET", awsCLI.socket)
 }
 
-// stopCommandLine ends the loaded AWS command line.
 func stopCommandLine() {
 	if awsCLI.cmd != nil && awsCLI.cmd.Process != nil {
 		_ = awsCLI.cmd.Process.Kill()

@@ -102,8 +102,8 @@ func (s site) checkPrice(context.Context) (string, error) {
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 
-// checkOwner refuses a name if hosts or parameters of that name are not in the local state. They belong to another user
-// or machine. checkOwner does not use the outputs, because a failed apply may have written none.
+// checkOwner refuses a name if hosts or parameters of that name exist, but not in the local state: they belong to another
+// user or machine. checkOwner does not use the outputs, because a failed apply may have written none.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
@@ -179,7 +179,7 @@ func (s site) checkDryRun(resource string, command ...string) check {
 	}
 }
 
-// checkSessions checks the requirements of tunnels, which a run needs.
+// checkSessions checks the requirements of the tunnels that a run opens.
 func (s site) checkSessions(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("session-manager-plugin"); err != nil {
 		return "", refuse("%s", explain("SessionManagerPlugin is not found"))

@@ -35,7 +35,6 @@ func runCheck(t *testing.T, settings string) (output string, err error) {
 	return output, err
 }
 
-// captureStdout returns the standard output of a function.
 func captureStdout(t *testing.T, f func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -159,5 +158,5 @@ func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	require.ErrorContains(t, err, `terraform.tfvars has name = "sse-soak", which overrides NAME=second; delete that line`)
 	d.name = ""
 	require.EqualError(t, d.up(t.Context(), streams{Connections: 5000}),
-		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here")
+		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change terraform.tfvars, or omit CONNECTIONS=5000")
 }

@@ -40,7 +40,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 			"https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html")
 	}
 	c := &cloud{region: region}
-	if err := c.call(ctx, c, "sts", "get-caller-identity"); err != nil { // every user may call it
+	if err := c.call(ctx, c, "sts", "get-caller-identity"); err != nil { // needs no permission
 		return nil, fmt.Errorf("no valid AWS credentials; log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
 	}
 	return c, nil
@@ -69,7 +69,7 @@ func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 type host struct {
 	ID, Type, Run, Owner string
 	Launch               time.Time
-	Cores, Threads       int // Threads is the number of threads of each core
+	Cores, Threads       int // Threads is the number of threads per core
 }
 
 const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,Launch:LaunchTime,Cores:CpuOptions.CoreCount," +

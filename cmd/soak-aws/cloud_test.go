@@ -24,7 +24,7 @@ func TestAwaitHosts(t *testing.T) {
 	f := startAWS(t)
 	statuses := map[string]string{}
 	name := func(i int) string { return fmt.Sprintf("/sse-soak/status-%02d", i) }
-	for i := range 12 { // more parameters than one response of AWS has
+	for i := range 12 { // more parameters than one response of AWS contains
 		statuses[name(i)] = fmt.Sprintf("i-%d", i)
 		f.parameters[name(i)] = "ready i-of-yesterday" // a parameter outlives its host
 	}

@@ -23,7 +23,6 @@ type recordingServer struct {
 	bodies   map[string]string
 }
 
-// record starts a recordingServer.
 func record(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, body string)) *recordingServer {
 	rec := &recordingServer{bodies: map[string]string{}}
 	rec.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,21 +37,19 @@ func record(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, bo
 	return rec
 }
 
-// targets returns the targets of all requests.
 func (r *recordingServer) targets() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string{}, r.requests...)
 }
 
-// lastCreated returns the last created object of a resource of the cluster.
 func (r *recordingServer) lastCreated(resource string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bodies["POST "+resource]
 }
 
-// startStack starts a server in place of the stack. It responds to each request that it is ready.
+// startStack starts a server that replaces the stack. The server responds to each request that it is ready.
 func startStack(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -60,8 +57,8 @@ func startStack(t *testing.T) *recordingServer {
 	})
 }
 
-// startCluster starts an API server whose user may only read and create TestRuns. A run therefore ends when it creates
-// the secret of its runners.
+// startCluster starts an API server whose user may create TestRuns, but no secrets. A run therefore fails when it
+// creates the secret of its runners.
 func startCluster(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, r *http.Request, body string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -86,7 +83,7 @@ func startCluster(t *testing.T) *recordingServer {
 const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:6443"}}],` +
 	`"users":[{"name":"c","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`
 
-// soakProgram builds soak like make, next to the folder with the overlays, and returns its path.
+// soakProgram builds soak like make, next to the folder with the overlays, and returns the path of the program.
 func soakProgram(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")

@@ -28,7 +28,7 @@ func TestDeployment(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // it locks the real provider
 	settings := "alert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "terraform.tfvars"), []byte(settings), 0o600))
 	t.Setenv("TF_VAR_stack_dir", "tests/files/stack")
@@ -128,7 +128,7 @@ func hostsOf(t *testing.T, dir string) map[string]string {
 }
 
 // boot acts as the hosts. Each host stores its status some requests after its creation, and parameters keep their
-// values after its end. failing has the details of failures by parameter.
+// values after the end of the host. failing maps the parameter of a host to the detail of its failure.
 func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,9 +25,9 @@ type downOptions struct {
 	lag            time.Duration // maximum time for which AWS may still list destroyed resources
 }
 
-// checkpointAge returns the maximum age of the last checkpoint of a run in progress: twice the interval between
-// checkpoints, which is a thousandth of the age of the run (shard.CheckpointInterval), and at least 3 minutes.
-func checkpointAge(run time.Duration) time.Duration { return max(3*time.Minute, run/500) }
+// checkpointAge returns the maximum age of the last checkpoint of a run in progress: at least 3 minutes, and twice the
+// interval between checkpoints. The interval is a thousandth of the run's age (shard.CheckpointInterval).
+func checkpointAge(runAge time.Duration) time.Duration { return max(3*time.Minute, runAge/500) }
 
 // down archives runs, destroys the deployment, and verifies that only a bucket with archives still costs money.
 func (d *deployment) down(ctx context.Context, options downOptions) error {
@@ -48,7 +48,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 			"-target=module.storage.aws_s3_object.file"}
 	}
 	if err := d.change(ctx, "destroy", targets...); err != nil {
-		return fmt.Errorf("%w; the rest continues to cost money.\n  continue:  %s", err, d.target("aws-down"))
+		return fmt.Errorf("%w; the remaining resources continue to cost money.\n  continue:  %s", err, d.target("aws-down"))
 	}
 	if err := s.verifyDestroyed(ctx, archiveBucket, options.lag, 5*time.Second); err != nil || archiveBucket == "" {
 		return err
@@ -112,7 +112,8 @@ func (o downOptions) hasVerdict(run string) bool {
 	return err == nil
 }
 
-// archiveRuns archives runs, with data of the stack's Prometheus if reachable. It first judges runs without a verdict.
+// archiveRuns archives runs, with data of the stack's Prometheus if the stack is reachable. It first judges runs without
+// a verdict.
 func (s site) archiveRuns(ctx context.Context, options downOptions, runs []string) error {
 	var flags []string
 	address := ""
@@ -168,8 +169,8 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	return nil
 }
 
-// findTagged returns the resources with a tag. costs has the hosts, disks and buckets that exist, and listed has all
-// others, which are free or which AWS still lists after their deletion.
+// findTagged returns the resources with a tag. costs has the hosts, disks and buckets that exist. listed has all others:
+// they are free, or AWS still lists them after their deletion.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, tagFilter(key, value))
 	for _, h := range hosts {
@@ -217,8 +218,8 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if err != nil {
 		return err
 	}
-	fmt.Printf("resources in %s that have the tag %s=%s and cost money: %d; "+
-		"that are free: %d (delete them in the AWS console; deleting the VPC deletes its contents)\n  %s\n",
+	fmt.Printf("resources in %s with the tag %s=%s: %d that cost money, "+
+		"%d that are free or already deleted (delete the rest in the AWS console; deleting the VPC deletes its contents)\n  %s\n",
 		s.aws.region, key, value, len(costs), len(listed), strings.Join(append(costs, listed...), "\n  "))
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An appliedDeployment is an existing deployment. The fake programs in bin record their calls there.
+// An appliedDeployment is an existing deployment. Its programs are fakes in the folder bin, to which they write records of
+// their calls.
 type appliedDeployment struct {
 	*deployment
 	bin, results string

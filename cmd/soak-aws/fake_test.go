@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fakeAWS responds to the requests of soak-aws in the formats of AWS. Environment variables make the real AWS command
-// line send its requests to it.
+// A fakeAWS responds to the requests of soak-aws in the formats of AWS. startAWS sets environment variables so that the
+// real AWS command line sends its requests to the fake.
 type fakeAWS struct {
 	mu                sync.Mutex
 	parameters        map[string]string
@@ -27,17 +27,17 @@ type fakeAWS struct {
 	tagResponses      [][]string                   // successive responses of the tagging API; the last one is repeated
 	hosts             []string
 	owner             string                    // tag of the hosts
-	launched          time.Time                 // of the hosts
+	launched          time.Time                 // launch time of the hosts
 	otherTypes        []string                  // types of hosts without a tag
 	schedules         map[string]map[string]any // by name
 	buckets           []string
 	objects           map[string]time.Time // BUCKET/KEY
 	denied            bool
-	lostResponses     int      // number of responses to lose with their connection
+	lostResponses     int      // number of requests whose connection is closed without a response
 	sessions          []string // requests of StartSession
 
-	arn          string   // of the caller
-	quota        float64  // of vCPU
+	arn          string   // ARN of the caller
+	quota        float64  // number of vCPUs
 	dryRun       string   // code of the response to a dry run
 	dryRuns      []string // actions of dry runs, with their tags
 	deniedAction string   // action that IAM denies
@@ -237,7 +237,7 @@ func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request, body []
 	}
 }
 
-// serveParameters returns at most ten parameters per response, like Systems Manager.
+// serveParameters responds with at most ten parameters at a time, like Systems Manager.
 func (f *fakeAWS) serveParameters(w http.ResponseWriter, body []byte) {
 	var request struct{ Path, NextToken string }
 	_ = json.Unmarshal(body, &request)

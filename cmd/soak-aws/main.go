@@ -20,8 +20,8 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// hangup receives SIGHUP when the terminal closes. Only `open` reads it. The other commands continue, because terraform
-// must finish, and soak receives its own SIGHUP.
+// hangup receives SIGHUP when the terminal closes. Only `open` reads from hangup. The other commands continue, because
+// terraform must finish, and soak receives its own SIGHUP.
 var hangup = make(chan os.Signal, 1)
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -30,7 +30,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 var warn = func(text string) { fmt.Fprintln(os.Stderr, text) }
 
 func run(args []string) int {
-	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores SIGHUP
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -43,7 +43,7 @@ func TestApplyWithinBudget(t *testing.T) {
 	}
 }
 
-// The terraform of this test creates a file in place of resources.
+// terraform is a fake, whose apply creates a file in place of resources.
 func TestUpWithinBudget(t *testing.T) {
 	startAWS(t)
 	bin := addPrograms(t, map[string]string{

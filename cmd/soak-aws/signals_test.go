@@ -73,18 +73,16 @@ func startOnTerminal(t *testing.T, args ...string) session {
 	return s
 }
 
-// await waits until a condition is true.
 func (s session) await(t *testing.T, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond)
 }
 
-// hasShown returns a function that reports whether a text is on the screen.
 func (s session) hasShown(text string) func() bool {
 	return func() bool { return strings.Contains(s.screen.String(), text) }
 }
 
-// interrupt presses Ctrl-C once and waits for the end.
+// interrupt presses Ctrl-C once and waits for the end of soak-aws.
 func (s session) interrupt(t *testing.T) {
 	t.Helper()
 	_, err := s.keyboard.Write([]byte{3})
@@ -92,11 +90,10 @@ func (s session) interrupt(t *testing.T) {
 	_ = s.cmd.Wait()
 	<-s.complete
 	require.Equal(t, 2, s.cmd.ProcessState.ExitCode(), s.screen)
-	require.NotContains(t, s.screen.String(), "Two interrupts", "with a second SIGINT terraform exits without writing its state")
+	require.NotContains(t, s.screen.String(), "Two interrupts", "terraform must receive one SIGINT; after a second one it exits without writing its state")
 	require.NoError(t, s.keyboard.Close())
 }
 
-// exists returns a function that reports whether a file exists.
 func exists(file string) func() bool {
 	return func() bool {
 		_, err := os.Stat(file)
@@ -160,11 +157,11 @@ func TestCtrlCAfterInit(t *testing.T) {
 	s = startOnTerminal(t, "--dir", dir, "--soak", program, "soak")
 	s.await(t, exists(signals))
 	s.interrupt(t)
-	assert.ElementsMatch(t, []string{"up", "INT", "HUP"}, lines(t, signals), "a second SIGINT would make soak kill the runners")
+	assert.ElementsMatch(t, []string{"up", "INT", "HUP"}, lines(t, signals), "soak must receive one SIGINT; after a second one it kills the runners")
 	assert.Contains(t, s.screen.String(), "To continue an interrupted soak: bin/soak-aws attach ")
 }
 
-// Under nohup soak ignores SIGHUP, and a second SIGINT would make it kill the runners.
+// Under nohup, soak ignores SIGHUP. A second SIGINT would make soak kill the runners.
 func TestCtrlCUnderNohupReachesSoakOnce(t *testing.T) {
 	startAWS(t).setReady()
 	addSessions(t, startStack(t).Listener.Addr().String())
@@ -185,7 +182,8 @@ func TestCtrlCUnderNohupReachesSoakOnce(t *testing.T) {
 	})
 	group, err := syscall.Getpgid(pid)
 	require.NoError(t, err)
-	assert.Equal(t, pid, group, "two signals at the same time may arrive as one, so the group shows whether a Ctrl-C reaches soak directly")
+	// Two signals at the same time may arrive as one, so the number of signals alone proves nothing.
+	assert.Equal(t, pid, group, "soak must have its own process group, which a Ctrl-C does not reach directly")
 	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)) // as a terminal does
 	_ = cmd.Wait()
 	require.Equal(t, 2, cmd.ProcessState.ExitCode(), output.String())
@@ -208,7 +206,6 @@ func TestTerraformSurvivesClosedTerminal(t *testing.T) {
 	_ = s.cmd.Wait()
 }
 
-// names returns the names of the files in a folder.
 func names(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -73,7 +73,7 @@ func (d *deployment) attach(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.length = -soakOverhead // hosts and credentials need no further time
+	f.length = -soakOverhead // the hosts and the credentials only have to be valid now
 	return s.runSoak(ctx, f, append([]string{"attach"}, args...))
 }
 
@@ -106,9 +106,9 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
 	// The terminal also sends SIGINT and SIGHUP to soak, which then stops gracefully. A SIGTERM may reach only
-	// soak-aws, so Cancel sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal has no
-	// effect. Under nohup, soak ignores SIGHUP, and needs no terminal. In its own process group it then receives only
-	// the SIGINT of Cancel.
+	// soak-aws, so Cancel also sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal
+	// has no effect. Under nohup, soak ignores SIGHUP and needs no terminal. It then has its own process group, so that
+	// it receives only the SIGINT of Cancel.
 	stop := syscall.SIGHUP
 	if signal.Ignored(syscall.SIGHUP) {
 		stop, cmd.SysProcAttr = syscall.SIGINT, &syscall.SysProcAttr{Setpgid: true}
@@ -230,7 +230,7 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 		end, inEnvironment := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
 		run := fmt.Sprintf("a run of %v", length)
 		if length < 0 {
-			run = "the run" // attach does not know its length
+			run = "the run" // attach does not know the length of the run
 		}
 		switch {
 		case end.IsZero() && inEnvironment:
@@ -242,7 +242,7 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 				"log in for longer, or use a profile that renews them", clock(end), run)
 		}
 		return "", fmt.Errorf("the credentials expire at %s, before the verdict of %s, "+
-			"which needs them unless the session of the profile lasts longer", clock(end), run)
+			"unless the session of the profile lasts longer and renews them", clock(end), run)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestSoak(t *testing.T) {
 	require.Equal(t, exitError(2), err, "the exit code must be the exit code of an invalid run")
 
 	testRun := cluster.lastCreated("testruns")
-	assert.Contains(t, testRun, `"sse-soak"`, "the namespace of the overlay k3s")
+	assert.Contains(t, testRun, `"sse-soak"`, "the TestRun must have the namespace of the overlay k3s")
 	encoded := regexp.MustCompile(`"name":"` + plan.DocumentVariable + `","value":"([^"]+)"`).FindStringSubmatch(testRun)
 	require.NotNil(t, encoded, testRun)
 	text, err := base64.RawURLEncoding.DecodeString(encoded[1])
@@ -161,9 +161,9 @@ func TestSoakRequirements(t *testing.T) {
 		{nil, []string{"--backend-url", "http://other"}, []string{"; use `bin/soak run --on k8s --backend-url http://other`"}},
 		{nil, []string{"--seconds", "60", "--backend-url=http://other"}, []string{"; use `bin/soak run --on k8s --backend-url http://other`"}},
 
-		// The stack is set up for a number of streams.
-		{nil, []string{"--connections", "5000"}, []string{"the stack of `make aws-up` has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change it there, or remove it here"}},
-		{nil, []string{"--noop-interval=5"}, []string{", not NOOP_INTERVAL=5; change it there"}},
+		// The stack is set up for a fixed number of streams.
+		{nil, []string{"--connections", "5000"}, []string{"the stack of `make aws-up` has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change the stack of `make aws-up`, or omit CONNECTIONS=5000"}},
+		{nil, []string{"--noop-interval=5"}, []string{", not NOOP_INTERVAL=5; change the stack"}},
 
 		// The hosts must live until the verdict. A later end is taken into account, and a shorter soak fits.
 		{launchedAgo(2 * time.Hour), []string{"--seconds", "3600"},

@@ -49,7 +49,7 @@ func openTunnel(ctx context.Context, out outputs, name string, port, local int) 
 	if err != nil {
 		return nil, fmt.Errorf("port %d of this machine is in use (%w); choose another one with `bin/soak-aws open --port 8081`", local, err)
 	}
-	_ = l.Close() // the AWS command line will listen there
+	_ = l.Close() // the AWS command line will listen on this port
 	// The tunnel outlives ctx, because a soak reads the ledger of the backend after Ctrl-C.
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tunnel{address: l.Addr().String(), region: out.Settings.Region, name: name, host: out.Instances[name], port: port, stop: stop}
@@ -114,7 +114,7 @@ func (t *tunnel) responds(ctx context.Context) bool {
 }
 
 // session runs the AWS command line until it ends, the remote port does not respond, or ctx ends. It calls opened after
-// the first response. Its checks also keep the session from being idle.
+// the first response. Repeated checks of the port also keep the session from becoming idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
 	log, err := os.CreateTemp("", "soak-aws-")

@@ -26,7 +26,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// TestMain makes this program act as the AWS command line, its plugin or soak-aws, if it is called by that name.
+// TestMain makes this program act as the AWS command line, its plugin or soak-aws if a link with that name starts it.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "aws":
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fakeSession acts as `aws ssm start-session` for a port. It forwards connections until SIGINT, or until the file
-// FAKE_AWS_CUT exists.
+// fakeSession acts as `aws ssm start-session` for a port. It forwards connections until SIGINT, or until the file named
+// by FAKE_AWS_CUT exists. Other arguments run the real AWS command line.
 func fakeSession(args []string) int {
 	if args[1] != "start-session" {
 		return commandLine(args)
@@ -68,7 +68,7 @@ func fakeSession(args []string) int {
 	return forward(port, os.Getenv("FAKE_AWS_STACK"))
 }
 
-// leavePlugin acts as a session that is killed when the file FAKE_AWS_CUT exists, and whose plugin continues to listen
+// leavePlugin acts as a session that is killed when the file named by FAKE_AWS_CUT exists. Its plugin continues to listen
 // on the port.
 func leavePlugin(port string) int {
 	cut := os.Getenv("FAKE_AWS_CUT")
@@ -143,7 +143,7 @@ func addSessions(t *testing.T, stack string) (log string, disconnect func()) {
 	return log, func() { require.NoError(t, os.WriteFile(filepath.Join(bin, "cut"), nil, 0o600)) }
 }
 
-// lines returns the lines of a file; none if it does not exist.
+// lines returns the lines of a file, or nil if the file does not exist.
 func lines(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -243,8 +243,8 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	}
 }
 
-// A session may end during a soak, which requests the ledger at its end, at the same local address. A killed AWS CLI
-// leaves a plugin that listens on the port. The plugin must be stopped too, because no other session could use the
+// A tunnel must reopen at the same local address, where the soak requests the ledger at its end. A killed AWS CLI leaves
+// a plugin that listens on the port. The plugin must be stopped too, because otherwise no other session could use the
 // port.
 func TestDisconnectedTunnelReopens(t *testing.T) {
 	for _, plugin := range []string{"", "1"} {
@@ -317,7 +317,7 @@ func TestTunnelErrors(t *testing.T) {
 	})
 	for output, want := range map[string]string{
 		"An error occurred (TargetNotConnected) when calling the StartSession operation: i-1 is not connected.": "`make aws-up` shows its state",
-		"An error occurred (AccessDeniedException) when calling the StartSession operation":                     "grant them infra/terraform/deployer-policy.json",
+		"An error occurred (AccessDeniedException) when calling the StartSession operation":                     "grant them the permissions in infra/terraform/deployer-policy.json",
 		"something else": "aws ssm start-session ended (something else)",
 	} {
 		t.Run(output, func(t *testing.T) {

@@ -22,7 +22,7 @@ type streams struct {
 	Interval    float64 `json:"noop_interval_seconds"`
 }
 
-// variables returns the values that are set, as variables of make.
+// variables returns the values that are set as variables of make, each after a space.
 func (s streams) variables() (text string) {
 	if s.Connections != 0 {
 		text = " CONNECTIONS=" + strconv.Itoa(s.Connections)
@@ -33,10 +33,10 @@ func (s streams) variables() (text string) {
 	return text
 }
 
-// match returns an error if a value is set and differs from the settings. place names the settings in the error.
+// match returns an error if a value of s is set and differs from current. place describes the origin of current.
 func (s streams) match(current streams, place string) error {
 	if (streams{cmp.Or(s.Connections, current.Connections), cmp.Or(s.Interval, current.Interval)}) != current {
-		return fmt.Errorf("%s has%s, not%s; change it there, or remove it here", place, current.variables(), s.variables())
+		return fmt.Errorf("%s has%s, not%s; change %[1]s, or omit%[3]s", place, current.variables(), s.variables())
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 		return len(ready) == len(statuses), err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%d of %s not ready after %v", len(statuses)-len(ready), format.Count(len(statuses), "host"), setupTimeout)
+		return fmt.Errorf("the setup of %d of %s took over %v", len(statuses)-len(ready), format.Count(len(statuses), "host"), setupTimeout)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("connections: 1\nat:\n  - \"0s a: touch ran\\e[2K\"\n"), 0o600))
 	run := func(in io.Reader, args ...string) (output string, err error) {
 		t.Helper()
-		// The invalid value of --on is detected after the permission.
+		// An invalid value of --on ends the command after the permission check.
 		output, _, err = soakWithInput(t, in, append(args, "--on", "moon")...)
 		return output, err
 	}

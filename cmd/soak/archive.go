@@ -103,7 +103,7 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 		return err
 	}
 	for _, name := range from.Secrets.Common {
-		fmt.Fprintf(out, "secrets  %s is a common word or a number, so it was redacted only next to the name of a secret (docs/report.md#archive-a-run)\n", name)
+		fmt.Fprintf(out, "secrets  the value of %s is a common word or a number, so it was redacted only next to the name of a secret (docs/report.md#archive-a-run)\n", name)
 	}
 	return printContents(out, contents, location, file)
 }

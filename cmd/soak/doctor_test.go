@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// doctor runs `soak doctor` on a machine without programs, because a program may take seconds to print its version.
+// doctor runs `soak doctor` with an empty PATH, because a program may take seconds to print its version.
 func doctor(t *testing.T, args ...string) (out string, code int, err error) {
 	t.Helper()
 	t.Setenv("PATH", t.TempDir())
@@ -25,7 +25,7 @@ func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
 	require.Regexp(t, `(?m)^  BROKEN   open files +the limit on open files is \d+, but .* needs \d+; raise it with `+"`ulimit -n", out)
 	require.Contains(t, out, "A run cannot start; fix each item marked BROKEN")
-	require.Regexp(t, `; \d+ items that only some runs need are unavailable\.\n$`, out, "a program that fails, or a clock that is unknown, is not missing")
+	require.Regexp(t, `; \d+ items that only some runs need are unavailable\.\n$`, out, "the last line must count the unavailable items")
 }
 
 func TestDoctorJSON(t *testing.T) {
@@ -55,7 +55,7 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	}
 	write("other.yaml", "backend-url: http://a.test\nno-nginx: true\nscript: x.js\nseconds: 5\n")
 	require.Equal(t, backend("--backend-url", "http://a.test"), backend("--config", "other.yaml"))
-	require.NotEqual(t, backend(), backend("--config", "other.yaml"), "without a service the missing backend is an error")
+	require.NotEqual(t, backend(), backend("--config", "other.yaml"), "without a service, a missing backend must be an error")
 	write("soak.yaml", "connections: 9000000\nrunners: 1\n")
 	out, code, err := doctor(t)
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestHelp(t *testing.T) {
 			require.NoError(t, err, "go test ./cmd/soak -update writes it")
 			require.Equal(t, string(want), out)
 			for text := range strings.Lines(out) {
-				require.True(t, len(text) <= helpWidth+1 || !strings.HasPrefix(line, "run "), text)
+				require.True(t, len(text) <= helpWidth+1 || !strings.HasPrefix(line, "run "), "a line has over %d bytes: %s", helpWidth, text)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// history runs `soak history` with flags.
 func history(t *testing.T, line string) (string, error) {
 	t.Helper()
 	output, _, err := soak(t, append([]string{"history"}, strings.Fields(line)...)...)

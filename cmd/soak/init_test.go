@@ -25,7 +25,7 @@ func TestFailedInitLeavesNoFiles(t *testing.T) {
 	} {
 		require.Equal(t, exitUsage, execute(append([]string{"init"}, args...)), args)
 	}
-	require.Equal(t, 2, execute([]string{"init", "http://127.0.0.1:1/x"}), "no server listens on this port")
+	require.Equal(t, 2, execute([]string{"init", "http://127.0.0.1:1/x"}), "init must exit with 2 if no server listens on the port")
 	files, err := os.ReadDir(".")
 	require.NoError(t, err)
 	require.Empty(t, files)

@@ -89,7 +89,7 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
-		return suggestName(err, "--", cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names) // -connections is read as short names
+		return suggestName(err, "--", cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names) // pflag reads -connections as short flags
 	}
 	return err
 }

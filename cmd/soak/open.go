@@ -82,7 +82,8 @@ func openArchive(ctx context.Context, file, dir string, check bool, out io.Write
 // graphMargin is the time that the graph shows before the run, and also after it.
 const graphMargin = 30 * time.Second
 
-// showData shows the data of an unpacked archive in a Prometheus server until ctx ends. Without data it only waits.
+// showData shows the data of an unpacked archive in a Prometheus server until ctx ends. Without data it only waits. It
+// returns an error if Prometheus ends first.
 func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.Writer) error {
 	if c.Prometheus.Missing != "" {
 		fmt.Fprintln(out, "The archive has no Prometheus data, so nothing is started. Ctrl-C removes the unpacked files, unless --dir names their folder.")

@@ -24,7 +24,7 @@ func TestInvalidProbeIsAUsageError(t *testing.T) {
 	} {
 		require.Equal(t, exitUsage, execute(append([]string{"probe"}, args...)), args)
 	}
-	require.Equal(t, 2, execute([]string{"probe", "http://127.0.0.1:1/x"}), "no server listens on this port")
+	require.Equal(t, 2, execute([]string{"probe", "http://127.0.0.1:1/x"}), "probe must exit with 2 if no server listens on the port")
 }
 
 func TestSecondsAcceptsDurations(t *testing.T) {
@@ -33,6 +33,6 @@ func TestSecondsAcceptsDurations(t *testing.T) {
 	require.Equal(t, exitUsage, execute([]string{"plan", "--seconds", "0s"}))
 	for _, command := range []string{"probe", "init"} {
 		t.Chdir(t.TempDir())
-		require.Equal(t, 2, execute([]string{command, "http://127.0.0.1:1/x", "--seconds", "1m"}), "no server listens on this port")
+		require.Equal(t, 2, execute([]string{command, "http://127.0.0.1:1/x", "--seconds", "1m"}), "%s must accept --seconds 1m, and exit with 2 because no server listens on the port", command)
 	}
 }
