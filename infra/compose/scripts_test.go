@@ -15,7 +15,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// script runs a script of this folder and returns its output.
 func script(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command("./"+name, args...).CombinedOutput()
@@ -23,7 +22,6 @@ func script(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// read returns the content of the file whose path has these elements.
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(elements...))
@@ -60,7 +58,7 @@ func TestComposeUsesEachSetting(t *testing.T) {
 	t.Parallel()
 	compose := read(t, "..", "..", "compose.yaml")
 	for _, m := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllStringSubmatch(read(t, "..", "..", ".env.example"), -1) {
-		require.Contains(t, compose+read(t, "refresh"), m[1], "each setting must be used")
+		require.Contains(t, compose+read(t, "refresh"), m[1], "compose.yaml or refresh must use each setting")
 	}
 	for _, m := range regexp.MustCompile(`(?m)^ +image: (\S+)$`).FindAllStringSubmatch(compose, -1) {
 		require.Regexp(t, `:(v?[0-9]+\.[0-9]+\.[0-9]+(-alpine)?|local)$`, m[1], "the image must have a version")
@@ -70,7 +68,6 @@ func TestComposeUsesEachSetting(t *testing.T) {
 	}
 }
 
-// certificate returns the certificate in the file whose path has these elements.
 func certificate(t *testing.T, elements ...string) *x509.Certificate {
 	t.Helper()
 	block, _ := pem.Decode([]byte(read(t, elements...)))

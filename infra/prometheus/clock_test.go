@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// promtool has only one clock, so this test runs a Prometheus server: the alert must not depend on the clock of the
-// runner.
+// The alert must not depend on the clock of the runner. promtool has only one clock, so this test runs a Prometheus
+// server.
 func TestRunnerSilentFiresForAnyClock(t *testing.T) {
 	t.Parallel()
 	rules, err := filepath.Abs("rules")

@@ -1,4 +1,4 @@
-// Package prometheus holds no code: it tests the configuration and the rules in this folder.
+// Package prometheus tests the configuration and the rules in this folder.
 package prometheus
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// promtool runs Prometheus's own tool, of any version from 2.42 on.
+// promtool runs the program promtool. The tests pass with version 2.42 and later ones.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	binary, err := exec.LookPath("promtool")

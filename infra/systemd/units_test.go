@@ -32,7 +32,6 @@ func TestUnitsAreValid(t *testing.T) {
 	}
 }
 
-// A notice of AWS's metadata service stops the runners.
 func TestSpotNoticeStopsTheRunners(t *testing.T) {
 	t.Parallel()
 	curl := lookPath(t, "curl", "apt-get install curl")
@@ -65,7 +64,7 @@ func TestSpotNoticeStopsTheRunners(t *testing.T) {
 	require.EqualValues(t, 3, requests.Load())
 }
 
-// lookPath returns the path of a tool, and skips a test if it is not installed.
+// lookPath returns the path of a tool. It skips the test if the tool is not installed.
 func lookPath(t *testing.T, tool, remedy string) string {
 	t.Helper()
 	path, err := exec.LookPath(tool)

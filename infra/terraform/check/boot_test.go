@@ -31,9 +31,9 @@ const (
 )
 
 // TestBoot boots the hosts with the user data that Terraform renders. The host of the stack has systemd, cloud-init,
-// its own Docker and the stack of this repository. The test waits until the stack answers on its port, and reboots the
-// host. The runners' hosts also test a failed setup and the end of a host. cloud_test.go simulates the metadata and the
-// parameters of AWS. Images that are not available offline have stand-ins.
+// its own Docker and the stack of this repository. The test waits until the stack answers on its port, and then reboots
+// the host. The subtest for runners also covers a failed setup and the end of a host. cloud_test.go simulates the
+// metadata and the parameters of AWS. Stand-ins replace images that are not available offline.
 func TestBoot(t *testing.T) {
 	t.Parallel()
 	needsMachines(t)
@@ -81,8 +81,8 @@ func (m *machine) checkSetup(c *cloud) {
 	m.checkResponses(strings.TrimPrefix(secretLines[0], "BACKEND_TOKEN="))
 }
 
-// shippedImage returns the id of the backend's image in its archive. The tag may belong to another image, because the
-// tests of the stack can run at the same time and build their own.
+// shippedImage returns the id of the backend's image in the archive for the host. On this machine, the tag may belong to
+// another image, because the tests of the stack can run at the same time and build their own.
 func shippedImage(t *testing.T) string {
 	t.Helper()
 	manifest := run(t, root, "tar", "-xzOf", "bin/aws-test/stack/image-sse-soak-backend-local.tar.gz", "manifest.json")
@@ -147,7 +147,7 @@ func (m *machine) checkReboot(started time.Time) {
 	assert.Equal(t, "1", m.sh("grep -c 'SOAK-SETUP DONE' /var/log/cloud-init-output.log"))
 }
 
-// checkFailedSetup runs the setup again, with corrupted files in the bucket and without pauses between its attempts.
+// checkFailedSetup runs the setup again, with corrupted files in the bucket and without pauses between attempts.
 func (m *machine) checkFailedSetup(c *cloud, status string) {
 	t := m.t
 	for key := range c.files {
@@ -162,7 +162,7 @@ func (m *machine) checkFailedSetup(c *cloud, status string) {
 	assert.Empty(t, c.rejections)
 }
 
-// checkExtension checks that the host continues if a later end is stored when its time is over.
+// checkExtension checks that the host does not shut down at its planned end if a later end is stored.
 func (m *machine) checkExtension(c *cloud) {
 	t := m.t
 	later := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
@@ -171,10 +171,10 @@ func (m *machine) checkExtension(c *cloud) {
 	assert.Equal(t, "running", m.state())
 	assert.Equal(t, "OnCalendar="+later.Format("2006-01-02 15:04:05 MST"), m.sh("grep OnCalendar /etc/systemd/system/soak-end.timer"))
 	assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
-	c.store(end, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // has passed before the next check
+	c.store(end, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // the next check must find an end in the past
 }
 
-// checkEnd checks that a host whose time ended while it was off shuts down as soon as it has booted.
+// checkEnd checks that a host shuts down as soon as it has booted, if its planned end passed while it was off.
 func (m *machine) checkEnd() {
 	t := m.t
 	// systemd compares the date with the time at which the timer was first started.
@@ -196,8 +196,8 @@ func await(t *testing.T, timeout time.Duration, failure string, m *machine, done
 }
 
 // stackFiles returns the folder of files that `make aws-up` collects for the stack's host, with three changes. It omits
-// Grafana if its image is unavailable, uses this machine's limit on open files, and omits settings that a stand-in for
-// Prometheus rejects.
+// Grafana if its image is unavailable, lowers the limit on open files, and omits settings that a stand-in for Prometheus
+// rejects.
 func stackFiles(t *testing.T) (folder string) {
 	buildStackImages(t)
 	env := filepath.Join(t.TempDir(), ".env")
@@ -241,8 +241,8 @@ func buildStackImages(t *testing.T) {
 	run(t, root, "make", "--no-print-directory", "stack-images")
 }
 
-// bucketObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data, with the
-// list of these objects instead of the files of Terraform's tests.
+// bucketObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data with a list
+// of these objects, which replaces the list of the files for Terraform's tests.
 func bucketObjects(t *testing.T, data, kind, folder string) (objects map[string]string, newData string) {
 	t.Helper()
 	objects = map[string]string{}

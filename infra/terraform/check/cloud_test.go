@@ -148,7 +148,6 @@ func (c *cloud) serveParameters(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reject answers with an error, and records it.
 func (c *cloud) reject(w http.ResponseWriter, status int, kind, reason string) {
 	c.mu.Lock()
 	c.rejections = append(c.rejections, kind+": "+reason)
@@ -157,14 +156,12 @@ func (c *cloud) reject(w http.ResponseWriter, status int, kind, reason string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": reason})
 }
 
-// parameter returns the value of a parameter.
 func (c *cloud) parameter(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.parameters[name]
 }
 
-// store sets the value of a parameter.
 func (c *cloud) store(name, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,7 +214,6 @@ func verify(r *http.Request, body []byte) error {
 	return nil
 }
 
-// signature returns the signature in an Authorization header.
 func signature(authorization string) string {
 	_, s, _ := strings.Cut(authorization, "Signature=")
 	return s

@@ -27,8 +27,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// checkExporter checks that the exporter of the host has the metrics that a run needs, and only AWS's metrics of
-// ethtool.
+// checkExporter checks that the exporter of the host has the metrics that a run needs, and no ethtool metrics except
+// AWS's counters.
 func (m *machine) checkExporter() {
 	t := m.t
 	t.Helper()
@@ -73,7 +73,7 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 		return names
 	}
 	want := []string{"runner-1", "runner-3"}
-	require.Eventually(t, func() bool { return slices.Equal(want, instances()) }, time.Minute, 500*time.Millisecond, "%v", instances())
+	require.Eventually(t, func() bool { return slices.Equal(want, instances()) }, time.Minute, 500*time.Millisecond, "Prometheus must discover the hosts %v", want)
 
 	queries := 0
 	for _, board := range grafana.Boards(t, root) {

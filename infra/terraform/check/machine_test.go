@@ -95,7 +95,6 @@ func (m *machine) start() {
 	m.ip = strings.TrimSpace(run(m.t, ".", "docker", "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", m.name))
 }
 
-// sh runs a command on the machine and returns its output.
 func (m *machine) sh(command string) string {
 	m.t.Helper()
 	return strings.TrimSpace(run(m.t, ".", "docker", "exec", m.name, "sh", "-c", command))
@@ -119,7 +118,7 @@ func (m *machine) remove() {
 	run(m.t, ".", "docker", "rm", "-fv", m.name)
 }
 
-// state returns Docker's name for the state: running, exited.
+// state returns Docker's name for the state, such as running or exited.
 func (m *machine) state() string {
 	return strings.TrimSpace(run(m.t, ".", "docker", "inspect", "-f", "{{.State.Status}}", m.name))
 }

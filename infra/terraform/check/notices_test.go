@@ -75,7 +75,7 @@ func TestNoticesFromMetadataService(t *testing.T) {
 	_, err = notices(t, nil, dir)
 	require.NoError(t, err)
 	_, err = notices(t, map[string]string{"events/maintenance/scheduled": "<html>"}, dir)
-	require.Error(t, err, "the unit must fail")
+	require.Error(t, err, "notices.sh must fail after an invalid response")
 	got, err := os.ReadFile(filepath.Join(dir, "soak.prom"))
 	require.NoError(t, err)
 	assert.Equal(t, info, string(got), "the previous file must remain")
@@ -107,7 +107,6 @@ func notices(t *testing.T, pages map[string]string, dir string) (string, error) 
 	return string(output), err
 }
 
-// lookPath returns the path of a program.
 func lookPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/results/terraform-plan.txt")
 
-// TestPlan checks that the committed plan is the plan of terraform.
+// TestPlan checks that the committed plan equals the current plan of terraform.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	dir := initCopy(t)

@@ -91,7 +91,7 @@ var resourceRights = map[string]string{
 	"data aws_ec2_instance_type_offerings":               "ec2:DescribeInstanceTypeOfferings",
 }
 
-// callRights lists the IAM actions of the AWS CLI commands of soak-aws whose action is not SERVICE:Operation.
+// callRights maps commands of the AWS CLI to their IAM actions. It omits commands whose action is SERVICE:Operation.
 var callRights = map[string]string{
 	"sts get-caller-identity": "", "configure export-credentials": "", "service-quotas get-service-quota": "servicequotas:GetServiceQuota",
 	"resourcegroupstaggingapi get-resources": "tag:GetResources", "s3api list-objects-v2": "s3:ListBucket", "s3api head-bucket": "s3:ListBucket",
@@ -184,7 +184,7 @@ func TestDeployerPolicy(t *testing.T) {
 	for action, isNeeded := range grantedActions {
 		assert.True(t, isNeeded, "the policy allows %s, which is not needed", action)
 	}
-	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "the limit of IAM for a managed policy")
+	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "the policy must not exceed IAM's limit for a managed policy")
 }
 
 // TestDeployerPolicyIsNarrow checks that actions that change or delete resources apply only to resources with

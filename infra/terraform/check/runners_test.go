@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// k3s is a stand-in for k3s. It records its arguments and notifies systemd that it is ready.
+// k3s is a script that replaces k3s. It records its arguments and notifies systemd that it is ready.
 const k3s = `#!/bin/bash
 if [[ $1 == kubectl ]]; then echo "$*" >>/run/k3s-called; exit; fi
 echo "$K3S_TOKEN $*" >/run/k3s-installed
@@ -32,7 +32,7 @@ signal.pause()'
 // calls. The agent starts before the server, so it must wait for the token that the server creates.
 func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	t.Helper()
-	untested.Note(t, "k3s and the k6-operator on such a host")
+	untested.Note(t, "k3s and the k6-operator on the runners' hosts")
 	const (
 		token, kubeconfig         = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
 		serverStatus, agentStatus = "/sse-soak/runners/status-0", "/sse-soak/runners/status-2"
@@ -54,7 +54,7 @@ func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	assert.Empty(t, c.rejections)
 	clusterToken := c.parameter(token)
 	assert.Regexp(t, regexp.MustCompile(`^[0-9a-f]{64}$`), clusterToken)
-	assert.Equal(t, "# "+instanceID+"\nserver: https://127.0.0.1:6443\n", c.parameter(kubeconfig), "the first line names the host for the session of Systems Manager")
+	assert.Equal(t, "# "+instanceID+"\nserver: https://127.0.0.1:6443\n", c.parameter(kubeconfig), "the first line must name the host that stored the parameter")
 	assert.Contains(t, server.sh("cat /run/k3s-installed"), clusterToken+" server --disable=traefik")
 	assert.Contains(t, server.sh("cat /run/k3s-called"), "kubectl apply --server-side -f /opt/soak/files/operator.yaml")
 	assert.Equal(t, clusterToken+" agent --server=https://10.20.0.10:6443 --node-ip=10.20.0.11", agent.sh("cat /run/k3s-installed"))

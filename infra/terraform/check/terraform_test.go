@@ -28,7 +28,6 @@ const (
 	source = ".."       // the Terraform code
 )
 
-// run runs a command in a folder and returns its output.
 func run(t *testing.T, dir string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
@@ -82,7 +81,7 @@ func initCopy(t *testing.T) (dir string) {
 		require.NoError(t, err)
 		code := filepath.Join(standIn.folder, "code")
 		copyCode(t, code)
-		require.NoError(t, os.RemoveAll(filepath.Join(code, ".terraform.lock.hcl"))) // of the real provider
+		require.NoError(t, os.RemoveAll(filepath.Join(code, ".terraform.lock.hcl"))) // it locks the real provider
 		standIn.env = offline.Terraform(t, root, filepath.Join(standIn.folder, "mirror"))
 		terraform(t, code, "init", "-backend=false", "-input=false", "-no-color")
 		t.Log(strings.TrimSpace(terraform(t, code, "version")))
@@ -192,7 +191,7 @@ type module struct {
 	Children []module `json:"child_modules"`
 }
 
-// collect adds the user data of each host in the module, by its address.
+// collect adds the user data of each host in the module, by the address of the module.
 func (m module) collect(into map[string]string) {
 	for _, r := range m.Resources {
 		if r.Type == "aws_instance" {
