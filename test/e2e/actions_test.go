@@ -47,7 +47,7 @@ func TestActionsAreReported(t *testing.T) {
 		require.Zero(t, e.Missed+e.Duplicated)
 	}
 	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend must replay the noops of the outage, one every 0.2 s")
-	require.Less(t, *backend.Resumed, uint64(streams/2), "a stopped backend generates no noops, but some may be due after its restart")
+	require.Less(t, *backend.Resumed, uint64(streams/2), "a stopped backend must generate no noops; a few may be due after its restart")
 	require.Equal(t, "killed", v.Actions[2].Output)
 	require.Equal(t, v.Connections.Reconnected, v.Reconnect.Count)
 	require.Greater(t, v.Reconnect.Max-v.Reconnect.P50, 200.0, "reconnects must be spread over time")
@@ -100,7 +100,7 @@ func TestActionOnADescribedService(t *testing.T) {
 	e := v.Actions[0].Effect
 	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.NotReconnected}, r.out.String())
 	require.Zero(t, e.Missed+e.Duplicated)
-	require.Greater(t, *e.Resumed, uint64(12), "10 messages per second and topic, during an outage of at least 1 s")
+	require.Greater(t, *e.Resumed, uint64(12), "each client must receive the messages of the outage: 10 per second, for at least 1 s")
 }
 
 // If soak is killed, the kernel sends a signal only to the shell of an action. The children of the shell must end, too.

@@ -34,8 +34,8 @@ func attach(t *testing.T, killedSoak *soakRun) (v *verdict.Verdict, out string) 
 	return readVerdict(t, killedSoak.dir), string(text)
 }
 
-// beginAndKill starts a soak of two runners and kills it. It returns the soak, and the ids of its runners, which
-// continue.
+// beginAndKill starts a soak with two runners, and kills the soak process. It returns the run and the ids of the
+// runners, which continue.
 func beginAndKill(t *testing.T, mark string) (killedSoak *soakRun, runners []int) {
 	t.Helper()
 	killedSoak = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "24", "--noop-interval", "1", "--min-coverage", "40", "--runners", "2")

@@ -20,12 +20,11 @@ import (
 
 // A refusingService is a service that refuses clients with odd numbers for a time after the first connect.
 type refusingService struct {
-	period  time.Duration // of the refusals
+	period  time.Duration // time for which clients are refused
 	service *fakeservice.Service
 	refused atomic.Int64 // number of refused attempts
 }
 
-// run soaks the service.
 func (f *refusingService) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
 	t.Helper()
 	spec := bareService(800 * time.Millisecond)
@@ -87,8 +86,8 @@ func TestRefusedAttemptsAreReported(t *testing.T) {
 	})
 }
 
-// If two soaks of one service have the same PREFIX, the service refuses the second one. The second soak does not count
-// the messages of the first one, and does not end its streams.
+// If two soaks of one service have the same PREFIX, the service refuses the streams of the second one. The second soak
+// neither counts the messages of the first one nor ends the streams of the first one.
 func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")

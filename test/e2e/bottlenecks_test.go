@@ -14,7 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// fullFrom returns the load from which a resource was full, as a cell of the report; "–": the resource was never full.
+// fullFrom returns the lowest load at which a resource was full, as a cell of the report. "–" means that the resource was
+// never full.
 func fullFrom(v *verdict.Verdict, resource string) string {
 	for _, row := range section(v, "Resource usage").Rows {
 		if row[0] == resource {
@@ -44,8 +45,8 @@ func cpuGroup(t *testing.T) string {
 	return filepath.Join(group, "cgroup.procs")
 }
 
-// A backend with 20 ms of CPU per second cannot serve 1000 requests per second. The test has no lower load, which might
-// also fail on a busy machine.
+// A backend with 20 ms of CPU per second cannot serve 1000 requests per second. The test has no lower load, because a
+// lower load might also fail on a busy machine.
 func TestControlGroupLimitBreaksAService(t *testing.T) {
 	t.Parallel()
 	group, m := cpuGroup(t), mark(t)

@@ -25,7 +25,7 @@ import (
 // A faultyBucket is an S3 server in the process of the test. It can be unreachable, reject writes, and truncate
 // downloads.
 type faultyBucket struct {
-	place       string
+	location    string // URL of the shards
 	unreachable atomic.Bool
 	readOnly    atomic.Bool // writes are rejected
 	truncates   atomic.Bool // downloads end after half of the shard
@@ -35,7 +35,7 @@ type faultyBucket struct {
 func startBucket(t *testing.T) *faultyBucket {
 	t.Helper()
 	faker, b := fakebucket.New(t, "soaks"), &faultyBucket{}
-	b.place = "s3://soaks/all" + fakebucket.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	b.location = "s3://soaks/all" + fakebucket.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b.unreachable.Load() {
 			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_ = conn.Close()
@@ -46,11 +46,11 @@ func startBucket(t *testing.T) *faultyBucket {
 			http.Error(w, "<Error><Code>AccessDenied</Code></Error>", http.StatusForbidden)
 			return
 		}
-		switch shard := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".json.gz"); {
-		case shard && b.incomplete.Load():
+		switch isShard := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".json.gz"); {
+		case isShard && b.incomplete.Load():
 			http.Error(w, "<Error><Code>NoSuchKey</Code></Error>", http.StatusNotFound)
 			return
-		case !shard || !b.truncates.Load():
+		case !isShard || !b.truncates.Load():
 			faker.ServeHTTP(w, r)
 			return
 		}
@@ -80,7 +80,7 @@ func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 func TestLostBucketIsReported(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
-	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
+	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.location)
 	r.awaitStreams("20")
 	b.unreachable.Store(true)
 	await(t, "soak must report the error", func() bool {
@@ -97,8 +97,8 @@ func TestLostBucketIsReported(t *testing.T) {
 	require.NoError(t, os.Remove(files[1]))
 }
 
-// run returns the place of the run t in the bucket.
-func (b *faultyBucket) run() string { return strings.Replace(b.place, "all", "all/t", 1) }
+// run returns the URL of the run t in the bucket.
+func (b *faultyBucket) run() string { return strings.Replace(b.location, "all", "all/t", 1) }
 
 // merge judges the run t from the bucket, in a new folder.
 func (b *faultyBucket) merge(t *testing.T) (v *verdict.Verdict, text string) {
@@ -146,7 +146,7 @@ func requireDamageIsFound(t *testing.T, b *faultyBucket) {
 	require.Contains(t, text, "INVALID: s3://none/all/t")
 	require.Contains(t, text, "the bucket does not exist; create it, or correct its name and region (NoSuchBucket: The specified bucket does not exist)")
 
-	repeated := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
+	repeated := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.location)
 	require.Equal(t, 2, repeated.end(), repeated.out.String())
 	require.Contains(t, repeated.out.String(), "belongs to an earlier run; choose another --testid")
 }

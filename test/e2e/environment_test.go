@@ -132,7 +132,7 @@ func TestBusyCores(t *testing.T) {
 		require.NotEmpty(t, rows, r.out.String())
 		for _, row := range rows {
 			if row[0] == "CPU of the service" {
-				require.Equal(t, "–", row[3], "no resource must be full: %v", rows)
+				require.Equal(t, "–", row[3], "the CPU of the service must not be full: %v", rows)
 				require.NotEqual(t, "not known", row[2], "the listening process must be found: %v", rows)
 			}
 		}
@@ -256,7 +256,6 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o644))
 }
 
-// edit changes a shard.
 func edit(t *testing.T, path string, change func(*shard.Shard)) {
 	t.Helper()
 	s, err := shard.ReadFile(path)

@@ -73,7 +73,8 @@ var faultGroups = []faultGroup{
 	{"delay", "2", []knownFault{delayFault}, []string{"--max-late", "0", "--seconds", "15"}},
 }
 
-// idOf returns the id of the client with fault i. Clients with adjacent numbers may share a connection of HTTP/2.
+// idOf returns the id of the client with fault i. Only every second client has a fault, because adjacent clients may
+// share an HTTP/2 connection.
 func idOf(i int) string { return fmt.Sprintf("soak-%d", 2*i) }
 
 // expected returns the variables of the backend, and the expected counts and findings.
@@ -127,7 +128,7 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 	})
 	t.Run("HTTP/2", func(t *testing.T) {
 		t.Parallel()
-		text := strings.Join(findings, "\n") // nginx sends RST_STREAM when it closes a connection of HTTP/1.1
+		text := strings.Join(findings, "\n") // over HTTP/2, nginx resets a stream whose response is truncated
 		findings := strings.Split(strings.ReplaceAll(text, "closed by the server in the middle of a response", `disconnected \(reset\)`), "\n")
 		v := g.soak(t, want, findings, http2Front(t, backend(t, env...)), "K6_INSECURE_SKIP_TLS_VERIFY=true")
 		require.Positive(t, v.HTTP2.Connections)

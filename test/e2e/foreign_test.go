@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// bareService returns a service without ids, timestamps and ledger.
+// bareService returns a service without ids, timestamps or a ledger.
 func bareService(interval time.Duration) fakeservice.ServiceSpec {
 	return fakeservice.ServiceSpec{
 		IDs: fakeservice.IDsNone, Format: fakeservice.Format{Lines: "\n", Framing: "chunks"},
@@ -21,7 +21,7 @@ func bareService(interval time.Duration) fakeservice.ServiceSpec {
 	}
 }
 
-// startFake starts a fake service until the test ends.
+// startFake starts a fake service, which stops when the test ends.
 func startFake(t *testing.T, spec fakeservice.ServiceSpec, strike fakeservice.Strike) (s *fakeservice.Service, url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,7 +35,7 @@ func startFake(t *testing.T, spec fakeservice.ServiceSpec, strike fakeservice.St
 	return s, url
 }
 
-// Noops without numbers are counted by the interval. Each fault affects one client, and starts at its fourth noop.
+// Noops without numbers are counted by interval. Each fault affects one client, from its fourth noop on.
 func TestForeignBackendIsCountedByInterval(t *testing.T) {
 	t.Parallel()
 	spec := bareService(800 * time.Millisecond)

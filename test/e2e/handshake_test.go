@@ -25,8 +25,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// sharedCertificates creates the certificates of `make certs` once, and returns their folder. The certificates are also
-// valid for the server side of a wire.
+// sharedCertificates creates the certificates of `make certs` once, and returns their folder. The server certificate is
+// also valid for the server side of a wire.
 var sharedCertificates = sync.OnceValues(func() (folder string, err error) {
 	folder = filepath.Join(sharedFolder, "certs")
 	if out, err := exec.Command(filepath.Join(root, "infra", "compose", "certs"), folder, serverAddress).CombinedOutput(); err != nil {
@@ -46,8 +46,8 @@ func certificates(t *testing.T) string {
 	return folder
 }
 
-// backendWith starts a backend with TLS.
-func backendWith(t *testing.T, certs string, env ...string) (url string) {
+// backendWithTLS starts a backend with TLS.
+func backendWithTLS(t *testing.T, certs string, env ...string) (url string) {
 	t.Helper()
 	url = backend(t, append(env, tlsVariables(certs)...)...)
 	return strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
@@ -62,7 +62,7 @@ func tlsVariables(certs string) []string {
 func secureBackend(t *testing.T, env ...string) (url, trust string) {
 	t.Helper()
 	certs := certificates(t)
-	return backendWith(t, certs, env...), "SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")
+	return backendWithTLS(t, certs, env...), "SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")
 }
 
 func TestHandshake(t *testing.T) {
@@ -80,7 +80,7 @@ func TestHandshake(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(t, 100, share, 2, "received share of the expected bytes in %%; a response needs one or two TLS records: %s", row)
 	}
-	require.Len(t, phases, 6, "TCP, TLS and response of two scales")
+	require.Len(t, phases, 6, "each of the two scales must have the phases TCP, TLS and response")
 	require.Equal(t, "80", phases[5][2])
 }
 
@@ -109,9 +109,9 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	}
 }
 
-// untrustedService starts a service that accepts clients with a certificate of its authority. handler handles the
+// mutualTLSService starts a service that accepts clients with a certificate of its authority. handler handles the
 // requests of other clients.
-func untrustedService(t *testing.T, certs string, auth tls.ClientAuthType, handler http.HandlerFunc) (url string) {
+func mutualTLSService(t *testing.T, certs string, auth tls.ClientAuthType, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	return serveTLS(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
 		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
@@ -155,7 +155,7 @@ func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 	certs := certificates(t)
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(certs, "clients", "client-1.pem"), filepath.Join(certs, "clients", "client-1-key.pem"))
 	require.NoError(t, err)
-	url := untrustedService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request) {
+	url := mutualTLSService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request) {
 		if chain := r.TLS.PeerCertificates; len(chain) == 0 || chain[0].Issuer.String() != certificate.Leaf.Issuer.String() {
 			w.WriteHeader(http.StatusForbidden)
 		}
@@ -169,13 +169,13 @@ func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
-	url := untrustedService(t, certs, tls.RequestClientCert, refuseFirst(3))
+	url := mutualTLSService(t, certs, tls.RequestClientCert, refuseFirst(3))
 	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "a client without a certificate received a response: ")
 }
 
-// An untrusted client is accepted if it receives a response other than 400, by which nginx refuses clients. A
+// An untrusted client counts as accepted if it receives a response other than 400, with which nginx refuses clients. A
 // connection without a response is inconclusive.
 func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			certs := certificates(t)
-			r := smoke(t, "handshake", "--certs", certs, "--backend-url", untrustedService(t, certs, c.auth, c.handler), "--connections", "20")
+			r := smoke(t, "handshake", "--certs", certs, "--backend-url", mutualTLSService(t, certs, c.auth, c.handler), "--connections", "20")
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.wantText)
@@ -208,7 +208,7 @@ func TestHandshakeNamesTheCause(t *testing.T) {
 	certs := filepath.Join(t.TempDir(), "certs")
 	out, err := exec.Command(filepath.Join(root, "infra", "compose", "certs"), certs).CombinedOutput()
 	require.NoError(t, err, string(out))
-	r := smoke(t, "handshake", "--certs", certs, "--backend-url", backendWith(t, certificates(t)))
+	r := smoke(t, "handshake", "--certs", certs, "--backend-url", backendWithTLS(t, certificates(t)))
 	require.Equal(t, 2, r.end())
 	require.Contains(t, r.out.String(), "certificate signed by unknown authority")
 

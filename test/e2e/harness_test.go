@@ -151,7 +151,6 @@ func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
 	return &v
 }
 
-// await waits until done returns true. condition describes it.
 func await(t *testing.T, condition string, done func() bool) {
 	t.Helper()
 	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, condition)
@@ -178,7 +177,6 @@ func processes(mark string) (pids []int) {
 	return pids
 }
 
-// requireNoProcess asserts that no process of a run remains.
 func requireNoProcess(t *testing.T, mark string) {
 	t.Helper()
 	await(t, "no process of the soak must remain", func() bool { return len(processes(mark)) == 0 })

@@ -11,14 +11,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// http2Front returns nginx in front of a service, with HTTP/2 over TLS.
+// http2Front starts nginx with HTTP/2 over TLS in front of a service.
 func http2Front(t *testing.T, to string) (url string) {
 	t.Helper()
 	certs := filepath.Join(certificates(t), "server")
 	return "https://" + front(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
 }
 
-// nginx in front of the backend negotiates HTTP/2 over TLS.
 func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

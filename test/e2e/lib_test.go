@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJavaScriptLibrary runs the tests of load-tests/lib. Their cases are checks of k6.
+// TestJavaScriptLibrary runs the tests of load-tests/lib. Each test case is a check of k6.
 func TestJavaScriptLibrary(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(root, "load-tests", "test", "*.test.js"))
@@ -35,7 +35,6 @@ func TestJavaScriptTestsFail(t *testing.T) {
 	require.Contains(t, out, "one is two: Error: the value must be 2, got 1")
 }
 
-// testScript runs a script by k6, and returns its output.
 func testScript(script, url string) (string, error) {
 	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", "--env", "BACKEND_URL="+url, script).CombinedOutput()
 	return string(out), err

@@ -41,8 +41,8 @@ func liveEvents(t *testing.T, page, id string, handle func(liveEvent) (more bool
 	}
 }
 
-// The live page receives the state of a run from its first second to its verdict, even after a network outage. At the
-// end it is the report.
+// The live page receives the state of a run from the first second to the verdict, even after a network outage. At the
+// end, the page is the report.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1", "--live", "--at", "6s deploy: true")
@@ -81,7 +81,7 @@ func TestLivePage(t *testing.T) {
 		var number int
 		_, err := fmt.Sscanf(strings.Replace(e.id, "-", " ", 1), "%s %d", &epoch, &number)
 		require.NoError(t, err)
-		require.Greater(t, number, previous, "an event after the outage must have the changed sections")
+		require.Greater(t, number, previous, "the numbers of events must increase, even after the outage")
 		previous = number
 	}
 	all := fmt.Sprint(events)

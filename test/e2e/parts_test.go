@@ -21,9 +21,9 @@ import (
 )
 
 // merge runs `soak merge` on a folder or a bucket, and returns its exit code and output.
-func merge(t *testing.T, place, out string, args ...string) (code int, text string) {
+func merge(t *testing.T, location, out string, args ...string) (code int, text string) {
 	t.Helper()
-	b, err := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"merge", place, "--out", out}, args...)...).CombinedOutput()
+	b, err := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"merge", location, "--out", out}, args...)...).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok {
 		return exit.ExitCode(), string(b)
 	}
@@ -65,7 +65,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	var parts []*soakRun
 	references := []string{address.Reserve(t), address.Reserve(t)}
 	for i, runner := range []string{"1/2", "2/2"} { // the control group of each runner uses the reference of the other one
-		parts = append(parts, begin(t, nil, append(flags("bucket-"), "--runner", runner, "--shards", b.place, "--start-at", start,
+		parts = append(parts, begin(t, nil, append(flags("bucket-"), "--runner", runner, "--shards", b.location, "--start-at", start,
 			"--control-listen", references[i], "--control-url", "http://"+references[1-i])...))
 	}
 	for i, p := range parts {
@@ -119,7 +119,7 @@ func TestDeniedShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
 	url := backend(t, "NOOP_INTERVAL=1s")
-	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
+	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.location)
 	r.awaitStreams("20")
 	b.readOnly.Store(true)
 	require.Equal(t, 2, r.end(), r.out.String())

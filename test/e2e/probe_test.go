@@ -23,7 +23,7 @@ func TestSoakOfProbedDescription(t *testing.T) {
 		probe.Env = append(os.Environ(), r.Env...)
 		output, err := probe.CombinedOutput()
 		require.NoError(t, err, string(output))
-		// Each stream receives a message every 5 s, because some services have no heartbeat, or one every 30 s.
+		// Each stream receives a message every 5 s, because some services have no heartbeat, or only one every 30 s.
 		v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20",
 			"--seconds", "16", "--topics", "10", "--publish-rate", "2").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)

@@ -52,7 +52,8 @@ func (p *proxiedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startProxied starts the service and a proxy that resolves all names to its address. It returns the settings of a run.
+// startProxied starts the service, and a proxy that resolves all names to the address of the service. It also returns
+// the settings of a run.
 func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxiedService, proxy *forward.Proxy, env, args []string) {
 	t.Helper()
 	service = &proxiedService{hub: fakeservice.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
@@ -152,7 +153,7 @@ func TestProxyClosesStreams(t *testing.T) {
 	require.Contains(t, reasons(v), "no longer answers: Get \"https://service.test/healthz\": the proxy http://")
 }
 
-// An invalid or unreachable proxy ends a run before the load, without the password of its URL.
+// An invalid or unreachable proxy ends a run before the load. The error omits the password in the URL of the proxy.
 func TestUnusableProxies(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"HTTP_PROXY=http://joe:open/sesame@127.0.0.1:1", "NO_PROXY="}, "--backend-url", "http://service.test", "--noop-interval", "0.5", "--connections", "4", "--seconds", "7")

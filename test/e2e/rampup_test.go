@@ -27,7 +27,7 @@ func smoke(t *testing.T, name string, args ...string) *soakRun {
 	return begin(t, nil, append([]string{name, "--profile", "smoke"}, args...)...)
 }
 
-// section returns the table of a verdict with a title.
+// section returns the table with a title from a verdict, or an empty table.
 func section(v *verdict.Verdict, title string) verdict.Table {
 	for _, table := range v.Tables {
 		if table.Title == title {
@@ -37,7 +37,7 @@ func section(v *verdict.Verdict, title string) verdict.Table {
 	return verdict.Table{}
 }
 
-// factOf returns the value of a fact in a verdict; "": the verdict does not have it.
+// factOf returns the value of a fact in a verdict, or "" if the verdict lacks the fact.
 func factOf(v *verdict.Verdict, name string) string {
 	for _, f := range v.Facts {
 		if f.Name == name {
@@ -118,7 +118,7 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	require.DirExists(t, r.dir.Path("round-02"))
 	second, _, err := r.dir.Judge()
 	require.NoError(t, err)
-	require.Equal(t, v.Facts, second.Facts, "the files must be sufficient for the facts")
+	require.Equal(t, v.Facts, second.Facts, "judging the files again must give the same facts")
 }
 
 func TestInterruptedSuiteIsInvalid(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// reset ends the connection of a response by RST.
+// reset ends the connection of a response with a TCP reset.
 func reset(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		if secure, ok := conn.(*tls.Conn); ok {
@@ -79,7 +79,7 @@ func TestEachFailureIsReported(t *testing.T) {
 		return true
 	}))
 	v := r.verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed: %s", r.out.String())
+	require.Equal(t, verdict.Fail, v.Verdict, "10 %% of the requests failed: %s", r.out.String())
 	want := map[string]string{}
 	for i, name := range names {
 		want[name] = fmt.Sprint((requests.Load()/10 + count - 1 - int64(i)) / count)

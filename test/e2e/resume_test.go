@@ -26,7 +26,7 @@ const (
 	resumeCuts    = 10
 )
 
-// cutStreams runs `soak run resume`.
+// cutStreams starts `soak run resume`.
 func cutStreams(t *testing.T, env []string, args ...string) *soakRun {
 	t.Helper()
 	out := t.TempDir()
@@ -101,7 +101,7 @@ func TestResumePasses(t *testing.T) {
 	}
 	require.Equal(t, all.Ended, v.Connections.Reconnected)
 	opened, _ := h.StreamCounts()
-	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream belongs to the trial")
+	require.Equal(t, resumeStreams+all.Ended, opened-1, "there must be one stream per client, one per reconnect, and one for the trial")
 	require.Zero(t, v.Messages.NotExpected)
 	require.Zero(t, v.Evidence.Undetectable)
 	require.NotEmpty(t, section(v, "Resumes by kind of disconnect").Rows, r.out.String())

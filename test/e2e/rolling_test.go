@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// Three backends run behind one nginx, which selects a backend by the client id. An action restarts one after the
-// other.
+// Three backends run behind one nginx, which selects a backend by the client id. An action restarts the backends one
+// after the other.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)

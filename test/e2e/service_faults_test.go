@@ -98,7 +98,8 @@ func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int
 	}), s.out.String())
 }
 
-// A refused message is not expected, and a message without a response may arrive or not. In both cases the run fails.
+// A refused message is not expected, and a message without a response may or may not arrive. In both cases, the run
+// fails.
 func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
@@ -134,7 +135,8 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 	}
 }
 
-// A restart of the service closes its streams. With RECONNECT the clients reconnect.
+// A restart of the service closes its streams. The clients reconnect only if the description states that the service
+// ends streams (endsStreams).
 func TestRestartedServiceDoesNotPass(t *testing.T) {
 	eachOf(t, twoServices, func(t *testing.T, name string) {
 		r := startOwnService(t, name, services.Options{})

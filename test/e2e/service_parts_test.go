@@ -61,7 +61,7 @@ func TestRunnersShareAPublisher(t *testing.T) {
 	require.Contains(t, reasons(readVerdict(t, dir)), "runner 1 of 2 left no shard")
 }
 
-// k6 without soak also publishes, and its shards can be merged to a verdict.
+// k6 without soak also publishes, and its shards can be merged into a verdict.
 func TestPlainK6SoaksAService(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
@@ -92,7 +92,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10, published at ")
 }
 
-// An exception of token() aborts k6. Otherwise k6 would only log it, and pass without any check.
+// An exception in token() aborts k6. Otherwise k6 would only log the exception, and pass without any check.
 func TestUnavailableTokenFailsK6(t *testing.T) {
 	t.Parallel()
 	for token, message := range map[string]string{

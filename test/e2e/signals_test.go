@@ -23,7 +23,7 @@ func (r *soakRun) hangUp() {
 	}
 }
 
-// soak writes a verdict even if all writes of its progress line fail, because its terminal is closed.
+// soak writes a verdict even if its terminal is closed and all writes of the progress line fail.
 func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -62,7 +62,7 @@ func TestNohupSurvivesClosedOutputAndTerminal(t *testing.T) {
 	require.Equal(t, verdict.Pass, r.verdict().Verdict)
 }
 
-// A soak removes the folder of sockets of an earlier soak that was killed.
+// A soak removes the folder of sockets that a killed soak left behind.
 func TestNextSoakCleansUp(t *testing.T) {
 	t.Parallel()
 	m, tmp := mark(t), t.TempDir()

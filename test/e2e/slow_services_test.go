@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A service whose responses are all slower than the limit fails. Connections that wait for it do not count as
+// A service whose responses are all slower than the limit fails. Connections that wait for the service do not count as
 // saturation of the load generator.
 func TestSlowServiceFails(t *testing.T) {
 	t.Parallel()

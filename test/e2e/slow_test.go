@@ -15,7 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// runSlow runs the suite slow: 4 of 20 clients read nothing for 8 s, while the service sends about 10 MB to each.
+// runSlow runs the suite slow: 4 of 20 clients read nothing for at least 8 s, while the service sends about 10 MB to
+// each of them.
 func runSlow(t *testing.T, args ...string) *verdict.Verdict {
 	t.Helper()
 	return begin(t, nil, append([]string{
@@ -53,8 +54,8 @@ func describeBackend(t *testing.T) string {
 	return path
 }
 
-// The suite slow fills the buffers of a described service by large published messages. The memory of the service is
-// known only by its gauge.
+// The suite slow fills the buffers of a described service with large published messages. The memory of the service is
+// known only from its gauge.
 func TestSlowOfADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),

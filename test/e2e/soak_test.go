@@ -26,7 +26,7 @@ func TestSoak(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, verdict.Connections{Planned: 50, Opened: 50, Completed: 50}, v.Connections)
 	require.EqualValues(t, 350, v.Messages.Floor)
-	require.InDelta(t, 350, v.Messages.Expected, 50, "each connection expects floor(open / interval), or one more")
+	require.InDelta(t, 350, v.Messages.Expected, 50, "each connection must expect floor(open / interval) noops, or one more")
 	require.Equal(t, v.Messages.Expected, v.Messages.Received)
 	require.True(t, v.Server.Known)
 	require.True(t, v.Server.Agrees)
@@ -59,7 +59,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// cleanRuns returns the number of clean runs that must pass: CLEAN_RUNS, or a default.
+// cleanRuns returns the number of clean runs that must pass: CLEAN_RUNS, or 3 by default.
 func cleanRuns(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("CLEAN_RUNS"))
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *soakRun) log(names ...string) (all string) {
 	return all
 }
 
-// runnersOf returns the k6 processes of a run.
+// runnersOf returns the ids of the k6 processes of a run.
 func runnersOf(mark string) (pids []int) {
 	for _, pid := range processes(mark) {
 		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
@@ -158,7 +158,7 @@ func TestSecondCtrlCKills(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	await(t, "soak must notice the first signal", func() bool { return strings.Contains(r.out.String(), "stopping") })
 	await(t, "a later signal must kill the runners", func() bool { // soak ignores a signal immediately after the first
-		_ = r.cmd.Process.Signal(os.Interrupt) // it fails after the end of soak
+		_ = r.cmd.Process.Signal(os.Interrupt) // fails if soak has ended
 		return strings.Contains(r.out.String(), "killing everything")
 	})
 	require.Equal(t, 2, r.end())

@@ -48,8 +48,8 @@ func TestStormOfAHubWithoutHistory(t *testing.T) {
 	require.Zero(t, v.Messages.Duplicated)
 }
 
-// storms runs a storm of 40 streams, of which 36 are dropped, against a service that calls admit at each connect.
-func storms(t *testing.T, admit func(connects int) (status int), args ...string) *verdict.Verdict {
+// runStorm runs a storm of 40 streams, of which 36 are dropped, against a service that calls admit at each connect.
+func runStorm(t *testing.T, admit func(connects int) (status int), args ...string) *verdict.Verdict {
 	t.Helper()
 	spec := bareService(time.Second)
 	spec.Admit = func(_ string, connects int) int { return admit(connects) }
@@ -71,7 +71,7 @@ func TestStormWithRefusals(t *testing.T) {
 	var mu sync.Mutex
 	var start time.Time
 	accepted := 0
-	v := storms(t, func(connects int) int {
+	v := runStorm(t, func(connects int) int {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(start) > time.Second {
@@ -88,7 +88,7 @@ func TestStormWithRefusals(t *testing.T) {
 
 func TestServiceRefusesAfterStorm(t *testing.T) {
 	t.Parallel()
-	v := storms(t, func(connects int) int { return refusal(connects > 76+20) })
+	v := runStorm(t, func(connects int) int { return refusal(connects > 76+20) })
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "reconnects at once: 16 of 36 streams did not reconnect within 5 s; refused: ")
 }
@@ -104,7 +104,7 @@ func (l delayedListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// The accept queue of a service, which holds two connections, overflows. So connects take over 1 s, and the counters of
+// The accept queue of a service holds two connections, and overflows. Connects then take over 1 s, and the counters of
 // the machine show the reason.
 func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "found an accept queue full")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1 s")
 	row := section(v, "Accept queues").Rows[0]
-	require.NotEqual(t, "0", row[2], "overflows")
+	require.NotEqual(t, "0", row[2], "overflows must be counted")
 	require.NotEqual(t, "0", row[4], "SYNs must be retransmitted")
 }
 

@@ -18,7 +18,7 @@ func TestChurn(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Regexp(t, `(?m)^00:\d\d/00:09 `, r.out.String(), "the progress line must have the planned length")
-	require.Greater(t, v.Connections.Planned, 100, "connections")
+	require.Greater(t, v.Connections.Planned, 100)
 	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
 	require.Positive(t, v.Messages.Received)
 	require.Equal(t, v.Messages.Received, v.Server.Sent)
@@ -35,7 +35,7 @@ func TestChurnNamesTheConnectionWithALoss(t *testing.T) {
 	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
 }
 
-// A service acknowledges the request to end a stream, but does not end it.
+// A service acknowledges the request to end a stream, but does not end the stream.
 func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	t.Parallel()
 	service, url := startFake(t, bareService(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true}})
@@ -74,13 +74,13 @@ func TestFanout(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Regexp(t, `(?m)^00:\d\d/00:47 `, r.out.String(), "the progress line must have the planned length")
-	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams and 5 to 60 streams")
+	require.Equal(t, "400", factOf(v, "deliveries"), "there must be 5 broadcasts to 20 streams and 5 to 60 streams")
 	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "service and clients must count the same messages")
 }
 
 // One subscriber receives the second broadcast twice, another one never; the sum of all deliveries is correct. The
-// service sets the timestamp of a broadcast 300 ms after the request, so the delivery is fast by the timestamp, but
-// slow when it is measured from the request.
+// service sets the timestamp of a broadcast 300 ms after the request. The delivery is therefore fast when measured from
+// the timestamp, but slow when measured from the request.
 func TestFanoutCountsSubscribersAndMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond

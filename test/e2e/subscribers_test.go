@@ -32,7 +32,7 @@ func priceMessage(price int) string {
 	return fmt.Sprintf(`{"topic":%q,"run":"price %d","seq":0,"t":0,"sum":"x"}`, feedTopic, price)
 }
 
-// publishPrice publishes a price by the service's own protocol.
+// publishPrice publishes a price with the service's own protocol.
 func publishPrice(ctx context.Context, r *services.Instance, price int) error {
 	path := map[string]string{"nchan": "/pub/" + feedTopic, "pocketbase": "/api/collections/soak/records"}[r.Name]
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+path, strings.NewReader(priceMessage(price)))
@@ -86,8 +86,8 @@ var (
 	publishField = regexp.MustCompile(`(?s)  publish: \{.*?\n  \},\n`)
 )
 
-// describeFeed writes a description of the service that has neither message numbers nor publish, and returns its path.
-// The verdict therefore compares the messages of the clients with each other.
+// describeFeed writes a description of the service, without the numbers of messages and without publish, and returns the
+// path. The verdict therefore compares the messages of the clients with each other.
 func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	t.Helper()
 	file := r.Service
@@ -161,7 +161,7 @@ func pricesHub(t *testing.T, replay func(r *http.Request, all []string, from int
 	return server.URL
 }
 
-// describePrices writes the description of a pricesHub.
+// describePrices writes the description of a pricesHub, and returns its path.
 func describePrices(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "prices.js")
@@ -177,14 +177,14 @@ func TestResumeFaultsOfAFeedAreCounted(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	lost := map[string]map[int]bool{}                                            // indexes of lost messages by client
-	url := pricesHub(t, func(r *http.Request, all []string, from int) []string { // without the last message
+	url := pricesHub(t, func(r *http.Request, all []string, from int) []string { // omits the last message
 		mu.Lock()
 		defer mu.Unlock()
 		last, client := max(len(all)-1, from), r.URL.Query().Get("id")
 		if lost[client] == nil {
 			lost[client] = map[int]bool{}
 		}
-		// A client that is disconnected again before it receives the next message resumes before the lost one.
+		// If a client is disconnected again before it receives the next message, it resumes before the lost message.
 		maps.DeleteFunc(lost[client], func(index int, _ bool) bool { return index >= from })
 		if last < len(all) {
 			lost[client][last] = true

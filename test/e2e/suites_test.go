@@ -83,14 +83,14 @@ func TestCompareOneBackendWithACluster(t *testing.T) {
 	t.Parallel()
 	v := runSmoke(t, "cluster")
 	rows := section(v, "Responses by server").Rows
-	require.Len(t, rows, 4, "levels of one backend and of three")
+	require.Len(t, rows, 4, "there must be one row for the single backend, and three for the cluster")
 	for i, row := range rows[1:] {
 		require.Equal(t, []string{"cluster", fmt.Sprintf("backend-%d", i+1)}, row[:2])
 		require.Regexp(t, `^3[0-9]\.`, row[3], "each backend must send a third of the responses")
 	}
 	require.NotEmpty(t, factOf(v, "deploy"))
 	require.NotEmpty(t, factOf(v, "winner"))
-	require.Len(t, section(v, "Level by level").Rows, 4, "one row per level")
+	require.Len(t, section(v, "Level by level").Rows, 4, "there must be one row per level")
 	if runtime.NumCPU() > 1 {
 		require.Len(t, section(v, "Busy cores").Rows, 2, "service and runners must have separate cores by default")
 	}

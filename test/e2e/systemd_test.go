@@ -25,13 +25,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// bootSystemd is the init script of a systemd with the units in $1/units. It has separate processes, mounts and control
-// groups.
+// bootSystemd is a script that becomes a systemd with the units in $1/units. startSystemd separates its processes, mounts
+// and control groups from the machine.
 const bootSystemd = `mount -t tmpfs none /run && mount -t cgroup2 none /sys/fs/cgroup &&
 exec env -i PATH="$PATH" container=other SYSTEMD_UNIT_PATH="$1/units" SYSTEMD_GENERATOR_PATH=/nonexistent \
 	/lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=0`
 
-// startSystemd starts a systemd in a network namespace, and returns its systemctl.
+// startSystemd starts a systemd in a network namespace, and returns a function that runs systemctl there.
 func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...string) (string, error)) {
 	t.Helper()
 	group := "/sys/fs/cgroup/unified/" + namespace

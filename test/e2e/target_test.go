@@ -35,7 +35,7 @@ func backend(t *testing.T, env ...string) string {
 	return "http://" + address
 }
 
-// backend starts a backend on the server side of the wire. env is for its clients.
+// backend starts a backend on the server side of the wire. env has the variables for clients of the backend.
 func (w *wire) backend(t *testing.T, interval string) (url string, env []string) {
 	t.Helper()
 	args := []string{"LISTEN=" + serverAddress + ":8080", "NOOP_INTERVAL=" + interval}

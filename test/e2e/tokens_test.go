@@ -19,10 +19,11 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// expiringToken returns a token that is valid for the run's TOKEN_TTL: its expiry, in ms since 1970.
+// expiringToken is the field token of a description. A token contains its expiry in ms since 1970, which is TOKEN_TTL
+// after the call.
 const expiringToken = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-secret`,"
 
-// singleToken returns the same token for all connections, like a module with a mistake.
+// singleToken is like expiringToken, but returns the same token for all connections, which is a mistake.
 const singleToken = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
 
 // expiryOf returns the expiry of an expiringToken or a singleToken.
@@ -79,7 +80,7 @@ func TestTokenPerAttempt(t *testing.T) {
 	}
 }
 
-// A Mercure hub ends a stream before its JWT expires, and responds with 401 to an expired one.
+// A Mercure hub ends a stream before its JWT expires, and responds with 401 to an expired JWT.
 func TestMercureAcceptsTheNextJWT(t *testing.T) {
 	t.Parallel()
 	const mint = `import crypto from 'k6/crypto';
@@ -92,8 +93,8 @@ func TestMercureAcceptsTheNextJWT(t *testing.T) {
 		`
 	r := startService(t, "mercure", services.Options{Tokens: true})
 	r.Service = changeModule(t, "mercure", "export default", mint+"export default", "token: () => __ENV.SUBSCRIBE_TOKEN || '',", "token: (ttl) => jwt(ttl),")
-	// The hub ends a stream after 80 to 100 % of the time that its JWT has left, less 5 s. Until then, each stream
-	// receives a message.
+	// The hub ends a stream after 80 to 100 % of the remaining lifetime of its JWT, minus 5 s. By then, each stream has
+	// received a message.
 	v := soakService(t, r, "jwt-", faulty.Options{}, "--token-ttl", "12", "--connections-per-vu", fmt.Sprint(serviceStreams)).verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.GreaterOrEqual(t, v.Connections.Reconnected, serviceStreams/2)

@@ -19,14 +19,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A wire joins two network namespaces by a TUN device in each and a relay between them, which can lose, delay and
-// silently drop packets. It also works on kernels without `tc netem`.
+// A wire connects two network namespaces, with a TUN device in each namespace and a relay that can delay packets and
+// silently drop some or all of them. It also works on kernels without `tc netem`.
 type wire struct {
 	client, server string        // names of the namespaces
-	loss           atomic.Uint64 // share of packets, in millionths
+	loss           atomic.Uint64 // share of dropped packets, in millionths
 	delay          atomic.Int64  // nanoseconds each way
 	cut            atomic.Bool   // drop all packets silently
-	secure         bool          // the backend behind it uses TLS
+	secure         bool          // the backend on the server side uses TLS
 }
 
 const (

@@ -25,7 +25,7 @@ data "aws_ec2_instance_type_offerings" "this" {
 }
 
 locals {
-  made = var.subnet_id == null ? 1 : 0 # otherwise the subnet exists
+  network_count = var.subnet_id == null ? 1 : 0 # 0: the subnet exists
 
   offering = [
     for zone in data.aws_availability_zones.available.names : zone
@@ -35,7 +35,7 @@ locals {
 }
 
 data "aws_subnet" "existing" {
-  count = 1 - local.made
+  count = 1 - local.network_count
 
   id = var.subnet_id
 
@@ -48,7 +48,7 @@ data "aws_subnet" "existing" {
 }
 
 resource "aws_vpc" "this" {
-  count = local.made
+  count = local.network_count
 
   #checkov:skip=CKV2_AWS_11:exists for hours and has no data; flow logs would cost more than the hosts
   cidr_block           = "10.20.0.0/16"
@@ -59,13 +59,13 @@ resource "aws_vpc" "this" {
 
 # The default group is not used. It has no rules, so that no resource can depend on them.
 resource "aws_default_security_group" "this" {
-  count = local.made
+  count = local.network_count
 
   vpc_id = aws_vpc.this[0].id
 }
 
 resource "aws_internet_gateway" "this" {
-  count = local.made
+  count = local.network_count
 
   vpc_id = aws_vpc.this[0].id
 
@@ -73,7 +73,7 @@ resource "aws_internet_gateway" "this" {
 }
 
 resource "aws_subnet" "public" {
-  count = local.made
+  count = local.network_count
 
   vpc_id            = aws_vpc.this[0].id
   availability_zone = local.zone
@@ -90,7 +90,7 @@ resource "aws_subnet" "public" {
 }
 
 resource "aws_route_table" "public" {
-  count = local.made
+  count = local.network_count
 
   vpc_id = aws_vpc.this[0].id
 
@@ -103,7 +103,7 @@ resource "aws_route_table" "public" {
 }
 
 resource "aws_route_table_association" "public" {
-  count = local.made
+  count = local.network_count
 
   route_table_id = aws_route_table.public[0].id
   subnet_id      = aws_subnet.public[0].id
@@ -111,7 +111,7 @@ resource "aws_route_table_association" "public" {
 
 # The endpoint is free and keeps shards inside AWS's network.
 resource "aws_vpc_endpoint" "s3" {
-  count = local.made
+  count = local.network_count
 
   vpc_id            = aws_vpc.this[0].id
   service_name      = "com.amazonaws.${var.region}.s3"
