@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// A frame is one event on the wire: wire is the HTTP/1.1 chunk, wire[from:to] the bare event for HTTP/1.0. A frame is
-// immutable, so any number of streams may share it.
+// A frame is one event on the wire: wire is the HTTP/1.1 chunk, and wire[from:to] is the bare event for HTTP/1.0. A
+// frame is immutable, so any number of streams may share it.
 type frame struct {
 	wire     []byte
 	from, to int

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/certificate"
 )
 
-// With TLS, the service requests a client certificate. The health check has none, and accepts the request as a sign of
-// life.
+// With TLS, the service requests a client certificate. The health check has no certificate, and succeeds as soon as the
+// service requests one.
 func TestHealthcheckReportsTheService(t *testing.T) {
 	t.Parallel()
 	for _, secure := range []bool{false, true} {

@@ -2,9 +2,9 @@ package main
 
 import "time"
 
-// Writes to clients with a full socket buffer are retried together. The interval is at least retryPace, and at least
-// retryPerClient times the number of these clients. Retries therefore use at most a few percent of the scheduler's
-// time.
+// Writes to clients with a full socket buffer are retried together. The time between retries is retryPace, or
+// retryPerClient times the number of these clients if that is longer. Retries therefore use at most a few percent of
+// the scheduler's time.
 const (
 	retryPace      = 25 * time.Millisecond
 	retryPerClient = 20 * time.Microsecond

@@ -50,8 +50,8 @@ func takeDescriptor(conn syscall.Conn) (int, error) {
 	return fd, os.NewSyscallError("fcntl F_DUPFD_CLOEXEC", err)
 }
 
-// setUserTimeout limits the time until the peer acknowledges data. 0 keeps the limit of the kernel. Unix sockets have no
-// such limit.
+// setUserTimeout limits the time until the peer acknowledges data. 0 keeps the limit of the kernel. Unix sockets have
+// no such limit.
 func setUserTimeout(fd int, d time.Duration) {
 	if d > 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))

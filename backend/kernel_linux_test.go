@@ -22,7 +22,7 @@ func TestUserTimeoutIsSet(t *testing.T) {
 	require.Equal(t, 20000, ms)
 }
 
-// Streams that end in any way leave no open descriptor behind.
+// However a stream ends, its descriptor is closed.
 func TestDescriptorsAreReleased(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--noop-interval=20ms", "--backend-fault=reset:id=r-1;truncate:id=r-2")

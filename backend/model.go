@@ -53,8 +53,8 @@ func (c *modelConfig) addFaults(text string) error {
 	return err
 }
 
-// modelVariable returns the variable of a flag. The prefix distinguishes it from a variable of the soak command, such as
-// SEED.
+// modelVariable returns the variable of a flag. The prefix distinguishes it from a variable of the soak command, such
+// as SEED.
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
 func parseUint(target *uint64) func(string) error {

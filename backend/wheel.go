@@ -17,7 +17,7 @@ type wheel struct {
 	next     int // first bucket in the search for the emptiest bucket
 }
 
-// newWheel returns an empty wheel. A staggered one has a bucket for each minTickTime of the interval, up to maxBuckets.
+// newWheel returns an empty wheel. A staggered wheel has one bucket per minTickTime of the interval, up to maxBuckets.
 func newWheel(interval time.Duration, schedule string) *wheel {
 	n := 1
 	if schedule == scheduleStaggered {

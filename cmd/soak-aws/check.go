@@ -102,8 +102,8 @@ func (s site) checkPrice(context.Context) (string, error) {
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 
-// checkOwner refuses a name if hosts or parameters of that name exist, but not in the local state: they belong to another
-// user or machine. checkOwner does not use the outputs, because a failed apply may have written none.
+// checkOwner refuses a name if hosts or parameters of that name exist, but not in the local state: they belong to
+// another user or machine. checkOwner does not use the outputs, because a failed apply may have written none.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
@@ -153,7 +153,7 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d needed, %d of %g in use", neededVCPUs, usedVCPUs, quota), nil
 }
 
-// isStandard reports whether an instance type counts towards the quota of On-Demand Standard instances (L-1216C47A).
+// isStandard reports whether an instance type counts toward the quota of On-Demand Standard instances (L-1216C47A).
 func isStandard(instanceType string) bool {
 	letters := instanceType[:strings.IndexAny(instanceType+"0", "0123456789")]
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)

@@ -112,8 +112,8 @@ func (o downOptions) hasVerdict(run string) bool {
 	return err == nil
 }
 
-// archiveRuns archives runs, with data of the stack's Prometheus if the stack is reachable. It first judges runs without
-// a verdict.
+// archiveRuns archives runs, with data of the stack's Prometheus if the stack is reachable. It first judges runs
+// without a verdict.
 func (s site) archiveRuns(ctx context.Context, options downOptions, runs []string) error {
 	var flags []string
 	address := ""
@@ -169,8 +169,8 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	return nil
 }
 
-// findTagged returns the resources with a tag. costs has the hosts, disks and buckets that exist. listed has all others:
-// they are free, or AWS still lists them after their deletion.
+// findTagged returns the resources with a tag. costs has the hosts, disks and buckets that exist. listed has all
+// others: they are free, or AWS still lists them after their deletion.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
 	hosts, err = c.hosts(ctx, tagFilter(key, value))
 	for _, h := range hosts {

@@ -25,7 +25,7 @@ func TestSweep(t *testing.T) {
 	assert.Len(t, f.hosts, 2, "no host may be terminated without --end-hosts")
 
 	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "--end-hosts requires --name NAME, because it terminates the hosts of one deployment")
-	d.name, d.skipConfirm = "sse-soak", false // and standard input of a test is empty
+	d.name, d.skipConfirm = "sse-soak", false // the standard input of a test is empty
 	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "not confirmed, so no host was terminated")
 	assert.Len(t, f.hosts, 2)
 	d.skipConfirm = true

@@ -68,8 +68,8 @@ func fakeSession(args []string) int {
 	return forward(port, os.Getenv("FAKE_AWS_STACK"))
 }
 
-// leavePlugin acts as a session that is killed when the file named by FAKE_AWS_CUT exists. Its plugin continues to listen
-// on the port.
+// leavePlugin acts as a session that is killed when the file named by FAKE_AWS_CUT exists. Its plugin continues to
+// listen on the port.
 func leavePlugin(port string) int {
 	cut := os.Getenv("FAKE_AWS_CUT")
 	plugin := exec.Command(os.Args[0], "ssm", "start-session", "localPortNumber="+port)
@@ -243,9 +243,9 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	}
 }
 
-// A tunnel must reopen at the same local address, where the soak requests the ledger at its end. A killed AWS CLI leaves
-// a plugin that listens on the port. The plugin must be stopped too, because otherwise no other session could use the
-// port.
+// A tunnel must reopen at the same local address, where the soak requests the ledger at its end. A killed AWS CLI
+// leaves a plugin that listens on the port. The plugin must be stopped too, because otherwise no other session could
+// use the port.
 func TestDisconnectedTunnelReopens(t *testing.T) {
 	for _, plugin := range []string{"", "1"} {
 		stack := startStack(t)

@@ -22,7 +22,7 @@ type streams struct {
 	Interval    float64 `json:"noop_interval_seconds"`
 }
 
-// variables returns the values that are set as variables of make, each after a space.
+// variables returns the values that are set. They have the format of variables of make, each after a space.
 func (s streams) variables() (text string) {
 	if s.Connections != 0 {
 		text = " CONNECTIONS=" + strconv.Itoa(s.Connections)

@@ -126,8 +126,8 @@ func TestRunsAreFoundByIDOrFolder(t *testing.T) {
 	}
 }
 
-// Without Prometheus data, `soak open` starts no Prometheus. It keeps the unpacked files until Ctrl-C, which ends it at
-// any time.
+// Without Prometheus data, `soak open` starts no Prometheus. It keeps the unpacked files until Ctrl-C, which ends the
+// command at any time.
 func TestOpenOfAnArchiveWithoutData(t *testing.T) {
 	run := runFolder(t)
 	tmp := t.TempDir()
@@ -149,7 +149,7 @@ func TestOpenOfAnArchiveWithoutData(t *testing.T) {
 	require.Empty(t, files, "files after `soak open`: %v", files)
 }
 
-// A watchedOutput calls a function when a text has been written to it.
+// A watchedOutput calls onMatch once text has been written.
 type watchedOutput struct {
 	bytes.Buffer
 	text    string

@@ -287,7 +287,8 @@ func addChecksum(text, comment string) string {
 	return fmt.Sprintf("%s%s%s%x\n", text, comment, checksumMark, sha256.Sum256([]byte(text)))
 }
 
-// isEdited reports whether the file differs from the one that init wrote, or cannot be read. A missing file is not edited.
+// isEdited reports whether the file differs from the one that init wrote, or cannot be read. A missing file is not
+// edited.
 func isEdited(path, comment string) bool {
 	existing, err := os.ReadFile(path) // #nosec G304 -- in this folder
 	if err != nil {

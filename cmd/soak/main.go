@@ -94,7 +94,7 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// suggestName adds a suggestion to an error: prefix and the name nearest to name, if any is near.
+// suggestName adds a suggestion to err: prefix, followed by the closest of names. If no name is close, it returns err.
 func suggestName(err error, prefix, name string, names []string) error {
 	if suggestion := service.Nearest(name, names); suggestion != "" {
 		return fmt.Errorf("%w; did you mean %s%s?", err, prefix, suggestion)
@@ -164,5 +164,5 @@ func urlOf(arg string) (full, base string) {
 	return full, base
 }
 
-// isUnknownCommand reports whether err is cobra's error for an unknown command, which has no type.
+// isUnknownCommand reports whether err is cobra's error for an unknown command, which has no type of its own.
 func isUnknownCommand(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The images are built only from the folders that the Dockerfile copies, so the Dockerfile must copy each new dependency.
+// The images are built only from the folders that the Dockerfile copies, so the Dockerfile must copy each new
+// dependency.
 func TestDockerfileCopiesNeededFolders(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/sse-soak/sse-soak/"

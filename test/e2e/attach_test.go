@@ -20,7 +20,7 @@ import (
 // attachCommand returns the command that attaches to a run whose soak was killed.
 func attachCommand(killedSoak *soakRun) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "attach", "t", "--out", filepath.Dir(string(killedSoak.dir)))
-	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // soak then does not search a cluster for the run
+	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // so that soak does not search a cluster for the run
 	return cmd
 }
 

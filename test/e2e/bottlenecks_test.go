@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// fullFrom returns the lowest load at which a resource was full, as a cell of the report. "–" means that the resource was
-// never full.
+// fullFrom returns the lowest load at which a resource was full, as a cell of the report. "–" means that the resource
+// was never full.
 func fullFrom(v *verdict.Verdict, resource string) string {
 	for _, row := range section(v, "Resource usage").Rows {
 		if row[0] == resource {

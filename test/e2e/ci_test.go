@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The step soak of action.yml has the correct annotations, outputs, JUnit file and exit code, both for a run that passes
-// and for a run that loses a noop.
+// The step soak of action.yml has the correct annotations, outputs, JUnit file and exit code, both for a run that
+// passes and for a run that loses a noop.
 func TestGitHubAction(t *testing.T) {
 	t.Parallel()
 	var action struct {

@@ -37,8 +37,8 @@ func find(t *testing.T, mark, text string) int {
 	return 0
 }
 
-// nginxMaster returns the master process of nginx. Its title hides its environment, so the path of its log identifies
-// it.
+// nginxMaster returns the id of the master process of nginx. The title of the process hides its environment, so the
+// path of the log identifies the process.
 func (r *soakRun) nginxMaster() int { return find(r.t, string(r.dir), "nginx: master") }
 
 // awaitStreams waits until the progress reports that all streams are open and noops arrive.

@@ -35,7 +35,6 @@ var sharedCertificates = sync.OnceValues(func() (folder string, err error) {
 	return folder, nil
 })
 
-// certificates returns the folder of the shared certificates.
 func certificates(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -46,7 +45,6 @@ func certificates(t *testing.T) string {
 	return folder
 }
 
-// backendWithTLS starts a backend with TLS.
 func backendWithTLS(t *testing.T, certs string, env ...string) (url string) {
 	t.Helper()
 	url = backend(t, append(env, tlsVariables(certs)...)...)

@@ -24,8 +24,8 @@ func worseMetrics(text string) (metrics []string) {
 	return metrics
 }
 
-// A run with three times the response time is a regression, and an unchanged run is not. The unchanged runs take place at
-// the same time, so that the machine is equally busy in each. The delays of the service limit the rates.
+// A run with three times the response time is a regression, and an unchanged run is not. The unchanged runs take place
+// at the same time, so that the machine is equally busy in each. The delays of the service limit the rates.
 func TestRegressionIsReported(t *testing.T) {
 	t.Parallel()
 	var delay atomic.Int64

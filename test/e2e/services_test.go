@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The load of these soaks. Stream n has topic n mod 12, so topics 0 to 3 have two streams, and the other topics have one.
-// For 5 s (k6/soak/publishing.go), one message per second is published to each topic.
+// The load of these soaks. Stream n has topic n mod 12, so topics 0 to 3 have two streams, and the other topics have
+// one. For 5 s (k6/soak/publishing.go), one message per second is published to each topic.
 const (
 	serviceStreams = 16
 	serviceTopics  = 12
@@ -158,8 +158,8 @@ func eachOf(t *testing.T, names []string, test func(t *testing.T, name string)) 
 // endsStreams reports whether a service ends streams by itself, so that its clients reconnect.
 func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
 
-// A soak of each service passes, and a second soak finds faults of a proxy. The two soaks of a service run one after the
-// other, because the service may be slow.
+// A soak of each service passes, and a second soak finds faults of a proxy. The two soaks of a service run one after
+// the other, because the service may be slow.
 func TestThirdPartyServices(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})

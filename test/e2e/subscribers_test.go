@@ -86,8 +86,8 @@ var (
 	publishField = regexp.MustCompile(`(?s)  publish: \{.*?\n  \},\n`)
 )
 
-// describeFeed writes a description of the service, without the numbers of messages and without publish, and returns the
-// path. The verdict therefore compares the messages of the clients with each other.
+// describeFeed writes a description of the service, without the numbers of messages and without publish, and returns
+// the path. The verdict therefore compares the messages of the clients with each other.
 func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	t.Helper()
 	file := r.Service

@@ -25,8 +25,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// bootSystemd is a script that becomes a systemd with the units in $1/units. startSystemd separates its processes, mounts
-// and control groups from the machine.
+// bootSystemd is a script that becomes a systemd with the units in $1/units. startSystemd separates its processes,
+// mounts and control groups from the machine.
 const bootSystemd = `mount -t tmpfs none /run && mount -t cgroup2 none /sys/fs/cgroup &&
 exec env -i PATH="$PATH" container=other SYSTEMD_UNIT_PATH="$1/units" SYSTEMD_GENERATOR_PATH=/nonexistent \
 	/lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=0`

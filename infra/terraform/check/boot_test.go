@@ -81,8 +81,8 @@ func (m *machine) checkSetup(c *cloud) {
 	m.checkResponses(strings.TrimPrefix(secretLines[0], "BACKEND_TOKEN="))
 }
 
-// shippedImage returns the id of the backend's image in the archive for the host. On this machine, the tag may belong to
-// another image, because the tests of the stack can run at the same time and build their own.
+// shippedImage returns the id of the backend's image in the archive for the host. On this machine, the tag may belong
+// to another image, because the tests of the stack can run at the same time and build their own.
 func shippedImage(t *testing.T) string {
 	t.Helper()
 	manifest := run(t, root, "tar", "-xzOf", "bin/aws-test/stack/image-sse-soak-backend-local.tar.gz", "manifest.json")
@@ -196,8 +196,8 @@ func await(t *testing.T, timeout time.Duration, failure string, m *machine, done
 }
 
 // stackFiles returns the folder of files that `make aws-up` collects for the stack's host, with three changes. It omits
-// Grafana if its image is unavailable, lowers the limit on open files, and omits settings that a stand-in for Prometheus
-// rejects.
+// Grafana if its image is unavailable, lowers the limit on open files, and omits settings that a stand-in for
+// Prometheus rejects.
 func stackFiles(t *testing.T) (folder string) {
 	buildStackImages(t)
 	env := filepath.Join(t.TempDir(), ".env")
@@ -241,8 +241,8 @@ func buildStackImages(t *testing.T) {
 	run(t, root, "make", "--no-print-directory", "stack-images")
 }
 
-// bucketObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data with a list
-// of these objects, which replaces the list of the files for Terraform's tests.
+// bucketObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data with a
+// list of these objects, which replaces the list of the files for Terraform's tests.
 func bucketObjects(t *testing.T, data, kind, folder string) (objects map[string]string, newData string) {
 	t.Helper()
 	objects = map[string]string{}

@@ -52,8 +52,8 @@ func deployerPolicy(t *testing.T) (p policy, text []byte) {
 }
 
 // resourceRights lists the IAM actions that the Terraform provider needs to create, read, change and delete each kind
-// of resource in modules/. parliament 1.6 checked the names of the actions against the service authorization reference
-// of AWS.
+// of resource in modules/. The linter parliament 1.6 checked the names of the actions against the service authorization
+// reference of AWS.
 var resourceRights = map[string]string{
 	"aws_budgets_budget":                    "budgets:ModifyBudget budgets:ViewBudget budgets:TagResource budgets:UntagResource budgets:ListTagsForResource",
 	"aws_default_security_group":            "ec2:DescribeSecurityGroups ec2:RevokeSecurityGroupIngress ec2:RevokeSecurityGroupEgress ec2:CreateTags ec2:DeleteTags",

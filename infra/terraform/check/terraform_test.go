@@ -57,10 +57,10 @@ func copyCode(t *testing.T, dir string) {
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "check")))
 }
 
-// standIn is the Terraform code after `terraform init` with the stand-in for the provider, for all tests.
+// standIn is the Terraform code, initialized once for all tests with a stand-in for the provider.
 var standIn struct {
 	once   sync.Once
-	folder string // with the code and the stand-in
+	folder string // folder of the code and the stand-in
 	code   string // folder of the code; "": init failed
 	env    []string
 }
@@ -100,7 +100,7 @@ func terraform(t *testing.T, dir string, args ...string) string {
 	return run(t, dir, "env", slices.Concat(standIn.env, []string{"terraform"}, args)...)
 }
 
-// planTests are the tests of the root module with valid settings. userData runs them.
+// planTests is the file with the tests of the root module with valid settings. userData runs these tests.
 const planTests = "tests/plan.tftest.hcl"
 
 func TestTerraform(t *testing.T) {
