@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -266,22 +267,16 @@ func TestForceDisconnectNamesTheServer(t *testing.T) {
 func TestForceDisconnectOvertakesConnect(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--backend-fault=slow-headers=300ms")
-	got := make(chan *stream)
-	go func() {
-		conn, err := net.Dial("tcp", s.addr)
-		if err != nil {
-			panic(err)
-		}
-		_ = conn.SetDeadline(time.Now().Add(testTimeout))
-		got <- openOn(t, conn, "a")
-	}()
+	conn := dial(t, s.addr)
+	fmt.Fprint(conn, "GET /event/connect?id=a HTTP/1.1\r\nHost: test\r\n\r\n")
 	eventually(t, "the connect is pending", func() bool {
 		status, _, _ := s.request("DELETE", "/event/forcedisconnect?id=a", "")
 		return status == 200
 	})
-	c := <-got
-	events, err := c.readAll()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
-	require.Empty(t, events)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Empty(t, body)
 	require.Equal(t, "forcedisconnect", s.rows("a")["a"].Closed)
 }

@@ -43,8 +43,8 @@ type lastEventID struct {
 // maxEventNumber is the highest accepted Last-Event-ID. It keeps all later numbers within int64.
 const maxEventNumber = 1<<62 - 1
 
-// parseLastEventID parses the Last-Event-ID header. No header, or an empty one (the client has no id yet), starts
-// a new numbering; 0 requests all events from number 1. Any other value must consist of decimal digits.
+// parseLastEventID parses the Last-Event-ID header. A missing or empty header (the client has no id yet) starts a new
+// numbering, and 0 requests all events from number 1. Any other value must consist of decimal digits.
 func parseLastEventID(values []string) (lastEventID, error) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return lastEventID{}, nil

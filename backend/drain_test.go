@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 	require.Equal(t, rows, parseRows(t, string(data)))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "the ledger must be written completely or not at all")
+	require.Len(t, entries, 1, "no temporary file may remain")
 }
 
 func TestSecondSignalEndsTheDrain(t *testing.T) {
@@ -90,7 +90,7 @@ func (s *testService) fill(id string) {
 	})
 }
 
-// Invalid arguments are refused with one sentence and exit code 64.
+// Invalid arguments cause a one-line error and exit code 64.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
@@ -154,7 +154,7 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, exitOK, run([]string{"--version"}, noEnv, nil, &out, &out))
 }
 
-// A port in use is an error in one sentence, not a usage error.
+// A port in use is not a usage error.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)

@@ -24,8 +24,8 @@ func tlsFlags(t *testing.T, ca *certificate.Authority) []string {
 	return []string{"--tls-cert=" + dir + "/cert", "--tls-key=" + dir + "/key", "--tls-client-ca=" + dir + "/ca"}
 }
 
-// The service behaves the same with and without TLS: noops, forcedisconnect with the terminator, disconnects, resume,
-// and clients that do not read.
+// Over TLS the service supports noops, forcedisconnect with the terminator, resume and takeover. It detects disconnects
+// and slow clients, and rejects a client without a certificate.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)

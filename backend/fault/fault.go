@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// A Kind is a kind of fault.
+// A Kind is the name of a kind of fault in the grammar.
 type Kind string
 
 // The kinds of faults: first the kinds at a noop, then the kinds at a connect. The ledger counts an affected noop as

@@ -54,5 +54,5 @@ func TestCurlReplacementStartsARunner(t *testing.T) {
 	output, err = start()
 	require.Error(t, err)
 	assert.Contains(t, output, "500 Internal Server Error")
-	assert.EqualValues(t, 1+4, requests.Load(), "a failed request is sent three more times")
+	assert.EqualValues(t, 1+4, requests.Load(), "a failed request must be sent three more times")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An appliedDeployment is an existing deployment. Its programs are fakes in the folder bin, to which they write records
-// of their calls.
+// An appliedDeployment is an existing deployment. Its programs are fakes in the folder bin, where they record their
+// calls.
 type appliedDeployment struct {
 	*deployment
 	bin, results string

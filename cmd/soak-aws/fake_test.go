@@ -198,8 +198,8 @@ func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Has("list-type"):
 		fmt.Fprint(w, `<ListBucketResult>`)
 		for name, at := range f.objects {
-			in, key, _ := strings.Cut(name, "/")
-			if in == bucket && strings.HasPrefix(key, r.URL.Query().Get("prefix")) {
+			parent, key, _ := strings.Cut(name, "/")
+			if parent == bucket && strings.HasPrefix(key, r.URL.Query().Get("prefix")) {
 				fmt.Fprintf(w, `<Contents><Key>%s</Key><LastModified>%s</LastModified></Contents>`, key, at.UTC().Format("2006-01-02T15:04:05.000Z"))
 			}
 		}

@@ -59,7 +59,7 @@ func (d *deployment) commands() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "create and destroy without confirmation [AUTO_APPROVE=1]")
-	flags.StringVar(&d.name, "name", "", "name of an additional deployment with its own state (default: the name in the settings)")
+	flags.StringVar(&d.name, "name", "", "name of the deployment; each name has its own state (default: the name in the settings)")
 	flags.StringVar(&d.program, "soak", "bin/soak", "path of the soak program")
 	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"),
 		"file with prices, in place of internal/host/sizing/prices.json [PRICES]")

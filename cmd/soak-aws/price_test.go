@@ -43,7 +43,7 @@ func TestApplyWithinBudget(t *testing.T) {
 	}
 }
 
-// terraform is a fake, whose apply creates a file in place of resources.
+// `terraform apply` of the fake terraform creates a file in place of resources.
 func TestUpWithinBudget(t *testing.T) {
 	startAWS(t)
 	bin := addPrograms(t, map[string]string{

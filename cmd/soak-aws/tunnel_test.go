@@ -26,7 +26,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// TestMain makes this program act as the AWS command line, its plugin or soak-aws if a link with that name starts it.
+// TestMain makes this program act as the AWS command line, its plugin or soak-aws if it is started with that name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "aws":
@@ -243,9 +243,9 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	}
 }
 
-// A tunnel must reopen at the same local address, where the soak requests the ledger at its end. A killed AWS CLI
-// leaves a plugin that listens on the port. The plugin must be stopped too, because otherwise no other session could
-// use the port.
+// A tunnel must reopen at the same local address, where soak requests the ledger at the end of the run. A killed AWS
+// CLI leaves a plugin that listens on the port. The plugin must be stopped too, because otherwise no other session
+// could use the port.
 func TestDisconnectedTunnelReopens(t *testing.T) {
 	for _, plugin := range []string{"", "1"} {
 		stack := startStack(t)
@@ -264,7 +264,7 @@ func TestDisconnectedTunnelReopens(t *testing.T) {
 	}
 }
 
-// Ctrl-C stops the runners. soak requests the ledger of the backend after that.
+// After Ctrl-C has stopped the runners, soak requests the ledger of the backend.
 func TestTunnelOutlivesCtrlC(t *testing.T) {
 	stack := startStack(t)
 	_, disconnect := addSessions(t, stack.Listener.Addr().String())

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// allowActions returns an error if soak.yaml sets --at or --at-env and the user does not allow it, with --allow-actions
-// or at a prompt. A file passed with --config needs no permission.
+// allowActions returns an error if soak.yaml sets --at or --at-env, unless the user allows the commands with
+// --allow-actions or at a prompt. A file passed with --config needs no permission.
 func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false
 	for _, name := range []string{"at", "at-env"} {

@@ -55,7 +55,8 @@ func archiveCommand() *cobra.Command {
 	return cmd
 }
 
-// folderOf returns the folder of a run, with links resolved. name is its path, or its name in out, such as latest.
+// folderOf returns the folder of a run, with links resolved. name is the path of the folder, or its name in out, such
+// as latest.
 func folderOf(name, out string) string {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		name = filepath.Join(out, name)

@@ -32,7 +32,7 @@ func TestHelp(t *testing.T) {
 				require.NoError(t, os.WriteFile(golden, []byte(out), 0o644))
 			}
 			want, err := os.ReadFile(golden)
-			require.NoError(t, err, "go test ./cmd/soak -update writes it")
+			require.NoError(t, err, "create the golden file with: go test ./cmd/soak -update")
 			require.Equal(t, string(want), out)
 			for text := range strings.Lines(out) {
 				require.True(t, len(text) <= helpWidth+1 || !strings.HasPrefix(line, "run "), "a line has over %d bytes: %s", helpWidth, text)

@@ -46,7 +46,7 @@ func TestEnvIsCreatedOnceWithNewSecrets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode())
 		script(t, "env", file)
-		require.Equal(t, text, read(t, file), "the second start must not change the file")
+		require.Equal(t, text, read(t, file), "a second run of the script must not change the file")
 	}
 	require.Len(t, values, 8)
 	for _, m := range secret.FindAllStringSubmatch(read(t, "..", "..", ".env.example"), -1) {
@@ -95,7 +95,7 @@ func TestCertsAreTrustedByTheirNames(t *testing.T) {
 	require.Error(t, err)
 	entries, err := os.ReadDir(filepath.Join(folder, "server"))
 	require.NoError(t, err)
-	require.Len(t, entries, 2, "nginx has access to this folder, which must not contain the key of the authority")
+	require.Len(t, entries, 2, "the folder that nginx can read must not contain the key of the authority")
 	asClient := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, name := range []string{"client-1.pem", "client-4.pem"} {
 		_, err = certificate(t, folder, "clients", name).Verify(asClient)
@@ -109,7 +109,7 @@ func TestCertsAreTrustedByTheirNames(t *testing.T) {
 	require.Error(t, err, "a certificate of another authority with the same name must be rejected")
 	_, err = server.Verify(asClient)
 	require.Error(t, err, "a server certificate must not be valid for clients")
-	require.Contains(t, script(t, "certs", folder), "exists", "the second start must not change the files")
+	require.Contains(t, script(t, "certs", folder), "exists", "a second run of the script must not change the files")
 	// A folder of an earlier version gets the certificates for clients and keeps its other files.
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, "clients")))
 	script(t, "certs", folder)

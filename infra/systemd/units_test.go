@@ -28,7 +28,7 @@ func TestUnitsAreValid(t *testing.T) {
 		require.NoError(t, os.WriteFile(unit, text, 0o600))
 		out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", unit).CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.NotContains(t, string(out), dir, "systemd ignores a line of the unit")
+		require.NotContains(t, string(out), dir, "systemd must not ignore a line of the unit")
 	}
 }
 

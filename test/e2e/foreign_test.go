@@ -48,7 +48,7 @@ func TestForeignBackendIsCountedByInterval(t *testing.T) {
 		case id == "f-3" && n == 4:
 			return "data: 1\n\n"
 		case id == "f-4" && n >= 4:
-			return ": only a sign of life\n\n"
+			return ": a comment without a noop\n\n"
 		}
 		return goodNoop
 	}

@@ -49,42 +49,32 @@ func streamOf(t *testing.T, interval time.Duration, text func(stream, n int) str
 // plain pass.
 func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		interval time.Duration
-		text     func(stream, n int) string
-		wantText string
-	}{
-		"prices": {170 * time.Millisecond, func(stream, n int) string {
-			if n%3 == stream%2 {
-				return ": ping\n\n"
-			}
-			return fmt.Sprintf("event: price\ndata: {\"price\":%d}\n\n", (n*7919+stream)%1000)
-		}, "events that were not checked"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			folder, module, _ := initialize(t, streamOf(t, c.interval, c.text)+"/events", "mine")
-			require.Contains(t, module, "message: 'unchecked',")
-			workflow, err := os.ReadFile(filepath.Join(folder, ".github", "workflows", "soak.yml"))
-			require.NoError(t, err)
-			require.Contains(t, string(workflow), "\n            --require-messages\n")
+	url := streamOf(t, 170*time.Millisecond, func(stream, n int) string {
+		if n%3 == stream%2 {
+			return ": ping\n\n"
+		}
+		return fmt.Sprintf("event: price\ndata: {\"price\":%d}\n\n", (n*7919+stream)%1000)
+	})
+	folder, module, _ := initialize(t, url+"/events", "mine")
+	require.Contains(t, module, "message: 'unchecked',")
+	workflow, err := os.ReadFile(filepath.Join(folder, ".github", "workflows", "soak.yml"))
+	require.NoError(t, err)
+	require.Contains(t, string(workflow), "\n            --require-messages\n")
 
-			r := beginInFolder(t, folder, "--connections", "4", "--seconds", "15")
-			strict := beginInFolder(t, folder, "--connections", "4", "--seconds", "15", "--require-messages")
-			v := r.verdict()
-			require.NotNil(t, v.MessagesChecked)
-			require.False(t, *v.MessagesChecked)
-			require.NotContains(t, r.out.String(), "does not name")
-			require.True(t, v.ConnectionsOnly(), r.out.String())
-			require.Regexp(t, `PASS \(connections only\): \d+ of \d+ streams open to the end, messages were\s+not\s+checked`, r.out.String())
-			require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), c.wantText)
-			lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
-			require.Contains(t, r.out.String(), "run `soak init` with --publish-url")
-			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict must be the last line")
+	r := beginInFolder(t, folder, "--connections", "4", "--seconds", "15")
+	strict := beginInFolder(t, folder, "--connections", "4", "--seconds", "15", "--require-messages")
+	v := r.verdict()
+	require.NotNil(t, v.MessagesChecked)
+	require.False(t, *v.MessagesChecked)
+	require.NotContains(t, r.out.String(), "does not name")
+	require.True(t, v.ConnectionsOnly(), r.out.String())
+	require.Regexp(t, `PASS \(connections only\): \d+ of \d+ streams open to the end, messages were\s+not\s+checked`, r.out.String())
+	require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), "events that were not checked")
+	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
+	require.Contains(t, r.out.String(), "run `soak init` with --publish-url")
+	require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict must be the last line")
 
-			v = strict.verdict()
-			require.Equal(t, verdict.Invalid, v.Verdict, strict.out.String())
-			require.Contains(t, reasons(v), "REQUIRE_MESSAGES")
-		})
-	}
+	v = strict.verdict()
+	require.Equal(t, verdict.Invalid, v.Verdict, strict.out.String())
+	require.Contains(t, reasons(v), "REQUIRE_MESSAGES")
 }

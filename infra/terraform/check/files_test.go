@@ -67,6 +67,6 @@ func TestFilesAreReproducible(t *testing.T) {
 	variables = append(variables, "OPERATOR_SHA256="+sum("another"), "infra/terraform/files", "amd64")
 	cmd := exec.CommandContext(t.Context(), "env", variables...)
 	cmd.Dir = root
-	require.Error(t, cmd.Run(), "a download with another checksum must be rejected")
+	require.Error(t, cmd.Run(), "a download with a wrong checksum must be rejected")
 	assert.NoFileExists(t, filepath.Join(out, "runner/operator.yaml"))
 }

@@ -68,5 +68,5 @@ func TestFetchObjectsChecksSHA256(t *testing.T) {
 	require.NoError(t, os.WriteFile(objects, []byte(strings.Repeat("0", 64)+" images/00/a\n"+sum+" images/11/c\n"), 0o600))
 	output, err = bash(t, "", stub+fetch+"fetch_objects "+folder)
 	require.Error(t, err, output)
-	assert.NoFileExists(t, filepath.Join(folder, "c"), "fetch_objects must stop at the first file with another checksum")
+	assert.NoFileExists(t, filepath.Join(folder, "c"), "fetch_objects must stop at the first file with a wrong checksum")
 }

@@ -48,7 +48,7 @@ func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 	m.writeFiles(map[string][]byte{
 		"etc/ssl/certs/ca-certificates.crt":          s.authorities,
 		"var/lib/cloud/seed/nocloud/user-data":       []byte(userData),
-		"var/lib/cloud/seed/nocloud/meta-data":       []byte("instance-id: i-0123456789abcdef0\n"),
+		"var/lib/cloud/seed/nocloud/meta-data":       []byte("instance-id: " + instanceID + "\n"),
 		"etc/systemd/system/cloud-addresses.service": addressUnit(c),
 	})
 	m.start()

@@ -29,7 +29,7 @@ signal.pause()'
 `
 
 // bootRunners boots the hosts of the runners with a stand-in for k3s, and checks the files, the parameters and the
-// calls. The agent starts before the server, so it must wait for the token that the server creates.
+// calls. The agent starts before the server, so the agent must wait for the token that the server creates.
 func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	t.Helper()
 	untested.Note(t, "k3s and the k6-operator on the runners' hosts")
