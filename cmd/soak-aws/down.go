@@ -148,51 +148,51 @@ func (s site) archiveRuns(ctx context.Context, options downOptions, runs []strin
 // verifyDestroyed waits up to lag until AWS lists no resource that costs money, except archiveBucket ("": no
 // exception). It searches by tag, independently of the state.
 func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pause time.Duration) error {
-	var costs, listed []string
+	var costly, others []string
 	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {
-		_, costs, listed, err = s.aws.findTagged(ctx, "Run", s.settings.Name)
-		costs = slices.DeleteFunc(costs, func(arn string) bool { return archiveBucket != "" && arn == "arn:aws:s3:::"+archiveBucket })
-		return len(costs) == 0, err
+		_, costly, others, err = s.aws.findTagged(ctx, "Run", s.settings.Name)
+		costly = slices.DeleteFunc(costly, func(arn string) bool { return archiveBucket != "" && arn == "arn:aws:s3:::"+archiveBucket })
+		return len(costly) == 0, err
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("resources in %s that have the tag Run=%s and still cost money: %d\n  %s\n"+
 			"  continue:  make aws-down, or delete them in the AWS console",
-			s.settings.Region, s.settings.Name, len(costs), strings.Join(costs, "\n  "))
+			s.settings.Region, s.settings.Name, len(costly), strings.Join(costly, "\n  "))
 	case err != nil:
 		return fmt.Errorf("terraform destroyed all resources in its state, but the result could not be verified: %w", err)
 	}
-	for _, arn := range listed {
+	for _, arn := range others {
 		fmt.Printf("still listed by its tag, which AWS removes within hours: %s\n", arn)
 	}
 	fmt.Printf("no host, disk or other bucket in %s has the tag Run=%s anymore\n", s.settings.Region, s.settings.Name)
 	return nil
 }
 
-// findTagged returns the resources with a tag. costs has the hosts, disks and buckets that exist. listed has all
-// others: they are free, or AWS still lists them after their deletion.
-func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
+// findTagged returns the resources with a tag. costly has the hosts, disks and buckets that exist. The other resources
+// are free, or AWS still lists them after their deletion.
+func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costly, others []string, err error) {
 	hosts, err = c.hosts(ctx, tagFilter(key, value))
 	for _, h := range hosts {
-		costs = append(costs, h.ID)
+		costly = append(costly, h.ID)
 	}
 	var disks, arns []string
 	err = cmp.Or(err,
 		c.call(ctx, &disks, "ec2", "describe-volumes", "--filters", tagFilter(key, value), "--query", "Volumes[].VolumeId"),
 		c.call(ctx, &arns, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
 			"--query", "ResourceTagMappingList[].ResourceARN"))
-	costs = append(costs, disks...)
+	costly = append(costly, disks...)
 	for _, arn := range arns {
 		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")
 		switch {
-		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // already in costs if it exists
+		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // already in costly if it exists
 		case isBucket && code(c.call(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)) != "404":
-			costs = append(costs, arn)
+			costly = append(costly, arn)
 		default:
-			listed = append(listed, arn)
+			others = append(others, arn)
 		}
 	}
-	return hosts, costs, listed, err
+	return hosts, costly, others, err
 }
 
 // sweep lists the resources of one deployment, or of all, by their tags, even if the state of terraform is lost. With
@@ -214,13 +214,13 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if d.name != "" {
 		key, value = "Run", d.name
 	}
-	hosts, costs, listed, err := s.aws.findTagged(ctx, key, value)
+	hosts, costly, others, err := s.aws.findTagged(ctx, key, value)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("resources in %s with the tag %s=%s: %d that cost money, "+
 		"%d that are free or already deleted (delete the rest in the AWS console; deleting the VPC deletes its contents)\n  %s\n",
-		s.aws.region, key, value, len(costs), len(listed), strings.Join(append(costs, listed...), "\n  "))
+		s.aws.region, key, value, len(costly), len(others), strings.Join(append(costly, others...), "\n  "))
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {
 		fmt.Printf("host %s of %s, created by %s\n", h.ID, h.Run, h.Owner)

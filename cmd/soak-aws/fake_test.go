@@ -182,7 +182,7 @@ func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte)
 func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	name := strings.Trim(r.URL.Path, "/")
 	bucket, key, _ := strings.Cut(name, "/")
-	missing := func(code string) {
+	respondNotFound := func(code string) {
 		w.WriteHeader(http.StatusNotFound)
 		if r.Method != http.MethodHead {
 			fmt.Fprintf(w, `<Error><Code>%s</Code></Error>`, code)
@@ -192,9 +192,9 @@ func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPut:
 		f.objects[name] = time.Now()
 	case !slices.Contains(f.buckets, bucket):
-		missing("NoSuchBucket")
+		respondNotFound("NoSuchBucket")
 	case key != "":
-		missing("NoSuchKey")
+		respondNotFound("NoSuchKey")
 	case r.URL.Query().Has("list-type"):
 		fmt.Fprint(w, `<ListBucketResult>`)
 		for name, at := range f.objects {

@@ -207,13 +207,13 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 		end = extended
 	}
 	remaining := time.Until(end)
-	switch missing := length + soakOverhead - remaining; {
+	switch shortfall := length + soakOverhead - remaining; {
 	case remaining <= 0:
 		return end, errors.New("the hosts have terminated; run `make aws-up` for new ones")
-	case missing > 0:
+	case shortfall > 0:
 		return end, fmt.Errorf("the hosts end at %s, in %v, but the run takes %v, plus up to %v before and after it; "+
 			"extend them with `bin/soak-aws extend --minutes %d`, or lower SECONDS",
-			clock(end), remaining.Round(time.Second), length, soakOverhead, int(math.Ceil(missing.Minutes())))
+			clock(end), remaining.Round(time.Second), length, soakOverhead, int(math.Ceil(shortfall.Minutes())))
 	}
 	return end, nil
 }

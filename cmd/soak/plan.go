@@ -39,8 +39,8 @@ func planCommand() *cobra.Command {
 			if cmd.Flags().Changed("connections") {
 				sizes = []int{connections}
 			}
-			published := cmd.Flags().Changed("topics") || cmd.Flags().Changed("publish-rate")
-			if published && cmd.Flags().Changed("noop-interval") {
+			publishes := cmd.Flags().Changed("topics") || cmd.Flags().Changed("publish-rate")
+			if publishes && cmd.Flags().Changed("noop-interval") {
 				return usageError{Err: errors.New("--noop-interval cannot be combined with --topics or --publish-rate; omit --noop-interval to plan for published messages")}
 			}
 			load.Interval = time.Duration(interval * float64(time.Second))
