@@ -68,7 +68,7 @@ type Reporter struct {
 	report  string // path of the report
 }
 
-// Begin returns a Reporter. The caller must call it before it writes any other output. With Targets.GitHub, GitHub's
+// Begin returns a Reporter. The caller must call Begin before it writes any other output. With Targets.GitHub, GitHub's
 // runner executes no commands in the output of soak from Begin to End, because the output contains text from services.
 func Begin(targets Targets, out io.Writer) *Reporter {
 	r := &Reporter{targets: targets, out: out, token: rand.Text()}
@@ -97,7 +97,7 @@ func (r *Reporter) End(err error, warn func(string)) error {
 	}
 	check := func(writeErr error) {
 		if writeErr != nil {
-			warn("the verdict is valid, but reporting it to CI failed in part: " + escapeCommands(writeErr.Error()))
+			warn("the verdict is final, but some of it was not reported to CI: " + escapeCommands(writeErr.Error()))
 		}
 	}
 	if r.targets.JUnit != "" {

@@ -148,10 +148,10 @@ func TestTextsOfServicesAreNotCommands(t *testing.T) { //nolint:paralleltest // 
 		require.True(t, strings.HasPrefix(got.commands[1], "::warning title=Soak::"), got.commands[1])
 		for _, line := range got.commands {
 			properties, _, _ := strings.Cut(strings.TrimPrefix(line, "::"), "::")
-			require.NotContains(t, properties, ",", "the text does not end the property")
+			require.NotContains(t, properties, ",", "a text must not end the property")
 		}
-		require.Equal(t, 3, strings.Count(outputs(), "\n"), "the text adds no output")
-		require.False(t, strings.ContainsAny(summary(), "\r\x1b\u202e"), "control characters are escaped")
+		require.Equal(t, 3, strings.Count(outputs(), "\n"), "a text must not add an output")
+		require.False(t, strings.ContainsAny(summary(), "\r\x1b\u202e"), "control characters must be escaped")
 	}
 }
 
@@ -234,7 +234,6 @@ func TestNothingIsReportedOutsideOfCI(t *testing.T) {
 	nilReporter.SetVerdict(newVerdict(verdict.Pass), "")
 }
 
-// parse reads a JUnit file strictly.
 func parse(t *testing.T, path string) testSuite {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -255,7 +254,7 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 		require.Equal(t, []string{"Soak", "3600.500", "2023-11-14T22:13:20"}, []string{s.Name, s.Time, s.Timestamp})
 		require.Equal(t, property{"verdict", string(outcome)}, s.Properties[0])
 		require.Equal(t, testCase{Class: "Soak", Name: "connections dropped", Out: "0; limit: 0"}, s.Cases[0])
-		require.Equal(t, testCase{Class: "Soak", Name: "the load generator kept up", Out: "warning: the load generator was saturated"}, s.Cases[1], "a warning is not a failure")
+		require.Equal(t, testCase{Class: "Soak", Name: "the load generator kept up", Out: "warning: the load generator was saturated"}, s.Cases[1], "a warning must not be a failure")
 		switch outcome {
 		case verdict.Pass:
 		case verdict.Fail:
@@ -306,7 +305,7 @@ func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, targets.Check())
 	require.NoError(t, Begin(targets, io.Discard).End(nil, failOnWarning(t)))
-	require.NoError(t, targets.Check(), "a file in JUnit's format may be replaced")
+	require.NoError(t, targets.Check(), "a file in JUnit's format must be replaceable")
 	require.NoError(t, os.WriteFile(path, []byte("package main"), 0o600))
 	require.EqualError(t, targets.Check(), fmt.Sprintf("--junit must not name an existing file of another format, got %q; remove it or name another file", path))
 }

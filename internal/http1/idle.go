@@ -18,7 +18,7 @@ type IdleConns[C io.Closer] struct {
 	limit       time.Duration // maxIdleTime, or less if the server announced a timeout
 	conns       []idleConn[C] // the most recently used last
 	timer       *time.Timer   // calls expire; nil: no call is pending
-	reuses      bool          // the server has responded on a connection that Take returned
+	reuseWorks  bool          // the server has responded on a connection that Take returned
 }
 
 type idleConn[C io.Closer] struct {
@@ -95,7 +95,7 @@ func (i *IdleConns[C]) Take() (c C, idle time.Duration, ok bool) {
 func (i *IdleConns[C]) NoteResponse() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.reuses = true
+	i.reuseWorks = true
 }
 
 // NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after one
@@ -104,7 +104,7 @@ func (i *IdleConns[C]) NoteResponse() {
 func (i *IdleConns[C]) NoteEnd() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.reuses {
+	if !i.reuseWorks {
 		i.maxIdleTime, i.limit = 0, 0
 		i.closeFirst(len(i.conns))
 	}

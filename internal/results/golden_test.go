@@ -53,7 +53,7 @@ func TestFilesReproduceTheVerdict(t *testing.T) {
 					require.NoError(t, os.WriteFile(golden, got, 0o644))
 				}
 				want, err := os.ReadFile(golden)
-				require.NoError(t, err, "go test ./internal/results -update writes it")
+				require.NoError(t, err, "write the golden files with: go test ./internal/results -update")
 				require.Equal(t, string(want), string(got), "%s of %s", name, run)
 			}
 		})
@@ -96,7 +96,6 @@ func restore(t *testing.T, from string, d Dir) {
 	}
 }
 
-// verdictSchema returns the JSON Schema of verdict.json.
 var verdictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return jsonschema.NewCompiler().Compile("../../docs/reference/verdict.schema.json")
 })

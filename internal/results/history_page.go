@@ -181,7 +181,7 @@ func (h *History) runs() report.Section {
 		figures := report.Cell{Text: strings.Join(r.figures(), ", ")}
 		if problem := r.problem(); problem != "" {
 			figures = report.Cell{Text: problem, Tone: tone, Note: figures.Text}
-			if figures.Tone == report.Good { // a suite that searches for a breaking point passes with faults
+			if figures.Tone == report.Good { // a suite that searches for a breaking point may pass with faults
 				figures.Tone = report.Doubt
 			}
 		}
@@ -216,7 +216,7 @@ func (h *History) plans() report.Section {
 		}
 	}
 	if len(out.Tables) > 0 {
-		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; a gap is an invalid run, or one without the metric.", maxPoints)}
+		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d runs. Red is a regression; a gap is an invalid run, or one without the metric.", maxPoints)}
 	}
 	return out
 }

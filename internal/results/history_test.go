@@ -49,10 +49,8 @@ func writeRun(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir 
 	return d
 }
 
-// setLate makes the noops of a run late.
 func setLate(v *verdict.Verdict) { v.LatenessMS.P99 = 90 }
 
-// read reads the history of a folder.
 func read(t *testing.T, out string) *History {
 	t.Helper()
 	h, err := ReadHistory(out)
@@ -83,7 +81,6 @@ func page(t *testing.T, out string) (doc *goquery.Document, rows []map[string]st
 	return doc, rows
 }
 
-// column returns the cells of a column.
 func column(rows []map[string]string, name string) (out []string) {
 	for _, r := range rows {
 		out = append(out, r[name])
@@ -170,12 +167,12 @@ func TestHistoryMarksRegressions(t *testing.T) {
 	row := doc.Find("#plan-1 tbody tr").First()
 	require.Equal(t, "lateness p99", strings.TrimSpace(row.Find("td").First().Text()))
 	require.Equal(t, 6, row.Find(".spark i").Length())
-	require.Equal(t, 1, row.Find(".spark i.bad").Length(), "the regression is marked")
+	require.Equal(t, 1, row.Find(".spark i.bad").Length(), "the regression must be marked")
 	require.Equal(t, "lateness p99 over 6 runs, from 20 ms to 90 ms", row.Find(".spark").AttrOr("aria-label", ""))
 	require.Equal(t, "#plan-1", doc.Find("#runs td[data-label=plan] a").First().AttrOr("href", ""))
 }
 
-// All runs after a regression are regressions, not only the first ones.
+// Regressions do not enter the baseline, so every run is a regression as long as a metric stays worse.
 func TestBaselineExcludesRegressions(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -287,7 +284,7 @@ func TestForeignIndexIsKept(t *testing.T) {
 	require.Equal(t, "<h1>mine</h1>", string(content))
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, WriteHistory(out))
-	require.NoError(t, WriteHistory(out), "a page of soak is replaced")
+	require.NoError(t, WriteHistory(out), "a page of soak must be replaced")
 	require.True(t, HasHistory(out))
 }
 

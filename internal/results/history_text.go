@@ -225,7 +225,7 @@ func changes(old, current *Entry) (out []string) {
 	add("machine", old.Record.Machine.Name, current.Record.Machine.Name)
 	settings := compare.Settings(old.Run, current.Run)
 	for _, s := range settings {
-		inPlan := strings.ToLower(s.Name) // a declaration of a script may also be in its plan
+		inPlan := strings.ToLower(s.Name) // a setting that the script declares may also be in the plan
 		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {
 			add(s.Name, abbreviate(s.First), abbreviate(s.Second))
 		}

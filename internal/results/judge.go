@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Judge makes the verdict from the files. problems are reasons why the files are incomplete.
+// Judge returns the verdict of the run, and its merged shards. problems states why its files are incomplete.
 func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) {
 	return d.JudgeExpecting(0, problems...)
 }

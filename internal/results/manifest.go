@@ -121,7 +121,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 		case err != nil:
 			problems = append(problems, err.Error())
 		case !exists:
-			problems = append(problems, fmt.Sprintf("%s or %s must list the files of the run of %s, but neither exists; merge its whole folder",
+			problems = append(problems, fmt.Sprintf("%s or %s must list the files of the run of %s, but neither exists; merge the whole folder of that run",
 				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
 			problems = append(problems, fmt.Sprintf("the shard of %s belongs to a different run than %s; remove the older file", r.String(), ManifestName(r.Index)))

@@ -39,7 +39,7 @@ func newUnjudged(t *testing.T) Dir {
 	return d
 }
 
-// A run that was killed before it wrote run.json still has its command.
+// The verdict of a run that was killed before it wrote run.json still has the command.
 func TestKilledRunHasRunInfo(t *testing.T) {
 	t.Parallel()
 	d := newUnjudged(t)
@@ -55,12 +55,12 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 	for name, removed := range map[string][]string{
 		"run.json":               {RunFile},
 		"backend-ledger.ndjson":  {LedgerFile},
-		"run.json and":           {RunFile, LedgerFile},
+		"run.json and ledger":    {RunFile, LedgerFile},
 		"resources.ndjson":       {ResourcesFile},
 		"plan.json":              {PlanFile},
 		"manifest.json":          {ManifestFile},
 		"manifest.json and plan": {ManifestFile, PlanFile},
-		"manifest.json, all":     {ManifestFile, PlanFile, RunFile, LedgerFile, ResourcesFile},
+		"all except the shards":  {ManifestFile, PlanFile, RunFile, LedgerFile, ResourcesFile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +116,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		"the second part was restarted": {func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteManifest(2, NewManifest(2, "three", false, &RunRecord{})))
 		}, "belongs to a different run than manifest-2.json"},
-		"the second part has no manifest": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its whole folder"},
+		"the second part has no manifest": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge the whole folder of that run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,7 +47,7 @@ func judgeAgainst(t *testing.T, d, baseline Dir) {
 	require.NoError(t, d.Report(v, m, baseline))
 }
 
-// comparison returns the sentences of the section of the page, and the row of a figure.
+// comparison returns the text of the comparison in the page of a run, and the row of a figure; nil if there is no row.
 func comparison(t *testing.T, d Dir, figure string) (text string, row []string) {
 	t.Helper()
 	doc := parsePage(t, d.Path(PageFile))

@@ -50,7 +50,7 @@ func Rejoin(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// Run returns run.json or, in a run in parts, the file of the runner with this index; empty if it cannot be read.
+// Run returns run.json or, in a run in parts, the record of the runner with index first; empty if it cannot be read.
 func (d Dir) Run(first int) RunRecord {
 	var run RunRecord
 	exists, err := d.readJSON(RunFile, &run)
@@ -147,8 +147,8 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 }
 
 // ledgerOf returns the server's ledger; nil if there is none. Each part of a run reads the ledger after the end of its
-// own streams, so ledgerOf takes the entry of a stream from the part that opened the stream. A partial ledger is an
-// error, because the other messages would count as lost by the server.
+// own streams, so ledgerOf uses the entry from the part that opened the stream. It returns an error if only some parts
+// have a ledger, because the messages of the others would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

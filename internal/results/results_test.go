@@ -59,7 +59,6 @@ func newPass(t *testing.T) Dir {
 	return d
 }
 
-// put writes a file of a run.
 func put(t *testing.T, d Dir, name, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(d.Path(name), []byte(text), 0o600))
@@ -97,7 +96,7 @@ func TestCreate(t *testing.T) {
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(out, "latest"))
 	require.NoError(t, err)
-	require.Equal(t, "mine", string(text), "a file of the user is kept")
+	require.Equal(t, "mine", string(text), "a file of the user must be kept")
 	require.NoError(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o600))
 	_, err = Create(filepath.Join(out, "file"), "x")
 	require.ErrorContains(t, err, "choose another folder with --out")
@@ -146,7 +145,7 @@ func TestJudgeAndReport(t *testing.T) {
 	}
 	second, _, err := d.Judge()
 	require.NoError(t, err)
-	require.Equal(t, v, second, "reports do not change the verdict")
+	require.Equal(t, v, second, "writing reports must not change the verdict")
 }
 
 // A shard that cannot be read is not a missing one, so the sentence of the verdict names its error.
@@ -221,7 +220,7 @@ func TestFolderOfShards(t *testing.T) {
 	require.Equal(t, 0, v.Plan.MaxLate, "the plan must come from the runners")
 }
 
-// macOS writes ._NAME next to NAME on foreign file systems, and NFS writes .nfs… for an open file.
+// macOS writes ._NAME next to NAME on foreign file systems. NFS keeps .nfs… for a deleted file that is still open.
 func TestHiddenFilesAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{ShardsDir, "."} {
@@ -258,7 +257,6 @@ func TestFoldersWithoutRuns(t *testing.T) {
 	}
 }
 
-// sub returns a subfolder.
 func (d Dir) sub(name string) Dir { return Dir(d.Path(name)) }
 
 func TestRelative(t *testing.T) {

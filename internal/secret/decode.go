@@ -157,7 +157,7 @@ func isHex(text []byte) bool {
 	return ok
 }
 
-// number parses the first characters of text as an unsigned number; digits is their count.
+// number parses the first bytes of text as an unsigned number with the given count of digits.
 func number(text []byte, digits, base int) (uint64, bool) {
 	if digits == 0 || len(text) < digits {
 		return 0, false

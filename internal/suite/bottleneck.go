@@ -10,12 +10,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A resource is a limited resource of a service or of the load generator.
 type resource struct {
 	Name    string
-	Limit   float64                        // used share from which it counts as full
-	Advice  string                         // what the user can do if it is full
-	measure func(*StageResult) measurement // returns its use in a stage
+	Limit   float64 // used share from which the resource counts as full
+	Advice  string  // what the user can do if the resource is full
+	measure func(*StageResult) measurement
 }
 
 // limitedResources lists the measured resources. Causes precede their effects: a service that lacks CPU is slow, so
@@ -24,11 +23,11 @@ var limitedResources = []resource{
 	{"CPU used by other programs", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: " +
 		"the service did not break, unless these programs are part of it", cpuOf(byPrograms)},
 	{"CPU limit of the service", .5, "raise the limit (cpu.max, or --cpus of its container), or run more instances", cpuLimit},
-	{"CPU of the service", machineFull, "give it more or faster cores, or profile the process that uses most of it", cpuOf(byService)},
+	{"CPU of the service", machineFull, "give the service more or faster cores, or profile the process that uses most of its CPU time", cpuOf(byService)},
 	{"CPU of the machine", machineFull, "find the program that uses most of the CPU: the service uses less than half, " +
 		"or its processes are not known", cpuOf(byUnknown)},
-	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the cores that it may run on, or run more instances", backendCPU},
-	{"memory of the service's machine", .95, "find out what grows and limit it, or give the machine more memory", memoryUse},
+	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the number of cores of the backend, or run more instances", backendCPU},
+	{"memory of the service's machine", .95, "find the process whose memory grows and limit it, or give the machine more memory", memoryUse},
 	{"bandwidth", machineFull, "send less (compression, smaller responses), or use a faster network or instance type", bandwidth},
 	{"descriptors of the backend", .98, "raise its limit on open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
@@ -64,7 +63,7 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // load from which it was full at every load up to Bad.Rate; 0: not full at Bad
+	FullFrom  float64 // lowest load from which the resource was full at every load up to Bad.Rate; 0: not full at Bad
 }
 
 // findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It
@@ -129,7 +128,7 @@ func (b *Bottleneck) String() string {
 		b.list("; full later: ", func(u ResourceUse) bool { return u.FullFrom > first.FullFrom })
 }
 
-// list names the selected resources with their use at the bad load, after an introduction; "" if there are none.
+// list returns intro and the selected resources with their use at the bad load; "" if no resource is selected.
 func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	var out []string
 	for _, u := range b.Uses {
@@ -184,11 +183,11 @@ func (b *Bottleneck) tables() []verdict.Table {
 }
 
 const (
-	maxFasterRatio     = .9  // a median is called faster if it is below this share of the median at the lowest load
+	maxFasterRatio     = .9  // a load is faster if its median is below this share of the median at the lowest load
 	minMedianResponses = 100 // minimum number of responses for a comparison of medians
 )
 
-// speedupFacts explains why responses at a higher load were faster than at the lowest one; nil if none were. It
+// speedupFacts explains why responses at a higher load were faster than at the lowest load; nil if none were. It
 // compares good loads with at least minMedianResponses. docs/http.md explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult

@@ -15,8 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// stageAt returns a stage of a thousand requests in which every resource is known and free. edit changes it; nil: no
-// change.
+// stageAt returns a stage of 1,000 requests in which every resource is measured and none is full. edit may be nil.
 func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: newRequests()}
 	st.Machine = Machine{
@@ -194,7 +193,7 @@ func TestFirstFullResource(t *testing.T) {
 	require.Empty(t, (*Bottleneck)(nil).facts())
 }
 
-func TestFewFailuresAreNoFullResource(t *testing.T) {
+func TestFewFailuresDoNotShowAFullResource(t *testing.T) {
 	t.Parallel()
 	few := func(st *StageResult) {
 		for range 9000 {
@@ -226,7 +225,6 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	require.Equal(t, "bottleneck", f.facts()[0].Name)
 }
 
-// docs/http.md has the same names and the same advice.
 func TestResourcesAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http.md"))
@@ -239,7 +237,7 @@ func TestResourcesAreDocumented(t *testing.T) {
 	require.Contains(t, tables, " | "+noAdvice+" |\n")
 }
 
-// withSamples adds one sample per second of a service on this machine. edit changes the sample of each second.
+// withSamples adds one sample per second of a service on this machine. edit may be nil.
 func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample)) *Run {
 	r.OneHost = true
 	for i := range seconds {

@@ -10,7 +10,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// lateMessages returns n messages that were late by a duration.
 func lateMessages(n int, by time.Duration) shard.LateMessages {
 	h := shard.NewHistogram()
 	for range n {
@@ -56,7 +55,7 @@ func TestLatenessOfBystandersAlone(t *testing.T) {
 				}
 				v := judge(r)
 				require.Equal(t, c.want, v.Verdict, v.Reasons)
-				require.Equal(t, c.all.Late, m.Runners[0].ControlGroup.Moments[0].Late, "judging does not modify its input")
+				require.Equal(t, c.all.Late, m.Runners[0].ControlGroup.Moments[0].Late, "judging must not modify its input")
 			})
 		}
 	}

@@ -45,7 +45,7 @@ func assessChurn(r *Run) verdict.Assessment {
 	return a
 }
 
-// meanStreamTime returns the mean time for which streams were open.
+// meanStreamTime returns the mean time for which a client had a stream open, over all clients that opened one.
 func meanStreamTime(streams *verdict.Streams) time.Duration {
 	sum, n := time.Duration(0), 0
 	for c := range streams.Records() {
@@ -91,15 +91,15 @@ const (
 	ledgerEntry    = 400     // bytes
 )
 
-// earlyEnd returns the end of the early part of the run, as a share of the run. By then, all concurrent clients have
-// started their first streams: they start within MEAN_HOLD, or within half of the run if that is shorter
+// earlyEnd returns the end of the early part of the run, as a share of the run's duration. By then, all concurrent
+// clients have started their first streams: they start within MEAN_HOLD or half of the run, whichever is shorter
 // (load-tests/sse/churn.js).
 func (r *Run) earlyEnd() float64 {
 	return max(.4, min(r.number("MEAN_HOLD")/r.number("SECONDS"), .5)+.1)
 }
 
-// checkLeaks returns the check that the backend uses hardly more resources late in the run than early in the run. ok is
-// false if the backend does not report its usage.
+// checkLeaks returns the check that the backend's resources grow at most by the limits above between the early and the
+// late part of the run. ok is false if the backend does not report its usage.
 func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
 	earlyEnd := r.earlyEnd()
 	early, isEarly := peakUsage(r.Samples, m, .2, earlyEnd)
@@ -110,12 +110,12 @@ func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdic
 	var reasons []string
 	compare := func(name string, from, to, tolerance int) {
 		if to > from+tolerance {
-			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d; growth by up to %d is normal", name, from, to, tolerance))
+			reasons = append(reasons, fmt.Sprintf("%s grew from %d to %d; growth by up to %d is normal", name, from, to, tolerance))
 		}
 	}
-	compare("descriptors other than streams", early.Files, late.Files, leakFiles)
-	compare("goroutines", early.Goroutines, late.Goroutines, leakGoroutines)
-	compare("MiB of memory", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ledgerEntry*streams)>>20)
+	compare("the backend's descriptors (without streams)", early.Files, late.Files, leakFiles)
+	compare("the backend's goroutines", early.Goroutines, late.Goroutines, leakGoroutines)
+	compare("the backend's memory (MiB)", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ledgerEntry*streams)>>20)
 	c = check(CheckLeaks, "growth of the backend", "none", append(reasons, "none")[0], len(reasons) == 0, reasons...)
 	t = newTable("The backend, early and late",
 		fmt.Sprintf("maximum from 20 to %.0f %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes per stream", 100*earlyEnd, ledgerEntry), "|early|late")

@@ -32,8 +32,8 @@ const (
 	clusterSize   = 3   // backends, unless CLUSTER_SIZE is set
 	minGain       = .1  // minimum advantage of a winner
 	confidence    = .95 // confidence level of the interval of a difference
-	failureMargin = .01 // minimum difference of the shares of failed requests
-	minEvenness   = .8  // minimum ratio: requests of the least busy server ÷ requests of the busiest
+	failureMargin = .01 // minimum difference between the shares of failed requests
+	minEvenness   = .8  // minimum Side.Evenness
 	minPeakRatio  = 1.2 // peak of a cluster ÷ peak of a single backend above which the cluster is worth its costs
 )
 
@@ -42,7 +42,9 @@ type Side struct {
 	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // failed share of all requests, 0 to 1
-	Evenness    float64 // requests of the least busy server ÷ busiest; 1: one server, or no names; 0: one is unused
+	// Evenness is the number of requests of the least busy server ÷ the number of the busiest. It is 0 if a server got no
+	// request, and 1 if there is only one server or responses do not name their servers.
+	Evenness float64
 
 	bestLevel roundLevel // the level of the peak
 	levels    []roundLevel
@@ -117,7 +119,7 @@ func p95(st *StageResult) float64 { return quantile(st.OK, .95) }
 type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
-	Interval string // confidence interval of the difference of the cluster from the single backend; "–": none
+	Interval string // confidence interval of the difference between cluster and single backend; "–": none
 	NoWinner Reason // why there is no winner; zero: there is one
 }
 
@@ -155,7 +157,7 @@ func Compare(ofSingle, ofCluster []float64, lowerIsBetter bool, obstacle Reason)
 	return c
 }
 
-// compareFailures compares shares of failed requests, which do not vary by chance.
+// compareFailures compares shares of failed requests, without a confidence interval.
 func compareFailures(ofSingle, ofCluster float64) Comparison {
 	switch {
 	case ofSingle-ofCluster > failureMargin:
@@ -209,7 +211,7 @@ func saturationReason(ofSingle, ofCluster []roundLevel) Reason {
 //  1. If the failed share of one target is over one percentage point higher: the other target.
 //  2. If the least busy server of the cluster receives under 80 % of the requests of the busiest: neither yet.
 //  3. If the peak of the cluster wins, and is over a fifth higher: the cluster.
-//  4. Otherwise: the single backend, because the cluster only adds availability, for several times the processes.
+//  4. Otherwise: the single backend, because the cluster adds only availability, and needs several times the processes.
 func Deployment(ofSingle, ofCluster Side, peaks Comparison) (choice, reason string) {
 	const unless = "; use the cluster only if the service must survive the failure of a backend"
 	failures := compareFailures(ofSingle.FailedShare, ofCluster.FailedShare)
@@ -276,7 +278,7 @@ func checkAnsweringServers(levels []StageResult, sum *Requests, size int) verdic
 		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s); check the load balancer, or CLUSTER_SIZE", len(servers), size, shortList(servers))}
 	case len(servers) > size:
 		c = invalidateIfUnmet(c)
-		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), but CLUSTER_SIZE is %d: it is wrong, or one server replaced another",
+		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), but CLUSTER_SIZE is %d: CLUSTER_SIZE is wrong, or one server replaced another",
 			len(servers), shortList(servers), size)}
 	}
 	for _, st := range levels {

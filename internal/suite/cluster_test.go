@@ -15,15 +15,15 @@ func TestCompare(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ofSingle, ofCluster []float64
-		lower               bool
+		lowerIsBetter       bool
 		obstacle            string
 		winner              string
 		wantText            string
 	}{
 		"the cluster":                       {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{150, 151, 149}, winner: cluster, wantText: "winner: cluster by 50 % (interval of the difference: +49 % … +51 %)"},
 		"the single backend":                {ofSingle: []float64{150, 151, 149}, ofCluster: []float64{100, 101, 99}, winner: single, wantText: "winner: single by 50 % (interval of the difference: -34 % … -33 %)"},
-		"a lower figure is better, single":  {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{150, 151, 149}, lower: true, winner: single, wantText: "by 50 %"},
-		"a lower figure is better, cluster": {ofSingle: []float64{150, 151, 149}, ofCluster: []float64{100, 101, 99}, lower: true, winner: cluster, wantText: "by 50 %"},
+		"a lower figure is better, single":  {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{150, 151, 149}, lowerIsBetter: true, winner: single, wantText: "by 50 %"},
+		"a lower figure is better, cluster": {ofSingle: []float64{150, 151, 149}, ofCluster: []float64{100, 101, 99}, lowerIsBetter: true, winner: cluster, wantText: "by 50 %"},
 		"rounds differ for both targets":    {ofSingle: []float64{100, 50, 200}, ofCluster: []float64{151, 75, 299}, winner: cluster, wantText: "by 50 %"},
 		"no significant difference":         {ofSingle: []float64{100, 102, 98}, ofCluster: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; the difference is not significant"},
 		"small significant difference":      {ofSingle: []float64{100, 101, 99}, ofCluster: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; the difference is under 10 %"},
@@ -33,7 +33,7 @@ func TestCompare(t *testing.T) {
 		"one round":                         {ofSingle: []float64{100}, ofCluster: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
 		"no responses in a round":           {ofSingle: []float64{100, 100, 0}, ofCluster: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with a response in each"},
 	} {
-		got := Compare(c.ofSingle, c.ofCluster, c.lower, Reason{Sentence: c.obstacle})
+		got := Compare(c.ofSingle, c.ofCluster, c.lowerIsBetter, Reason{Sentence: c.obstacle})
 		require.Equal(t, c.winner, got.Winner, name)
 		require.Contains(t, got.Sentence(), c.wantText, name)
 	}
@@ -65,8 +65,8 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// newComparisonRun returns a comparison of three rounds, in which the targets alternate for 10 s with 5 at a time:
-// the single backend responds to 1000 requests, the cluster to the given numbers.
+// newComparisonRun returns a run of the suite cluster with one round per argument. In each round, the targets get 5
+// requests at a time, for 10 s each. The single backend answers about 1,000 requests, the cluster the given number.
 func newComparisonRun(ofCluster ...int) *Run {
 	var stages []shard.Stage
 	for i := range ofCluster {
@@ -99,7 +99,7 @@ func TestClusterByRounds(t *testing.T) {
 	require.Equal(t, []string{"5 at a time, single", "3,000", "0", "100", "10.0", "good", "service"}, table(v, "Single").Rows[0])
 }
 
-func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
+func TestNoWinnerWithASaturatedGenerator(t *testing.T) {
 	t.Parallel()
 	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.61, .97).addSeconds(0, 70, shard.Second{CPUSeconds: .97}))
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated while it tested the single backend (the service's cores were 61 % busy, the generator's 97 %)")
@@ -107,7 +107,7 @@ func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
 	require.Contains(t, table(v, "Total: gains and costs").Rows[1][5], "generator")
 }
 
-// One round in which the generator stalled widens the interval, and does not invalidate the other rounds.
+// A stall of the generator in one of three rounds does not prevent a winner, but stalls in two rounds do.
 func TestStallInOneRound(t *testing.T) {
 	t.Parallel()
 	stalled := func(rounds ...int64) string {
@@ -121,7 +121,7 @@ func TestStallInOneRound(t *testing.T) {
 	require.Contains(t, stalled(0, 1), "the load generator was saturated while it tested the single backend (a runner stalled for 900 ms)")
 }
 
-// newOneRoundRun returns a comparison of one round, in which only the single backend has answered.
+// newOneRoundRun returns a comparison of one round without responses of the cluster.
 func newOneRoundRun() *Run {
 	return runOf("cluster", fixedParameters,
 		shard.Stage{Name: "level-5-single", Title: "5 at a time, single", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 1000},
@@ -129,8 +129,8 @@ func newOneRoundRun() *Run {
 	).addAnswers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
 }
 
-// The limit of a level under two seconds is unknown, so there is no winner.
-func TestShortLevelsDecideNothing(t *testing.T) {
+// What limits a level of under two seconds is unknown.
+func TestNoWinnerOfShortLevels(t *testing.T) {
 	t.Parallel()
 	r := newComparisonRun(1500, 1530, 1470)
 	for i := range r.Rounds[0].Metrics {
@@ -154,7 +154,7 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 	}
 }
 
-// respond adds responses of the cluster to 5 requests at a time, 1500 in total, from servers with the given numbers.
+// respond adds 1,500 responses of the cluster, evenly divided among the servers with the given numbers.
 func (r *Run) respond(servers ...int) *Run {
 	for _, n := range servers {
 		r.addAnswers("level-5-cluster", 1500/len(servers), 4, shard.TagServer, fmt.Sprint("backend-", n))

@@ -36,8 +36,9 @@ func (r *Run) limit() (limit Limit, reason string) {
 	return filterKinds(r.stages(), kindLoad)[1].Machine.Limit()
 }
 
-// With separate cores, the side whose cores were full is the limit; if both were full, the fuller one, unless other
-// programs filled it. Waits of the runner's threads for each other do not count.
+// With separate cores, the side whose cores were full is the limit. If the cores of both sides were full, the limit is
+// the fuller side, unless other programs used its cores. Time that a runner's threads wait for one another does not
+// count.
 func TestFullCoresAreTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -57,7 +58,7 @@ func TestFullCoresAreTheLimit(t *testing.T) {
 		{.99, 1, .80, .55, LimitGenerator, "the service's cores were 99 % busy, the generator's 100 %"},
 		{.61, .98, .49, .08, LimitUnknown, "other programs used most of the generator's cores: these were 98 % busy, and the runners used 8 % of one"},
 	} {
-		r := levels().addAnswers("level-10", 2000, 20).setCores(c.service, c.generator)
+		r := newThroughputRun().addAnswers("level-10", 2000, 20).setCores(c.service, c.generator)
 		r.addSeconds(50, 10, shard.Second{CPUSeconds: c.runners, RunDelayMS: 2500})
 		for i := range r.Samples {
 			r.Samples[i].BackendCPU *= c.backend / (.8 * c.service)
@@ -70,35 +71,35 @@ func TestFullCoresAreTheLimit(t *testing.T) {
 
 func TestCoreUsageOfEachSide(t *testing.T) {
 	t.Parallel()
-	v := judge(levels().addAnswers("level-10", 2000, 20).setCores(.97, .61))
+	v := judge(newThroughputRun().addAnswers("level-10", 2000, 20).setCores(.97, .61))
 	require.Contains(t, fact(v, "peak"), "; the service was the limit: the service's cores were 97 % busy, the generator's 61 %")
 	require.Equal(t, "service", table(v, "By requests at a time").Rows[1][6])
 	cores := table(v, "Busy cores")
 	require.Equal(t, []string{"5 at a time", "97 %", "61 %", "service"}, cores.Rows[1])
 	require.Contains(t, cores.Note, "reserved cores: 1 core for the service, 1 core for the runners")
-	require.Empty(t, table(judge(levels().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "the cores are shared")
+	require.Empty(t, table(judge(newThroughputRun().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "the cores are shared")
 }
 
 // The CPU time per request is a metric to compare runs with different rates.
 func TestThroughputCostPerRequest(t *testing.T) {
 	t.Parallel()
-	v := judge(levels().addAnswers("level-10", 2000, 20).setCores(.5, .5))
+	v := judge(newThroughputRun().addAnswers("level-10", 2000, 20).setCores(.5, .5))
 	cost := v.Metrics[len(v.Metrics)-1]
 	require.Equal(t, "service CPU per request", cost.Name)
 	require.InDelta(t, 1e6*.8*.5*35/4910, cost.Value, 1, "35 s of stages, 4,910 requests")
 	require.False(t, cost.HigherIsBetter)
-	v = judge(levels().addAnswers("level-10", 2000, 20))
+	v = judge(newThroughputRun().addAnswers("level-10", 2000, 20))
 	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the CPU time of the service is unknown")
 }
 
-// Samples of a Prometheus server lack the use of cores, and a very short stage has no samples.
+// Samples from Prometheus lack the usage of cores, and a very short stage has no samples.
 func TestUnknownCores(t *testing.T) {
 	t.Parallel()
-	r := levels().addAnswers("level-10", 2000, 20).setCores(.97, .61)
+	r := newThroughputRun().addAnswers("level-10", 2000, 20).setCores(.97, .61)
 	r.Samples = r.Samples[:3]
 	limit, _ := r.limit()
 	require.Equal(t, LimitUnknown, limit)
-	r = levels().addAnswers("level-10", 2000, 20).setCores(0, 0)
+	r = newThroughputRun().addAnswers("level-10", 2000, 20).setCores(0, 0)
 	for i := range r.Samples {
 		r.Samples[i].Host = resources.Host{}
 	}

@@ -24,10 +24,10 @@ func TestEndpointRows(t *testing.T) {
 		}, table(v, "Latency by endpoint, ms").Rows, suite)
 	}
 	one := runOf("rampup", fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Seconds: 10, Rate: 30}).addAnswers("a", 300, 5)
-	require.Empty(t, table(judge(one), "By endpoint").Rows, "it would repeat the table by stage")
+	require.Empty(t, table(judge(one), "By endpoint").Rows, "with one endpoint, the table would repeat the table by stage")
 }
 
-// Each of two targets has its own rows, and its own time.
+// Each target has its own tables. Its rates refer to the time of its own stages.
 func TestEndpointsOfTwoTargets(t *testing.T) {
 	t.Parallel()
 	r := runOf("cluster", fixedParameters,

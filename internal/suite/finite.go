@@ -27,7 +27,7 @@ var finite = Suite{
 func assessFinite(r *Run) verdict.Assessment {
 	m := r.Rounds[0]
 	responses := m.Responses
-	if responses == nil { // no runner left a shard, which the merge reports
+	if responses == nil { // no runner left a shard; the merge reports that
 		responses = shard.NewResponses()
 	}
 	f := &finiteRun{Run: r, m: m, responses: responses, v: verdict.ResponsesOf(responses, r.Model), chunks: verdict.Chunks(responses)}
@@ -312,7 +312,7 @@ func (f *finiteRun) timeTable() verdict.Table {
 	return t
 }
 
-// unpackInto adds a packed histogram to another. The merge has checked that it can be unpacked.
+// unpackInto adds p, if not nil, to h. The merge has already checked that p can be unpacked.
 func unpackInto(h *shard.Histogram, p *shard.Packed) {
 	if p == nil {
 		return

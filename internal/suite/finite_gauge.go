@@ -15,11 +15,11 @@ type requestGauge struct {
 	name    string        // "": GAUGE is not set, or no request was abandoned
 	problem string        // why the gauge cannot be used; "": it can
 	open    time.Duration // mean time for which an abandoned request stayed open
-	last    float64       // growth from the first sample to the last; not below 0
+	growth  float64       // increase from the first sample to the last; 0 if the gauge fell
 }
 
-// requestGauge evaluates the samples of the gauge. By Little's law, the mean open time of abandoned requests is the
-// time integral of the number of open ones, divided by the number of all of them.
+// requestGauge evaluates the samples of the gauge. By Little's law, the mean time for which an abandoned request stayed
+// open is the time integral of the number of open abandoned requests, divided by the number of all abandoned requests.
 func (f *finiteRun) requestGauge() (g requestGauge) {
 	if f.v.Abandoned == 0 {
 		return g
@@ -48,7 +48,7 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 		if i > 0 {
 			sum += (previous + extra) / 2 * s.At().Sub(samples[i-1].At()).Seconds()
 		}
-		previous, g.last = extra, max(*s.Gauge-base, 0)
+		previous, g.growth = extra, max(*s.Gauge-base, 0)
 	}
 	g.open = time.Duration(max(sum, 0) / float64(f.v.Abandoned) * float64(time.Second))
 	return g
@@ -85,5 +85,5 @@ func (g *requestGauge) facts() []verdict.Fact {
 		return nil
 	}
 	return []verdict.Fact{{Name: "gauge", Value: sentence("%s: the service continued to answer an abandoned request for %s on average; %s open after the run",
-		g.name, format.Duration(g.open), format.Plural(int64(g.last), "request was", "requests were"))}}
+		g.name, format.Duration(g.open), format.Plural(int64(g.growth), "request was", "requests were"))}}
 }

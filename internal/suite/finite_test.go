@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// finiteWith returns a run with a response in each of the given states. The chunks of a response are 10 ms apart.
-func finiteWith(parameters map[string]string, states ...ledger.ResponseState) *Run {
+// newFiniteRun returns a run with one response per given state. The chunks of a response are 10 ms apart.
+func newFiniteRun(parameters map[string]string, states ...ledger.ResponseState) *Run {
 	r := runOf("finite", parameters, shard.Stage{Name: "finite", Title: "20/s", Kind: "load", Seconds: 60, Rate: 20})
 	m := r.Rounds[0]
 	m.Responses = shard.NewResponses()
@@ -41,7 +41,7 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 		ledger.ResponseEmpty: verdict.Fail, ledger.ResponseIdle: verdict.Fail, ledger.ResponseAfterDone: verdict.Fail, ledger.ResponseUnfinished: verdict.Fail,
 		ledger.ResponseLingering: verdict.Pass, ledger.ResponseAbandoned: verdict.Pass,
 	} {
-		v := judge(finiteWith(nil, ledger.ResponseComplete, state))
+		v := judge(newFiniteRun(nil, ledger.ResponseComplete, state))
 		require.Equal(t, want, v.Verdict, "%s: %v", state, v.Reasons)
 		require.EqualValues(t, 2, v.Responses.Started)
 	}
@@ -50,22 +50,22 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 // A pass accounts for each response that is not complete.
 func TestFinitePassNamesTheOtherResponses(t *testing.T) {
 	t.Parallel()
-	v := judge(finiteWith(map[string]string{"MAX_REFUSED": "50"}, ledger.ResponseComplete, ledger.ResponseLingering, ledger.ResponseAbandoned, ledger.ResponseAbandoned, ledger.ResponseRefused))
+	v := judge(newFiniteRun(map[string]string{"MAX_REFUSED": "50"}, ledger.ResponseComplete, ledger.ResponseLingering, ledger.ResponseAbandoned, ledger.ResponseAbandoned, ledger.ResponseRefused))
 	require.Contains(t, v.Summary(), "PASS: 1 of 5 responses complete, ")
 	require.Contains(t, v.Summary(), "; 1 response refused; 1 response open after the terminal event; 2 responses abandoned by the client")
 }
 
 func TestFiniteJudgesGoodputOnlyWithLimits(t *testing.T) {
 	t.Parallel()
-	v := judge(finiteWith(map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, ledger.ResponseComplete))
+	v := judge(newFiniteRun(map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, ledger.ResponseComplete))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 1, v.Responses.Good)
 	require.InDelta(t, 50, v.Responses.TTFT.P50, 1)
 	require.InDelta(t, 10, v.Responses.InterChunkLatency.P50, 1)
 }
 
-// Clients make ten requests per second, and abandon each after a second. The service continues each response until 3 s:
-// 20 responses are open without a client.
+// Clients make ten requests per second, and abandon each one after 1 s. The service continues each response for 3 s, so
+// 20 abandoned responses are open at a time.
 func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 	t.Parallel()
 	run := func(parameters map[string]string, gauge func(second float64) *float64) *verdict.Verdict {
@@ -97,7 +97,7 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 }
 
 // Skipped or late requests turn a pass into invalid. They do not hide faults of the service. In floating point,
-// 100 × 7/100 is over 7 and 100 × 57/100 is under 57, but both meet their limits.
+// 100 × 7/100 is over 7 and 100 × 57/100 is under 57, but both percentages meet their limits.
 func TestFiniteLimits(t *testing.T) {
 	t.Parallel()
 	type states = []ledger.ResponseState
@@ -133,7 +133,7 @@ func TestFiniteLimits(t *testing.T) {
 		{"late, and below the goodput", delay, limits("0", "100"), states{complete, lingering}, verdict.Invalid},
 		{"late, and truncated", delay, limits("0", "100"), states{complete, ledger.ResponseTruncated}, verdict.Fail},
 	} {
-		r := finiteWith(c.limits, c.states...)
+		r := newFiniteRun(c.limits, c.states...)
 		c.edit(r)
 		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, "%s: %v", c.name, v.Reasons)

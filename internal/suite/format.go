@@ -60,7 +60,8 @@ func change(from, to float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(to-from)/from)
 }
 
-// quantiles formats quantiles of a histogram in ms, without a unit; 1 is the maximum, "–" an empty or nil histogram.
+// quantiles formats quantiles, 0 to 1, of a histogram in milliseconds, without a unit. If h is nil or empty, each one
+// is "–".
 func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	for _, q := range at {
 		if h == nil || h.Count() == 0 {
@@ -74,7 +75,7 @@ func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 
 func p95Cell(q *Requests) string { return quantiles(q.OK, .95)[0] }
 
-// netErrors describes the error codes of k6, which its documentation lists.
+// netErrors describes the error codes of k6: https://grafana.com/docs/k6/latest/javascript-api/error-codes/
 var netErrors = map[string]string{
 	"1000": "no response", "1010": "network error", "1020": "not a URL", "1050": "timeout", "1100": "name lookup failed", "1101": "no such host",
 	"1200": "TCP error", "1201": "broken pipe", "1202": "network error", "1210": "connect failed", "1211": "connect timed out", "1212": "connection refused",

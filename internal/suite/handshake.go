@@ -130,15 +130,15 @@ func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	for _, credentials := range untrustedClients {
 		passes, fails := scriptCheck(m, "refused "+credentials)
 		attempts += passes
-		answered, ends := untrustedResult(m, credentials)
+		answered, failures := untrustedResult(m, credentials)
 		switch {
 		case fails > 0 && answered:
 			c.Pass, c.Actual = false, "accepted"
 			c.Reasons = append(c.Reasons, sentence("a client %s received a response: %v of %v attempts", credentials, fails, passes+fails))
 			return c // one accepted untrusted certificate decides
-		case fails > 0 || passes == 0 && len(ends) > 0:
+		case fails > 0 || passes == 0 && len(failures) > 0:
 			c.Pass, c.Actual = false, "not known"
-			c.Reasons = append(c.Reasons, fmt.Sprintf("it is unknown whether a client %s is refused: %s", credentials, strings.Join(ends, ", ")))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("it is unknown whether a client %s is refused: %s", credentials, strings.Join(failures, ", ")))
 		case passes == 0:
 			c.Pass, c.Actual = false, "not tried"
 		}
@@ -149,9 +149,9 @@ func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	return c.AsDoubt()
 }
 
-// untrustedResult reports whether an untrusted client received a response. ends describes the failures of the client,
-// except refused certificates and error statuses.
-func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends []string) {
+// untrustedResult reports whether an untrusted client received a response. failures describes the client's failures
+// other than refused certificates and error statuses.
+func untrustedResult(m *shard.Merged, credentials string) (answered bool, failures []string) {
 	for _, metric := range m.Metrics {
 		if metric.Tags[shard.TagStage] != "untrusted "+credentials {
 			continue
@@ -161,11 +161,11 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 			answered = answered || metric.Count > 0
 		case "handshake_failed":
 			if cause != "client_certificate" && cause != "status" {
-				ends = append(ends, causeText(cause))
+				failures = append(failures, causeText(cause))
 			}
 		}
 	}
-	return answered, ends
+	return answered, failures
 }
 
 // checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. If the load
@@ -191,8 +191,8 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	}
 	all := time.Duration(released.FirstUS-last) * time.Microsecond
 	c := check(CheckOpenTogether, "all open at the same time", "for longer than 0 s", all, all > 0,
-		sentence("the first connections were closed %v before the last one was open, so they were never all open at the same time; "+
-			"raise HOLD_SECONDS by that much, or open fewer", -all))
+		sentence("the first connections were closed %v before the last one was open, so the connections were never all open at the same time; "+
+			"raise HOLD_SECONDS by that much, or open fewer connections", -all))
 	if !c.Pass {
 		c.Actual = "never"
 	}
@@ -243,7 +243,7 @@ func peakOpen(m *shard.Merged, stages []StageResult) string {
 }
 
 func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
-	t := newTable("Scales", "CPU: of the runners and of the server for one connection, both ends on this machine; peak open: at a time, in one runner",
+	t := newTable("Scales", "CPU: per connection, if runners and server are on this machine; peak open: maximum number of open connections in one runner",
 		"connections|good|per second|total mean ms|p50|p99|peak open|runner CPU ms|server CPU ms")
 	open := sumsByStage(m, "handshake_open")
 	for _, st := range stages {

@@ -11,9 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newMemoryRun returns a run of two runners with 1,000 open connections: idle for 10 s, 10 s of connects, and 20 s in
-// which they receive responses. Each runner uses 20 MiB and then 30, the backend 10 and then 50, with a peak during
-// the connects.
+// newMemoryRun returns a run of two runners with 1,000 open connections: 10 s without connections, 10 s of connects,
+// and 20 s of responses. In these periods, each runner uses 20, 40 and 30 MiB, and the backend uses 10, 60 and 50 MiB.
 func newMemoryRun() *Run {
 	r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "20"},
 		shard.Stage{Name: "scale-1", Title: "1000", Kind: "held", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 1000})
@@ -83,7 +82,7 @@ func TestMemoryOfUnobservedConnections(t *testing.T) {
 }
 
 // A run of 1.5 s may have two buckets of 5 s, because buckets begin at multiples of their width. The table of a long
-// run has at most maxMemoryRows rows, each for a longer time.
+// run has at most maxMemoryRows rows, each of which covers a longer time.
 func TestMemoryOverTimeOfShortAndLongRuns(t *testing.T) {
 	t.Parallel()
 	r := newHandshakeRun()

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// untrustedRefused are the checks of a script whose untrusted clients were all refused.
+// untrustedRefused returns the checks of a script whose untrusted clients were all refused.
 func untrustedRefused() (out []shard.ScriptCheck) {
 	for _, credentials := range untrustedClients {
 		out = append(out, shard.ScriptCheck{Name: "refused " + credentials, Passes: 1})
@@ -21,8 +21,8 @@ func untrustedRefused() (out []shard.ScriptCheck) {
 	return out
 }
 
-// newHandshakeRun returns a run of two scales, 100 connections in 10 s and 1,000 in 100 s, which all took 15 ms. The
-// memory of runner and backend is 60 and 20 MiB.
+// newHandshakeRun returns a run of two scales: 100 connections in 10 s, and 1,000 in 100 s. Each connection takes 15 ms.
+// The runner uses 60 MiB of memory, the backend 20 MiB.
 func newHandshakeRun() *Run {
 	r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "0"},
 		shard.Stage{Name: "scale-1", Title: "100", Kind: "load", Seconds: 10, Requests: 100, Concurrency: 8},
@@ -48,7 +48,6 @@ func (r *Run) connect(scale string, n int, ms float64) *Run {
 	return r.addAnswers(scale, n, ms)
 }
 
-// failConnections adds n failed connections to a scale.
 func (r *Run) failConnections(scale string, n int, cause string) *Run {
 	return r.addAnswers(scale, n, 1, shard.TagCode, cause)
 }
@@ -73,7 +72,7 @@ func TestHandshakesPass(t *testing.T) {
 	require.Equal(t, []string{"1000", "60.0 MiB", "20.0 MiB"}, table(v, "Memory by scale").Rows[1])
 }
 
-func TestHandshakesReceiveTheExpectedBytes(t *testing.T) {
+func TestReceivedBytesAgainstASingleConnection(t *testing.T) {
 	t.Parallel()
 	r := newHandshakeRun()
 	for stage, sum := range map[string]int64{"alone": 8000, "scale-1": 200_000, "scale-2": 1_900_000} {
@@ -125,7 +124,7 @@ func TestHandshakeFindsFaults(t *testing.T) {
 	})
 }
 
-// loseConnection makes the check of the script that connections stay open fail for one of them.
+// loseConnection records that one of 1,100 connections did not stay open to the end.
 func (r *Run) loseConnection() {
 	r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.ScriptCheck{Name: "open to the end", Passes: 1099, Fails: 1})
 }

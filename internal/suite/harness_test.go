@@ -32,13 +32,12 @@ func runOf(name string, parameters map[string]string, stages ...shard.Stage) *Ru
 	return &Run{Rounds: []*shard.Merged{m}, Cores: 2}
 }
 
-// set sets a setting of the script.
 func (r *Run) set(name, value string) *Run {
 	r.Rounds[0].Suite.Parameters[name] = value
 	return r
 }
 
-// addSeconds adds n records of one second to the runner. The first one starts at a number of seconds after the start.
+// addSeconds adds n records of one second each to the runner, starting from seconds after the start of the first stage.
 func (r *Run) addSeconds(from, n int64, second shard.Second) *Run {
 	for i := range n {
 		second.FromUS = (start.Unix() + from + i) * 1e6
@@ -49,7 +48,7 @@ func (r *Run) addSeconds(from, n int64, second shard.Second) *Run {
 }
 
 // addAnswers adds n requests of ms milliseconds to a stage. The first one starts, and the last one ends, with the
-// stage.
+// stage. tags alternates names and values; without tags, the requests are good requests to the endpoint echo.
 func (r *Run) addAnswers(stage string, n int, ms float64, tags ...string) *Run {
 	m := r.Rounds[len(r.Rounds)-1]
 	st, ok := m.Suite.Stage(stage)
@@ -101,7 +100,6 @@ func (r *Run) trial() Trial {
 	return r.limits().Judge(r.limits().arrivalLevels(filterKinds(r.stages(), kindLoad))[0])
 }
 
-// judge returns the verdict of a run.
 func judge(r *Run) *verdict.Verdict {
 	v, err := Judge((*verdict.Evidence)(r))
 	if err != nil {

@@ -51,7 +51,7 @@ const (
 type Trial struct {
 	Load   float64
 	Status Status
-	Reason string // why it is not Good
+	Reason string // why Status is not Good; "": it is
 }
 
 // Trials judges levels, and sorts them by their loads.
@@ -304,8 +304,8 @@ func countUnrequested(all []StageResult) (n int64) {
 	return n
 }
 
-// checkResponses returns the check that no stage has a wrong response or unrequested bytes, warm-ups included. counted
-// holds the requests of the stages that count.
+// checkResponses returns the check that no stage, including warm-ups, has a wrong response or unrequested bytes. The
+// run is invalid if counted, the requests in the results, is empty.
 func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	sum := total(all)
 	wrong, unrequested := sum.wrongResponses(), countUnrequested(all)
@@ -329,8 +329,8 @@ func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	return c
 }
 
-// checkServerCount returns the check that the backends counted as many requests as the runners. It applies to our own
-// backends that were started for this run. A failed request may or may not have reached a backend.
+// checkServerCount returns the check that the backends counted as many requests as the runners; nil unless soak started
+// the backends, on this machine. A failed request may or may not have reached a backend.
 func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
@@ -342,7 +342,7 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count
 		c = advisory(c)
 		c.Reasons = []string{sentence("%v requests reached the backends that were running at the end; the runners counted %v: "+
-			"the count of a process is lost when it crashes", served, all.Total())}
+			"the count of a process is lost when the process crashes", served, all.Total())}
 	}
 	return []verdict.Check{c}
 }

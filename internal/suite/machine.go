@@ -32,7 +32,7 @@ type Machine struct {
 	ForeignLoad             bool // other programs used most of the busy time of the service's cores; if SeparateCores
 }
 
-func (m Machine) headroom() string {
+func (m Machine) busyCores() string {
 	return fmt.Sprintf("the service's cores were %s busy, the generator's %s", percent(m.ServiceBusy), percent(m.GeneratorBusy))
 }
 
@@ -108,7 +108,7 @@ func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool)
 	return delay, ok
 }
 
-// seconds returns the records of the runners by second, or the buckets of the series if there are none.
+// seconds returns the one-second records of the runners. If no runner has any, it returns the buckets of the series.
 func seconds(m *shard.Merged) []shard.Second {
 	if len(m.Seconds) > 0 {
 		return m.Seconds

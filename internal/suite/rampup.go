@@ -23,7 +23,7 @@ func (r *Run) limits() Limits {
 	return Limits{FailedShare: r.share("MAX_FAILED_PERCENT"), P95: r.number("MAX_P95_MS"), AnsweredShare: r.share("MIN_ANSWERED_PERCENT")}
 }
 
-// searchRounds is the maximum number of rounds of a search, without the round of the planned stages.
+// searchRounds is the maximum number of rounds of a search, not counting the round of the planned stages.
 const searchRounds = 6
 
 // searchRampup returns the environment of the next round of a search: a load between the last good and the first bad
@@ -45,8 +45,9 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// repeatLoad returns the highest sustained load, to repeat it at the end of the search; 0: there is none, or the last
-// stage had it. A service that does not sustain it again gets slower with time, or does not recover from overload.
+// repeatLoad returns the highest sustained load, to repeat it at the end of the search. It returns 0 if the search found
+// no breaking point or no sustained load, or if the last stage had that load. A service that does not sustain the load
+// again gets slower with time, or does not recover from overload.
 func (b BreakingPoint) repeatLoad(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0

@@ -172,7 +172,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 
 // If a service is slow, many requests are in flight, so the runners wait for cores and drop requests. If the runners
 // still wake up in time, the slowness is attributed to the service.
-func TestSlowServiceIsNotTheGenerator(t *testing.T) {
+func TestSlownessWithTimelyRunners(t *testing.T) {
 	t.Parallel()
 	slow := func(edit func(*shard.Second), host float64) *Run {
 		r := newRampRun(20)
@@ -294,7 +294,7 @@ func (r *Run) addWaits(stage string, n int, wait, duration float64) *Run {
 	return r
 }
 
-// With enough connections, a service with a constant time of 1.5 s sustains any rate, if the limit of p95 allows 1.5 s.
+// With enough connections, a service that always responds in 1.5 s sustains any rate, if the limit of p95 allows 1.5 s.
 // A service that gets slower under load is saturated. A service that exceeds the limit even without the wait for a
 // connection is too slow.
 func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
@@ -356,8 +356,8 @@ func TestRateExcludesResponsesAfterTheStage(t *testing.T) {
 		"always 900 ms, any time is allowed":   {"0", 900, 180, 450, "200", Good},
 		"always 900 ms, and p95 may be 1 s":    {"1000", 900, 180, 450, "200", Good},
 		"always 900 ms, and p95 may be 500 ms": {"500", 900, 180, 450, "200", Bad},
-		"late by less than p95 may be":         {"1000", 10, 180, 600, "182", Good},
-		"late by more than the fastest takes":  {"0", 10, 180, 600, "182", Bad},
+		"late by less than the limit of p95":   {"1000", 10, 180, 600, "182", Good},
+		"late by more than the fastest time":   {"0", 10, 180, 600, "182", Bad},
 	} {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200}).set("MAX_P95_MS", c.limit)
 		r.addAnswers("rate-200", 2000, c.ms).delayAnswers("rate-200", c.late, c.lateness)

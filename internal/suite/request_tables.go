@@ -263,8 +263,8 @@ func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	return verdict.Metric{Name: "service CPU per request", Unit: "µs", Value: 1e6 * seconds / float64(requests)}, true
 }
 
-// cpuTable returns an empty table of the CPU of the processes by part of the run. note is the end of the table's note.
-// Machine.row returns the rows.
+// cpuTable returns an empty table of the CPU of the processes by part of the run. Its note ends with note. Machine.row
+// returns the rows.
 func (r *Run) cpuTable(part, runners, note string) verdict.Table {
 	return newTable("CPU by "+part+", % of one core",
 		fmt.Sprintf("the machine has %d cores, which other programs may also use; waited: time that threads of the runners waited for a core%s", r.Cores, note),

@@ -141,8 +141,8 @@ func fastestOf(stages []StageResult) map[string]float64 {
 	return out
 }
 
-// tooFewConnections returns a sentence if requests waited for a connection, but were fast once they had one: at most
-// maxSlowdown times the fastest, with p95 within its limit. Otherwise it returns "".
+// tooFewConnections returns a sentence if requests waited for a connection, but were fast once they had one: they took
+// at most maxSlowdown times as long as the fastest, with p95 within its limit. Otherwise it returns "".
 func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float64) string {
 	good := st.OK.Count()
 	if st.Rate == 0 || good == 0 || float64(st.Waiting) < minWaitedShare*float64(st.Total()) || st.FailedShare() > minWaitedShare {
@@ -166,8 +166,8 @@ func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float
 		format.Count(st.Connections, "connection"), ms(duration), maxSlowdown)
 }
 
-// grace returns how long responses count after the end of a stage: the limit of p95. Without a limit it is the time of
-// the fastest response, so that responses delayed by a growing queue do not count.
+// grace returns for how long responses still count after the end of a stage: the limit of p95. Without a limit, it
+// returns the time of the fastest response, so that responses delayed by a growing queue do not count.
 func (st *StageResult) grace(l Limits) time.Duration {
 	allowed := l.P95
 	if allowed == 0 {
@@ -251,7 +251,7 @@ func (m Machine) Limit() (limit Limit, reason string) {
 	case m.ForeignLoad:
 		return LimitUnknown, m.foreignLoadText()
 	}
-	return LimitService, m.headroom()
+	return LimitService, m.busyCores()
 }
 
 func (m Machine) foreignLoadText() string {
@@ -269,7 +269,7 @@ func (m Machine) fullGeneratorText() string {
 	if m.isGeneratorCrowded() {
 		return fmt.Sprintf("other programs used most of the generator's cores: these were %.0f %% busy, and the runners used %.0f %% of one", 100*m.GeneratorBusy, m.Runners)
 	}
-	return m.headroom()
+	return m.busyCores()
 }
 
 // isGeneratorFull reports whether the generator's cores were full, and at least as full as the service's. It returns

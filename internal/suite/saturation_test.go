@@ -10,8 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withUndelayedTimes sets the undelayed time of every response of the last series to its time minus WakeUps times the
-// wait.
+// withUndelayedTimes sets the undelayed time of each response in the last metric to its time minus shard.WakeUps × wait.
 func (r *Run) withUndelayedTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 	m.Undelayed = shard.NewHistogram()
@@ -19,7 +18,7 @@ func (r *Run) withUndelayedTimes(wait time.Duration) *Run {
 	return r
 }
 
-// withWait adds a record for each of the 10 seconds from 10 to 20. Only the record at index has the wait.
+// withWait adds one record for each second from 10 s to 20 s. Only the record at index, from 0, has the wait.
 func (r *Run) withWait(index int, wait time.Duration) *Run {
 	r.addSeconds(10, 10, shard.Second{CPUSeconds: .1})
 	r.Rounds[0].Seconds[index].WaitMS = wait.Milliseconds()
@@ -28,15 +27,15 @@ func (r *Run) withWait(index int, wait time.Duration) *Run {
 
 func TestGeneratorFaults(t *testing.T) {
 	t.Parallel()
-	fewer := func(missing int) *Run { // a stage of 10 s at 20/s without some of its requests
+	incomplete := func(missing int) *Run { // a stage of 10 s at 20/s without some of its requests
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		return r.addAnswers("rate-20", 200-missing, 10).withUndelayedTimes(0)
 	}
 	timeouts := func(wait time.Duration, code string) *Run {
-		return fewer(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withUndelayedTimes(wait)
+		return incomplete(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withUndelayedTimes(wait)
 	}
 	dropped := func(at int64) *Run {
-		r := fewer(20).addCounter(shard.DroppedIterations, "rate-20", 20)
+		r := incomplete(20).addCounter(shard.DroppedIterations, "rate-20", 20)
 		m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 		m.FirstUS = (start.Unix() + 10 + at) * 1e6
 		m.LastUS = m.FirstUS + 100_000
@@ -46,7 +45,8 @@ func TestGeneratorFaults(t *testing.T) {
 		run.Rounds[0].Suite.Stages[0].Patience = 4
 		return run
 	}
-	counted := func(run *Run, counter string, at time.Duration) *Run { // a counter of the runner's machine increases for 5 s, starting at a time relative to the stage
+	// counted makes a counter of the runner's machine increase for 5 s. at is relative to the start of the stage.
+	counted := func(run *Run, counter string, at time.Duration) *Run {
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
 			w.Add(start.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
@@ -76,14 +76,14 @@ func TestGeneratorFaults(t *testing.T) {
 		"status 204, with long waits":                                               {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"no ports left on this host":                                                {timeouts(0, shard.CodeNoPort), ByGenerator, "or had no port, descriptor or IPv6 address"},
 		"no route to the service":                                                   {timeouts(0, "net-1213"), Bad, "10.00 % failed"},
-		"responses of 600 ms and waits of 20 ms":                                    {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
-		"responses of 600 ms and waits of 40 ms":                                    {fewer(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
+		"responses of 600 ms and waits of 20 ms":                                    {incomplete(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
+		"responses of 600 ms and waits of 40 ms":                                    {incomplete(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
 		"dropped without a long wait":                                               {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
 		"dropped after the runner waited for 700 ms":                                {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "the load generator did not make 20 requests"},
 		"dropped before the runner waited for 700 ms":                               {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 700 ms":                   {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
 		"dropped after 4 s, and the runner had waited for 2.1 s":                    {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
-		"dropped while waits of the runner blocked its virtual users":               {fewer(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"dropped while waits of the runner blocked its virtual users":               {incomplete(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		got := c.run.trial()
 		require.Equal(t, c.want, got.Status, "%s: %s", name, got.Reason)
@@ -91,8 +91,8 @@ func TestGeneratorFaults(t *testing.T) {
 	}
 }
 
-// withControlGroup adds a control group of 20 streams to the runner. The longest delay of the group is the given one in
-// the bucket at 15 s, which is in the stage, and 2 ms in all others.
+// withControlGroup adds a control group of 20 streams to the runner. Its longest delay is late in the bucket at 15 s,
+// which is in the stage, and 2 ms in all other buckets.
 func (r *Run) withControlGroup(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}

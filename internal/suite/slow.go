@@ -52,7 +52,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		Tables: []verdict.Table{t, s.memory.table()},
 	}
 	if !s.broadcasts {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "unknown", Value: "when the service closed streams whose clients detected it only later; " +
+		a.Facts = append(a.Facts, verdict.Fact{Name: "unknown", Value: "when the service closed streams whose clients detected the end only later; " +
 			"and which part of its memory is for messages that it keeps for all clients"})
 	}
 	if s.memory.sampled {
@@ -61,8 +61,8 @@ func assessSlow(r *Run) verdict.Assessment {
 	return a
 }
 
-// readerFacts returns the facts of the streams that are read. It replaces their lateness, because the histogram
-// includes the slow streams.
+// readerFacts returns the facts of the streams that are read at full speed. It replaces their lateness, because the
+// histogram includes the slow streams.
 func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	var longest time.Duration
 	for c := range open.Records() {
@@ -175,8 +175,8 @@ func (s *slowStreams) checkAllSlow() verdict.Check {
 		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (see the log of k6)")
 }
 
-// checkAccepted returns the check that the service accepted all messages. If it accepted none of the broadcasts, it has
-// no endpoint for them, and the run is invalid. A feed has no publisher, so it has no such check.
+// checkAccepted returns the check that the service accepted all messages; nil for a feed, because the run publishes
+// nothing. A service that accepted none of the broadcasts has no endpoint for them, so the run is invalid.
 func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil
@@ -224,7 +224,8 @@ func (s *slowStreams) checkDelivered() []verdict.Check {
 	}
 }
 
-// checkPolicy returns the check that the service disconnected slow streams as CUT_SLOW requires; nil if it allows both.
+// checkPolicy returns the check that the service disconnected slow streams as CUT_SLOW requires; nil if CUT_SLOW allows
+// both.
 func (s *slowStreams) checkPolicy(r *Run) []verdict.Check {
 	const name = "slow streams disconnected"
 	switch r.number("CUT_SLOW") {

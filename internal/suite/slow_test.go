@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newSlowRun returns a run of 100 streams, of which every tenth does not read from 10 s until 40 s. The service
-// closes 4 of them after 12 s to 15 s and keeps 6, which receive all messages later. Its memory grows by 50 MiB in
-// between.
+// newSlowRun returns a run of 100 streams. The client of every tenth stream does not read from 10 s until 40 s. The
+// service closes 4 of these streams 12 to 15 s later. It keeps 6, whose clients have all messages in the end. Its memory
+// grows by 50 MiB in between.
 func newSlowRun() *Run {
 	r := runOf("slow", map[string]string{
 		"EVERY": "10", "SLOW_SECONDS": "30", "SLOW_KB": "0", "FILL_KB": "4096", "MAX_OPEN_LATE": "0", "MAX_GROWTH": "100", "CUT_SLOW": "-1", "GAUGE": "",
@@ -30,17 +30,17 @@ func newSlowRun() *Run {
 		r.addCounter("slow_"+name, "slow", value)
 	}
 	r.metric("slow_started").FirstUS = start.Add(10 * time.Second).UnixMicro()
-	cut, behind := shard.NewHistogram(), shard.NewHistogram()
+	closed, backlog := shard.NewHistogram(), shard.NewHistogram()
 	for range 4 {
-		cut.Record(15 * time.Second)
+		closed.Record(15 * time.Second)
 	}
 	for range 6 {
-		behind.Record(7680 * time.Millisecond)
+		backlog.Record(7680 * time.Millisecond)
 	}
 	in := map[string]string{shard.TagStage: "slow"}
 	m.Metrics = append(m.Metrics,
-		shard.Metric{Name: "slow_closed", Type: "trend", Tags: in, Trend: cut, Count: 4, Min: 12_000, Max: 15_000},
-		shard.Metric{Name: "slow_backlog", Type: "trend", Tags: in, Trend: behind, Count: 6, Min: 7680, Max: 7680})
+		shard.Metric{Name: "slow_closed", Type: "trend", Tags: in, Trend: closed, Count: 4, Min: 12_000, Max: 15_000},
+		shard.Metric{Name: "slow_backlog", Type: "trend", Tags: in, Trend: backlog, Count: 6, Min: 7680, Max: 7680})
 	for i := range int64(60) {
 		rss := uint64(20)
 		switch {
@@ -54,7 +54,6 @@ func newSlowRun() *Run {
 	return r
 }
 
-// metric returns the first metric with that name.
 func (r *Run) metric(name string) *shard.Metric {
 	all := r.Rounds[0].Metrics
 	for i := range all {
@@ -77,7 +76,7 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, outcome, fact(v, "outcome"))
 	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB at the end", fact(v, "memory"))
 	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
-	require.Equal(t, 90, v.Connections.Planned, "only the streams that are read are judged")
+	require.Equal(t, 90, v.Connections.Planned, "only the streams that are read at full speed are judged")
 	rows := table(v, "Memory of the service").Rows
 	require.Equal(t, []string{"before", "20.0"}, rows[0])
 	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])
@@ -96,7 +95,7 @@ func TestSlowListsEachSecondOfTheMemoryOnce(t *testing.T) {
 }
 
 // A client that does not read does not detect that the service closed the stream, but the gauge of our backend does.
-func TestSlowStreamsDetectDisconnectsLater(t *testing.T) {
+func TestSlowClientsDetectDisconnectsLater(t *testing.T) {
 	t.Parallel()
 	r := newSlowRun()
 	r.metric("slow_closed").Count, r.metric("slow_complete").Sum = 0, 0

@@ -79,7 +79,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	)
 }
 
-// resume is a soak that disconnects streams while messages continue (plan/cuts.go).
+// resume is a soak that disconnects streams while messages continue (internal/plan/cuts.go).
 var resume = Suite{
 	Name:     "resume",
 	Short:    "disconnect streams while messages continue, and check every message",
@@ -125,7 +125,7 @@ func endTables(e *verdict.EndRequests) []verdict.Table {
 		"requests|count|per second|min|p50|p95|p99|max")
 	rate := func(n int64) string {
 		if e.Seconds < 1 {
-			return "" // the number of requests within a second is no rate
+			return "" // too short for a rate
 		}
 		return count(float64(n) / e.Seconds)
 	}

@@ -256,8 +256,8 @@ func (q *Requests) timeMetrics(subject string, bound bool) []verdict.Metric {
 	return append(out, failed)
 }
 
-// isGeneratorLimited reports whether the service may reach better figures, because the generator may have been delayed,
-// even if other programs used its cores.
+// isGeneratorLimited reports whether the generator may have limited the figures of the stage, even if other programs
+// used the generator's cores.
 func (st *StageResult) isGeneratorLimited() bool {
 	return !st.Machine.TooShort && st.Machine.GeneratorLimit() != ""
 }

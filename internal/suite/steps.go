@@ -169,7 +169,7 @@ func openingStep(steps []step, n int) *step {
 	return &steps[len(steps)-1]
 }
 
-// stepAt returns the step that was in progress at a time, but no step before first, which opened the stream.
+// stepAt returns the step that was in progress at a time, or first, the step that opened the stream, if that is later.
 func stepAt(steps []step, first *step, at time.Time) *step {
 	out := first
 	for i := range steps {

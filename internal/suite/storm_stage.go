@@ -21,7 +21,7 @@ type stormStage struct {
 	reconnects    []time.Duration // times of the reconnects since the first drop, sorted
 	lost          int             // clients whose stream broke, bystanders included (see isStreamLoss)
 	refused       map[string]int  // refused attempts, by reason
-	local         int             // streams that did not reconnect in time for lack of a port, descriptor or IPv6 address of the generator
+	local         int             // streams that did not reconnect in time, because the generator had no port, descriptor or IPv6 address
 	delayed       int             // streams with a refused attempt, after which clients wait longer before each attempt
 	firstRefusal  time.Duration   // time of the first refused attempt since the first drop; 0: there was none
 	dialDelay     shard.Metric    // ms by which the load generator dialed late
@@ -38,7 +38,7 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	stages := stagesOf(m)
 	for i, st := range stages {
 		from := int64(math.MaxInt64)
-		since := int64(0) // losses before the first storm count for it
+		since := int64(0) // the first storm also counts the losses before it
 		if d, ok := drops[st.Name]; ok {
 			from = d.FirstUS
 		}

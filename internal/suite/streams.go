@@ -72,7 +72,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness returns the lateness of messages in the buckets completely between two times; nil if there are none.
+// lateness returns the lateness of messages in the buckets that lie completely between two times; nil if none do.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {

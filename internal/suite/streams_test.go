@@ -46,7 +46,7 @@ func newChurnRun() *Run {
 	return r
 }
 
-// If MEAN_HOLD is half of the run, the number of open streams grows until the middle of the run, which is not a leak.
+// If MEAN_HOLD is half of the run, the number of open streams grows until the middle of the run. That is not a leak.
 func TestChurnComparesTheBackendWithAllStreamsOpen(t *testing.T) {
 	t.Parallel()
 	r := newChurnRun()
@@ -98,17 +98,17 @@ func TestChurnFindsFaults(t *testing.T) {
 			for i := range r.Samples {
 				r.Samples[i].Files += 2 * i
 			}
-		}, verdict.Fail, "descriptors other than streams of the backend grew from 60 to 120; growth by up to 32 is normal"},
+		}, verdict.Fail, "the backend's descriptors (without streams) grew from 60 to 120; growth by up to 32 is normal"},
 		{"goroutines leak", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Goroutines += 3 * i
 			}
-		}, verdict.Fail, "goroutines of the backend grew"},
+		}, verdict.Fail, "the backend's goroutines grew"},
 		{"memory leaks", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].BackendRSS += uint64(i) << 20
 			}
-		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73; growth by up to 8 is normal"},
+		}, verdict.Fail, "the backend's memory (MiB) grew from 43 to 73; growth by up to 8 is normal"},
 		{"all connections are shorter than the interval", func(r *Run) {
 			m := r.Rounds[0]
 			m.Connections, m.Plan.Connections = connectionsBetween(m, 0, 20), 20
@@ -149,7 +149,8 @@ func newCapacityRun(steps ...int) *Run {
 	return r
 }
 
-// stream returns the nth stream of a run. The server's ledger does not show its faults.
+// stream returns the nth stream of a run. It removes the stream from the server's ledger, which would not agree with
+// faults that the caller adds.
 func (r *Run) stream(n int) *shard.Connection {
 	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)
@@ -177,7 +178,6 @@ func (r *Run) silence(n int, after time.Duration) {
 	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
 }
 
-// endEarly ends a stream too early.
 func (r *Run) endEarly(n int, at time.Duration, reason string) {
 	c := r.Rounds[0].Connections.Edit(n)
 	c.State, c.Reason, c.ClosedAt, c.StreamTime = ledger.Dropped, reason, at, at-c.OpenedAt
@@ -194,7 +194,7 @@ func (r *Run) refuse(n int) {
 	c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, ClosedAt: c.OpenedAt}
 }
 
-// connectionsBetween returns the connections of a run from one index to before another.
+// connectionsBetween returns the connections from index from up to, but not including, index to.
 func connectionsBetween(m *shard.Merged, from, to int) (some shard.Connections) {
 	for i, c := range m.Connections.All() {
 		if i >= from && i < to {
@@ -353,13 +353,13 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 }
 
 // newFanoutRun returns a fan-out of 10 broadcasts to each number of streams.
-func newFanoutRun(to ...int) *Run {
+func newFanoutRun(streams ...int) *Run {
 	var stages []shard.Stage
-	for _, n := range to {
+	for _, n := range streams {
 		stages = append(stages, shard.Stage{Name: fmt.Sprint("to-", n), Title: fmt.Sprint(n), Seconds: 10, Concurrency: n, Requests: 10})
 	}
 	r := runOf("fanout", nil, stages...)
-	for _, n := range to {
+	for _, n := range streams {
 		name := fmt.Sprint("to-", n)
 		r.addStreams(n-r.Rounds[0].Plan.Connections, 30*time.Second).addCounter("fanout_due", name, float64(10*n)).addCounter("fanout_arrived", name, float64(10*n))
 		latency := shard.Metric{Name: "fanout_latency", Tags: map[string]string{shard.TagStage: name}, Trend: shard.NewHistogram()}

@@ -86,7 +86,7 @@ type Sampling struct {
 type Page struct {
 	Doc      string   // page that explains the figures
 	Sections []string // of report.html; nil: declaredSections
-	Ended    string   // text of the progress line for streams that the script ended; "": dropped by the script
+	Ended    string   // what the progress line calls streams that the script ended; "" means "dropped by the script"
 }
 
 const httpDoc = "docs/http.md"
@@ -125,14 +125,14 @@ func (s *Suite) Declares() bool { return !s.Plan.BySettings || len(s.Settings())
 // Settings returns the settings that only the script of the suite reads.
 func (s *Suite) Settings() []plan.Setting { return plan.ScriptSettings(s.Name) }
 
-// all are the suites of `soak run NAME`, sorted by name.
-var all = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
+// suites lists the suites of `soak run NAME`, sorted by name.
+var suites = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
 
 // Default returns the suite of `soak run` without a name.
 func Default() Suite { return soak }
 
 // All returns the suites of `soak run NAME`, sorted by name. Default is not one of them.
-func All() []Suite { return slices.Clone(all) }
+func All() []Suite { return slices.Clone(suites) }
 
 // ByName returns the suite of a plan. The plan of the default suite names no suite.
 func ByName(p plan.Plan) (Suite, error) {

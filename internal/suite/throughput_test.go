@@ -12,8 +12,8 @@ import (
 
 var fixedParameters = map[string]string{"MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "0", "MIN_ANSWERED_PERCENT": "99"}
 
-// levels returns a throughput run without the responses of its last level.
-func levels() *Run {
+// newThroughputRun returns a throughput run without the responses of its last level.
+func newThroughputRun() *Run {
 	return runOf("throughput", fixedParameters,
 		shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 5, Requests: 10},
 		shard.Stage{Name: "volume-1000", Title: "1000 requests", Kind: kindVolume, Start: 10, Seconds: 10, Concurrency: 50, Requests: 1000},
@@ -24,7 +24,7 @@ func levels() *Run {
 
 func TestThroughput(t *testing.T) {
 	t.Parallel()
-	v := judge(levels().addAnswers("level-10", 2000, 20))
+	v := judge(newThroughputRun().addAnswers("level-10", 2000, 20))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up is not counted")
 	require.Equal(t, "200 responses/s with 10 at a time", fact(v, "peak"))
@@ -49,7 +49,7 @@ func TestServiceWithoutResponses(t *testing.T) {
 
 func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
-	v := judge(levels().addAnswers("level-10", 2000, 20).addSeconds(50, 1, shard.Second{CPUSeconds: .9, StallMS: 900}))
+	v := judge(newThroughputRun().addAnswers("level-10", 2000, 20).addSeconds(50, 1, shard.Second{CPUSeconds: .9, StallMS: 900}))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "peak"), "a lower bound, because the load generator was saturated: a runner stalled for 900 ms")
 	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// uploads returns a run in which only the sequential uploads were answered.
-func uploads() *Run {
+// newUploadRun returns a run in which only the sequential uploads were answered.
+func newUploadRun() *Run {
 	return runOf("upload", map[string]string{"SEQUENCE_MB": "10", "PARALLEL_MB": "5", "MIN_MB_PER_SECOND": "0"},
 		shard.Stage{Name: "sequence", Title: "2 × 10 MB in sequence", Kind: kindSequence, Seconds: 60, Concurrency: 1, Requests: 2},
 		shard.Stage{Name: "parallel", Title: "4 × 5 MB in parallel", Kind: kindParallel, Start: 61, Seconds: 4, Concurrency: 4, Requests: 4},
@@ -19,7 +19,7 @@ func uploads() *Run {
 
 func TestUpload(t *testing.T) {
 	t.Parallel()
-	v := judge(uploads().addAnswers("parallel", 4, 900))
+	v := judge(newUploadRun().addAnswers("parallel", 4, 900))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, [][]string{
 		{"2 × 10 MB in sequence", "2", "2", "0", "20", "1.00", "20.0"}, // two of half a second; the pause of the client does not count
@@ -27,8 +27,8 @@ func TestUpload(t *testing.T) {
 	}, table(v, "Uploads").Rows)
 }
 
-// A saturated load generator sends slowly, which is not a fault of the service. The sequential uploads, without a
-// stall, have 20 MB/s.
+// A saturated load generator sends slowly, which is not a fault of the service. Without a stall, the sequential uploads
+// reach 20 MB/s.
 func TestUploadFindsFaults(t *testing.T) {
 	t.Parallel()
 	slow := func(r *Run) { r.addAnswers("parallel", 4, 900).set("MIN_MB_PER_SECOND", "10") }
@@ -36,7 +36,7 @@ func TestUploadFindsFaults(t *testing.T) {
 		slow(r)
 		r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 60, ProcessUsage: shard.ProcessUsage{StallMS: 900}}}
 	}
-	judgeEdits(t, uploads, []runEdit{
+	judgeEdits(t, newUploadRun, []runEdit{
 		{"a wrong response", func(r *Run) {
 			r.addAnswers("parallel", 3, 900).addAnswers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent)
 		}, verdict.Fail, "[4 × 5 MB in parallel: 3 of 4 arrived complete (wrong response)]"},

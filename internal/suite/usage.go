@@ -60,7 +60,7 @@ const (
 	byService     = "the service"
 	byGenerator   = "the load generator"
 	byPrograms    = "other programs"
-	otherPrograms = "others and the kernel" // the kernel's share is its work for packets
+	otherPrograms = "others and the kernel" // the kernel's share is its work on network packets
 )
 
 // mainUser returns the user of at least half of the CPU time spent on the service's cores. CPU time of unknown
@@ -98,7 +98,7 @@ func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	return total / cores, total - service, ""
 }
 
-// cpuOf measures the service's cores. They count as full for their main user only.
+// cpuOf measures the service's cores, which count as full only for their main user.
 func cpuOf(user string) func(*StageResult) measurement {
 	return func(st *StageResult) measurement {
 		m := st.Machine

@@ -49,7 +49,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	return a
 }
 
-// A streamGauge is the service's gauge of its open streams while clients vanished.
+// A streamGauge holds values of the service's gauge of open streams before and after clients vanished.
 type streamGauge struct {
 	name              string        // "": GAUGE is not set, and the service is not our backend
 	planned, vanished int           // streams
@@ -137,10 +137,10 @@ func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 
 // isConclusive reports whether the gauge shows when the service noticed the vanished clients.
 func (g *streamGauge) isConclusive() bool {
-	return g.isGauge() && g.vanished > 0 && g.last().value >= g.lowerBound()
+	return g.isGauge() && g.vanished > 0 && g.lastReading().value >= g.lowerBound()
 }
 
-func (g *streamGauge) last() reading {
+func (g *streamGauge) lastReading() reading {
 	if n := len(g.readings); n > 0 {
 		return g.readings[n-1]
 	}
@@ -189,7 +189,7 @@ func (g *streamGauge) isGauge() bool {
 const maxGap = 10 * time.Second
 
 func (g *streamGauge) isStale() bool {
-	return len(g.readings) == 0 || g.limit-g.last().elapsed > maxGap
+	return len(g.readings) == 0 || g.limit-g.lastReading().elapsed > maxGap
 }
 
 // hasRisen reports whether the gauge rose after clients vanished. This shows that the gauge was not read while all
@@ -218,7 +218,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 	case g.isCounter:
 		reason = counterReason(g.name, "the streams that are open")
 	case g.isStale():
-		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.last().elapsed)
+		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.lastReading().elapsed)
 	case g.hasRisen():
 		reason = sentence("the gauge %s was %v when the clients vanished, and rose afterward: other clients use the service, or the gauge is read too seldom; "+
 			"set STEADY_SECONDS above the scrape interval of Prometheus", g.name, g.before)
@@ -233,13 +233,13 @@ func (g *streamGauge) checkGauge() verdict.Check {
 
 func (g *streamGauge) checkAllVanished() verdict.Check {
 	return checkDisturbed(CheckVanished, "clients vanished", g.vanished, g.planned,
-		"only %v of %v clients vanished: the streams of the others were not open, or this system does not support it (see the log of k6)")
+		"only %v of %v clients vanished: the streams of the others were not open, or this system cannot make clients vanish (see the log of k6)")
 }
 
 // checkNoticed returns the check that the service noticed all vanished clients within the limit.
 func (g *streamGauge) checkNoticed() verdict.Check {
 	_, ok := g.fallTime(1)
-	last := g.last().value
+	last := g.lastReading().value
 	c := check(CheckNoticed, "vanished clients noticed", sentence("all within %v", g.limit), "after "+g.fallText(1), ok)
 	switch {
 	case ok:

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newVanishRun returns a run of 100 streams, of which every fifth vanishes after 10 s. The service notices half of
-// them after 20 s, and the others after 25 s.
+// newVanishRun returns a run of 100 streams. The client of every fifth stream vanishes after 10 s. The service notices
+// half of these clients 20 s later, and the others 25 s later.
 func newVanishRun() *Run {
 	r := runOf("vanish", map[string]string{"EVERY": "5", "NOTICE_SECONDS": "60", "MAX_OPEN_LATE": "0", "GAUGE": ""},
 		shard.Stage{Name: "vanished", Start: 10, Seconds: 60, Requests: 20}).addStreams(100, 40*time.Second)
@@ -42,8 +42,8 @@ func newVanishRun() *Run {
 	return r
 }
 
-// gauge replaces the gauge of our backend with another one.
-func (r *Run) gauge(value func(streams float64) float64) *Run {
+// setGauge replaces the gauge of our backend with the gauge clients. value converts its values.
+func (r *Run) setGauge(value func(streams float64) float64) *Run {
 	r.set("GAUGE", "clients")
 	for i, s := range r.Samples {
 		v := value(float64(s.Streams))
@@ -109,7 +109,7 @@ func TestUnobservedStreamsAreReportedOnce(t *testing.T) {
 func TestVanishFindsFaults(t *testing.T) {
 	t.Parallel()
 	judgeEdits(t, newVanishRun, []runEdit{
-		{"the service does not notice all of them in time", func(r *Run) { r.set("NOTICE_SECONDS", "22") }, verdict.Fail, "22 s after 20 clients had vanished, the service still counted 10 of them as open (backend_streams_open)"},
+		{"the service does not notice all vanished clients in time", func(r *Run) { r.set("NOTICE_SECONDS", "22") }, verdict.Fail, "22 s after 20 clients had vanished, the service still counted 10 of them as open (backend_streams_open)"},
 		{"the service notices nothing", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
@@ -120,7 +120,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"there is no gauge", func(r *Run) { r.set("GAUGE", "clients") }, verdict.Invalid, "the gauge clients has no samples"},
 		{"the gauge is a counter of streams that were opened", func(r *Run) {
 			opened := 0.
-			r.gauge(func(streams float64) float64 {
+			r.setGauge(func(streams float64) float64 {
 				opened = max(opened, streams)
 				return opened
 			})
@@ -128,10 +128,10 @@ func TestVanishFindsFaults(t *testing.T) {
 				r.Samples[i].Counter = true
 			}
 		}, verdict.Invalid, "clients is a counter, which never falls; set GAUGE to a gauge of the streams that are open"},
-		{"the gauge does not count streams", func(r *Run) { r.gauge(func(float64) float64 { return 7 }) }, verdict.Invalid, "the gauge clients does not count the streams: it went from 7 to 7 while they opened"},
-		{"the gauge counts every second stream", func(r *Run) { r.gauge(func(streams float64) float64 { return streams / 2 }) }, verdict.Invalid, "the gauge clients does not count the streams: it went from 0 to 50 while they opened"},
+		{"the gauge does not count streams", func(r *Run) { r.setGauge(func(float64) float64 { return 7 }) }, verdict.Invalid, "the gauge clients does not count the streams: it went from 7 to 7 while they opened"},
+		{"the gauge counts every second stream", func(r *Run) { r.setGauge(func(streams float64) float64 { return streams / 2 }) }, verdict.Invalid, "the gauge clients does not count the streams: it went from 0 to 50 while they opened"},
 		{"the gauge counts two per stream, and half of the clients are noticed in time", func(r *Run) {
-			r.set("NOTICE_SECONDS", "22").gauge(func(streams float64) float64 { return 2 * streams })
+			r.set("NOTICE_SECONDS", "22").setGauge(func(streams float64) float64 { return 2 * streams })
 		}, verdict.Fail, "still counted 10 of them as open (clients)"},
 		{"the gauge counts one stream of another user", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open changed by 1 right before the clients vanished"},
 		{"the gauge counts 30 streams of another user", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open changed by 30 right before the clients vanished"},
@@ -141,7 +141,7 @@ func TestVanishFindsFaults(t *testing.T) {
 			}
 			r.Samples[30].Streams = 40
 		}, verdict.Fail, "still counted 20 of them as open"},
-		{"the last reading is of a part of the service", func(r *Run) {
+		{"the last reading covers a part of the service", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
 			}
@@ -154,8 +154,8 @@ func TestVanishFindsFaults(t *testing.T) {
 				r.Samples[i].Streams = max(0, 100-10*(i-29))
 			}
 		}, verdict.Invalid, "the gauge backend_streams_open fell by 100, but only 20 clients had vanished"},
-		{"a reading is of a part of the service before they are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
-		{"a reading is of a part of the service afterward", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
+		{"a reading covers a part of the service before the clients are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
+		{"a reading covers a part of the service after the clients are noticed", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"another client connects at the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counted 1 of them as open"},
 		{"the gauge is scraped when most streams are open, and then when some have vanished", func(r *Run) {
 			for i := 2; i < 18; i++ {
@@ -168,7 +168,7 @@ func TestVanishFindsFaults(t *testing.T) {
 			}
 		}, verdict.Invalid, "the gauge backend_streams_open was 0 when the clients vanished, and rose afterward: other clients use the service, or the gauge is read too seldom"},
 		{"the gauge is unknown at the end", func(r *Run) {
-			r.gauge(func(streams float64) float64 { return streams })
+			r.setGauge(func(streams float64) float64 { return streams })
 			for i := 41; i < 80; i++ {
 				r.Samples[i].Gauge = nil
 			}
@@ -186,7 +186,7 @@ func TestVanishFindsFaults(t *testing.T) {
 			r.Rounds[0].Connections.Edit(7).Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}
 		}, verdict.Pass, "20 clients had vanished"},
 		{"another stream ends with a text of the service that names a setting", func(r *Run) { r.endEarly(7, 20*time.Second, "closed (MAX_LATE)") }, verdict.Fail, "closed (MAX_LATE)"},
-		{"the gauge of a proxy counts two connections per stream, and its own", func(r *Run) { r.gauge(func(streams float64) float64 { return 2*streams + 3 }) }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
+		{"the gauge of a proxy counts two connections per stream, and its own", func(r *Run) { r.setGauge(func(streams float64) float64 { return 2*streams + 3 }) }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"another stream is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	})
 }

@@ -217,7 +217,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			for _, name := range []string{results.ManifestFile, results.PlanFile, results.RunFile, results.LedgerFile} {
 				require.NoError(t, os.Remove(d.Path(name)))
 			}
-		}, "merge its whole folder"},
+		}, "merge the whole folder of that run"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

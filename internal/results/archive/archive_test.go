@@ -51,7 +51,6 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return server.Listener.Addr().String()
 }
 
-// makeArchive makes the archive of a run.
 func makeArchive(t *testing.T, from Source) (file string, c Contents) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "run.tar.gz")
@@ -236,7 +235,7 @@ func TestLikelySecretsAreReplaced(t *testing.T) {
 	} {
 		secrets := NewSecrets(nil, "")
 		require.Equal(t, want, secrets.String(text))
-		require.Equal(t, want, secrets.String(want), "a second replacement changes nothing")
+		require.Equal(t, want, secrets.String(want), "a second replacement must change nothing")
 	}
 	for _, text := range []string{
 		`{"token_ttl_s": 30, "auth": {"x": 1}, "authorization": null, "token": true}`, `{"net.ipv4.tcp_syncookies": "1"}`, "TOKEN_TTL=30", "token_ttl_s: 30",

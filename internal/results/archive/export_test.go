@@ -104,7 +104,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	restored.Stop()
 	<-process.Done()
 	_, err = http.Get(restored.URL)
-	require.Error(t, err, "the server still listens")
+	require.Error(t, err, "the server still listens after Stop")
 }
 
 // Prometheus before version 3 stores native histograms only with a feature flag.

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// kinds lists the extensions of evidence. Other files in the folder of a run, such as keys, are not evidence.
-var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
+// evidenceExtensions excludes other files in the folder of a run, such as keys.
+var evidenceExtensions = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
 // isInPage reports whether report.html may contain the data of a file. The page encodes the data, so the page cannot be
 // searched for secrets.
@@ -46,7 +46,7 @@ func (m *maker) addFiles(folder string) error {
 		case !packable(name):
 			m.omit("%q has a name that is not valid on every system", name)
 			return nil
-		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
+		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(evidenceExtensions, filepath.Ext(name)):
 			m.omit("%s is not a file that a run writes", name)
 			return nil
 		case name == page:

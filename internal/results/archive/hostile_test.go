@@ -35,7 +35,7 @@ func entryBySuffix(entries []entry, suffix string) *entry {
 	return &entries[slices.IndexFunc(entries, func(e entry) bool { return strings.HasSuffix(e.Name, suffix) })]
 }
 
-// replaceText replaces a text in archive.json, and its checksum.
+// replaceText replaces a text in archive.json, and updates the checksum of the file.
 func replaceText(entries []entry, from, to string) []entry {
 	contents := entryBySuffix(entries, contentsFile)
 	old := contents.text

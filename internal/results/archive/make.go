@@ -35,7 +35,7 @@ type maker struct {
 }
 
 // ErrHasData reports that the existing archive of the run has Prometheus data, and the new one would have none.
-var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would not")
+var ErrHasData = errors.New("the existing archive has the Prometheus data of the run, and a new one would have none")
 
 // Make writes the archive of a run to a file, completely or not at all. If Prometheus cannot be read, the archive
 // states the reason. However, Make does not replace an archive that has Prometheus data with one that has none: it
@@ -108,7 +108,7 @@ func (m *maker) checkName(name string) error {
 		m.secrets.Replace([]byte(name), secret.Redacted), variable)
 }
 
-// remainingSecret returns the name of a variable whose value is in a file, which may be compressed; "" if none is.
+// remainingSecret returns the name of a variable whose value is in a file, compressed or not; "" if there is none.
 func (m *maker) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {

@@ -56,7 +56,7 @@ func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	return s, s.await(ctx)
 }
 
-// await waits until the server is ready. If it returns an error, the server is stopped.
+// await waits until the server is ready. It stops the server before it returns an error.
 func (s *Server) await(ctx context.Context) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)

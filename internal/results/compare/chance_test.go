@@ -20,7 +20,7 @@ func TestSummaries(t *testing.T) {
 	require.Zero(t, Summarize([]float64{0, 0, 0}).Spread())
 }
 
-// Values of t from a table: 12.706 for one degree of freedom, 4.303 for two, both for 95 %.
+// The values of Student's t for 95 % are from a table: 12.706 for one degree of freedom, and 4.303 for two.
 func TestNoiseBand(t *testing.T) {
 	t.Parallel()
 	b, ok := noiseBand([]float64{9, 10, 11}, 1) // mean 10, deviation 1

@@ -157,7 +157,7 @@ func (c *Comparison) warn(allRuns []Run) {
 		}
 	}
 	if c.saturated = len(dirs) > 0; c.saturated {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("times are not comparable: the load generator was saturated in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times are not comparable: the load generator was saturated in %s; run again on a machine with more free cores", strings.Join(dirs, ", ")))
 	}
 }
 

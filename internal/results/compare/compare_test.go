@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// folder writes the files of a run of `soak run` that a comparison reads.
+// folder writes the files that a comparison reads of run n to a new folder. edit may be nil.
 func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
 	t.Helper()
 	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", SHA256: "of noop", CountBasis: shard.CountByInterval, Message: "noop"}}, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}
@@ -38,7 +38,6 @@ func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
 	return dir
 }
 
-// write writes a value as JSON.
 func write(t *testing.T, path string, v any) {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -46,7 +45,7 @@ func write(t *testing.T, path string, v any) {
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 }
 
-// readAll reads n runs, numbered from first.
+// readAll writes and reads n runs, numbered from first.
 func readAll(t *testing.T, first, n int, edit func(*verdict.Verdict)) (out []Run) {
 	t.Helper()
 	for i := range n {
@@ -57,7 +56,6 @@ func readAll(t *testing.T, first, n int, edit func(*verdict.Verdict)) (out []Run
 	return out
 }
 
-// text returns a comparison as text.
 func text(t *testing.T, c *Comparison) string {
 	t.Helper()
 	var b strings.Builder
@@ -101,8 +99,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// An additional 5 ms for every message changes no gap between messages. Without a common clock no metric shows them,
-// and the comparison must state that.
+// An additional 5 ms for every message changes no gap between messages. Without a common clock, no metric shows this
+// delay, and the comparison must state that.
 func TestCompareListsUndetectableChanges(t *testing.T) {
 	t.Parallel()
 	latencyFrom := func(from string) func(*verdict.Verdict) {
@@ -152,7 +150,7 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 		edit     func(*verdict.Verdict)
 		want     verdict.Outcome
 		wantText string
-		refuses  string
+		wantErr  string
 	}{
 		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, wantText: "publish response p99"},
 		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, wantText: "messages missed: up to 1, where no old run had any"},
@@ -163,19 +161,19 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400
 			}, want: verdict.Pass, wantText: "last subscriber p99 counts from the time of sending in some runs and not in others",
 		},
-		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, refuses: "service is mine in the first and nchan in the second"},
-		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, refuses: "description is of the description in the first and of another in the second"},
-		"more topics":         {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, refuses: "topics is 12 in the first and 24 in the second"},
-		"a higher rate":       {edit: func(v *verdict.Verdict) { v.Plan.PublishRate = 24 }, refuses: "publish_rate is 12 in the first and 24 in the second"},
+		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, wantErr: "service is mine in the first and nchan in the second"},
+		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, wantErr: "description is of the description in the first and of another in the second"},
+		"more topics":         {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, wantErr: "topics is 12 in the first and 24 in the second"},
+		"a higher rate":       {edit: func(v *verdict.Verdict) { v.Plan.PublishRate = 24 }, wantErr: "publish_rate is 12 in the first and 24 in the second"},
 		"noop": {edit: func(v *verdict.Verdict) {
 			v.Plan.Service, v.Service = "", shard.Service{Name: "noop", SHA256: "of noop"}
-		}, refuses: "description is of the description in the first and of noop in the second"},
+		}, wantErr: "description is of the description in the first and of noop in the second"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result, err := Compare(readAll(t, 1, 4, addService), readAll(t, 50, 4, func(v *verdict.Verdict) { addService(v); c.edit(v) }), .1)
-			if c.refuses != "" {
-				require.ErrorContains(t, err, c.refuses)
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
 				return
 			}
 			require.NoError(t, err)
@@ -188,8 +186,8 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 	}
 }
 
-// requests returns a function that makes a run of a ramp-up: its times in milliseconds by metric, and the failures of
-// 6,000 requests.
+// requests returns a function that turns a run into a ramp-up in which failed of 6,000 requests failed. times overrides
+// its times, in milliseconds, by metric.
 func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
 	return func(v *verdict.Verdict) {
 		v.Plan.Suite = "rampup"
@@ -317,8 +315,8 @@ func TestReadNeedsAJudgedRun(t *testing.T) {
 	}
 }
 
-// A rate that the load generator limits is a lower bound: in most of the new runs it is not comparable, and in old
-// runs the actual rate was even higher.
+// A rate that the load generator limited is a lower bound. If most new runs have such a rate, it is not comparable. In
+// old runs, the actual rate was even higher, so it is still compared.
 func TestGeneratorLimitedRate(t *testing.T) {
 	t.Parallel()
 	runs := func(first int, rate float64, bounds ...bool) (out []Run) {
@@ -348,7 +346,7 @@ func TestGeneratorLimitedRate(t *testing.T) {
 	}
 }
 
-// A service with its own cores is not comparable with one that shares them with the runners.
+// A service with its own cores is not comparable with a service that shares its cores with the runners.
 func TestPlanIncludesCores(t *testing.T) {
 	t.Parallel()
 	runs := readAll(t, 1, 2, nil)
