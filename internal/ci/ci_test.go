@@ -90,7 +90,6 @@ func setGitHubFiles(t *testing.T) (summary, outputs func() string) {
 	return content("GITHUB_STEP_SUMMARY"), content("GITHUB_OUTPUT")
 }
 
-// failOnWarning returns a warn function that fails the test.
 func failOnWarning(t *testing.T) func(string) {
 	t.Helper()
 	return func(text string) { t.Error(text) }
@@ -127,7 +126,7 @@ func TestAnnotationsContainTheFindings(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// GitHub's runner executes the commands of soak only, even if a text of a service or a script contains a command.
+// GitHub's runner executes only the commands of soak, even if a text of a service or a script contains a command.
 func TestTextsOfServicesAreNotCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for _, evil := range []string{
 		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass", "\x1b]0;title\x07\u202e",
@@ -170,7 +169,7 @@ func TestAnnotationsAreLimited(t *testing.T) {
 	passed, checked := newVerdict(verdict.Pass), false
 	passed.Warnings, passed.Evidence.Kind, passed.MessagesChecked = v.Warnings, verdict.ByNothing, &checked
 	lines = annotations(passed)
-	require.Len(t, lines, 10, "the result of a pass without checked messages is a warning, and GitHub shows ten")
+	require.Len(t, lines, 10, "the result of a pass without checked messages must be one of the ten warnings that GitHub shows")
 	require.Contains(t, lines[0], "::warning title=Soak pass (connections only)::")
 }
 
@@ -204,7 +203,7 @@ func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's 
 	require.Contains(t, got.Cases[0].Error.Text, "nothing answers at")
 }
 
-// Outside of GitHub there is no step summary. The verdict remains valid.
+// Outside of GitHub Actions there is no step summary. This does not change the verdict.
 func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_STEP_SUMMARY", "")
 	t.Setenv("GITHUB_OUTPUT", "")

@@ -120,7 +120,7 @@ func TestExpectedAndMissingEvents(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	var a Account
-	require.Zero(t, a.Due(start.Add(time.Hour)), "before the first event it is unknown how many are due")
+	require.Zero(t, a.Due(start.Add(time.Hour)), "no event must be due before the first one arrives")
 	_, ok := a.Note(start, []byte("1"), []byte("late_us=0"))
 	require.True(t, ok)
 	assert.Equal(t, uint64(1), a.Due(start))

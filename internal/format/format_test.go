@@ -40,5 +40,5 @@ func TestSmallChanges(t *testing.T) {
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a b", Shorten(" a\n\x00\u200b b ", 6))
-	require.Equal(t, "a b…", Shorten("a\nbéé", 6), "a character is not split")
+	require.Equal(t, "a b…", Shorten("a\nbéé", 6), "a character must not be split")
 }

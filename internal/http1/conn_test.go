@@ -31,7 +31,6 @@ var dialer = &Dialer{
 	MaxHead: 1000,
 }
 
-// serve starts a server that calls handle with each connection.
 func serve(t *testing.T, handle func(conn net.Conn)) *url.URL {
 	t.Helper()
 	return &url.URL{Scheme: "http", Host: sockets.Serve(t, handle)}

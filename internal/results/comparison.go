@@ -42,7 +42,7 @@ func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error
 	return out, nil
 }
 
-// earlierRuns returns the runs next to d, of the same plan, that define the normal range, the latest first.
+// earlierRuns returns the earlier runs of the same plan, next to d, that define the normal range, the latest first.
 func (d Dir) earlierRuns() ([]compare.Run, error) {
 	folder, err := filepath.Abs(string(d))
 	if err != nil {
@@ -130,7 +130,6 @@ func noise(c compare.Change) string {
 // BaselineFile has the name of the run with which `soak report --baseline` last compared this run.
 const BaselineFile = "baseline.json"
 
-// A baselineName is the content of BaselineFile.
 type baselineName struct {
 	Folder string `json:"folder"` // name of the folder of the baseline
 }

@@ -296,11 +296,11 @@ func TestSimultaneousRunsAreListed(t *testing.T) {
 	h := read(t, out)
 	require.False(t, h.isStale())
 	writeRun(t, out, 1, nil)
-	require.True(t, h.isStale(), "another run was judged in the meantime")
+	require.True(t, h.isStale(), "another run was judged in the meantime, so the page must be stale")
 	require.NoError(t, os.Remove(filepath.Join(out, "run-001", PageFile)))
 	h = read(t, out)
 	require.NoError(t, Dir(filepath.Join(out, "run-001")).WriteJSON(PageFile, ""))
-	require.True(t, h.isStale(), "the page of a run was written in the meantime")
+	require.True(t, h.isStale(), "the page of a run was written in the meantime, so the page of all runs must be stale")
 
 	const runs = 8
 	var writers sync.WaitGroup

@@ -167,7 +167,6 @@ func newParts(t *testing.T) Dir {
 	return d
 }
 
-// entry returns an entry of the server's ledger.
 func entry(connection, last int) string {
 	return fmt.Sprintf(`{"id":"d-%d","first":1,"last":%d,"sent":%[2]d}`+"\n", connection, last)
 }

@@ -129,7 +129,7 @@ func TestPageOfADescribedService(t *testing.T) {
 	require.Equal(t, []string{"4", "6", "24", "23", "1", "1", "0"}, row("published", "gold-topic-1"))
 	require.Equal(t, []string{"8"}, row("account", "heartbeats"))
 	require.Equal(t, []string{"8 connections for 15 s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
-	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "including the duplicate")
+	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the count must include the duplicate")
 	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
 	require.Equal(t, "1", row("ends", "lost: published, but not received")[0])
 	require.Equal(t, "8", row("ends", "open to the end")[0])
@@ -150,7 +150,7 @@ func TestNamedBaseline(t *testing.T) {
 	second := writeReportedRun(t, out, 2, 10*time.Millisecond, 20)
 	name, err := second.Baseline()
 	require.NoError(t, err)
-	require.Empty(t, name, "the previous run is not a baseline that the user named")
+	require.Empty(t, name, "the previous run must not become a named baseline")
 	require.NoError(t, os.Symlink("run-1", filepath.Join(out, "old")))
 	for _, baseline := range []Dir{Dir(filepath.Join(out, "run-1")), Dir(filepath.Join(out, "old")), ""} { // a link is resolved to its folder
 		judgeAgainst(t, second, baseline)

@@ -51,7 +51,7 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 		"run-004": "its verdict cannot be read, so it may have failed",
 		"run-002": "it failed",
 	}, reasonsOf(decisions))
-	require.DirExists(t, filepath.Join(out, "run-009"), "a decision removes no folder")
+	require.DirExists(t, filepath.Join(out, "run-009"), "a decision must not remove the folder")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, removedPrefix+"before"), 0o700))
 	require.NoError(t, h.Remove(decisions))

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// roundPrefix is the prefix of the folder of each round of a suite after the first.
+// roundPrefix is the prefix of the folder of each round after the first.
 const roundPrefix = "round-"
 
 // Round creates the folder of a round, counted from 0, and adds it to the manifest. Round 0 uses the folder of the run.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeInParts returns the output of a Writer to which the test writes a text in parts of a given size.
+// writeInParts writes text to a Writer in parts of the given size, and returns the output.
 func writeInParts(t *testing.T, v *Values, text string, size int) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -45,10 +45,8 @@ var limitedResources = []resource{
 }
 
 const (
-	// noAdvice is the advice if the service broke while no measured resource was full.
 	noAdvice = "no measured resource was full: look for a lock, a pool, a request limit or a database behind the service, " +
 		"in its own metrics and profiles"
-	// generatorAdvice is the advice if the generator was saturated while no measured resource was full.
 	generatorAdvice = "give the load generator separate cores, or more machines (--runner K/N), and run again"
 )
 
@@ -219,21 +217,21 @@ func fasterCauses(low, fast Machine) string {
 	lowBusy, _, lowProblem := low.serviceCores()
 	fastBusy, _, fastProblem := fast.serviceCores()
 	hasCores := lowProblem == "" && fastProblem == ""
-	add(hasCores && fastBusy-lowBusy > .2, "cores were idle for %.0f %% of the time and then %.0f %%, and an idle core has to wake up for a response",
+	add(hasCores && fastBusy-lowBusy > .2, "the idle time of cores fell from %.0f %% to %.0f %%, and an idle core has to wake up for a response",
 		100*max(1-lowBusy, 0), 100*max(1-fastBusy, 0))
 	a, b := low.Usage, fast.Usage
 	if a.HasPerRequest && b.HasPerRequest {
-		add(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "%.2f connections were made for each request and then %.2f", a.Accepts, b.Accepts)
-		add(a.ContextSwitches > 1.2*b.ContextSwitches, "threads of backend and nginx were scheduled %.1f times for each request and then %.1f, "+
-			"as a thread that wakes up handles several requests", a.ContextSwitches, b.ContextSwitches)
-		add(a.CPU > 1.2*b.CPU, "backend and nginx used %.0f µs of CPU for each response and then %.0f, "+
-			"as more responses share the fixed work and the caches", 1e6*a.CPU, 1e6*b.CPU)
+		add(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "the connections per request fell from %.2f to %.2f", a.Accepts, b.Accepts)
+		add(a.ContextSwitches > 1.2*b.ContextSwitches, "the context switches per request fell from %.1f to %.1f, "+
+			"because a thread that wakes up handles several requests", a.ContextSwitches, b.ContextSwitches)
+		add(a.CPU > 1.2*b.CPU, "the CPU time per response fell from %.0f to %.0f µs, "+
+			"because more responses share the fixed work and the caches", 1e6*a.CPU, 1e6*b.CPU)
 	}
 	switch {
 	case len(causes) > 0:
 		return strings.Join(causes, "; ")
 	case hasCores && a.HasPerRequest && b.HasPerRequest:
-		return "neither idle cores nor new connections, wake-ups or CPU of a response differ enough to explain it"
+		return "idle cores, connections, context switches and CPU time per response differ too little to explain it"
 	}
-	return "the cause is unknown: no samples cover it, because the service is on another machine or the stage was too short"
+	return "the cause is unknown: a stage has no samples, because it was too short or the service is on another machine"
 }

@@ -185,11 +185,11 @@ func TestFirstFullResource(t *testing.T) {
 	stages[0] = stageAt(100, busy)
 	stages[1] = stageAt(200, nil)
 	f = findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
-	require.InDelta(t, 300, f.Full()[0].FullFrom, 0, "not at 200/s, so it was not full from 100/s on")
+	require.InDelta(t, 300, f.Full()[0].FullFrom, 0, "the resource was not full at 200/s, so it must not count as full from 100/s on")
 	f = findBottleneck(stages[3:], BreakingPoint{Failed: 400, Status: Bad})
 	require.NotContains(t, f.String(), "which was good")
 	require.Equal(t, "–", f.tables()[0].Rows[0][1])
-	require.Nil(t, findBottleneck(stages, BreakingPoint{Sustained: 400}), "no load was bad")
+	require.Nil(t, findBottleneck(stages, BreakingPoint{Sustained: 400}), "without a bad load there must be no bottleneck")
 	require.Empty(t, (*Bottleneck)(nil).facts())
 }
 
@@ -202,7 +202,7 @@ func TestFewFailuresDoNotShowAFullResource(t *testing.T) {
 		st.Machine.Usage.Overflows = 9
 	}
 	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
-	require.Empty(t, f.Full(), "9 failures of 10,000 requests")
+	require.Empty(t, f.Full(), "9 failures of 10,000 requests must not count as a full resource")
 	require.Contains(t, f.String(), "accept queue of the service 9 connects found it full")
 }
 
@@ -291,7 +291,7 @@ func TestUsageOfARemoteService(t *testing.T) {
 	})
 	r.OneHost = false
 	got := r.stages()[1].Machine.Usage
-	require.False(t, got.HasHost, "the samples are of the runners' machine")
+	require.False(t, got.HasHost, "samples of the runners' machine must not count for the target's machine")
 	require.InDelta(t, .9, got.Link, 1e-9)
 	require.Zero(t, got.TargetCores)
 
@@ -337,37 +337,37 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 	}
 	require.Empty(t, speedup())
 	require.Empty(t, speedup(at(20, .5, nil)))
-	require.Empty(t, speedup(at(20, .5, nil), at(100, .6, nil)), "the median rises")
-	require.Empty(t, speedup(at(20, .5, nil), at(100, .46, nil)), "the median falls by less than a tenth")
-	require.Empty(t, speedup(at(100, .5, nil), at(20, .3, nil)), "the median rises, although the stages are in another order")
+	require.Empty(t, speedup(at(20, .5, nil), at(100, .6, nil)), "the median rises, so there must be no fact")
+	require.Empty(t, speedup(at(20, .5, nil), at(100, .46, nil)), "the median falls by less than a tenth, so there must be no fact")
+	require.Empty(t, speedup(at(100, .5, nil), at(20, .3, nil)), "the order of the stages must not matter")
 	few := at(20, .5, nil)
 	few.Requests = newRequests()
 	few.OK.Record(time.Second)
-	require.Empty(t, speedup(few, at(100, .2, nil)), "the low load has too few responses")
+	require.Empty(t, speedup(few, at(100, .2, nil)), "the low load has too few responses, so there must be no fact")
 	for name, c := range map[string]struct {
 		low, fast func(*Machine)
 		want      string
 	}{
 		"idle cores": {
 			func(m *Machine) { m.ServiceBusy = .05 }, func(m *Machine) { m.ServiceBusy = .75 },
-			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: cores were idle for 95 % of the time and then 25 %, and an idle core has to wake up for a response",
+			"it falls from 0.50 ms at 20/s to 0.20 ms at 1,000/s: the idle time of cores fell from 95 % to 25 %, and an idle core has to wake up for a response",
 		},
 		"fewer connects": {
 			func(m *Machine) { m.Usage.Accepts = .5 }, func(m *Machine) { m.Usage.Accepts = .001 },
-			": 0.50 connections were made for each request and then 0.00",
+			": the connections per request fell from 0.50 to 0.00",
 		},
 		"fewer wake-ups": {
 			func(m *Machine) { m.Usage.ContextSwitches = 6 }, func(m *Machine) { m.Usage.ContextSwitches = 2 },
-			": threads of backend and nginx were scheduled 6.0 times for each request and then 2.0, as a thread that wakes up handles several requests",
+			": the context switches per request fell from 6.0 to 2.0, because a thread that wakes up handles several requests",
 		},
 		"less CPU time per response": {
 			func(m *Machine) { m.Usage.CPU = 500e-6 }, func(m *Machine) { m.Usage.CPU = 100e-6 },
-			": backend and nginx used 500 µs of CPU for each response and then 100, as more responses share",
+			": the CPU time per response fell from 500 to 100 µs, because more responses share",
 		},
-		"no difference": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of a response differ enough to explain it"},
+		"no difference": {nil, nil, ": idle cores, connections, context switches and CPU time per response differ too little to explain it"},
 		"no samples": {
 			func(m *Machine) { m.Usage, m.SeparateCores = Usage{}, false }, nil,
-			": the cause is unknown: no samples cover it",
+			": the cause is unknown: a stage has no samples",
 		},
 	} {
 		require.Contains(t, speedup(at(20, .5, c.low), at(200, .4, nil), at(1000, .2, c.fast)), c.want, name)

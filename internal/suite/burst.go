@@ -109,7 +109,6 @@ func (l Limits) checkRecovery(all []StageResult) verdict.Check {
 	return attributeIf(unknown > 0 && unknown == len(reasons), c)
 }
 
-// failedByGenerator reports whether the stage has no good response, and its failures are attributed to the generator.
 func (st *StageResult) failedByGenerator() bool {
 	return st.OK.Count() == 0 && st.Failed.Count() > 0 && st.Attributed == st.Failed.Count()
 }

@@ -11,7 +11,6 @@ var impacts = map[verdict.CheckID]string{
 	verdict.CheckConfirmed:   "publishers wait for clients that do not read",
 }
 
-// withImpact records the impact of a check, and returns the id of the check.
 func withImpact(id verdict.CheckID, impact string) verdict.CheckID {
 	impacts[id] = impact
 	return id
@@ -74,7 +73,6 @@ var (
 	CheckNumbered            = withImpact("responses.numbered", "without numbers, lost chunks and answers to other requests are undetectable")
 )
 
-// bystander returns the id of a check of the streams that the suite does not disturb.
 func bystander(id verdict.CheckID) verdict.CheckID { return "bystanders." + id }
 
 // check returns a check with its impact. It ignores the reasons if the check is met.
@@ -98,8 +96,8 @@ func advisory(c verdict.Check) verdict.Check {
 	return c
 }
 
-// attributeIf returns a copy of the check. If it is not met and explained, it is attributed to the load generator, and
-// turns only a pass into invalid.
+// attributeIf returns a copy of the check. If it is not met and explained, it is attributed to the load generator: the
+// run is invalid unless another check fails it.
 func attributeIf(explained bool, c verdict.Check) verdict.Check {
 	if c.Pass || !explained {
 		return c
@@ -108,7 +106,6 @@ func attributeIf(explained bool, c verdict.Check) verdict.Check {
 	return c.AsDoubt()
 }
 
-// atLeast formats a minimum; 0 means no limit.
 func atLeast(limit float64) string {
 	if limit > 0 {
 		return "at least " + count(limit)

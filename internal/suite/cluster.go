@@ -42,8 +42,8 @@ type Side struct {
 	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // failed share of all requests, 0 to 1
-	// Evenness is the number of requests of the least busy server ÷ the number of the busiest. It is 0 if a server got no
-	// request, and 1 if there is only one server or responses do not name their servers.
+	// Evenness is the number of requests of the least busy server ÷ the number of the busiest. It is 0 if a server got
+	// no request, and 1 if there is only one server or responses do not name their servers.
 	Evenness float64
 
 	bestLevel roundLevel // the level of the peak
@@ -307,7 +307,6 @@ func shortList(names []string) string {
 // comparedColumns are the columns of a Comparison in a table.
 const comparedColumns = "|single|cluster|difference|winner|by"
 
-// row returns the cells for comparedColumns.
 func (c Comparison) row(ofSingle, ofCluster string) []string {
 	if c.Winner == "" {
 		return []string{ofSingle, ofCluster, c.Interval, "none", c.NoWinner.Word}

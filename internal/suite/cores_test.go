@@ -77,7 +77,7 @@ func TestCoreUsageOfEachSide(t *testing.T) {
 	cores := table(v, "Busy cores")
 	require.Equal(t, []string{"5 at a time", "97 %", "61 %", "service"}, cores.Rows[1])
 	require.Contains(t, cores.Note, "reserved cores: 1 core for the service, 1 core for the runners")
-	require.Empty(t, table(judge(newThroughputRun().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "the cores are shared")
+	require.Empty(t, table(judge(newThroughputRun().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "shared cores must have no table")
 }
 
 // The CPU time per request is a metric to compare runs with different rates.
@@ -89,7 +89,7 @@ func TestThroughputCostPerRequest(t *testing.T) {
 	require.InDelta(t, 1e6*.8*.5*35/4910, cost.Value, 1, "35 s of stages, 4,910 requests")
 	require.False(t, cost.HigherIsBetter)
 	v = judge(newThroughputRun().addAnswers("level-10", 2000, 20))
-	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the CPU time of the service is unknown")
+	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "without the CPU time of the service there must be no such metric")
 }
 
 // Samples from Prometheus lack the usage of cores, and a very short stage has no samples.

@@ -97,7 +97,6 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	return checks
 }
 
-// refusedBroadcasts returns the numbers of broadcasts that the service refused, by the status of its response.
 func refusedBroadcasts(m *shard.Merged) map[string]int {
 	refused := map[string]int{}
 	for _, metric := range m.Metrics {
@@ -108,7 +107,6 @@ func refusedBroadcasts(m *shard.Merged) map[string]int {
 	return refused
 }
 
-// unsentBroadcasts returns the number of planned broadcasts, and how many of them were not sent.
 func unsentBroadcasts(m *shard.Merged) (planned, unsent int) {
 	due := sumsByStage(m, "fanout_due")
 	for _, st := range stagesOf(m) {

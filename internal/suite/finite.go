@@ -39,7 +39,6 @@ func assessFinite(r *Run) verdict.Assessment {
 	}
 }
 
-// A finiteRun holds the evidence of a run of the suite finite.
 type finiteRun struct {
 	*Run
 	m         *shard.Merged

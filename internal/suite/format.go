@@ -19,7 +19,6 @@ func count(v float64) string {
 	return format.Thousands(int64(v + .5))
 }
 
-// ms formats milliseconds with a unit.
 func ms(v float64) string {
 	if v >= 1000 {
 		return format.Milliseconds(v)
@@ -147,7 +146,6 @@ func newTable(title, note, columns string) verdict.Table {
 	return verdict.Table{Title: title, Note: note, Columns: strings.Split(columns, "|")}
 }
 
-// row formats the cells of a row with the function text.
 func row(cells ...any) []string {
 	out := make([]string, len(cells))
 	for i, v := range cells {

@@ -99,7 +99,7 @@ func checkAllTried(stages []StageResult) verdict.Check {
 }
 
 // checkFailures returns the check that at most MAX_FAILED_PERCENT of the connections of each scale failed. If the limit
-// is exceeded only because of failures of the load generator, the check turns only a pass into invalid.
+// is exceeded only because of failures of the load generator, the run is invalid unless another check fails it.
 func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 	limit := r.share("MAX_FAILED_PERCENT")
 	var worst float64
@@ -169,7 +169,7 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, failur
 }
 
 // checkOpenToTheEnd returns the check that all connections that the script keeps open were open at the end. If the load
-// generator could not open the missing ones, the check turns only a pass into invalid.
+// generator could not open the missing ones, the run is invalid unless another check fails it.
 func checkOpenToTheEnd(m *shard.Merged, st StageResult) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
 	c := check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)

@@ -21,8 +21,8 @@ func untrustedRefused() (out []shard.ScriptCheck) {
 	return out
 }
 
-// newHandshakeRun returns a run of two scales: 100 connections in 10 s, and 1,000 in 100 s. Each connection takes 15 ms.
-// The runner uses 60 MiB of memory, the backend 20 MiB.
+// newHandshakeRun returns a run of two scales: 100 connections in 10 s, and 1,000 in 100 s. Each connection takes 15
+// ms. The runner uses 60 MiB of memory, the backend 20 MiB.
 func newHandshakeRun() *Run {
 	r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "0"},
 		shard.Stage{Name: "scale-1", Title: "100", Kind: "load", Seconds: 10, Requests: 100, Concurrency: 8},
@@ -137,7 +137,7 @@ func TestOpenConnectionsAreConcurrent(t *testing.T) {
 			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).addAnswers("scale-1", 100, 15)
 		m := r.Rounds[0]
 		m.Checks = append(untrustedRefused(), shard.ScriptCheck{Name: "open to the end", Passes: 100})
-		require.Equal(t, verdict.Pass, judge(r).Verdict, "no connection was released")
+		require.Equal(t, verdict.Pass, judge(r).Verdict, "the check must not apply before a connection is closed")
 		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: start.Add(after).UnixMicro()})
 		v := judge(r)
 		require.Equal(t, want, v.Verdict, v.Reasons)

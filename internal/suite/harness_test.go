@@ -17,7 +17,6 @@ import (
 // start is the start of the first stage of every run in these tests.
 var start = time.UnixMicro(1_700_000_000_000_000)
 
-// runOf returns a run whose script declared the given stages.
 func runOf(name string, parameters map[string]string, stages ...shard.Stage) *Run {
 	settings := map[string]string{}
 	maps.Copy(settings, parameters)
@@ -37,7 +36,8 @@ func (r *Run) set(name, value string) *Run {
 	return r
 }
 
-// addSeconds adds n records of one second each to the runner, starting from seconds after the start of the first stage.
+// addSeconds adds n records of one second each to the runner. from is the beginning of the first one, in seconds after
+// start.
 func (r *Run) addSeconds(from, n int64, second shard.Second) *Run {
 	for i := range n {
 		second.FromUS = (start.Unix() + from + i) * 1e6
@@ -75,7 +75,6 @@ func (r *Run) addAnswers(stage string, n int, ms float64, tags ...string) *Run {
 	return r
 }
 
-// addCounter adds a counter to a stage.
 func (r *Run) addCounter(name, stage string, value float64) *Run {
 	m := r.Rounds[len(r.Rounds)-1]
 	m.Metrics = append(m.Metrics, shard.Metric{Name: name, Type: "counter", Tags: map[string]string{shard.TagStage: stage}, Sum: value, Count: int64(value)})
@@ -108,7 +107,6 @@ func judge(r *Run) *verdict.Verdict {
 	return v
 }
 
-// table returns the table with the given title; the zero value if no table has it.
 func table(v *verdict.Verdict, title string) verdict.Table {
 	for _, t := range v.Tables {
 		if t.Title == title {
@@ -118,7 +116,6 @@ func table(v *verdict.Verdict, title string) verdict.Table {
 	return verdict.Table{}
 }
 
-// fact returns the value of the fact with the given name; "" if no fact has it.
 func fact(v *verdict.Verdict, name string) string {
 	for _, f := range v.Facts {
 		if f.Name == name {
@@ -134,7 +131,6 @@ func TestUnknownSuite(t *testing.T) {
 	require.ErrorContains(t, err, `the unknown suite "unlisted"`)
 }
 
-// A runEdit makes one change to a good run, and states the expected verdict.
 type runEdit struct {
 	name     string
 	edit     func(*Run)
@@ -142,7 +138,6 @@ type runEdit struct {
 	wantText string // in the reasons
 }
 
-// judgeEdits edits and judges a new run for each edit, in parallel.
 func judgeEdits(t *testing.T, newRun func() *Run, all []runEdit) {
 	t.Helper()
 	for _, c := range all {

@@ -172,7 +172,6 @@ func (b BreakingPoint) Summary(unit string) string {
 	return sentence("%v %s were sustained; breaking point %s", b.Sustained, unit, b.Sentence(unit))
 }
 
-// standardMargin is the safety margin for everyday peaks.
 const standardMargin = 1.4
 
 func (b BreakingPoint) recommendations(unit string) verdict.Table {
@@ -292,7 +291,6 @@ func (l Limits) String() string {
 	return text + fmt.Sprintf(", at least %.3g %% of the offered requests answered", 100*l.AnsweredShare)
 }
 
-// wrongResponses returns the number of responses with the expected status, but wrong or truncated content.
 func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }

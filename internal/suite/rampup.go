@@ -45,9 +45,9 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// repeatLoad returns the highest sustained load, to repeat it at the end of the search. It returns 0 if the search found
-// no breaking point or no sustained load, or if the last stage had that load. A service that does not sustain the load
-// again gets slower with time, or does not recover from overload.
+// repeatLoad returns the highest sustained load, to repeat it at the end of the search. It returns 0 if the search
+// found no breaking point or no sustained load, or if the last stage had that load. A service that does not sustain the
+// load again gets slower with time, or does not recover from overload.
 func (b BreakingPoint) repeatLoad(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0

@@ -33,7 +33,7 @@ func TestRampupPasses(t *testing.T) {
 	t.Parallel()
 	v := judge(newRampRun(20, 50).addCounter("data_received", "rate-20", 3e6))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "700 made, 700 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up is not counted")
+	require.Equal(t, "700 made, 700 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up must not be counted")
 	require.Equal(t, "3.0 MB", fact(v, "received"))
 	require.Contains(t, fact(v, "breaking point"), "not reached: 50 requests/s were sustained")
 	require.Equal(t, [][]string{
@@ -60,14 +60,14 @@ func TestRampupBreaks(t *testing.T) {
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, Connections: 100})
 	r.addAnswers("rate-100", 600, 40).addAnswers("rate-100", 300, 1, shard.TagCode, "status-503").addAnswers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
 	v := judge(r)
-	require.Equal(t, verdict.Pass, v.Verdict, "a limit of the service is not a fault: %v", v.Reasons)
+	require.Equal(t, verdict.Pass, v.Verdict, "a limit of the service must not fail the run: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "between 50 and 100 requests/s (40.00 % failed, mostly by status 503, 60.0 % answered)")
 	require.Equal(t, "up to 36 requests/s", fact(v, "safe load"))
 	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
 	require.Equal(t, [][]string{
 		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},
 	}, table(v, "Errors").Rows)
-	require.Equal(t, "40.0", table(v, "Latency of good responses, ms").Rows[2][5], "failed requests do not count")
+	require.Equal(t, "40.0", table(v, "Latency of good responses, ms").Rows[2][5], "failed requests must not count")
 	require.Equal(t, [][]string{
 		{"100/s", "status 503", "300", "1.00", "1.00", "1.00", "1.00"}, {"100/s", "timeout", "100", "10000", "10000", "10000", "10000"},
 	}, table(v, "Duration of failed requests, ms").Rows)
@@ -101,7 +101,7 @@ func TestFirstByteTime(t *testing.T) {
 	failed.Metrics[len(failed.Metrics)-1].Name = shard.FirstByte
 	v := judge(r)
 	require.Equal(t, []string{"20/s", "600"}, table(v, title).Rows[0][:2])
-	require.Equal(t, "4.00", table(v, title).Rows[0][3], "failed requests do not count")
+	require.Equal(t, "4.00", table(v, title).Rows[0][3], "failed requests must not count")
 	require.NotEqual(t, "4.00", table(v, "Latency of good responses, ms").Rows[0][3])
 }
 
@@ -221,14 +221,14 @@ func TestServerCount(t *testing.T) {
 		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, "%+v %v", c, v.Reasons)
 		r.OneHost = false
-		require.Equal(t, verdict.Pass, judge(r).Verdict, "a remote service may have other clients")
+		require.Equal(t, verdict.Pass, judge(r).Verdict, "a remote service may have other clients, so its count must not matter")
 	}
 }
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	r := newRampRun(20, 50).set("SEARCH", "1")
-	require.Nil(t, searchRampup(r), "no load was bad")
+	require.Nil(t, searchRampup(r), "without a bad load, there must be no further round")
 	r.addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
 	second := newRampRun(35).set("SEARCH", "1")
@@ -239,9 +239,9 @@ func TestSearch(t *testing.T) {
 	for len(r.Rounds) <= searchRounds {
 		r.Rounds = append(r.Rounds, second.Rounds[0])
 	}
-	require.Nil(t, searchRampup(r), "the search has a limited number of rounds")
+	require.Nil(t, searchRampup(r), "the search must end after its maximum number of rounds")
 	r = newRampRun(20, 50).addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
-	require.Nil(t, searchRampup(r), "the search was not requested")
+	require.Nil(t, searchRampup(r), "without SEARCH=1 there must be no further round")
 }
 
 // A service that gets slower with time is bad at any load at the end, so the search ends by repeating the good load.
@@ -266,7 +266,7 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 			count++
 		}
 	}
-	require.Equal(t, 1, count, "metrics of a repeated stage")
+	require.Equal(t, 1, count, "metrics of a repeated stage must be listed once")
 
 	for minRate, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
 		r = broken(minRate)

@@ -150,7 +150,6 @@ func (q *Requests) causes(title, code, unit string, describe func(string) string
 	return t
 }
 
-// codeConnectionRefused is the code of a connection that the service refused.
 const codeConnectionRefused = shard.CodeNet + "1212"
 
 // minRefusedShare is the share of a stage's requests below which refusals are not mentioned.

@@ -38,7 +38,7 @@ func TestResumeProfilesAreValid(t *testing.T) {
 func TestResumeHasMetricsOfCuts(t *testing.T) {
 	t.Parallel()
 	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutFIN, Count: 1}, {Kind: plan.CutHalf, OutageMS: verdict.Quantiles{P50: 1200}}}}}
-	require.Equal(t, verdict.Metric{Name: "outage after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0], "no message arrived after a FIN")
+	require.Equal(t, verdict.Metric{Name: "outage after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0], "the disconnect by FIN has no outage, so it must have no metric")
 }
 
 // The report of a resume run has a table of disconnects in place of the table of end requests.

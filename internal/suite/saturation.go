@@ -44,7 +44,7 @@ func isGeneratorFailure(code string) bool {
 	return shard.LackReasons[code] != ""
 }
 
-// lackedResources names the resources of shard.LackReasons in sentences about sums of their failures.
+// lackedResources names all resources of shard.LackReasons, for sentences about their failures in total.
 const lackedResources = "no port, descriptor or IPv6 address"
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have
@@ -77,8 +77,8 @@ func (st *StageResult) onlyWaited() bool {
 }
 
 // hadFreeCores reports whether the control group was on time. A lack of cores for the generator then does not explain a
-// delay of this duration. It returns false if the runners use at least half of their cores, because requests may wait
-// in queues of the runners.
+// delay of the given duration. It returns false if the runners use at least half of their cores, because requests may
+// wait in queues of the runners.
 func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
 	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.ControlDelay < duration
@@ -264,7 +264,7 @@ func (m Machine) isGeneratorCrowded() bool {
 	return m.SeparateCores && 100*m.GeneratorBusy*m.Usage.GeneratorCores > 2*m.Runners
 }
 
-// fullGeneratorText describes the generator's cores if isGeneratorFull.
+// fullGeneratorText describes the full cores of the generator; see isGeneratorFull.
 func (m Machine) fullGeneratorText() string {
 	if m.isGeneratorCrowded() {
 		return fmt.Sprintf("other programs used most of the generator's cores: these were %.0f %% busy, and the runners used %.0f %% of one", 100*m.GeneratorBusy, m.Runners)

@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withUndelayedTimes sets the undelayed time of each response in the last metric to its time minus shard.WakeUps × wait.
+// withUndelayedTimes sets the undelayed time of each response in the last metric to its time minus shard.WakeUps ×
+// wait.
 func (r *Run) withUndelayedTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 	m.Undelayed = shard.NewHistogram()
@@ -91,8 +92,8 @@ func TestGeneratorFaults(t *testing.T) {
 	}
 }
 
-// withControlGroup adds a control group of 20 streams to the runner. Its longest delay is late in the bucket at 15 s,
-// which is in the stage, and 2 ms in all other buckets.
+// withControlGroup adds a control group of 20 streams to the runner. Its longest delay is 2 ms, except in the bucket at
+// 15 s, which is in the stage. There, late is the longest delay.
 func (r *Run) withControlGroup(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}

@@ -77,7 +77,6 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// slowStreams holds the counts of the slow streams of a run.
 type slowStreams struct {
 	planned, started, filled int            // streams
 	confirmed, unconfirmed   int            // messages while streams were slow
@@ -336,5 +335,4 @@ func (r *Run) closeTime(start time.Time, n int) time.Duration {
 	return 0
 }
 
-// endOf returns the end of the second of a sample.
 func endOf(s resources.Sample) time.Time { return time.Unix(s.Unix+1, 0) }

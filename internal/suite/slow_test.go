@@ -13,8 +13,8 @@ import (
 )
 
 // newSlowRun returns a run of 100 streams. The client of every tenth stream does not read from 10 s until 40 s. The
-// service closes 4 of these streams 12 to 15 s later. It keeps 6, whose clients have all messages in the end. Its memory
-// grows by 50 MiB in between.
+// service closes 4 of these streams 12 to 15 s later. It keeps 6, whose clients have all messages in the end. Its
+// memory grows by 50 MiB in between.
 func newSlowRun() *Run {
 	r := runOf("slow", map[string]string{
 		"EVERY": "10", "SLOW_SECONDS": "30", "SLOW_KB": "0", "FILL_KB": "4096", "MAX_OPEN_LATE": "0", "MAX_GROWTH": "100", "CUT_SLOW": "-1", "GAUGE": "",
@@ -76,7 +76,7 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, outcome, fact(v, "outcome"))
 	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB at the end", fact(v, "memory"))
 	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
-	require.Equal(t, 90, v.Connections.Planned, "only the streams that are read at full speed are judged")
+	require.Equal(t, 90, v.Connections.Planned, "only the streams that are read at full speed must be judged")
 	rows := table(v, "Memory of the service").Rows
 	require.Equal(t, []string{"before", "20.0"}, rows[0])
 	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])

@@ -117,7 +117,6 @@ func (q *Requests) StdDev() float64 {
 	return math.Sqrt(max(q.square/n-q.Mean()*q.Mean(), 0))
 }
 
-// share returns n as a share of total, 0 to 1; 0 if total is 0.
 func share(n, total int64) float64 {
 	if total == 0 {
 		return 0

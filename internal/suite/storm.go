@@ -57,7 +57,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	return a
 }
 
-// bystanderChecks returns the checks of the streams that stay open during the storms: their missed and late messages.
+// bystanderChecks returns the checks for missed and late messages of the streams that stay open during the storms.
 func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
 	for _, c := range bystanders.Faults() {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {

@@ -21,7 +21,7 @@ type stormStage struct {
 	reconnects    []time.Duration // times of the reconnects since the first drop, sorted
 	lost          int             // clients whose stream broke, bystanders included (see isStreamLoss)
 	refused       map[string]int  // refused attempts, by reason
-	local         int             // streams that did not reconnect in time, because the generator had no port, descriptor or IPv6 address
+	local         int             // streams that did not reconnect in time, because the generator lacked a port, descriptor or IPv6 address
 	delayed       int             // streams with a refused attempt, after which clients wait longer before each attempt
 	firstRefusal  time.Duration   // time of the first refused attempt since the first drop; 0: there was none
 	dialDelay     shard.Metric    // ms by which the load generator dialed late

@@ -43,7 +43,6 @@ func newStormRun() *Run {
 	return r
 }
 
-// setDialDelay makes the load generator dial late in a storm.
 func (r *Run) setDialDelay(storm string, by time.Duration) {
 	for _, metric := range r.Rounds[0].Metrics {
 		if metric.Name == "storm_dial_delay" && metric.Tags[shard.TagStage] == storm {
@@ -195,5 +194,5 @@ func TestStormPeakPerSecond(t *testing.T) {
 	for _, ms := range []int{0, 500, 999, 1000, 1400, 1600, 3000} {
 		s.reconnects = append(s.reconnects, time.Duration(ms)*time.Millisecond)
 	}
-	require.Equal(t, 4, s.peak(), "from 999 to 1600 ms")
+	require.Equal(t, 4, s.peak(), "the peak must be the reconnects from 999 to 1600 ms")
 }

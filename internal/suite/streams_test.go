@@ -187,14 +187,13 @@ func (r *Run) endEarly(n int, at time.Duration, reason string) {
 	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
 }
 
-// refuse replaces a stream with one that was never opened.
 func (r *Run) refuse(n int) {
 	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)
 	c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, ClosedAt: c.OpenedAt}
 }
 
-// connectionsBetween returns the connections from index from up to, but not including, index to.
+// connectionsBetween returns the connections at the indexes from ≤ i < to.
 func connectionsBetween(m *shard.Merged, from, to int) (some shard.Connections) {
 	for i, c := range m.Connections.All() {
 		if i >= from && i < to {

@@ -70,8 +70,7 @@ func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 	}
 }
 
-// Faults that only the end of a stream or the server's ledger shows are in the verdict, and in its records for the
-// reports.
+// The verdict and its records include the faults that only the end of a stream or the server's ledger reveals.
 func TestRecordsMatchTheVerdict(t *testing.T) {
 	t.Parallel()
 	v := judge(newSoakRun())

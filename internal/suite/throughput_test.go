@@ -26,7 +26,7 @@ func TestThroughput(t *testing.T) {
 	t.Parallel()
 	v := judge(newThroughputRun().addAnswers("level-10", 2000, 20))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up is not counted")
+	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up must not be counted")
 	require.Equal(t, "200 responses/s with 10 at a time", fact(v, "peak"))
 	require.Contains(t, fact(v, "sufficient"), "5 at a time reach 90 % of the peak")
 	require.Equal(t, []string{"10 at a time", "2,000", "0", "200", "20.0", "good", "–"}, table(v, "By requests at a time").Rows[1])
@@ -43,7 +43,7 @@ func TestServiceWithoutResponses(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons, "the lowest load was not sustained: 100.00 % failed, mostly by status 404, 0.0 % answered")
 	require.Equal(t, "1,900 made, 0 good, 1,900 (100.00 %) failed, 0 not made", fact(v, "requests"))
-	require.Equal(t, "–", table(v, "By requests at a time").Rows[0][4], "there was no good response")
+	require.Equal(t, "–", table(v, "By requests at a time").Rows[0][4], "without a good response there must be no p95")
 	require.Empty(t, fact(v, "sufficient"))
 }
 

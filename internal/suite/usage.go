@@ -8,7 +8,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 )
 
-// A measurement is the use of a resource in a stage.
 type measurement struct {
 	measured bool
 	share    float64 // used share of the capacity; 0 or 1 for a resource that is measured by failures
@@ -35,7 +34,7 @@ const (
 
 func unknownValue(reason string) measurement { return measurement{text: "not known: " + reason} }
 
-// usageOf returns a measurement. text is a layout for sentence.
+// usageOf returns a known measurement. Its text is sentence(text, args...).
 func usageOf(share float64, text string, args ...any) measurement {
 	return measurement{true, share, sentence(text, args...)}
 }
@@ -80,8 +79,8 @@ func (m Machine) mainUser() string {
 }
 
 // serviceCores returns the busy share of the service's cores, and the number of these cores that other programs used.
-// Other programs are those other than the service and the load generator. reason states why both are unknown; "" if
-// they are known.
+// Other programs are all except the service and the load generator. reason states why both results are unknown; ""
+// if they are known.
 func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100

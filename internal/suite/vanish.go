@@ -117,8 +117,8 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 }
 
 // fallTime returns the time from which the gauge stayed lower by at least the given share of the vanished clients. ok
-// is false if there is none, if the gauge is unusable, or if its last reading is below lowerBound. A low reading before
-// a higher one does not count: it may come from a part of the service, or from a restart.
+// is false if there is no such time, if the gauge is unusable, or if its last reading is below lowerBound. A low
+// reading before a higher one does not count: it may come from a part of the service, or from a restart.
 func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 	if !g.isConclusive() {
 		return 0, false
@@ -147,8 +147,8 @@ func (g *streamGauge) lastReading() reading {
 	return reading{value: g.before}
 }
 
-// lowerBound returns the lowest possible value while the other streams are open. Below it the gauge does not count all
-// streams, or other clients of the service have disconnected.
+// lowerBound returns the lowest possible value while the other streams are open. A lower value means that the gauge
+// does not count all streams, or that other clients of the service have disconnected.
 func (g *streamGauge) lowerBound() float64 {
 	return g.before - (float64(g.vanished)+.5)*g.unit - g.slack()
 }

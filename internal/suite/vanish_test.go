@@ -42,7 +42,7 @@ func newVanishRun() *Run {
 	return r
 }
 
-// setGauge replaces the gauge of our backend with the gauge clients. value converts its values.
+// setGauge sets GAUGE to clients. value returns the gauge for a number of open streams.
 func (r *Run) setGauge(value func(streams float64) float64) *Run {
 	r.set("GAUGE", "clients")
 	for i, s := range r.Samples {
@@ -59,7 +59,7 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, []string{"the service noticed after 25 s that 20 clients had vanished"}, v.Reasons)
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
 	require.Equal(t, [][]string{{"before", "100"}, {"20", "90"}, {"25", "80"}, {"60", "80"}}, table(v, "The gauge after clients vanished").Rows)
-	require.Equal(t, 80, v.Connections.Planned, "only the streams that stay open are judged")
+	require.Equal(t, 80, v.Connections.Planned, "only the streams that stay open must be judged")
 }
 
 // The fact states no time of detection if the service noticed fewer than half of the clients, or if the gauge is

@@ -65,5 +65,4 @@ func readVerdict(folder string) (v verdictFields, err error) {
 	return v, nil
 }
 
-// timeOf converts Unix seconds to a time in UTC.
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }

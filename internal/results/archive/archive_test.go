@@ -173,8 +173,8 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.Omitted), "shards/a.json.gz was left out: it contains a secret")
 	require.Contains(t, fmt.Sprint(c.Omitted), "certs/server-key.pem is not a file that a run writes")
 
-	// The page repeats data of other files, in forms that a search for secrets cannot find. It is left out if secrets
-	// were redacted in one of these files.
+	// The page contains data of other files, encoded so that a search for secrets cannot find them. The page is left
+	// out if secrets were redacted in one of these files.
 	for name, hasPage := range map[string]bool{"connections.csv": false, "run.json": false, "k6.log": true} {
 		_, c = makeArchive(t, Source{Folder: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
 		require.Equal(t, hasPage, !strings.Contains(fmt.Sprint(c.Omitted), "report.html has data of files in which secrets were redacted"), name)
@@ -274,7 +274,6 @@ func TestSecretsInLongLines(t *testing.T) {
 	}
 }
 
-// gzipText returns a text as a gzip file.
 func gzipText(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -285,7 +284,6 @@ func gzipText(t *testing.T, text string) string {
 	return out.String()
 }
 
-// An entry is one file of an archive.
 type entry struct {
 	tar.Header
 	text string
@@ -313,7 +311,6 @@ func packEntries(t *testing.T, entries []entry) []byte {
 	return out.Bytes()
 }
 
-// entriesOf returns the entries of an archive.
 func entriesOf(t *testing.T, file string) (entries []entry) {
 	t.Helper()
 	in, err := os.Open(file)

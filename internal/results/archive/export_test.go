@@ -88,11 +88,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	require.NoError(t, Load(ctx, destination, file))
 	want := read(original, now)
 	require.Equal(t, want, read(destination, now), "the values and timestamps of all samples must be identical")
-	for key, samples := range want {
-		if key == fmt.Sprint(series.Labels) {
-			require.Len(t, samples, 1000)
-		}
-	}
+	require.Len(t, want[fmt.Sprint(series.Labels)], 1000)
 	window := prometheus.Range{Start: start, End: now, Step: 700 * time.Millisecond}
 	for _, query := range []string{`odd`, `ending_series`, `rate(requests_total[10s])`, `count_over_time(odd[1m])`, `up`} {
 		result := queryRange(t, address, query, window)
@@ -146,10 +142,9 @@ func TestInterruptedStartReturnsItsCause(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	_, err := StartPrometheus(ctx, t.TempDir())
-	require.ErrorIs(t, err, context.Canceled, "the cause is the interruption, not a timeout")
+	require.ErrorIs(t, err, context.Canceled, "the cause must be the interruption, not a timeout")
 }
 
-// needsPrometheus skips a test if the program is not installed.
 func needsPrometheus(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("prometheus"); err != nil {
@@ -163,7 +158,6 @@ func TestPrometheusMustBeInstalled(t *testing.T) {
 	require.ErrorContains(t, err, "the program is not installed; install it")
 }
 
-// newAPI returns a client of the query API at an address.
 func newAPI(t *testing.T, address string) prometheus.API {
 	t.Helper()
 	client, err := api.NewClient(api.Config{Address: address})
@@ -181,7 +175,6 @@ func await(t *testing.T, address, query string, accept func(model.Vector) bool) 
 	}, time.Minute, 100*time.Millisecond, query)
 }
 
-// queryRange returns the result of a range query as text.
 func queryRange(t *testing.T, address, query string, window prometheus.Range) string {
 	t.Helper()
 	got, _, err := newAPI(t, address).QueryRange(t.Context(), query, window)

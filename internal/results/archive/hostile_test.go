@@ -30,7 +30,6 @@ func withChecksum(entries []entry, name, text string) []entry {
 	return append(entries, entry{tar.Header{Name: "run-1/" + name, Mode: 0o644}, text})
 }
 
-// entryBySuffix returns the first entry whose name has a suffix.
 func entryBySuffix(entries []entry, suffix string) *entry {
 	return &entries[slices.IndexFunc(entries, func(e entry) bool { return strings.HasSuffix(e.Name, suffix) })]
 }
@@ -44,7 +43,7 @@ func replaceText(entries []entry, from, to string) []entry {
 	return entries
 }
 
-// openEntries opens an archive with the entries in a folder that does not exist.
+// openEntries packs the entries into an archive, and opens the archive in dir.
 func openEntries(t *testing.T, entries []entry, dir string) (Contents, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
@@ -185,7 +184,6 @@ func plantFiles(t *testing.T, size int64) string {
 	return run
 }
 
-// zeros is an endless reader of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -26,7 +26,6 @@ type Source struct {
 	Version    string         // of soak
 }
 
-// A maker builds an archive in a folder.
 type maker struct {
 	ctx      context.Context //nolint:containedctx // the context of Make, for every read
 	dir      string

@@ -64,7 +64,6 @@ func pack(ctx context.Context, dir, testID, file string) error {
 	return safefile.Write(file, func(w io.Writer) error { return write(ctx, w, dir, testID, names, level) })
 }
 
-// A counter counts the bytes written to it.
 type counter int64
 
 func (c *counter) Write(p []byte) (int, error) {

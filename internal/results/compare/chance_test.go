@@ -32,7 +32,7 @@ func TestNoiseBand(t *testing.T) {
 	require.True(t, b.Contains(10))
 	require.False(t, b.Contains(50))
 	_, ok = noiseBand([]float64{9}, 1)
-	require.False(t, ok, "one run has no spread")
+	require.False(t, ok, "one run has no spread, so there must be no band")
 	b, ok = noiseBand([]float64{7, 7, 7}, 1)
 	require.True(t, ok)
 	require.Equal(t, Band{7, 7}, b)

@@ -253,7 +253,7 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	require.Contains(t, text(t, c), "failed at 200/s: 0.8 % instead of 0.0 % (from 0; outside")
 	c, err = Compare(readAll(t, 1, 3, requests(300, nil)), readAll(t, 50, 1, requests(301, nil)), .1)
 	require.NoError(t, err)
-	require.Empty(t, c.Regressions(), "the failures did not increase")
+	require.Empty(t, c.Regressions(), "failures that did not increase must not be a regression")
 }
 
 // The same number of faults as in earlier runs is not a regression; a higher number is.
