@@ -30,7 +30,7 @@ type Dialer struct {
 var pastTime = time.Unix(1, 0)
 
 // Open returns a connection for requests to a URL: to its server, directly or through a tunnel, or to a proxy that
-// forwards the requests. It fails at the deadline, which is also the first deadline of the connection. When ctx ends,
+// forwards the requests. Open fails at the deadline, which is also the first deadline of the connection. When ctx ends,
 // Open and all later reads and writes on the connection fail.
 func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route *proxy.Proxy) (*Conn, error) {
 	opening, cancel := context.WithDeadline(ctx, deadline)
@@ -145,7 +145,7 @@ func (c *Conn) Unrequested() ([]byte, error) {
 	return nil, err
 }
 
-// AddCredentials adds the credentials of the URL to the header, unless the header has an Authorization.
+// AddCredentials adds the credentials of the URL to the request, unless it already has the header Authorization.
 func AddCredentials(r *http.Request) {
 	if user := r.URL.User; user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
@@ -153,8 +153,8 @@ func AddCredentials(r *http.Request) {
 	}
 }
 
-// WriteRequest writes a request for its server, or for a proxy that forwards it. It calls AddCredentials. For a proxy
-// that forwards, it also adds the proxy's credentials.
+// WriteRequest writes a request for its server, or for a proxy that forwards the request. It calls AddCredentials. For
+// a proxy that forwards the request, it also adds the proxy's credentials.
 func WriteRequest(to io.Writer, r *http.Request, route *proxy.Proxy) error {
 	AddCredentials(r)
 	if !route.Forwards() {

@@ -35,8 +35,8 @@ func NewIdleConns[C io.Closer](maxIdleTime time.Duration) *IdleConns[C] {
 	return &IdleConns[C]{maxIdleTime: maxIdleTime, limit: maxIdleTime}
 }
 
-// ApplyKeepAlive applies the timeout that a response announces (Keep-Alive: timeout=5). The limit is half of it,
-// because the next request must arrive before the timeout. Without a timeout, the maximum idle time applies.
+// ApplyKeepAlive applies the timeout that a response announces (Keep-Alive: timeout=5). The limit is half of that
+// timeout, because the next request must arrive before the timeout. Without a timeout, the maximum idle time applies.
 func (i *IdleConns[C]) ApplyKeepAlive(response http.Header) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -99,7 +99,7 @@ func (i *IdleConns[C]) NoteResponse() {
 }
 
 // NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after one
-// response without announcing it, and a request at that time fails. Unless the server has responded on a reused
+// response without announcing it, and a request sent at that time fails. Unless the server has responded on a reused
 // connection before, NoteEnd closes all connections and disables reuse.
 func (i *IdleConns[C]) NoteEnd() {
 	i.mu.Lock()

@@ -34,7 +34,7 @@ type Proxy struct {
 // defaultPorts has the schemes of proxies that net/http accepts.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 
-// DefaultPort returns the port of a URL without one, "" for an unknown scheme.
+// DefaultPort returns the default port of a scheme; "" if the scheme is unknown.
 func DefaultPort(scheme string) string { return defaultPorts[scheme] }
 
 // For returns the proxy for requests to a URL, or nil for none. A nil Chooser reads the environment. If the proxy's

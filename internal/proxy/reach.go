@@ -23,8 +23,8 @@ const RefusalTimeout = 250 * time.Millisecond
 
 // Reach performs the handshakes with the proxy on conn, a connection to Address. It returns a connection for requests:
 // to the server, or to a proxy that forwards the requests. Without a proxy, Reach returns conn itself. secure returns a
-// TLS client for conn and the name of a server. TLS and SOCKS handshakes end when ctx ends, and all handshakes at the
-// deadline of conn. If Reach fails, the caller must close conn.
+// TLS client for conn and the name of a server. TLS and SOCKS handshakes end when ctx ends. Every handshake ends
+// at the deadline of conn. If Reach fails, the caller must close conn.
 func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.Conn, name string) *tls.Conn) (net.Conn, error) {
 	switch {
 	case p == nil:

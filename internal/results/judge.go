@@ -78,7 +78,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	}
 	v.Expect = expect
 	if laptops := merged.Prefixes(); expect == 0 && v.Verdict == verdict.Pass && len(laptops) > 0 {
-		v.Reasons = append(slices.Clip(v.Reasons), fmt.Sprintf("the shards are of %s (PREFIX %s); the expected number is unknown; pass it with `soak merge --expect N`",
+		v.Reasons = append(slices.Clip(v.Reasons), fmt.Sprintf("the shards are from %s (PREFIX %s); the expected number is unknown; pass it with `soak merge --expect N`",
 			format.Count(len(laptops), "laptop"), strings.Join(laptops, ", ")))
 	}
 	if v.TestID == "" { // k6 ran alone, without TESTID
@@ -234,7 +234,7 @@ func hasConnections(v *verdict.Verdict) bool {
 func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, baseline Dir) error {
 	samples, err := resources.Read(d.Path(ResourcesFile))
 	if err != nil {
-		samples = nil // already a warning of the verdict
+		samples = nil // already a warning or a problem of the verdict
 	}
 	brief := report.Brief(v)
 	err = errors.Join(

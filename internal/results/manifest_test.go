@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newUnjudged returns the folder of a run that `soak run` started.
-func newUnjudged(t *testing.T) Dir {
+// newFailedRun returns the complete folder of a run of `soak run` in which the backend died. There is no verdict yet.
+func newFailedRun(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func newUnjudged(t *testing.T) Dir {
 // The verdict of a run that was killed before it wrote run.json still has the command.
 func TestKilledRunHasRunInfo(t *testing.T) {
 	t.Parallel()
-	d := newUnjudged(t)
+	d := newFailedRun(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	v := judge(t, d, verdict.Invalid, "")
 	require.NotNil(t, v.RunInfo)
@@ -51,7 +51,7 @@ func TestKilledRunHasRunInfo(t *testing.T) {
 
 func TestMissingEvidenceIsInvalid(t *testing.T) {
 	t.Parallel()
-	judge(t, newUnjudged(t), verdict.Fail, "")
+	judge(t, newFailedRun(t), verdict.Fail, "")
 	for name, removed := range map[string][]string{
 		"run.json":               {RunFile},
 		"backend-ledger.ndjson":  {LedgerFile},
@@ -64,7 +64,7 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newUnjudged(t)
+			d := newFailedRun(t)
 			for _, file := range removed {
 				require.NoError(t, os.Remove(d.Path(file)))
 			}
@@ -73,11 +73,11 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 	}
 }
 
-// A manifest without the plan or run.json could hide that the file is missing, and with it a failure.
+// If a manifest did not list the plan or run.json, a missing file, and a failure in it, would go unnoticed.
 func TestManifestRequiresPlanAndRunFile(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{PlanFile, RunFile} {
-		d := newUnjudged(t)
+		d := newFailedRun(t)
 		m, _, err := d.manifest(0)
 		require.NoError(t, err)
 		m.Needs = slices.DeleteFunc(m.Needs, func(need string) bool { return need == name })
@@ -129,7 +129,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 
 func TestMissingRound(t *testing.T) {
 	t.Parallel()
-	d := newUnjudged(t)
+	d := newFailedRun(t)
 	round, err := d.Round(1)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(string(round)))
@@ -155,7 +155,7 @@ func TestPartStartsOnce(t *testing.T) {
 // newParts returns a run of two machines, each with its own shard and its own part of the server's ledger.
 func newParts(t *testing.T) Dir {
 	t.Helper()
-	d := newPass(t)
+	d := newPassedRun(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, d.WriteJSON(RunName(i), RunRecord{}))
@@ -210,7 +210,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	w.Add(time.Unix(100, 0), machine.Reading{"pps_allowance_exceeded": 1})
 	w.Add(time.Unix(105, 0), machine.Reading{"pps_allowance_exceeded": 15})
 	newRun := func() Dir {
-		d := newUnjudged(t)
+		d := newFailedRun(t)
 		require.NoError(t, d.WriteJSON(MachinesFile, []*machine.Record{w.Record()}))
 		require.NoError(t, d.Seal(0))
 		return d

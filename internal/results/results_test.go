@@ -45,8 +45,8 @@ func testShard(p plan.Plan, index int) *shard.Shard {
 	}
 }
 
-// newPass returns the folder of a run that passed.
-func newPass(t *testing.T) Dir {
+// newPassedRun returns the folder of a run that passed.
+func newPassedRun(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestWriteIsAtomic(t *testing.T) {
 
 func TestJudgeAndReport(t *testing.T) {
 	t.Parallel()
-	d := newPass(t)
+	d := newPassedRun(t)
 	put(t, d, LedgerFile, entry(0, 15)+entry(1, 15))
 	put(t, d, ResourcesFile, `{"unix_s":1,"backend_rss_bytes":5}`+"\n")
 	v := judge(t, d, verdict.Pass, "")
@@ -151,7 +151,7 @@ func TestJudgeAndReport(t *testing.T) {
 // A shard that cannot be read is not a missing one, so the sentence of the verdict names its error.
 func TestUnreadableShardIsNamedFirst(t *testing.T) {
 	t.Parallel()
-	d := newPass(t)
+	d := newPassedRun(t)
 	path := d.Path("shards/runner-2.json.gz")
 	require.NoError(t, os.Truncate(path, 100))
 	v, _, err := d.Judge()
@@ -193,7 +193,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newPass(t)
+			d := newPassedRun(t)
 			c.edit(t, d)
 			judge(t, d, c.want, c.reason)
 		})
@@ -202,7 +202,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 
 func TestUnreadableSamplesWarn(t *testing.T) {
 	t.Parallel()
-	d := newPass(t)
+	d := newPassedRun(t)
 	put(t, d, ResourcesFile, "{")
 	require.Contains(t, judge(t, d, verdict.Pass, "").Warnings[0], "read samples")
 }
@@ -224,7 +224,7 @@ func TestFolderOfShards(t *testing.T) {
 func TestHiddenFilesAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{ShardsDir, "."} {
-		d := newPass(t)
+		d := newPassedRun(t)
 		if folder == "." {
 			d = Dir(d.Path(ShardsDir))
 		}
@@ -241,7 +241,7 @@ func TestFoldersWithoutRuns(t *testing.T) {
 		want string
 	}{
 		{"a missing folder", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not the folder of a run"},
-		{"a file", func(t *testing.T) Dir { d := newPass(t); return d.sub(PlanFile) }, "is not the folder of a run"},
+		{"a file", func(t *testing.T) Dir { d := newPassedRun(t); return d.sub(PlanFile) }, "is not the folder of a run"},
 		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "has neither plan.json nor a shard"},
 		{"a shard of a script without a plan", func(t *testing.T) Dir {
 			d := Dir(t.TempDir())
@@ -269,7 +269,7 @@ func TestRelative(t *testing.T) {
 
 func TestVerdictOfAnotherSchemaIsRejected(t *testing.T) {
 	t.Parallel()
-	d := newPass(t)
+	d := newPassedRun(t)
 	put(t, d, VerdictFile, `{"schema": 7}`)
 	_, _, err := d.Judge()
 	require.EqualError(t, err, fmt.Sprintf("read %s: schema must be 3, got 7; delete it and run `soak merge %s`", d.Path(VerdictFile), d))

@@ -25,7 +25,7 @@ func TestLatenessOfBystandersAlone(t *testing.T) {
 	const second = time.Second
 	for suite, runs := range map[string]struct {
 		newRun    func() *Run
-		bystander int // the number of a stream
+		bystander int // number of an undisturbed stream
 	}{
 		"slow": {newSlowRun, 7}, "storm": {newStormRun, 10}, "vanish": {newVanishRun, 7},
 	} {

@@ -6,7 +6,7 @@ import "github.com/sse-soak/sse-soak/internal/verdict"
 var impacts = map[verdict.CheckID]string{
 	verdict.CheckOpenToEnd:   "clients lose their connections",
 	verdict.CheckObserved:    "losses on streams that were not observed are undetectable",
-	verdict.CheckServerCount: "requests were lost on the way, or others used the service",
+	verdict.CheckServerCount: "requests were lost on the way, or other clients used the service",
 	verdict.CheckGenerator:   "delays of a saturated load generator are not delays of the service",
 	verdict.CheckConfirmed:   "publishers wait for clients that do not read",
 }

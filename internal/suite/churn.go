@@ -126,8 +126,8 @@ func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdic
 	return c, t, true
 }
 
-// peakUsage returns the maximum usage of the backend between two shares of the run. Files excludes the descriptors of
-// streams.
+// peakUsage returns the maximum usage of the backend in a part of the run. from and to are shares of the run's
+// duration. Files excludes the descriptors of streams.
 func peakUsage(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
 	if len(m.Runners) == 0 {
 		return u, false

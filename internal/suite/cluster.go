@@ -40,7 +40,7 @@ const (
 // A Side holds the results of one target at all levels.
 type Side struct {
 	Peak        float64 // responses/s at its best level
-	P95         float64 // mean of the levels' 95th percentiles, milliseconds
+	P95         float64 // mean of the levels' 95th percentiles, in milliseconds
 	FailedShare float64 // failed share of all requests, 0 to 1
 	// Evenness is the number of requests of the least busy server ÷ the number of the busiest. It is 0 if a server got
 	// no request, and 1 if there is only one server or responses do not name their servers.
@@ -120,7 +120,7 @@ type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
 	Interval string // confidence interval of the difference between cluster and single backend; "–": none
-	NoWinner Reason // why there is no winner; zero: there is one
+	NoWinner Reason // why there is no winner; the zero Reason if there is one
 }
 
 // A Reason is a cause, as a sentence for texts and as a word for tables.

@@ -43,7 +43,7 @@ func TestFullCoresAreTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		service, generator float64 // busy share of the core of each side
-		backend, runners   float64 // the shares that backend and runners themselves used
+		backend, runners   float64 // shares of a core that the backend and the runners used
 		limit              Limit
 		reason             string
 	}{
@@ -127,7 +127,7 @@ func TestSlownessOfFullCores(t *testing.T) {
 func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		late    time.Duration // of the control group
+		late    time.Duration // lateness of the control group
 		runners float64       // the share that the runners used of their core, which is full
 		service float64       // the used share of the core of the service
 		foreign bool          // other programs used most of the core of the service

@@ -111,7 +111,7 @@ func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	if c.Cancelled > 0 {
 		text += sentence(", after %s at p50 and %s at most", ms(c.Delay.P50), ms(c.Delay.Max))
 	}
-	return text + sentence("; it sent %s that no client received", format.Count(c.UnreceivedChunks, "chunk"))
+	return text + sentence("; the model sent %s that no client received", format.Count(c.UnreceivedChunks, "chunk"))
 }
 
 func (f *finiteRun) bursts() string {

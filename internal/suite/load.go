@@ -27,7 +27,7 @@ type Level struct {
 	FailedShare                           float64 // failed share of the requests that were made
 	Failure                               string  // the most frequent failure; "": unknown
 	UndelayedFailedShare                  float64 // FailedShare without the failures that are attributed to the generator
-	P95, UndelayedP95                     float64 // of the good responses, milliseconds
+	P95, UndelayedP95                     float64 // of the good responses, in milliseconds
 	HardFailureShare                      float64 // share of requests with a failure that no delay explains, such as a status
 	// MachineLimit states why the machine may have delayed the service: it was full, or AWS dropped packets of the
 	// runners. It is "" if there is no such reason.
@@ -44,14 +44,14 @@ const (
 	Good        Status = "good"
 	Bad         Status = "bad"
 	ByGenerator Status = "generator"
-	BadOnRetry  Status = "good at first" // good at first, and bad when it was repeated
+	BadOnRetry  Status = "good at first" // good at first, and bad when the load was repeated
 )
 
 // A Trial is an offered load, and whether the service sustained it.
 type Trial struct {
 	Load   float64
 	Status Status
-	Reason string // why Status is not Good; "": it is
+	Reason string // why Status is not Good; "" if it is Good
 }
 
 // Trials judges levels, and sorts them by their loads.
@@ -67,7 +67,7 @@ func (l Limits) Trials(levels []Level) []Trial {
 // Judge returns the trial of a level.
 //
 // A level is bad if it exceeds FailedShare or P95, or if the answered share of the offered requests is below
-// AnsweredShare. It is attributed to the load generator if one of these holds:
+// AnsweredShare. A level is attributed to the load generator, and not bad, if one of these holds:
 //   - without the delays that the generator may have added, the level is good;
 //   - the machine was full, or AWS dropped packets of the runners, and delays explain the failures;
 //   - only the wait for a connection was slow.
@@ -150,13 +150,13 @@ func (b BreakingPoint) Sentence(unit string) string {
 		return sentence("not found: at %v %s the load generator was saturated (%s); %v were sustained", b.Failed, unit, b.Reason, b.Sustained)
 	case b.Status == BadOnRetry:
 		return sentence("not found: %v %s were sustained at first, but not when they were repeated at the end (%s); "+
-			"the result depends on time or on earlier load, too", b.Sustained, unit, b.Reason)
+			"the result also depends on time or on earlier load", b.Sustained, unit, b.Reason)
 	case b.Sustained == 0 && b.Unclear == 0:
 		return sentence("below %v %s, the lowest load that was tried (%s)", b.Failed, unit, b.Reason)
 	}
 	text := sentence("between %v and %v %s (%s)", b.Sustained, b.Failed, unit, b.Reason)
 	if b.Unclear > 0 {
-		text += sentence("; at %v the load generator was saturated, so it cannot be narrowed down", b.Unclear)
+		text += sentence("; at %v the load generator was saturated, so this range cannot be narrowed down", b.Unclear)
 	}
 	return text
 }
@@ -191,14 +191,14 @@ func (b BreakingPoint) recommendations(unit string) verdict.Table {
 
 func (b BreakingPoint) facts(unit string) []verdict.Fact {
 	standard := b.Sustained / standardMargin
-	safe, bursts := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
+	safe, unreserved := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
 	switch {
 	case b.Status == BadOnRetry:
-		safe, bursts = "not known", "not known"
+		safe, unreserved = "not known", "not known"
 	case b.Sustained == 0:
-		safe, bursts = "none", "none"
+		safe, unreserved = "none", "none"
 	}
-	return []verdict.Fact{{Name: "breaking point", Value: b.Sentence(unit)}, {Name: "safe load", Value: safe}, {Name: "without reserve", Value: bursts}}
+	return []verdict.Fact{{Name: "breaking point", Value: b.Sentence(unit)}, {Name: "safe load", Value: safe}, {Name: "without reserve", Value: unreserved}}
 }
 
 func checkLowestLoad(name string, trials []Trial) verdict.Check {
@@ -335,7 +335,7 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	}
 	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
 	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
-		sentence("%v requests reached the backends; the runners counted %v, of which %v failed: some did not arrive, or another client made requests",
+		sentence("%v requests reached the backends; the runners counted %v, of which %v failed: some requests did not arrive, or another client made requests",
 			served, all.Total(), all.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count
 		c = advisory(c)

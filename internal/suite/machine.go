@@ -190,7 +190,7 @@ type Usage struct {
 	Periods, Throttled float64 // CPU periods of the target's limited cgroups, and the throttled ones
 	MaxCores           float64 // maximum number of cores that the backends may use; 0: unknown
 	Files, MaxFiles    float64 // open files of the backends, and their limit; 0: unknown
-	NginxFull          float64 // highest share of its descriptors that a process of nginx had open
+	NginxFull          float64 // highest used share of the descriptor limit, over the processes of nginx
 	Log                resources.NginxLog
 
 	Memory, Available float64 // memory of the target's machine: total, and minimum available

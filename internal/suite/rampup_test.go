@@ -190,9 +190,9 @@ func TestSlownessWithTimelyRunners(t *testing.T) {
 	}
 	unchanged := func(*shard.Second) {}
 	require.Contains(t, fact(judge(slow(unchanged, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
-	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaking point"), "between 20 and 100", "the waits of threads add up")
+	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaking point"), "between 20 and 100", "the sum of the waits of threads must not count")
 	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaking point"), "between 20 and 100")
-	require.Contains(t, fact(judge(slow(unchanged, 1.9)), "breaking point"), "between 20 and 100", "on a full machine, but no thread waited for long")
+	require.Contains(t, fact(judge(slow(unchanged, 1.9)), "breaking point"), "between 20 and 100", "a full machine must not explain the delay if no thread waited for long")
 	for name, r := range map[string]*Run{
 		"the runner woke up late": slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
 		"the runner was busy":     slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
@@ -276,7 +276,7 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 		v = judge(r)
 		require.Equal(t, want, v.Verdict, minRate)
 		require.Equal(t, "not found: 40 requests/s were sustained at first, but not when they were repeated at the end (50.00 % failed, mostly by status 500); "+
-			"the result depends on time or on earlier load, too", fact(v, "breaking point"))
+			"the result also depends on time or on earlier load", fact(v, "breaking point"))
 		require.Equal(t, "not known", fact(v, "safe load"))
 		require.Empty(t, fact(v, "bottleneck"))
 		require.Equal(t, "not known", table(v, "Recommended maximum loads").Rows[0][2])
@@ -346,8 +346,8 @@ func TestRateExcludesResponsesAfterTheStage(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit     string
 		ms        float64
-		late      int
-		lateness  float64
+		late      int     // responses after the end of the stage
+		lateness  float64 // ms after the end of the stage
 		perSecond string
 		status    Status
 	}{

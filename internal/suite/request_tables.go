@@ -187,8 +187,8 @@ func refusals(stages []StageResult) []verdict.Fact {
 func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	byStage := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
 	cores := newTable("Busy cores", sentence("reserved cores: %s for the service, %s for the runners; the side whose cores were full "+
-		"(at least %s busy) was the limit, or the busier one if both were; not known: the stage was over within two "+
-		"seconds, or mostly other programs used the full cores", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
+		"(at least %s busy) was the limit, or the busier side if the cores of both were; not known: the stage was over within two "+
+		"seconds, or other programs used most of the full cores", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
 		"stage|service|generator|limit")
 	for _, st := range listed {
 		if st.Total() == 0 {

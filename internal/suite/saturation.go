@@ -44,7 +44,7 @@ func isGeneratorFailure(code string) bool {
 	return shard.LackReasons[code] != ""
 }
 
-// lackedResources names all resources of shard.LackReasons, for sentences about their failures in total.
+// lackedResources names the resources of shard.LackReasons together.
 const lackedResources = "no port, descriptor or IPv6 address"
 
 // attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have
@@ -354,7 +354,7 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	return text + fmt.Sprintf(", of %.0f %% in total", max(m.Host, m.HostPeak))
 }
 
-// Explains reports whether the waits of the generator may have added at least half of a delay.
-func (m Machine) Explains(late time.Duration) bool {
-	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
+// Explains reports whether the waits of the generator may have added at least half of the delay.
+func (m Machine) Explains(delay time.Duration) bool {
+	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= delay
 }

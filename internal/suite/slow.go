@@ -53,7 +53,7 @@ func assessSlow(r *Run) verdict.Assessment {
 	}
 	if !s.broadcasts {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "unknown", Value: "when the service closed streams whose clients detected the end only later; " +
-			"and which part of its memory is for messages that it keeps for all clients"})
+			"and which part of the service's memory is for messages that it keeps for all clients"})
 	}
 	if s.memory.sampled {
 		a.Metrics = []verdict.Metric{{Name: "memory grew by", Unit: "MiB", Value: s.memory.peak}}
@@ -85,7 +85,7 @@ type slowStreams struct {
 	feed                     bool           // the service publishes the messages, not the run
 	rate                     string         // data that a slow client reads: "nothing", or KB per second
 	duration                 time.Duration  // of the slow phase
-	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the open ones had not read
+	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the clients of the open ones had not read
 	lateDetections, complete int            // slow streams: end detected after the slow phase; open, with all messages
 	reasons                  map[string]int // reasons of the ends of slow streams
 	closeTime                time.Duration  // time until our backend had closed all slow streams; 0: unknown

@@ -68,7 +68,7 @@ const (
 
 // Runners holds the default number of runners of a suite, and the environments that do not support the suite.
 type Runners struct {
-	Default      int    // 0: 2
+	Default      int    // 0 means 2
 	OneMachine   string // why the runners cannot be on several machines (--runner K/N); "": they can
 	NoKubernetes string // why the runners cannot be on Kubernetes; "": they can
 }
@@ -78,7 +78,7 @@ var oneRunner = Runners{Default: 1, OneMachine: "one runner must control all con
 
 // Sampling states how target and host are sampled.
 type Sampling struct {
-	Interval time.Duration // 0: one second
+	Interval time.Duration // 0 means one second
 	Optional bool          // no check needs the samples, so a lack of samples is a warning
 }
 

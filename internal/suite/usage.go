@@ -198,7 +198,7 @@ func bandwidth(st *StageResult) measurement {
 	case t.HasAllowanceExceeded:
 		return usageOf(0, "AWS delayed no packets")
 	}
-	return unknownValue("neither network cards nor AWS report the capacity")
+	return unknownValue("neither the network cards nor AWS reports the capacity")
 }
 
 func backendFiles(st *StageResult) measurement {

@@ -116,7 +116,7 @@ func requireExpectedLaptops(t *testing.T, shards string) {
 	}
 	v, text := mergeLaptops(t, shards)
 	require.Equal(t, verdict.Pass, v.Verdict, text)
-	require.Contains(t, reasons(v), `the shards are of 1 laptop (PREFIX "laptop-a-")`)
+	require.Contains(t, reasons(v), `the shards are from 1 laptop (PREFIX "laptop-a-")`)
 
 	v, text = mergeLaptops(t, shards, "--expect", "2")
 	require.Equal(t, verdict.Invalid, v.Verdict, text)

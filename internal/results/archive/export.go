@@ -18,7 +18,7 @@ import (
 // chronological order, each preceded by its length as a varint. A Prometheus server accepts them in this order.
 type Export struct {
 	Missing    string    `json:"missing,omitempty"` // why there is no data, as a sentence
-	Address    string    `json:"address,omitempty"` // without a password
+	Address    string    `json:"address,omitempty"` // without secrets
 	From       time.Time `json:"from,omitzero"`     // From and To are inclusive
 	To         time.Time `json:"to,omitzero"`
 	Series     int       `json:"series"`

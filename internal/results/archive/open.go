@@ -134,7 +134,7 @@ type unpacker struct {
 
 // unpackAll unpacks an archive into a folder. limit is the maximum total size of all files in bytes.
 func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
-	root, err := os.OpenRoot(dir) // no name and no link can escape it
+	root, err := os.OpenRoot(dir) // no name or link can escape dir
 	if err != nil {
 		return c, err
 	}
@@ -213,7 +213,7 @@ func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 
 func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	if h.Size > maxSums {
-		return fmt.Errorf("%s is larger than in any run", sumsFile)
+		return fmt.Errorf("%s must have at most %s, got %s", sumsFile, format.Bytes(maxSums), format.Bytes(h.Size))
 	}
 	text, err := io.ReadAll(content)
 	if err != nil {
