@@ -49,7 +49,7 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	}
 	p := &Proxy{url: proxyURL, target: target}
 	if p.url.Hostname() == "" || DefaultPort(p.url.Scheme) == "" {
-		return p, p.newError(fmt.Errorf("has an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
+		return p, p.newError(fmt.Errorf("has no host or an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
 	}
 	return p, nil
 }
@@ -131,7 +131,7 @@ func (p *Proxy) DialError(err error) error {
 	return p.newError(fmt.Errorf("cannot be reached: %w", err))
 }
 
-// RefusalError returns the error for a request that the proxy refused. It has the status, such as "407 Proxy
+// RefusalError returns the error for a request that the proxy refused. The error has the status, such as "407 Proxy
 // Authentication Required", and the reason from the header or else from the body.
 func (p *Proxy) RefusalError(request, status string, header http.Header, body io.Reader) error {
 	reason := ErrorHeader(header)

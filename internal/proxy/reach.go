@@ -34,7 +34,7 @@ func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.C
 	case p.Secure():
 		outer := secure(conn, p.url.Hostname())
 		if err := outer.HandshakeContext(ctx); err != nil {
-			return nil, p.newError(fmt.Errorf("ended the TLS handshake: %w", err))
+			return nil, p.newError(fmt.Errorf("failed the TLS handshake: %w", err))
 		}
 		conn = outer
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // replace replaces the file at path with the output of fill. The new file is in the same folder, because a rename
-// cannot cross file systems. Every user can read it, because another user may merge the shards.
+// cannot cross file systems. Every user can read the file, because another user may merge the shards.
 func replace(path string, fill func(io.Writer) error) error {
 	file, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o644))
 	if err != nil {

@@ -88,15 +88,15 @@ func (v *Values) add(name, value string, word bool) {
 	if strings.Contains(Redacted, value) { // a replacement would contain the value again
 		return
 	}
-	all := []form{{name: name, text: value, word: word}}
+	forms := []form{{name: name, text: value, word: word}}
 	if len(value) >= minLengthAnywhere {
-		all[0].text, all[0].anyCase = string(toLower([]byte(value))), true
-		all = append(all, form{name: name, text: hex.EncodeToString([]byte(value)), anyCase: true})
+		forms[0].text, forms[0].anyCase = string(toLower([]byte(value))), true
+		forms = append(forms, form{name: name, text: hex.EncodeToString([]byte(value)), anyCase: true})
 		for _, text := range inBase64(value) {
-			all = append(all, form{name: name, text: text, isBase64: true})
+			forms = append(forms, form{name: name, text: text, isBase64: true})
 		}
 	}
-	for _, f := range all {
+	for _, f := range forms {
 		first := f.text[0]
 		v.starts[first] = append(v.starts[first], len(v.forms))
 		if f.anyCase && 'a' <= first && first <= 'z' {
@@ -209,7 +209,7 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 
 var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
 
-// escapeBefore matches an escape at the end of text, whose last character looks like a part of the next word.
+// escapeBefore matches an escape sequence at the end of text. A word may follow it without a separator.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
 func (f *form) isWord(text []byte, from, to int) bool {
@@ -248,7 +248,7 @@ const (
 )
 
 // end returns the end of the occurrence of f.text[done:] that starts at an offset. It returns absent or unfinished if
-// there is none. done is the number of bytes of f.text that precede the offset.
+// there is none. done is the number of bytes of f.text that text has before the offset.
 func (f *form) end(text []byte, at, done int) int {
 	if done == len(f.text) {
 		return at

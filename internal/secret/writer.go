@@ -16,8 +16,8 @@ const (
 // longestCharacter is the maximum length in bytes of one escaped character of a secret.
 const longestCharacter = 12
 
-// A Writer writes text to another writer without secrets, as Values.Clean does. It keeps the end of the text until no
-// secret can continue in the next write.
+// A Writer removes secrets from text, as Values.Clean does, and writes the text to another writer. It keeps the end of
+// the text until no secret can continue in the next write.
 type Writer struct {
 	Found bool // a secret was replaced
 
@@ -174,8 +174,8 @@ func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], 
 func (v *Values) areIndependent(a, b []byte) bool {
 	cleanA, _ := v.Clean(a)
 	cleanB, _ := v.Clean(b)
-	both, _ := v.Clean(slices.Concat(a, b))
-	return bytes.Equal(both, slices.Concat(cleanA, cleanB))
+	joined, _ := v.Clean(slices.Concat(a, b))
+	return bytes.Equal(joined, slices.Concat(cleanA, cleanB))
 }
 
 // spans returns the offset of the first secret that may continue after the end of the text, or the length of the text.

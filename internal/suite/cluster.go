@@ -112,10 +112,11 @@ func p95(st *StageResult) float64 { return quantile(st.OK, .95) }
 
 // A Comparison states which of the two targets is better in one figure.
 //
-// The targets are measured in alternating rounds, so that conditions that both share in a round cancel out. The
-// difference of a round is the difference of the logarithms, whose size does not depend on the order of the targets.
-// The mean over the rounds has a confidence interval by Student's t. There is no winner if there are too few rounds, if
-// the interval contains 0, if the difference is under minGain, or if the load generator may have been the limit.
+// In each round, the targets are measured one after the other, so that other load on the machine affects both. The
+// difference of a round is the difference of the logarithms of the two figures. Its size does not depend on the order
+// of the targets. The mean over the rounds has a confidence interval by Student's t. There is no winner if there are
+// too few rounds, if the interval contains 0, if the difference is under minGain, or if the load generator may have
+// been the limit.
 type Comparison struct {
 	Winner   string // single or cluster; "": none
 	Margin   string // difference between the winner and the other target
@@ -123,8 +124,8 @@ type Comparison struct {
 	NoWinner Reason // why there is no winner; the zero Reason if there is one
 }
 
-// A Reason is a cause, as a sentence for texts and as a word for tables.
-type Reason struct{ Sentence, Word string }
+// A Reason is a cause, as a sentence for texts and in short for tables.
+type Reason struct{ Sentence, Short string }
 
 // Compare compares two targets by their figures of each round. If obstacle is not zero, there is no winner.
 func Compare(ofSingle, ofCluster []float64, lowerIsBetter bool, obstacle Reason) Comparison {
@@ -136,7 +137,7 @@ func Compare(ofSingle, ofCluster []float64, lowerIsBetter bool, obstacle Reason)
 		}
 	}
 	if len(logs) < 2 || len(logs) < n {
-		return Comparison{Interval: "–", NoWinner: Reason{"a comparison requires at least two rounds, with a response in each", "few rounds"}}
+		return Comparison{Interval: "–", NoWinner: Reason{"a comparison requires at least two rounds, with a response in each", "too few rounds"}}
 	}
 	mean, low, high := stats.MeanCI(logs, confidence)
 	c := Comparison{Interval: signedPercent(low) + " … " + signedPercent(high)}
@@ -145,9 +146,9 @@ func Compare(ofSingle, ofCluster []float64, lowerIsBetter bool, obstacle Reason)
 	case obstacle.Sentence != "":
 		c.NoWinner = obstacle
 	case low <= 0 && high >= 0:
-		c.NoWinner = Reason{"the difference is not significant", "chance"}
+		c.NoWinner = Reason{"the difference is not significant", "not significant"}
 	case factor-1 < minGain:
-		c.NoWinner = Reason{"the difference is under " + percent(minGain), "little"}
+		c.NoWinner = Reason{"the difference is under " + percent(minGain), "too small"}
 	default:
 		c.Margin = percent(factor - 1)
 		if c.Winner = cluster; (mean > 0) == lowerIsBetter {
@@ -165,7 +166,7 @@ func compareFailures(ofSingle, ofCluster float64) Comparison {
 	case ofCluster-ofSingle > failureMargin:
 		return Comparison{Interval: "–", Winner: single, Margin: percentOf(ofCluster - ofSingle)}
 	}
-	return Comparison{Interval: "–", NoWinner: Reason{Word: "little"}}
+	return Comparison{Interval: "–", NoWinner: Reason{Short: "too small"}}
 }
 
 func signedPercent(log float64) string {
@@ -197,7 +198,7 @@ func saturationReason(ofSingle, ofCluster []roundLevel) Reason {
 		}{{"the single backend", ofSingle[i]}, {"the cluster", ofCluster[i]}} { // #nosec G602 -- i is below both lengths
 			switch limit, reason := side.level.Machine.Limit(); limit {
 			case LimitGenerator:
-				return Reason{fmt.Sprintf("the load generator was saturated while it tested %s (%s)", side.name, reason), "generator"}
+				return Reason{fmt.Sprintf("the load generator was saturated while it tested %s (%s)", side.name, reason), "load generator"}
 			case LimitUnknown:
 				return Reason{fmt.Sprintf("it is unknown what limited %s (%s)", side.name, reason), "not known"}
 			}
@@ -309,7 +310,7 @@ const comparedColumns = "|single|cluster|difference|winner|by"
 
 func (c Comparison) row(ofSingle, ofCluster string) []string {
 	if c.Winner == "" {
-		return []string{ofSingle, ofCluster, c.Interval, "none", c.NoWinner.Word}
+		return []string{ofSingle, ofCluster, c.Interval, "none", c.NoWinner.Short}
 	}
 	return []string{ofSingle, ofCluster, c.Interval, c.Winner, c.Margin}
 }
@@ -317,7 +318,7 @@ func (c Comparison) row(ofSingle, ofCluster string) []string {
 func levelTable(ofSingle, ofCluster Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: from the single backend to the cluster, as a %s interval by Student's t over the rounds; "+
 		"a winner is better by at least %s (failed: by over %s of the requests), the interval excludes 0, and the load generator limited neither; "+
-		"by: the margin, or little, chance or not known if one of these conditions is not met", percent(confidence), percent(minGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
+		"by: the margin, or the reason why there is no winner", percent(confidence), percent(minGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
 	for _, a := range ofSingle.levels {
 		i := slices.IndexFunc(ofCluster.levels, func(level roundLevel) bool { return level.Concurrency == a.Concurrency })
 		if i < 0 {

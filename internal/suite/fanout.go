@@ -63,17 +63,17 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 		return sum
 	}
 	due, arrived, overdue, short := total("fanout_due"), total("fanout_arrived"), total("fanout_overdue"), total("fanout_short")
-	all := check(CheckDelivered, "broadcasts delivered", count(due), arrived, due > 0 && arrived == due && short == 0)
-	all.Severity = verdict.InconclusiveIf(due == 0)
+	delivered := check(CheckDelivered, "broadcasts delivered", count(due), arrived, due > 0 && arrived == due && short == 0)
+	delivered.Severity = verdict.InconclusiveIf(due == 0)
 	if short > 0 {
 		reason := "the server did not confirm that it sent " + format.Plural(int64(short), "broadcast", "broadcasts") + " to every stream"
 		if refused := refusedBroadcasts(m); len(refused) > 0 {
 			reason += "; refused: " + reasonCounts(refused)
 		}
-		all.Reasons = append(all.Reasons, reason)
+		delivered.Reasons = append(delivered.Reasons, reason)
 	}
 	if arrived != due {
-		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v later", arrived, due, overdue))
+		delivered.Reasons = append(delivered.Reasons, sentence("%v of %v deliveries arrived in time, %v later", arrived, due, overdue))
 	}
 	zeroCheck := func(id verdict.CheckID, name, counter, reason string) verdict.Check {
 		n := total(counter)
@@ -84,7 +84,7 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 		return c
 	}
 	checks := []verdict.Check{
-		all,
+		delivered,
 		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_duplicated", "repeated a broadcast that the subscriber had already received"),
 		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_unexpected", "did not match any broadcast sent to the subscriber: damaged, or from another sender"),
 		zeroCheck(CheckSendTime, "deliveries without a send time", "fanout_untimed",

@@ -94,7 +94,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 		facts = append(facts, verdict.Fact{Name: "goodput", Value: sentence("%s of the responses complete and within the limits", ratio(f.v.Good, f.expectedComplete()))})
 	}
 	if f.v.Incomplete > 0 {
-		facts = append(facts, verdict.Fact{Name: "incomplete", Value: sentence("%s reported as shortened by the service", format.Count(f.v.Incomplete, "response"))})
+		facts = append(facts, verdict.Fact{Name: "incomplete", Value: sentence("the service reported %s as shortened", format.Count(f.v.Incomplete, "response"))})
 	}
 	if f.v.Abandoned > 0 {
 		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s abandoned by their clients after %v chunks on average",

@@ -104,7 +104,7 @@ func TestFiniteLimits(t *testing.T) {
 	const complete, refused, lingering = ledger.ResponseComplete, ledger.ResponseRefused, ledger.ResponseLingering
 	unchanged := func(*Run) {}
 	skip := func(r *Run) { r.Rounds[0].Responses.Skipped = 10 }
-	local := func(r *Run) { r.Rounds[0].Responses.RefusedLocally = 1 }
+	refuseLocally := func(r *Run) { r.Rounds[0].Responses.RefusedLocally = 1 }
 	delay := func(r *Run) { r.Rounds[0].Responses.StartDelay.Record(time.Second) }
 	limits := func(refused, goodput string) map[string]string {
 		return map[string]string{"MAX_REFUSED": refused, "MAX_TTFT_MS": "10", "MIN_GOODPUT": goodput}
@@ -123,9 +123,9 @@ func TestFiniteLimits(t *testing.T) {
 		{"refused, as allowed, and no complete response", unchanged, map[string]string{"MAX_REFUSED": "50"}, states{refused, lingering}, verdict.Invalid},
 		{"refused, up to the limit", unchanged, limits("7", "0"), slices.Concat(slices.Repeat(states{complete}, 93), slices.Repeat(states{refused}, 7)), verdict.Pass},
 		{"refused, above the limit", unchanged, limits("24", "0"), states{complete, complete, complete, refused}, verdict.Fail},
-		{"refused, because the generator had no port left", local, limits("0", "100"), states{complete, refused}, verdict.Invalid},
-		{"refused, not only because the generator had no port left", local, limits("24", "0"), states{complete, refused, refused}, verdict.Fail},
-		{"truncated, and refused because the generator had no port left", local, nil, states{ledger.ResponseTruncated, refused}, verdict.Fail},
+		{"refused, because the generator had no port left", refuseLocally, limits("0", "100"), states{complete, refused}, verdict.Invalid},
+		{"refused, not only because the generator had no port left", refuseLocally, limits("24", "0"), states{complete, refused, refused}, verdict.Fail},
+		{"truncated, and refused because the generator had no port left", refuseLocally, nil, states{ledger.ResponseTruncated, refused}, verdict.Fail},
 		{"goodput at the limit", unchanged, limits("0", "57"), slices.Concat(slices.Repeat(states{complete}, 57), slices.Repeat(states{lingering}, 43)), verdict.Pass},
 		{"skipped", skip, limits("0", "100"), states{complete}, verdict.Invalid},
 		{"skipped, because the others are idle", skip, limits("0", "100"), states{complete, ledger.ResponseIdle}, verdict.Fail},

@@ -189,10 +189,10 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 			last = max(last, metric.LastUS)
 		}
 	}
-	all := time.Duration(released.FirstUS-last) * time.Microsecond
-	c := check(CheckOpenTogether, "all open at the same time", "for longer than 0 s", all, all > 0,
+	overlap := time.Duration(released.FirstUS-last) * time.Microsecond
+	c := check(CheckOpenTogether, "all open at the same time", "for longer than 0 s", overlap, overlap > 0,
 		sentence("the first connections were closed %v before the last one was open, so the connections were never all open at the same time; "+
-			"raise HOLD_SECONDS by that much, or open fewer connections", -all))
+			"raise HOLD_SECONDS by that much, or open fewer connections", -overlap))
 	if !c.Pass {
 		c.Actual = "never"
 	}

@@ -146,8 +146,8 @@ func TestErrorNamesTheUnreachableProxy(t *testing.T) {
 	for proxyURL, want := range map[string]string{
 		"http://joe:sesame@" + address: "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
 		"joe:sesame@" + address:        "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
-		"https://joe:sesame@" + plain:  "proxy: the proxy https://" + plain + " ended the TLS handshake: ",
-		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " has an unknown scheme; HTTP_PROXY must begin with",
+		"https://joe:sesame@" + plain:  "proxy: the proxy https://" + plain + " failed the TLS handshake: ",
+		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " has no host or an unknown scheme; HTTP_PROXY must begin with",
 	} {
 		v := newVU(t)
 		v.useProxy(proxyURL)
