@@ -32,7 +32,7 @@ type Account struct {
 type Arrival struct {
 	Lost uint64 // events missing directly before this one
 	// Late is the delay relative to the fastest event, minus the delay of the reference. The client or the network
-	// caused it.
+	// caused this delay.
 	Late time.Duration
 	// Reference is the delay with which the reference sent the event.
 	Reference time.Duration

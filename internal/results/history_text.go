@@ -120,7 +120,8 @@ func (p Pair) metrics() (out []verdict.Metric) {
 	for _, r := range []*Entry{p.Old, p.New} {
 		for _, m := range suite.Metrics(r.Verdict) {
 			known := slices.ContainsFunc(out, func(other verdict.Metric) bool { return other.Name == m.Name })
-			if fault := m.Fault && p.Old.metrics[m.Name]+p.New.metrics[m.Name] == 0; !known && !fault {
+			absent := m.Fault && p.Old.metrics[m.Name]+p.New.metrics[m.Name] == 0
+			if !known && !absent {
 				out = append(out, m)
 			}
 		}

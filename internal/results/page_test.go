@@ -90,7 +90,7 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 	require.Equal(t, []string{"10 ms", "300 ms", "+290 ms"}, row[:3])
 }
 
-func TestUnfitBaselineIsRejected(t *testing.T) {
+func TestBaselineOfAnotherPlanIsRejected(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	run, other := writeReportedRun(t, out, 1, time.Millisecond, 20), writeReportedRun(t, out, 2, time.Millisecond, 30)

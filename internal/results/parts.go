@@ -24,8 +24,8 @@ type RunRecord struct {
 	Actions      []verdict.ActionResult  `json:"actions,omitempty"` // of --at, in their order
 }
 
-// Join creates the folder for a part with the given runner. Parts may share a folder. An existing file of the runner is
-// an error.
+// Join creates the folder for the part of a run with the given runner. Parts may share a folder. An existing file of
+// the runner is an error.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	shardPaths, err := d.shardFiles()
@@ -63,7 +63,8 @@ func (d Dir) Run(first int) RunRecord {
 	return run
 }
 
-// runInfo returns the programs and the machine of the run; nil: not recorded. first is the index of its first runner.
+// runInfo returns the programs and the machine of the run; nil if they are not recorded. first is the index of the
+// first runner.
 func (d Dir) runInfo(first int) *verdict.RunInfo {
 	run := d.Run(first)
 	if info := run.runInfo(); info != nil {
@@ -148,7 +149,7 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 
 // ledgerOf returns the server's ledger; nil if there is none. Each part of a run reads the ledger after the end of its
 // own streams, so ledgerOf uses the entry from the part that opened the stream. It returns an error if only some parts
-// have a ledger, because the messages of the others would count as lost by the server.
+// have a ledger, because the messages of the other parts would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

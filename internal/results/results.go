@@ -112,7 +112,7 @@ func Create(out, testid string) (Dir, error) {
 func (d Dir) Discard() {
 	entries, err := os.ReadDir(string(d))
 	isOther := func(e fs.DirEntry) bool { return e.Name() != ManifestFile && e.Name() != ShardsDir }
-	if err != nil || slices.ContainsFunc(entries, isOther) || os.Remove(d.Path(ShardsDir)) != nil { // it has shards
+	if err != nil || slices.ContainsFunc(entries, isOther) || os.Remove(d.Path(ShardsDir)) != nil { // fails if there are shards
 		return
 	}
 	_ = os.Remove(d.Path(ManifestFile))

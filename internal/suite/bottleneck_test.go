@@ -163,11 +163,11 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 	} {
 		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
-		f := findBottleneck(stages, BreakingPoint{Sustained: 200, Failed: 400, Status: Bad})
-		require.Contains(t, f.String(), c.bottleneck, name)
-		require.Contains(t, f.String()+f.list("", func(ResourceUse) bool { return true }), c.wantText, name)
-		require.Equal(t, f.Full()[0].Advice, f.advice(), name)
-		table := f.tables()[0]
+		b := findBottleneck(stages, BreakingPoint{Sustained: 200, Failed: 400, Status: Bad})
+		require.Contains(t, b.String(), c.bottleneck, name)
+		require.Contains(t, b.String()+b.list("", func(ResourceUse) bool { return true }), c.wantText, name)
+		require.Equal(t, b.Full()[0].Advice, b.advice(), name)
+		table := b.tables()[0]
 		require.Equal(t, []string{"resource", "200/s", "400/s", "full from"}, table.Columns)
 		require.Len(t, table.Rows, len(limitedResources))
 	}
@@ -179,16 +179,16 @@ func TestFirstFullResource(t *testing.T) {
 	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
 	queue := func(st *StageResult) { busy(st); st.Machine.Usage.Overflows = 9 }
 	stages := []StageResult{stageAt(100, nil), stageAt(200, busy), stageAt(300, busy), stageAt(400, queue)}
-	f := findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
-	require.Contains(t, f.String(), "CPU of the service: full from 200/s on, 96 % busy")
-	require.Contains(t, f.String(), "; full later: accept queue of the service 9 connects found it full")
+	b := findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
+	require.Contains(t, b.String(), "CPU of the service: full from 200/s on, 96 % busy")
+	require.Contains(t, b.String(), "; full later: accept queue of the service 9 connects found it full")
 	stages[0] = stageAt(100, busy)
 	stages[1] = stageAt(200, nil)
-	f = findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
-	require.InDelta(t, 300, f.Full()[0].FullFrom, 0, "the resource was not full at 200/s, so it must not count as full from 100/s on")
-	f = findBottleneck(stages[3:], BreakingPoint{Failed: 400, Status: Bad})
-	require.NotContains(t, f.String(), "which was good")
-	require.Equal(t, "–", f.tables()[0].Rows[0][1])
+	b = findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
+	require.InDelta(t, 300, b.Full()[0].FullFrom, 0, "the resource was not full at 200/s, so it must not count as full from 100/s on")
+	b = findBottleneck(stages[3:], BreakingPoint{Failed: 400, Status: Bad})
+	require.NotContains(t, b.String(), "which was good")
+	require.Equal(t, "–", b.tables()[0].Rows[0][1])
 	require.Nil(t, findBottleneck(stages, BreakingPoint{Sustained: 400}), "without a bad load there must be no bottleneck")
 	require.Empty(t, (*Bottleneck)(nil).facts())
 }
@@ -201,28 +201,28 @@ func TestFewFailuresDoNotShowAFullResource(t *testing.T) {
 		}
 		st.Machine.Usage.Overflows = 9
 	}
-	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
-	require.Empty(t, f.Full(), "9 failures of 10,000 requests must not count as a full resource")
-	require.Contains(t, f.String(), "accept queue of the service 9 connects found it full")
+	b := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
+	require.Empty(t, b.Full(), "9 failures of 10,000 requests must not count as a full resource")
+	require.Contains(t, b.String(), "accept queue of the service 9 connects found it full")
 }
 
 func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
-	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
-	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of the service no limit, CPU of the service 70 % busy"), f.String())
-	require.NotContains(t, f.String(), "not known")
-	require.Equal(t, noAdvice, f.advice())
+	b := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
+	require.True(t, strings.HasPrefix(b.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of the service no limit, CPU of the service 70 % busy"), b.String())
+	require.NotContains(t, b.String(), "not known")
+	require.Equal(t, noAdvice, b.advice())
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
-	f = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
+	b = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports, descriptors and IPv6 addresses none refused; not known: "+
 		"CPU used by other programs, CPU limit of the service, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
-		"CPU of the load generator", f.String())
-	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.tables()[0].Rows[2])
-	f.Status = ByGenerator
-	require.Equal(t, generatorAdvice, f.advice())
-	require.Equal(t, "bottleneck", f.facts()[0].Name)
+		"CPU of the load generator", b.String())
+	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, b.tables()[0].Rows[2])
+	b.Status = ByGenerator
+	require.Equal(t, generatorAdvice, b.advice())
+	require.Equal(t, "bottleneck", b.facts()[0].Name)
 }
 
 func TestResourcesAreDocumented(t *testing.T) {

@@ -130,7 +130,7 @@ func newOneRoundRun() *Run {
 	).addAnswers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
 }
 
-// What limits a level of under two seconds is unknown.
+// The limit of a level of under two seconds is unknown.
 func TestNoWinnerOfShortLevels(t *testing.T) {
 	t.Parallel()
 	r := newComparisonRun(1500, 1530, 1470)

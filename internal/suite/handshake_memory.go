@@ -68,7 +68,7 @@ func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint
 
 const maxMemoryRows = 20
 
-// memoryOverTime returns a table of memory, descriptors and closed connections over time, which shows leaks of
+// memoryOverTime returns a table of memory, descriptors and closed connections over time. The table shows leaks of
 // connections.
 func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Memory over time", "maximum in the period that ends at each time; heap: in use after the last garbage collection; "+

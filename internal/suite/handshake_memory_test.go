@@ -87,16 +87,16 @@ func TestMemoryOverTimeOfShortAndLongRuns(t *testing.T) {
 	t.Parallel()
 	r := newHandshakeRun()
 	m := r.Rounds[0]
-	all := m.Series
-	m.Series = all[:2]
+	series := m.Series
+	m.Series = series[:2]
 	m.Runners[0].StartedUS, m.Runners[0].EndedUS = start.Add(4500*time.Millisecond).UnixMicro(), start.Add(6*time.Second).UnixMicro()
 	rows := table(judge(r), "Memory over time").Rows
 	require.Equal(t, []string{"0.01", "0.03"}, []string{rows[0][0], rows[1][0]})
 
 	for i := range int64(1000) {
-		all = append(all, shard.Bucket{Unix: start.Add(120*time.Second).Unix() + 5*i, ProcessUsage: shard.ProcessUsage{RSS: 70 << 20}})
+		series = append(series, shard.Bucket{Unix: start.Add(120*time.Second).Unix() + 5*i, ProcessUsage: shard.ProcessUsage{RSS: 70 << 20}})
 	}
-	m.Series = all
+	m.Series = series
 	rows = table(judge(r), "Memory over time").Rows
 	require.InDelta(t, maxMemoryRows, len(rows), 1)
 	require.Equal(t, []string{"100, 1000", "70.0 MiB"}, rows[0][1:3])

@@ -55,13 +55,13 @@ func (r *Run) addAnswers(stage string, n int, ms float64, tags ...string) *Run {
 	if !ok {
 		panic("no stage " + stage)
 	}
-	all := map[string]string{shard.TagStage: stage, shard.TagCode: shard.CodeOK, shard.TagEndpoint: "echo"}
+	byName := map[string]string{shard.TagStage: stage, shard.TagCode: shard.CodeOK, shard.TagEndpoint: "echo"}
 	for i := 0; i+1 < len(tags); i += 2 {
-		all[tags[i]] = tags[i+1]
+		byName[tags[i]] = tags[i+1]
 	}
 	from := start.Add(time.Duration(st.Start * float64(time.Second)))
 	metric := shard.Metric{
-		Name: shard.RequestDuration, Type: "trend", Tags: all, Trend: shard.NewHistogram(), Min: ms, Max: ms,
+		Name: shard.RequestDuration, Type: "trend", Tags: byName, Trend: shard.NewHistogram(), Min: ms, Max: ms,
 		FirstUS: from.UnixMicro(), LastUS: from.Add(time.Duration(st.Seconds * float64(time.Second))).UnixMicro(),
 	}
 	for range n {
@@ -138,9 +138,9 @@ type runEdit struct {
 	wantText string // in the reasons
 }
 
-func judgeEdits(t *testing.T, newRun func() *Run, all []runEdit) {
+func judgeEdits(t *testing.T, newRun func() *Run, edits []runEdit) {
 	t.Helper()
-	for _, c := range all {
+	for _, c := range edits {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRun()

@@ -295,8 +295,8 @@ func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }
 
-func countUnrequested(all []StageResult) (n int64) {
-	for _, st := range all {
+func countUnrequested(stages []StageResult) (n int64) {
+	for _, st := range stages {
 		n += st.Unrequested
 	}
 	return n
@@ -304,9 +304,9 @@ func countUnrequested(all []StageResult) (n int64) {
 
 // checkResponses returns the check that no stage, including warm-ups, has a wrong response or unrequested bytes. The
 // run is invalid if counted, the requests in the results, is empty.
-func checkResponses(counted *Requests, all []StageResult) verdict.Check {
-	sum := total(all)
-	wrong, unrequested := sum.wrongResponses(), countUnrequested(all)
+func checkResponses(counted *Requests, stages []StageResult) verdict.Check {
+	sum := total(stages)
+	wrong, unrequested := sum.wrongResponses(), countUnrequested(stages)
 	c := check(CheckCorrect, "responses are correct", "all", sentence("%v wrong", wrong), wrong+unrequested == 0 && counted.Total() > 0)
 	if counted.Total() == 0 {
 		c.Actual = "no request was made"
@@ -318,7 +318,7 @@ func checkResponses(counted *Requests, all []StageResult) verdict.Check {
 	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
 		c.Actual += sentence(", %v of them truncated", n)
 	}
-	if n := total(filterKinds(all, kindWarmup)).wrongResponses(); n > 0 {
+	if n := total(filterKinds(stages, kindWarmup)).wrongResponses(); n > 0 {
 		c.Actual += sentence(", %v of them in the warm-up", n)
 	}
 	if unrequested > 0 {
@@ -333,14 +333,14 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}
-	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
-	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
+	served, made := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
+	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", text(made.Total()), served, served >= made.OK.Count() && served <= made.Total(),
 		sentence("%v requests reached the backends; the runners counted %v, of which %v failed: some requests did not arrive, or another client made requests",
-			served, all.Total(), all.Failed.Count())))
+			served, made.Total(), made.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count
 		c = advisory(c)
 		c.Reasons = []string{sentence("%v requests reached the backends that were running at the end; the runners counted %v: "+
-			"the count of a process is lost when the process crashes", served, all.Total())}
+			"the count of a process is lost when the process crashes", served, made.Total())}
 	}
 	return []verdict.Check{c}
 }

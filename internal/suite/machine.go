@@ -21,15 +21,15 @@ type Machine struct {
 	Wait                    time.Duration // longest wait for a core in a runner
 	PacketsDropped          float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: unknown
-	ControlDelay            time.Duration // maximum delay of the generator in its control groups; if HasControl
+	ControlDelay            time.Duration // maximum delay of the generator in its control groups; valid if HasControl
 	HasControl              bool          // the control groups of all runners measured delays all the time
 	SharedHost              bool          // target and runners share the machine
 	TooShort                bool          // the stage has too few samples for figures
 	SeparateCores           bool          // service and runners have separate cores
-	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; if SeparateCores
-	GeneratorBusy           float64       // used share of the runners' cores, by any process, 0 to 1; if SeparateCores
+	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; valid if SeparateCores
+	GeneratorBusy           float64       // used share of the runners' cores, by any process, 0 to 1; valid if SeparateCores
 	Usage                   Usage
-	ForeignLoad             bool // other programs used most of the busy time of the service's cores; if SeparateCores
+	ForeignLoad             bool // other programs used most of the busy time of the service's cores; valid if SeparateCores
 }
 
 func (m Machine) busyCores() string {
@@ -206,7 +206,7 @@ type Usage struct {
 	TargetCores, GeneratorCores float64 // cores reserved for each, or cores of their machines; 0: unknown
 
 	HasPerRequest bool // the next three fields are known
-	// Per request: CPU seconds of backend and nginx, connections to nginx, and context switches of their threads.
+	// Per request: CPU seconds of backend and nginx, connections to nginx, and context switches of backend and nginx.
 	CPU, Accepts, ContextSwitches float64
 }
 

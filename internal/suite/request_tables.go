@@ -246,8 +246,8 @@ func (r *Run) processTable(requests int64) verdict.Table {
 	return t
 }
 
-// cpuMetric returns the CPU time of the service per request, which other programs hardly affect. ok is false if it is
-// unknown.
+// cpuMetric returns the CPU time of the service per request. Other programs hardly affect this time. ok is false if the
+// time is unknown.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	var seconds float64
 	for i := range r.Samples {

@@ -151,14 +151,14 @@ func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float
 	if limit > 0 && quantile(st.Connected, .95) > limit {
 		return ""
 	}
-	var idle, all float64
+	var idle, sum float64
 	for _, m := range st.metrics {
-		all += m.Sum
+		sum += m.Sum
 		if m.Tags[shard.TagCode] == shard.CodeOK {
 			idle += fastest[m.Tags[shard.TagEndpoint]] * float64(m.Count) / float64(good)
 		}
 	}
-	duration := (all - st.WaitMS) / float64(st.Total())
+	duration := (sum - st.WaitMS) / float64(st.Total())
 	if duration > maxSlowdown*idle {
 		return ""
 	}

@@ -180,12 +180,12 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil
 	}
-	all := s.confirmed + s.unconfirmed
-	c := check(verdict.CheckConfirmed, "messages accepted by the service", text(all), s.confirmed, s.confirmed > 0 && s.unconfirmed == 0,
-		sentence("the service did not accept %v of %v messages while some clients did not read", s.unconfirmed, all))
+	published := s.confirmed + s.unconfirmed
+	c := check(verdict.CheckConfirmed, "messages accepted by the service", text(published), s.confirmed, s.confirmed > 0 && s.unconfirmed == 0,
+		sentence("the service did not accept %v of %v messages while some clients did not read", s.unconfirmed, published))
 	switch {
 	case c.Pass:
-	case all == 0:
+	case published == 0:
 		c.Reasons = []string{"no message was published while clients were slow, so the buffers of the service were not filled"}
 		c = c.AsDoubt()
 	case s.confirmed == 0 && s.broadcasts:

@@ -55,10 +55,10 @@ func newSlowRun() *Run {
 }
 
 func (r *Run) metric(name string) *shard.Metric {
-	all := r.Rounds[0].Metrics
-	for i := range all {
-		if all[i].Name == name {
-			return &all[i]
+	metrics := r.Rounds[0].Metrics
+	for i := range metrics {
+		if metrics[i].Name == name {
+			return &metrics[i]
 		}
 	}
 	panic("no metric " + name)

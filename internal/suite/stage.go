@@ -270,8 +270,8 @@ func Curve(st shard.Stage) string {
 	return load
 }
 
-func filterKinds(all []StageResult, kinds ...string) (out []StageResult) {
-	for _, st := range all {
+func filterKinds(stages []StageResult, kinds ...string) (out []StageResult) {
+	for _, st := range stages {
 		if slices.Contains(kinds, st.Kind) {
 			out = append(out, st)
 		}
@@ -347,10 +347,11 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 // medianMachine returns the machine of the median round. Rounds are ordered by whether the generator was the limit, and
 // then by the CPU of the runners. A single round with a fault therefore does not decide. If at least half of the rounds
 // were too short for figures, the result is TooShort.
-func medianMachine(all []Machine) Machine {
-	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.TooShort })
-	if 2*len(known) <= len(all) {
-		return Machine{TooShort: true, SeparateCores: all[0].SeparateCores, Cores: all[0].Cores, SharedHost: all[0].SharedHost}
+func medianMachine(rounds []Machine) Machine {
+	known := slices.DeleteFunc(slices.Clone(rounds), func(m Machine) bool { return m.TooShort })
+	if 2*len(known) <= len(rounds) {
+		first := rounds[0]
+		return Machine{TooShort: true, SeparateCores: first.SeparateCores, Cores: first.Cores, SharedHost: first.SharedHost}
 	}
 	rank := func(m Machine) int {
 		switch limit, _ := m.Limit(); limit {

@@ -169,7 +169,8 @@ func openingStep(steps []step, n int) *step {
 	return &steps[len(steps)-1]
 }
 
-// stepAt returns the step that was in progress at a time, or first, the step that opened the stream, if that is later.
+// stepAt returns the step that was in progress at a time. It returns first, the step that opened the stream, for an
+// earlier time.
 func stepAt(steps []step, first *step, at time.Time) *step {
 	out := first
 	for i := range steps {

@@ -71,18 +71,18 @@ func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
 // stormFaults returns the checks of all streams. Messages missed by dropped streams count as failures only if the
 // service numbers its messages, because a client cannot resume without ids.
 func stormFaults(streams *verdict.Streams) []verdict.Check {
-	all := streams.Faults()
+	checks := streams.Faults()
 	numbered := false // a numbered message is missing, which proves a loss
 	for c := range streams.Records() {
 		numbered = numbered || c.Numbered && c.Missed() > 0
 	}
-	for i := range all {
-		if c := &all[i]; c.ID == verdict.CheckMissed && !c.Pass && !numbered {
+	for i := range checks {
+		if c := &checks[i]; c.ID == verdict.CheckMissed && !c.Pass && !numbered {
 			c.Severity = verdict.SeverityWarning
 			c.Reasons = []string{c.Actual + " missed, most of them by dropped streams: the service does not number messages, so clients cannot resume"}
 		}
 	}
-	return all
+	return checks
 }
 
 // checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm.

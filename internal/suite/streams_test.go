@@ -194,13 +194,13 @@ func (r *Run) refuse(n int) {
 }
 
 // connectionsBetween returns the connections at the indexes from ≤ i < to.
-func connectionsBetween(m *shard.Merged, from, to int) (some shard.Connections) {
+func connectionsBetween(m *shard.Merged, from, to int) (selected shard.Connections) {
 	for i, c := range m.Connections.All() {
 		if i >= from && i < to {
-			some.Add(c)
+			selected.Add(c)
 		}
 	}
-	return some
+	return selected
 }
 
 // removeSteps removes the steps after the nth.

@@ -40,8 +40,8 @@ type Suite struct {
 
 // A Plan states how a suite defines the plan of a run.
 type Plan struct {
-	// BySettings reports whether the settings of package plan define the plan. Such a plan is known before the script
-	// is loaded, and a merge compares it with the plans of the runners. Otherwise the script declares the plan.
+	// BySettings is true if the settings of package plan define the plan. Such a plan is known before the script is
+	// loaded, and a merge compares it with the plans of the runners. Otherwise the script declares the plan.
 	BySettings bool
 	// Profiles has the defaults (NAME=value) of the settings of package plan, by profile.
 	Profiles map[string][]string

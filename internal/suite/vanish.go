@@ -262,19 +262,19 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 
 // addReading appends a reading. It replaces the last one if both have the same time, because the final sample of a run
 // may be from the same second as the one before it.
-func addReading(all []reading, r reading) []reading {
-	if n := len(all); n > 0 && all[n-1].elapsed == r.elapsed {
-		all = all[:n-1]
+func addReading(readings []reading, r reading) []reading {
+	if n := len(readings); n > 0 && readings[n-1].elapsed == r.elapsed {
+		readings = readings[:n-1]
 	}
-	return append(all, r)
+	return append(readings, r)
 }
 
 const maxReadings = 30
 
-func selectReadings(all []reading) (out []reading) {
-	step := (len(all) + maxReadings - 1) / maxReadings
-	for i, r := range all {
-		if i%step == step-1 || i == len(all)-1 {
+func selectReadings(readings []reading) (out []reading) {
+	step := (len(readings) + maxReadings - 1) / maxReadings
+	for i, r := range readings {
+		if i%step == step-1 || i == len(readings)-1 {
 			out = append(out, r)
 		}
 	}

@@ -21,7 +21,7 @@ const Suffix = ".tar.gz"
 
 // Files of an archive that are not files of the run. An archive has all its files in one folder, named after the run.
 const (
-	sumsFile     = "SHA256SUMS" // the first file: the checksums of all others in the format of sha256sum
+	sumsFile     = "SHA256SUMS" // the first file: the checksums of all other files, in the format of sha256sum
 	contentsFile = "archive.json"
 	ExportFile   = "prometheus.pb" // see Export
 )

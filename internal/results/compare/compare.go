@@ -109,8 +109,9 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 	return c, nil
 }
 
-// isGeneratorsDelay reports whether a time may have gotten worse because of the load generator: without its maximum
-// delay, the new runs would not be worse. If that delay is unknown, it reports whether a generator was saturated.
+// isGeneratorsDelay reports whether a time may have gotten worse because of the load generator: without the
+// generator's maximum delay, the new runs would not be worse. If that delay is unknown, isGeneratorsDelay reports
+// whether a generator was saturated.
 func (c *Comparison) isGeneratorsDelay(metric verdict.Metric, old []float64, recent []verdict.Metric) bool {
 	if metric.Unit != "ms" {
 		return false
