@@ -22,7 +22,7 @@ import (
 // Targets selects the CI systems that receive the verdict. The zero value selects none.
 type Targets struct {
 	GitHub bool
-	JUnit  string // path of the file in JUnit's format; "": none
+	JUnit  string // path of the file in JUnit's format; "" if none is written
 }
 
 // Any reports whether a CI system receives the verdict.

@@ -14,10 +14,10 @@ import (
 // time. Take returns the most recently used connection first, so that surplus connections reach the limit.
 type IdleConns[C io.Closer] struct {
 	mu          sync.Mutex
-	maxIdleTime time.Duration // maximum idle time; 0: no connection is reused
+	maxIdleTime time.Duration // maximum idle time; 0 disables reuse
 	limit       time.Duration // maxIdleTime, or less if the server announced a timeout
 	conns       []idleConn[C] // the most recently used last
-	timer       *time.Timer   // calls expire; nil: no call is pending
+	timer       *time.Timer   // calls expire; nil if no call is pending
 	reuseWorks  bool          // the server has responded on a connection that Take returned
 }
 

@@ -237,7 +237,7 @@ func (p *PlanRuns) table(id string) report.Table {
 type line struct {
 	verdict.Metric
 	compare.Summary
-	values []float64           // NaN: unknown, or of an invalid run
+	values []float64           // NaN if unknown, or for an invalid run
 	tones  map[int]report.Tone // of regressions, by the index of the value
 }
 

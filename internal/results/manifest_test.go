@@ -220,7 +220,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	require.Len(t, v.Machines, 1)
 
 	for name, c := range map[string]struct {
-		text string // "": the file is removed
+		text string // "" removes the file
 		want string
 	}{
 		"missing":   {"", "machines.json is missing"},

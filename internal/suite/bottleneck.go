@@ -61,7 +61,7 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // lowest load from which the resource was full at every load up to Bad.Rate; 0: not full at Bad
+	FullFrom  float64 // lowest load from which the resource was full at every load up to Bad.Rate; 0 if it was not full at Bad
 }
 
 // findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It

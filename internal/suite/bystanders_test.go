@@ -32,7 +32,7 @@ func TestLatenessOfBystandersAlone(t *testing.T) {
 		for name, c := range map[string]struct {
 			group      time.Duration // lateness of the control group
 			all        shard.LateMessages
-			bystanders []shard.LateMessages // empty: unknown
+			bystanders []shard.LateMessages // empty if unknown
 			want       verdict.Outcome
 		}{
 			"the generator and disturbed streams were late": {3 * second, lateMessages(900, 30*second), []shard.LateMessages{lateMessages(5, 2*second)}, verdict.Invalid},

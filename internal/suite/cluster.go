@@ -118,9 +118,9 @@ func p95(st *StageResult) float64 { return quantile(st.OK, .95) }
 // too few rounds, if the interval contains 0, if the difference is under minGain, or if the load generator may have
 // been the limit.
 type Comparison struct {
-	Winner   string // single or cluster; "": none
+	Winner   string // single or cluster; "" if there is none
 	Margin   string // difference between the winner and the other target
-	Interval string // confidence interval of the difference between cluster and single backend; "–": none
+	Interval string // confidence interval of the difference between cluster and single backend; "–" if there is none
 	NoWinner Reason // why there is no winner; the zero Reason if there is one
 }
 

@@ -12,8 +12,8 @@ import (
 // A requestGauge is the comparison of a gauge of open requests (GAUGE) with the number of responses that clients waited
 // for. The difference is the number of abandoned requests that the service was still answering.
 type requestGauge struct {
-	name    string        // "": GAUGE is not set, or no request was abandoned
-	problem string        // why the gauge cannot be used; "": it can
+	name    string        // "" if GAUGE is not set, or no request was abandoned
+	problem string        // why the gauge cannot be used; "" if it can
 	open    time.Duration // mean time for which an abandoned request stayed open
 	growth  float64       // increase from the first sample to the last; 0 if the gauge fell
 }

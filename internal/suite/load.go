@@ -15,7 +15,7 @@ import (
 // A Limits value holds the limits within which a load counts as sustained.
 type Limits struct {
 	FailedShare   float64 // maximum share of failed requests, 0 to 1
-	P95           float64 // maximum 95th percentile in milliseconds; 0: no limit
+	P95           float64 // maximum 95th percentile in milliseconds; 0 means no limit
 	AnsweredShare float64 // minimum share of offered requests with a good response, 0 to 1
 }
 
@@ -25,14 +25,14 @@ type Level struct {
 	Load                                  float64 // offered load: requests/s, or concurrent requests
 	AnsweredShare, UndelayedAnsweredShare float64 // share of the offered requests with a good response
 	FailedShare                           float64 // failed share of the requests that were made
-	Failure                               string  // the most frequent failure; "": unknown
+	Failure                               string  // the most frequent failure; "" if unknown
 	UndelayedFailedShare                  float64 // FailedShare without the failures that are attributed to the generator
 	P95, UndelayedP95                     float64 // of the good responses, in milliseconds
 	HardFailureShare                      float64 // share of requests with a failure that no delay explains, such as a status
 	// MachineLimit states why the machine may have delayed the service: it was full, or AWS dropped packets of the
 	// runners. It is "" if there is no such reason.
 	MachineLimit      string
-	TooFewConnections string // why the generator had too few connections for the rate; "": it had enough
+	TooFewConnections string // why the generator had too few connections for the rate; "" if it had enough
 	GeneratorDelay    string // a description of the delays of the generator
 }
 
@@ -107,13 +107,13 @@ func (l Limits) exceededLimits(failed, p95, answered float64, failure string) st
 
 // A BreakingPoint is the result of a search for the breaking point: the load that a service no longer sustains.
 type BreakingPoint struct {
-	Sustained float64 // the highest load up to which every load was good; 0: none
+	Sustained float64 // the highest load up to which every load was good; 0 if there is none
 	// Failed is the lowest bad load above Sustained. If there is none, it is the lowest load with a saturated
 	// generator. It equals Sustained if the status is BadOnRetry, and is 0 if all loads were good.
 	Failed  float64
 	Status  Status // the status of Failed: only Bad is a breaking point
 	Reason  string
-	Unclear float64 // the lowest load between Sustained and Failed at which the generator was saturated; 0: none
+	Unclear float64 // the lowest load between Sustained and Failed at which the generator was saturated; 0 if there is none
 }
 
 // findBreakingPoint finds the breaking point in trials of ascending loads: it is above the last good load and at most

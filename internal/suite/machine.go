@@ -20,7 +20,7 @@ type Machine struct {
 	Stall                   time.Duration // maximum delay with which a runner woke up
 	Wait                    time.Duration // longest wait for a core in a runner
 	PacketsDropped          float64       // packets of the runners' machines that AWS dropped
-	Cores                   int           // 0: unknown
+	Cores                   int           // 0 if unknown
 	ControlDelay            time.Duration // maximum delay of the generator in its control groups; valid if HasControl
 	HasControl              bool          // the control groups of all runners measured delays all the time
 	SharedHost              bool          // target and runners share the machine
@@ -188,8 +188,8 @@ type Usage struct {
 	HasHost      bool // the machine of the target was sampled
 
 	Periods, Throttled float64 // CPU periods of the target's limited cgroups, and the throttled ones
-	MaxCores           float64 // maximum number of cores that the backends may use; 0: unknown
-	Files, MaxFiles    float64 // open files of the backends, and their limit; 0: unknown
+	MaxCores           float64 // maximum number of cores that the backends may use; 0 if unknown
+	Files, MaxFiles    float64 // open files of the backends, and their limit; 0 if unknown
 	NginxFull          float64 // highest used share of the descriptor limit, over the processes of nginx
 	Log                resources.NginxLog
 
@@ -199,11 +199,11 @@ type Usage struct {
 	Overflows         float64 // connects to a full accept queue
 
 	Loopback             bool    // requests used the loopback interface
-	Link                 float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: unknown
+	Link                 float64 // use of this machine's network cards in the busier direction, 0 to 1; negative if unknown
 	AllowanceExceeded    float64 // packets of the target's machine that AWS delayed or dropped
 	HasAllowanceExceeded bool    // AllowanceExceeded is known
 
-	TargetCores, GeneratorCores float64 // cores reserved for each, or cores of their machines; 0: unknown
+	TargetCores, GeneratorCores float64 // cores reserved for each, or cores of their machines; 0 if unknown
 
 	HasPerRequest bool // the next three fields are known
 	// Per request: CPU seconds of backend and nginx, connections to nginx, and context switches of backend and nginx.

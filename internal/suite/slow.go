@@ -88,7 +88,7 @@ type slowStreams struct {
 	closed, backlog          shard.Metric   // ms until slow streams were closed; KB that the clients of the open ones had not read
 	lateDetections, complete int            // slow streams: end detected after the slow phase; open, with all messages
 	reasons                  map[string]int // reasons of the ends of slow streams
-	closeTime                time.Duration  // time until our backend had closed all slow streams; 0: unknown
+	closeTime                time.Duration  // time until our backend had closed all slow streams; 0 if unknown
 	memory                   memory
 }
 

@@ -136,7 +136,7 @@ type StageResult struct {
 	firstByte                *Requests // the times to the first byte of the responses
 	Waiting                  int64     // requests that waited for a connection
 	WaitMS                   float64   // the sum of these waits
-	connectionLimit          string    // why the generator had too few connections for the rate; "": it had enough
+	connectionLimit          string    // why the generator had too few connections for the rate; "" if it had enough
 	BytesReceived, BytesSent float64
 	Unrequested              int64   // connections with unrequested bytes after a response
 	Machine                  Machine // load of the machines during the stage

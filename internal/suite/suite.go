@@ -31,7 +31,7 @@ type Suite struct {
 	Sampling  Sampling
 	Page      Page
 	Assess    func(*Run) verdict.Assessment
-	// Metrics returns further metrics to compare with other runs; nil: Assess returns all metrics.
+	// Metrics returns further metrics to compare with other runs; nil if Assess returns all metrics.
 	Metrics func(*verdict.Verdict) []verdict.Metric
 	// Next returns the environment of the next round; nil ends the run. A nil func means one round. Only a run with all
 	// runners on this machine has further rounds.
@@ -69,8 +69,8 @@ const (
 // Runners holds the default number of runners of a suite, and the environments that do not support the suite.
 type Runners struct {
 	Default      int    // 0 means 2
-	OneMachine   string // why the runners cannot be on several machines (--runner K/N); "": they can
-	NoKubernetes string // why the runners cannot be on Kubernetes; "": they can
+	OneMachine   string // why the runners cannot be on several machines (--runner K/N); "" if they can
+	NoKubernetes string // why the runners cannot be on Kubernetes; "" if they can
 }
 
 // oneRunner is for suites whose script coordinates all streams.
@@ -85,7 +85,7 @@ type Sampling struct {
 // A Page names the documentation of a suite, and states what its report and its progress line show.
 type Page struct {
 	Doc      string   // page that explains the figures
-	Sections []string // of report.html; nil: declaredSections
+	Sections []string // of report.html; nil means declaredSections
 	Ended    string   // what the progress line calls streams that the script ended; "" means "dropped by the script"
 }
 

@@ -51,7 +51,7 @@ func assessVanish(r *Run) verdict.Assessment {
 
 // A streamGauge holds values of the service's gauge of open streams before and after clients vanished.
 type streamGauge struct {
-	name              string        // "": GAUGE is not set, and the service is not our backend
+	name              string        // "" if GAUGE is not set, and the service is not our backend
 	planned, vanished int           // streams
 	limit             time.Duration // time in which the service must notice that clients vanished
 	base, before      float64       // value without streams, and with all of them

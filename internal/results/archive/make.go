@@ -20,9 +20,9 @@ import (
 // A Source names the locations of the evidence of a run.
 type Source struct {
 	Folder     string         // folder of the run
-	Prometheus string         // address, with user and password if needed; "": none
-	SkipReason string         // why Prometheus is not queried, as a sentence; "": it is queried
-	Secrets    *secret.Values // values to replace; nil: only text that looks like a secret is replaced
+	Prometheus string         // address, with user and password if needed; "" if there is none
+	SkipReason string         // why Prometheus is not queried, as a sentence; "" if it is queried
+	Secrets    *secret.Values // values to replace; if nil, only text that looks like a secret is replaced
 	Version    string         // of soak
 }
 

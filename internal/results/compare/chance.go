@@ -32,7 +32,7 @@ func (s Summary) Spread() float64 {
 // test, or a band if there are too few runs for a test.
 type Difference struct {
 	P           float64 // p-value; unused for a first fault, which needs no test
-	Band        *Band   // nil: P applies
+	Band        *Band   // nil if P applies
 	Significant bool
 }
 
