@@ -101,7 +101,7 @@ func (d Dir) exists(name string) bool {
 // checkManifests returns problems for the missing files of the run, or of its parts.
 func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []string) {
 	manifest, exists, err := d.manifest(0)
-	problems = append(problems, manifest.missing(d)...)
+	problems = append(problems, manifest.missingFiles(d)...)
 	switch {
 	case err != nil:
 		problems = append(problems, err.Error())
@@ -127,7 +127,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 		case m.RunID != r.RunID:
 			problems = append(problems, fmt.Sprintf("the shard of %s belongs to a different run than %s; remove the older file", r.String(), ManifestName(r.Index)))
 		}
-		problems = append(problems, m.missing(d)...)
+		problems = append(problems, m.missingFiles(d)...)
 	}
 	return problems
 }
@@ -143,7 +143,7 @@ func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 	return m, exists, err
 }
 
-func (m Manifest) missing(d Dir) (problems []string) {
+func (m Manifest) missingFiles(d Dir) (problems []string) {
 	for _, name := range m.Needs {
 		if !d.exists(name) {
 			problems = append(problems, fmt.Sprintf("%s is missing; the verdict of this run requires it", d.Path(name)))

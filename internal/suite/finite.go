@@ -140,9 +140,9 @@ func (f *finiteRun) warnings() (out []string) {
 	return out
 }
 
-// faulty returns the number of responses with a state that fails the run. Refused responses fail it only above
+// faultyResponses returns the number of responses with a state that fails the run. Refused responses fail it only above
 // MAX_REFUSED, so they are not included.
-func (f *finiteRun) faulty() int64 {
+func (f *finiteRun) faultyResponses() int64 {
 	return f.v.Started - f.v.Complete - f.v.Lingering - f.v.Abandoned - f.v.Refused
 }
 
@@ -158,7 +158,7 @@ func (f *finiteRun) checks() []verdict.Check {
 	}
 	v := f.v
 	refused := f.checkRefused()
-	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0 || !refused.Pass,
+	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faultyResponses() > 0 || !refused.Pass,
 		sentence("none of %v responses was complete", v.Started))
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkippedShare), ratio(v.Skipped, v.Started+v.Skipped),
 		share(v.Skipped, v.Started+v.Skipped) <= maxSkippedShare,

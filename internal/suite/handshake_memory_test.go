@@ -18,7 +18,7 @@ func newMemoryRun() *Run {
 		shard.Stage{Name: "scale-1", Title: "1000", Kind: "held", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 1000})
 	m := r.Rounds[0]
 	m.Runners = append(m.Runners, m.Runners[0])
-	m.Checks = append(untrustedRefused(), shard.ScriptCheck{Name: "open to the end", Passes: 1000})
+	m.Checks = append(refusalChecks(), shard.ScriptCheck{Name: "open to the end", Passes: 1000})
 	memory := func(second int64, before, opening, open uint64) uint64 {
 		switch {
 		case second <= 10:

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// untrustedRefused returns the checks of a script whose untrusted clients were all refused.
-func untrustedRefused() (out []shard.ScriptCheck) {
+// refusalChecks returns the checks of a script whose untrusted clients were all refused.
+func refusalChecks() (out []shard.ScriptCheck) {
 	for _, credentials := range untrustedClients {
 		out = append(out, shard.ScriptCheck{Name: "refused " + credentials, Passes: 1})
 	}
@@ -29,7 +29,7 @@ func newHandshakeRun() *Run {
 		shard.Stage{Name: "scale-2", Title: "1000", Kind: "load", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 8},
 	).connect("scale-1", 100, 15).connect("scale-2", 1000, 15)
 	m := r.Rounds[0]
-	m.Checks = untrustedRefused()
+	m.Checks = refusalChecks()
 	for i := range int64(22) {
 		m.Series = append(m.Series, shard.Bucket{Unix: start.Unix() + 5*i, ProcessUsage: shard.ProcessUsage{RSS: 60 << 20, CPUPercent: 50}})
 		r.Samples = append(r.Samples, resources.Sample{Unix: start.Unix() + 5*i, BackendRSS: 20 << 20, BackendCPU: float64(i)})
@@ -136,7 +136,7 @@ func TestOpenConnectionsAreConcurrent(t *testing.T) {
 		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
 			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).addAnswers("scale-1", 100, 15)
 		m := r.Rounds[0]
-		m.Checks = append(untrustedRefused(), shard.ScriptCheck{Name: "open to the end", Passes: 100})
+		m.Checks = append(refusalChecks(), shard.ScriptCheck{Name: "open to the end", Passes: 100})
 		require.Equal(t, verdict.Pass, judge(r).Verdict, "the check must not apply before a connection is closed")
 		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: start.Add(after).UnixMicro()})
 		v := judge(r)

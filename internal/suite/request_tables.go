@@ -100,7 +100,7 @@ func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 		q := byEndpoint[endpoint]
 		rate := "–"
 		if seconds > 0 {
-			rate = count(float64(q.inTime()) / seconds)
+			rate = count(float64(q.timelyResponses()) / seconds)
 		}
 		counts.Add(row(endpoint, q.Total(), q.Failed.Count(), q.wrongResponses(), rate)...)
 		parts = append(parts, part{endpoint, q})

@@ -97,13 +97,13 @@ func (q *Requests) FailedShare() float64 { return share(q.Failed.Count(), q.Tota
 // Span returns the seconds from First to Last.
 func (q *Requests) Span() float64 { return q.Last.Sub(q.First).Seconds() }
 
-// inTime returns the number of good responses before the end of the stage.
-func (q *Requests) inTime() int64 { return q.OK.Count() - q.Late.Count() }
+// timelyResponses returns the number of good responses before the end of the stage.
+func (q *Requests) timelyResponses() int64 { return q.OK.Count() - q.Late.Count() }
 
 // PerSecond returns the good responses within the span, per second.
 func (q *Requests) PerSecond() float64 {
 	if s := q.Span(); s > 0 {
-		return float64(q.inTime()) / s
+		return float64(q.timelyResponses()) / s
 	}
 	return 0
 }
@@ -230,7 +230,7 @@ func (st *StageResult) goodResponsesWithGrace(grace time.Duration) int64 {
 	if st.Rate == 0 || st.Late.Count() == 0 {
 		return st.OK.Count()
 	}
-	return st.inTime() + st.Late.CountBy([]time.Duration{grace})[0]
+	return st.timelyResponses() + st.Late.CountBy([]time.Duration{grace})[0]
 }
 
 func (st *StageResult) rateMetric(name string) verdict.Metric {

@@ -59,7 +59,7 @@ func readVerdict(folder string) (v verdictFields, err error) {
 	if err != nil {
 		return v, fmt.Errorf("read the verdict in %s: %w", folder, err)
 	}
-	if v.TestID == "" || !filepath.IsLocal(v.TestID) || filepath.Base(v.TestID) != v.TestID || !packable(v.TestID) {
+	if v.TestID == "" || !filepath.IsLocal(v.TestID) || filepath.Base(v.TestID) != v.TestID || !isPackable(v.TestID) {
 		return v, fmt.Errorf("the verdict in %s names the run %q, which is not a valid folder name", folder, v.TestID)
 	}
 	return v, nil

@@ -43,7 +43,7 @@ func (m *maker) addFiles(folder string) error {
 			return filepath.SkipDir
 		case d.IsDir(), name == contentsFile: // archive.json: the folder was unpacked from an earlier archive
 			return nil
-		case !packable(name):
+		case !isPackable(name):
 			m.omit("%q has a name that is not valid on every system", name)
 			return nil
 		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(evidenceExtensions, filepath.Ext(name)):
@@ -70,8 +70,8 @@ func (m *maker) addFiles(folder string) error {
 	return err
 }
 
-// packable reports whether Open and sha256sum accept a name, and a terminal shows it unchanged.
-func packable(name string) bool {
+// isPackable reports whether Open and sha256sum accept a name, and a terminal shows it unchanged.
+func isPackable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsAny(name, "\\\n\t") && format.Escape(name) == name
 }
 

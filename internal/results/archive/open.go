@@ -222,7 +222,7 @@ func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	u.sums = map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || len(sum) != 2*sha256.Size || u.sums[name] != "" || name == sumsFile || !packable(name) {
+		if !ok || len(sum) != 2*sha256.Size || u.sums[name] != "" || name == sumsFile || !isPackable(name) {
 			return fmt.Errorf("%s has an invalid line: %.80q", sumsFile, line)
 		}
 		u.sums[name] = sum
@@ -257,7 +257,7 @@ func readContents(root *os.Root) (c Contents, err error) {
 		return c, fmt.Errorf("read %s: %w", contentsFile, err)
 	case c.Schema < 1 || c.Schema > Schema:
 		return c, fmt.Errorf("its format has version %d, and this soak reads versions up to %d; open it with a newer soak", c.Schema, Schema)
-	case !packable(c.TestID):
+	case !isPackable(c.TestID):
 		return c, fmt.Errorf("%s names the run %q, which is not a valid folder name", contentsFile, c.TestID)
 	case c.TestID == "" || c.Ended.Before(c.Started):
 		return c, fmt.Errorf("%s must have the name and the times of the run", contentsFile)

@@ -105,7 +105,7 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 		}
 		c.Changes = append(c.Changes, change)
 	}
-	c.Undetectable = c.undetectable()
+	c.Undetectable = c.undetectableChanges()
 	return c, nil
 }
 
@@ -268,8 +268,8 @@ var negligibleChange = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 // sendingMetrics lists the metrics that count from the time of sending, if clocks allow it.
 var sendingMetrics = []string{suite.LatencyP50, suite.LatencyP99, suite.LastSubscriberP50, suite.LastSubscriberP99}
 
-// undetectable lists changes between the runs that no compared metric would show.
-func (c *Comparison) undetectable() (out []string) {
+// undetectableChanges lists changes between the runs that no compared metric would show.
+func (c *Comparison) undetectableChanges() (out []string) {
 	isCompared := func(name string) bool {
 		return slices.ContainsFunc(c.Changes, func(f Change) bool { return f.Name == name })
 	}
