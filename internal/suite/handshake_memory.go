@@ -119,7 +119,7 @@ func runTime(m *shard.Merged) (started, ended time.Time) {
 	return started, ended
 }
 
-// scalesDuring returns the titles of the scales between two times; "–" if there are none. A scale whose connections
+// scalesDuring returns the titles of the scales between two times; "–" without a scale. A scale whose connections
 // stay open lasts until their last response.
 func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) string {
 	titles, responses := "", sumsByStage(m, "handshake_answer")

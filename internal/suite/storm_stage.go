@@ -197,7 +197,7 @@ func (s *stormStage) refusals() (n int) {
 	return n
 }
 
-// refusalText states the refusals, and the number of connects before the first one; "" if there are none.
+// refusalText states the refusals, and the number of connects before the first one; "" if the service refused nothing.
 func (s *stormStage) refusalText() string {
 	if s.refusals() == 0 {
 		return ""

@@ -133,7 +133,7 @@ func (r Run) actions() string {
 type provenance struct {
 	OneClock     bool   `json:"one_clock"`     // soak started the target, whose address is random
 	Cores        string `json:"cores"`         // why no cores are reserved, or a description of the reserved ones
-	ServiceCores []int  `json:"service_cores"` // numbers of the cores reserved for the target; empty if there are none
+	ServiceCores []int  `json:"service_cores"` // numbers of the cores reserved for the target; empty if no core is reserved
 	RunnerCores  []int  `json:"runner_cores"`
 }
 
