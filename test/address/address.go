@@ -65,7 +65,7 @@ func Reserve(t interface {
 	return free
 }
 
-// Host returns an address of this machine that is not a loopback address; "" if it has none.
+// Host returns a non-loopback IPv4 address of this machine, or "" if the machine has none.
 func Host() (string, error) {
 	all, err := net.InterfaceAddrs()
 	for _, a := range all {

@@ -12,7 +12,7 @@ func TestAddressesAreUnique(t *testing.T) {
 	addresses := map[string]bool{}
 	for range 400 {
 		address := Reserve(t)
-		require.False(t, addresses[address], address)
+		require.False(t, addresses[address], "%s must be reserved only once", address)
 		addresses[address] = true
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const victim = "gold-5" // client that loses a price
+const victim = "gold-5" // client that misses a price
 
 // A feed sends a price without a number to all clients every 100 ms. It drops the 50th price of the victim, for the
-// victim or for all clients of its pod. Without a victim it drops none.
+// victim or for all clients of its pod. Without a victim, it drops no price.
 type feed struct {
 	start  time.Time
 	byPod  bool                   // the price is dropped for all clients of the pod

@@ -31,7 +31,7 @@ import (
 
 const (
 	namespace = "sse-soak"
-	// timeout is the maximum time of each wait in these tests.
+	// timeout limits each wait of these tests.
 	timeout = 3 * time.Minute
 )
 
@@ -42,7 +42,7 @@ type kube struct {
 	config string // kubeconfig of the service account `soak`
 }
 
-// connect returns a client after it has applied the overlay local.
+// connect applies the setup of the overlay local, and returns a client of the cluster.
 func connect(t *testing.T) *kube {
 	t.Helper()
 	client, err := cluster.Connect("")
@@ -56,7 +56,7 @@ func connect(t *testing.T) *kube {
 	return k
 }
 
-// soakConfig returns a kubeconfig with a token of the service account.
+// soakConfig returns the path of a kubeconfig with a token of the service account.
 func (k *kube) soakConfig(t *testing.T) string {
 	t.Helper()
 	hour := int64(3600)
@@ -98,10 +98,9 @@ func (k *kube) run(t *testing.T, name string, args ...string) *soak {
 	return k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", newID(name)}, args...)...)
 }
 
-// newID returns a new id for a run.
 func newID(name string) string { return fmt.Sprintf("e2e-%s-%d", name, time.Now().Unix()%1e6) }
 
-// hostAddress returns the address of this machine from which it reaches the node of the cluster.
+// hostAddress returns the address that this machine uses to reach the node of the cluster.
 func (k *kube) hostAddress(t *testing.T) string {
 	t.Helper()
 	nodes, err := k.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -118,7 +117,7 @@ func (k *kube) hostAddress(t *testing.T) string {
 	return conn.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
-// command starts bin/soak with the service account. Its results are in the folder out.
+// command starts bin/soak with the service account. soak writes its results to the folder out.
 func (k *kube) command(t *testing.T, out string, args ...string) *soak {
 	t.Helper()
 	binary, err := filepath.Abs("../../bin/soak")
@@ -155,12 +154,11 @@ func (s *soak) wait(t *testing.T) int {
 		t.Log(s.output())
 		return s.process.ProcessState.ExitCode()
 	case <-time.After(timeout):
-		require.Fail(t, "soak must end", s.output())
+		require.Fail(t, "soak must exit", s.output())
 		return -1
 	}
 }
 
-// awaitOutput waits until the output contains a text.
 func (s *soak) awaitOutput(t *testing.T, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(s.output(), text) }, timeout, 100*time.Millisecond, "%s", s.output())
@@ -174,7 +172,6 @@ func (s *soak) verdict(t *testing.T) (v verdict.Verdict) {
 	return v
 }
 
-// runnerPod returns the pod of a runner.
 func (k *kube) runnerPod(t *testing.T, s *soak, index int) *corev1.Pod {
 	t.Helper()
 	pods, err := k.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: fmt.Sprintf("job-name=%s-%d", cluster.Name(s.testid), index)})
@@ -183,7 +180,7 @@ func (k *kube) runnerPod(t *testing.T, s *soak, index int) *corev1.Pod {
 	return &pods.Items[0]
 }
 
-// evict evicts a pod through the API, as when its node is drained.
+// evict evicts a pod through the API, as `kubectl drain` does.
 func (k *kube) evict(ctx context.Context, pod string) error {
 	return k.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
 }
@@ -207,7 +204,7 @@ func (k *kube) backend(t *testing.T, args ...string) (url string) {
 	return "http://" + address
 }
 
-// requireNothingLeft asserts that a soak removed every object that it created.
+// requireNothingLeft asserts that the cluster has no object of a run.
 func (k *kube) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	runs := metav1.ListOptions{LabelSelector: "app=k6"}

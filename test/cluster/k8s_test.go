@@ -91,17 +91,17 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 	}
 }
 
-// If a run cannot start, soak reports the cause within the given time.
+// If a run cannot start, soak ends it and reports the cause.
 func TestUnstartableRunIsInvalid(t *testing.T) {
 	c := connect(t)
 	for overlay, want := range map[string]string{
-		"testdata/no-starter": "cannot start: ErrImageNeverPull", // a permanent cause ends the run without --start-timeout
+		"testdata/no-starter": "cannot start: ErrImageNeverPull", // permanent, so soak does not wait for --start-timeout
 		"testdata/no-image":   "cannot start: (ErrImagePull|ImagePullBackOff)",
 		"testdata/no-room":    "is stuck: no node accepts it: Unschedulable",
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			limits := []string{"--overlay", overlay}
-			if overlay == "testdata/no-room" { // the pod may wait for a node
+			if overlay == "testdata/no-room" { // until then, soak waits for a node
 				limits = append(limits, "--start-timeout", "30s")
 			}
 			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), limits...)
@@ -137,7 +137,7 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// A run with another target does not affect a run with the backend of the cluster, in either order of their starts.
+// A run with another target does not affect a run with the backend of the cluster, whichever starts first.
 func TestConcurrentRunsAreExact(t *testing.T) {
 	c := connect(t)
 	args := []string{"--connections", "50", "--runners", "2", "--seconds", "60"}
@@ -160,7 +160,7 @@ func TestConcurrentRunsAreExact(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// After the first soak was killed, another one attaches to the run and follows it to its verdict.
+// After a soak was killed, another one attaches to its run and reports the verdict.
 func TestAttachFromAnotherMachine(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "attach")
@@ -175,7 +175,7 @@ func TestAttachFromAnotherMachine(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// Two soaks that are attached to one run come to the same verdict. The first to finish removes the run.
+// Two soaks that are attached to one run reach the same verdict. The first soak to finish removes the run.
 func TestTwoAttachedSoaksAgree(t *testing.T) {
 	c := connect(t)
 	url := c.backend(t)

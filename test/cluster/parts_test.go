@@ -51,7 +51,7 @@ func TestEvictedPartContinues(t *testing.T) {
 		text, _ := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context()) // "": the pod does not run yet
 		return string(text)
 	}
-	newestPod := func() string { // the newest pod of runner 2
+	newestPod := func() string { // of runner 2; "": none
 		list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=" + id + "," + batchv1.JobCompletionIndexAnnotation + "=1"})
 		require.NoError(t, err)
 		slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })

@@ -38,13 +38,13 @@ const (
 	hashedPassword = "$2a$04$XXfr7ZDylYHTFW40Xkkg0.f5nYj1dVbXGeTtWMdZcdL1JUAzzQrn."
 )
 
-// A watcher is a Prometheus server outside of the cluster.
+// A watcher is a Prometheus server outside the cluster.
 type watcher struct {
 	prometheus.API
 	address string // address for the pods
 }
 
-// startPrometheus starts a Prometheus server on this machine, at an address that the pods reach.
+// startPrometheus starts a Prometheus server on this machine, at an address that the pods can reach.
 func startPrometheus(t *testing.T, k *kube) *watcher {
 	t.Helper()
 	web := filepath.Join(t.TempDir(), "web.yml")
@@ -55,7 +55,7 @@ func startPrometheus(t *testing.T, k *kube) *watcher {
 	return &watcher{API: prometheus.NewAPI(client), address: address}
 }
 
-// setEnvironment sets the Prometheus and its credentials in the environment of soak.
+// setEnvironment sets the URL and the credentials of the Prometheus server in the environment of soak.
 func (w *watcher) setEnvironment(t *testing.T, password string) {
 	t.Helper()
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", w.url())
@@ -65,7 +65,8 @@ func (w *watcher) setEnvironment(t *testing.T, password string) {
 
 func (w *watcher) url() string { return "http://" + w.address + "/api/v1/write" }
 
-// valuesByRunner returns the last value of a metric of a run for each runner, by the tag instance_id of the operator.
+// valuesByRunner returns the last value of a metric for each runner of a run. The keys are values of the tag
+// instance_id, which the operator sets.
 func (w *watcher) valuesByRunner(t *testing.T, metric, testid string) map[string]float64 {
 	t.Helper()
 	result, _, err := w.Query(t.Context(), fmt.Sprintf(`sum by (runner, instance_id) (last_over_time(%s{testid=%q}[10m]))`, metric, testid), time.Now())
@@ -84,7 +85,7 @@ func sum(values map[string]float64) (total float64) {
 	return total
 }
 
-// Each runner writes the metrics of the dashboards. Only the secret of the run contains the password, and it is removed
+// Each runner writes the metrics of the dashboards. The password is only in the secret of the run, which is removed
 // with the run.
 func TestRunnersWriteToPrometheus(t *testing.T) {
 	c := connect(t)
@@ -117,7 +118,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	}, timeout, 500*time.Millisecond, "the secret must be removed with the run")
 }
 
-// A Prometheus server that rejects writes is reported, and does not change the verdict.
+// Writes that a Prometheus server rejects are reported, and do not change the verdict.
 func TestPrometheusRejectsWrites(t *testing.T) {
 	c := connect(t)
 	startPrometheus(t, c).setEnvironment(t, "another")
@@ -157,7 +158,7 @@ func TestPrometheusOverlay(t *testing.T) {
 	require.Eventually(t, func() bool { return len(w.valuesByRunner(t, "k6_soak_streams_planned", id)) == 2 }, timeout, time.Second)
 }
 
-// set sets variables of a pod in a TestRun.
+// set sets environment variables of a kind of pod in a TestRun.
 func set(t *testing.T, run *unstructured.Unstructured, pod string, values map[string]string) {
 	t.Helper()
 	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")
@@ -170,7 +171,7 @@ func set(t *testing.T, run *unstructured.Unstructured, pod string, values map[st
 	require.NoError(t, unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env"))
 }
 
-// publicObjects returns the TestRuns, Jobs and pods that an account without access to secrets can read.
+// publicObjects returns, as JSON, the TestRuns, Jobs and pods, which an account without access to secrets can read.
 func (k *kube) publicObjects(t *testing.T) string {
 	t.Helper()
 	runs, err := k.Dynamic.Resource(schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
@@ -184,7 +185,6 @@ func (k *kube) publicObjects(t *testing.T) string {
 	return string(text)
 }
 
-// requireAbsent asserts that no file in a folder contains a text.
 func requireAbsent(t *testing.T, folder, text string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

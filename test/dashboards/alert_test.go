@@ -1,6 +1,6 @@
 //go:build dashboards
 
-package live
+package dashboards
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func TestKilledRunnerAlerts(t *testing.T) {
 		require.Fail(t, "the webhook must receive a request", s.logs())
 	}
 	s.requireExit(s.runners[0], 0)
-	// The alert would fire for a runner after 20 s of silence in the recording rules.
+	// The alert fires after 20 s of silence in the recording rules, so all three runners must be silent for longer.
 	s.await(`count(runner:soak_reports:newest == runner:soak_reports:newest offset 24s) == 3`)
 	a := s.querier(time.Second)
 	a.Range.Start = killTime
@@ -50,13 +50,12 @@ func TestKilledRunnerAlerts(t *testing.T) {
 	a.requireValues(t, map[string]float64{"Runners missing": 1})
 }
 
-// An alert is one alert in a webhook call of Alertmanager.
 type alert struct {
 	Status              string
 	Labels, Annotations map[string]string
 }
 
-// webhook returns the URL of a webhook, and a channel with its notifications of the alert RunnerSilent.
+// webhook starts a webhook, and returns its URL and a channel that receives each alert RunnerSilent.
 func webhook(t *testing.T) (url string, notifications chan alert) {
 	t.Helper()
 	notifications = make(chan alert, 100)

@@ -1,19 +1,19 @@
 //go:build dashboards
 
-package live
+package dashboards
 
 import "os"
 
-// mayBeEmpty lists the queries, by dashboard and panel, that may have no data in a clean soak on one machine, with the
-// reason.
+// mayBeEmpty has the reason why a query may have no data in a clean soak on one machine. A key is a dashboard and a
+// panel.
 var mayBeEmpty = map[string]string{
 	"annotation/Backend restarted": "the backend does not restart in a clean soak",
 	"soak/Firing alerts":           "no alert fires in a clean soak",
 	"annotation/Alert":             "no alert fires in a clean soak",
 }
 
-// absentExporters lists the queries whose source of metrics is not part of this test, with the reason.
-var absentExporters = map[string]string{
+// absentSources has the reason why the source of a query's metrics is not part of this test.
+var absentSources = map[string]string{
 	"soak/Published and confirmed":               noPublisher,
 	"soak/Responses by state":                    noFinite,
 	"soak/First content and inter-chunk latency": noFinite,
@@ -33,9 +33,9 @@ const (
 	noFinite    = "the streams of this run do not end by themselves; k6/soak tests the metrics"
 )
 
-// addKernelGaps adds the queries that the kernel of this machine cannot answer.
+// addKernelGaps adds the queries whose metrics the kernel of this machine does not report.
 func addKernelGaps() {
 	if _, err := os.Stat("/proc/pressure/cpu"); err != nil {
-		absentExporters["machines/Waiting for CPU and memory"] = "this kernel does not report pressure"
+		absentSources["machines/Waiting for CPU and memory"] = "this kernel does not report pressure"
 	}
 }

@@ -1,6 +1,6 @@
 //go:build dashboards
 
-package live
+package dashboards
 
 import (
 	"bufio"
@@ -23,11 +23,11 @@ import (
 )
 
 // Every query of every dashboard returns the same values from an opened archive as from the original Prometheus, even
-// for a backend that was killed during the run.
+// if the backend was killed after the run.
 func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
-	var file, folder string
+	var folder string
 	a := s.watch(func() {
 		out := filepath.Join(s.dir, "results")
 		run := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "soak"), "run", "--backend-url", "http://"+s.nginx, "--connections", "40", "--seconds", "18",
@@ -39,7 +39,7 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 		s.service.Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
 		s.await(`up{job="backend"} == 0`)
 	})
-	file = filepath.Join(s.dir, "run.tar.gz")
+	file := filepath.Join(s.dir, "run.tar.gz")
 	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "soak"), "archive", folder, file, "--prometheus", "http://"+s.watcher).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	t.Logf("%s", output)
@@ -68,8 +68,8 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 // prometheusLine matches the line with the URL of Prometheus in the output of soak open.
 var prometheusLine = regexp.MustCompile(`(?m)^prometheus +(http://127\.0\.0\.1:\d+)/`)
 
-// openArchive opens an archive by `soak open`, and returns the URL of its Prometheus. At the end of the test it sends
-// SIGINT, and asserts that no server responds and no file is left.
+// openArchive opens an archive with `soak open`, and returns the URL of its Prometheus. At the end of the test, it
+// stops soak with SIGINT, and asserts that Prometheus does not respond and no file is left.
 func openArchive(t *testing.T, file string) (prometheus string) {
 	t.Helper()
 	tmp := t.TempDir()

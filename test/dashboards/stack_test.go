@@ -1,6 +1,6 @@
 //go:build dashboards
 
-package live
+package dashboards
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ const (
 	scrapeInterval = 2 * time.Second // interval of scrapes and rules; shorter than in compose.yaml, so that tests wait less
 )
 
-// length returns the duration of the run in seconds. DASHBOARDS_SECONDS sets it.
+// length returns the duration of the run in seconds: DASHBOARDS_SECONDS, or 40.
 func length(t *testing.T) int {
 	text := os.Getenv("DASHBOARDS_SECONDS")
 	if text == "" {
@@ -92,7 +92,6 @@ func startStackWithAlerts(t *testing.T, webhook string, env ...string) *stack {
 	return s
 }
 
-// startReference starts the reference target of the control group.
 func (s *stack) startReference() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(s.t, err)
@@ -109,19 +108,17 @@ func (s *stack) startReference() {
 	})
 }
 
-// startBackend starts the backend, and waits until it is ready.
 func (s *stack) startBackend(env ...string) {
 	s.service = s.start("backend", append(env, "LISTEN="+s.backend, "NOOP_INTERVAL="+strconv.Itoa(interval)), filepath.Join(root, "bin", "backend"))
 	s.awaitReady("http://" + s.backend + "/readyz")
 }
 
-// killBackend kills the backend and starts another one.
-func (s *stack) killBackend() {
+// restartBackend kills the backend and starts another one.
+func (s *stack) restartBackend() {
 	s.service.Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
 	s.startBackend()
 }
 
-// startNginx starts nginx in front of the backend.
 func (s *stack) startNginx() {
 	conf := filepath.Join(s.dir, "nginx.conf")
 	user := ""

@@ -43,7 +43,7 @@ type ciAction struct {
 	}
 }
 
-// unmarshalStrict reads a YAML file, and refuses unknown keys.
+// unmarshalStrict reads a YAML file, and rejects unknown keys.
 func unmarshalStrict(t *testing.T, name string, target any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(read(t, name)))
@@ -59,7 +59,7 @@ var (
 	ciFlag      = regexp.MustCompile(`(?m)(?:^| )--([a-z-]+)`)
 	localAction = "sse-soak/sse-soak@COMMIT"
 	helpOfRun   = "cmd/soak/testdata/help/run-all.txt"
-	outputsOfGo = []string{"verdict", "testid", "report"} // of `--github`: internal/ci
+	ciOutputs   = []string{"verdict", "testid", "report"} // written by internal/ci for `--github`
 )
 
 func TestActionIsComplete(t *testing.T) {
@@ -90,7 +90,7 @@ func TestActionIsComplete(t *testing.T) {
 		require.NotEmpty(t, in.Description, name)
 		require.NotNil(t, in.Default, name)
 	}
-	require.ElementsMatch(t, outputsOfGo, slices.Collect(maps.Keys(a.Outputs)))
+	require.ElementsMatch(t, ciOutputs, slices.Collect(maps.Keys(a.Outputs)))
 	for name, out := range a.Outputs {
 		require.Equal(t, "${{ steps.soak.outputs."+name+" }}", out.Value)
 	}
@@ -115,7 +115,7 @@ func TestActionPassesArguments(t *testing.T) {
 	unmarshalStrict(t, "action.yml", &a)
 	script := a.Runs.Steps[slices.IndexFunc(a.Runs.Steps, func(s ciStep) bool { return s.ID == "soak" })].Run
 	fake := filepath.Join(t.TempDir(), "soak")
-	require.NoError(t, os.WriteFile(fake, []byte("#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 2\n"), 0o700)) // #nosec G306 -- it is run
+	require.NoError(t, os.WriteFile(fake, []byte("#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 2\n"), 0o700)) // #nosec G306 -- the test executes it
 	for args, want := range map[string]string{
 		"": "[run][storm][--github][--junit][a b.xml]",
 		"--connections=200\n\n  --at=60s deploy: echo \"$HOME\"; rm -rf * \t\n--prefix=$(id)`id`\r\n": "[run][storm][--github][--junit][a b.xml][--connections=200][--at=60s deploy: echo \"$HOME\"; rm -rf *][--prefix=$(id)`id`]",
@@ -211,7 +211,6 @@ func TestActionScriptsAreClean(t *testing.T) {
 	checkScripts(t, all)
 }
 
-// checkScripts runs shellcheck on the scripts in YAML.
 func checkScripts(t *testing.T, all []string) {
 	t.Helper()
 	if _, err := exec.LookPath("shellcheck"); err != nil {

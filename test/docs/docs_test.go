@@ -32,10 +32,10 @@ type tree struct {
 
 const root = "../.."
 
-// generatedFolders are written by programs. The docs contain names of files in them that a clone does not have.
+// generatedFolders are written by programs. A clone does not have the files in them that the docs name.
 var generatedFolders = []string{".git", "node_modules", "bin", "dist", "results", "certs"}
 
-// foreignNames look like names of this repository, but are names of k6, of the operator or of the reader.
+// foreignNames matches names that look like files of this repository, but belong to k6, to the operator or to the user.
 var foreignNames = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars|grafana/grafana|nginx/nginx-prometheus-exporter)$`)
 
 var (
@@ -116,7 +116,7 @@ func slug(heading string) string {
 	return strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// missingNames lists the names on a page that the repository does not have.
+// missingNames lists the names on a page that do not exist in the repository.
 func (r tree) missingNames(t *testing.T, page string) (out []string) {
 	t.Helper()
 	text := read(t, page)
@@ -143,7 +143,7 @@ func (r tree) missingNames(t *testing.T, page string) (out []string) {
 	return append(out, r.missingPages(page, text)...)
 }
 
-// missingPages lists the pages of Markdown in a text that the repository does not have.
+// missingPages lists the Markdown files in a text that do not exist in the repository.
 func (r tree) missingPages(from, text string) (out []string) {
 	for _, found := range pageName.FindAllStringSubmatch(text, -1) {
 		if name := found[1]; !r.ends[strings.TrimPrefix(name, "./")] && !r.files[path.Join(path.Dir(from), name)] {
@@ -153,7 +153,7 @@ func (r tree) missingPages(from, text string) (out []string) {
 	return out
 }
 
-// missingPaths lists the names in a span of code that the repository does not have.
+// missingPaths lists the names in a span of code that do not exist in the repository.
 func (r tree) missingPaths(page, span string) (out []string) {
 	missing := func(kind, name string) { out = append(out, fmt.Sprintf("%s: no %s %s", page, kind, name)) }
 	for _, w := range word.FindAllString(span, -1) {
@@ -185,8 +185,9 @@ func (r tree) missingPaths(page, span string) (out []string) {
 	return out
 }
 
-// has reports whether a word of code is not a path, or is a path in the repository: from its root, or from the folder
-// of the page. A path begins with ./ or a folder of the root, or is the end of the path of a source file.
+// has reports whether a path exists, relative to the root of the repository or to the folder of the page. A word is a
+// path if it begins with ./ or a folder of the root, or ends in the name of a source file. For other words, has returns
+// true.
 func (r tree) has(folder, word string) bool {
 	first, _, nested := strings.Cut(strings.TrimPrefix(word, "./"), "/")
 	switch {
@@ -226,7 +227,7 @@ func TestDocumentationIsShort(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(read(t, "README.md"), "\n"), 150)
 }
 
-// Names in the output of programs, such as `make up` and docs/aws.md, exist, too.
+// The names in the texts of programs exist, such as `make up` and docs/aws.md.
 func TestNamesInProgramTextsExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
@@ -246,7 +247,7 @@ func TestNamesInProgramTextsExist(t *testing.T) {
 	require.Empty(t, strings.Join(missing, "\n"))
 }
 
-// literals calls use with each string literal of a Go file, except tags of fields.
+// literals calls use with each string literal of a Go file, except struct tags.
 func literals(t *testing.T, name string, use func(at token.Position, text string)) {
 	t.Helper()
 	files := token.NewFileSet()

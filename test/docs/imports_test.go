@@ -15,7 +15,7 @@ const module = "github.com/sse-soak/sse-soak/"
 // importRow matches a row of the table in docs/architecture.md: folder, content, imports.
 var importRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)/` \\| [^|]+ \\| ([^|`]+) \\|$")
 
-// The table lists the imports of each package, and no package imports one above it. Packages outside of the table, such
+// The table lists the imports of each package, and no package imports one above it. Packages outside the table, such
 // as the parser of event streams and nginx, may be imported by any package.
 func TestImportsMatchTheArchitecture(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,6 @@ func subjects(t *testing.T, dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// gitIn runs git in a folder.
 func gitIn(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
@@ -62,5 +61,5 @@ func TestCommitSubjects(t *testing.T) {
 	require.NoError(t, err, out)
 
 	out, err = subjects(t, t.TempDir())
-	require.NoError(t, err, "without a clone: %s", out)
+	require.NoError(t, err, "outside a clone: %s", out)
 }

@@ -48,7 +48,6 @@ func sources(t *testing.T) []string {
 	return out
 }
 
-// Programs that a build writes into a folder must not be committed.
 func TestRepositoryHasNoBinaries(t *testing.T) {
 	t.Parallel()
 	list := exec.Command("git", "ls-files", "-z")
@@ -86,7 +85,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-// retiredRunners are images of GitHub's runners, with the day on which GitHub removes or removed them.
+// retiredRunners has the day of removal for each image of GitHub's runners that has been removed.
 var retiredRunners = map[string]string{
 	"macos-12": "2024-12-03", "macos-13": "2025-12-04", "macos-14": "2026-11-02", "ubuntu-20.04": "2025-04-15", "windows-2019": "2025-06-30",
 }
@@ -114,7 +113,7 @@ func TestWorkflowsUseSupportedRunnersAndActions(t *testing.T) {
 			require.True(t, known, "%s: add the first version of %s on Node 24 to the table", name, m[1])
 			major, err := strconv.Atoi(m[2])
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, major, minVersion, "%s: %s v%d runs on a Node that GitHub removed", name, m[1], major)
+			require.GreaterOrEqual(t, major, minVersion, "%s: %s v%d runs on a version of Node that GitHub removed", name, m[1], major)
 			found++
 		}
 	}
@@ -126,7 +125,7 @@ func TestNpmIgnoresPackageScripts(t *testing.T) {
 	found := 0
 	for _, name := range sources(t) {
 		for _, line := range npmInstall.FindAllString(read(t, name), -1) {
-			if strings.Contains(line, "--yes") { // of apt-get, which installs npm itself
+			if strings.Contains(line, "--yes") { // apt-get install --yes npm
 				continue
 			}
 			found++

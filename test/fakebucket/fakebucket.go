@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// New returns an S3 server with empty buckets.
+// New returns an S3 server with an empty bucket of each name.
 func New(t testing.TB, names ...string) http.Handler {
 	t.Helper()
 	memory := s3mem.New()
@@ -21,8 +21,8 @@ func New(t testing.TB, names ...string) http.Handler {
 	return gofakes3.New(memory).Server()
 }
 
-// Start serves a handler, such as the result of New, until the test ends. It returns the parameters of the URLs of the
-// server's buckets.
+// Start serves a handler, such as the result of New, until the test ends. It returns the parameters that a bucket URL
+// needs for this server.
 func Start(t testing.TB, handler http.Handler) (parameters string) {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Effects of a broadcast on a client that does not read.
+// Values of ServiceSpec.Slow: the effect of a broadcast on a client that does not read.
 const (
 	SlowCut  = "cut"  // disconnects the client
 	SlowDrop = "drop" // drops the message
-	SlowKeep = "keep" // queues up to 4096 messages, and then is like SlowWait
+	SlowKeep = "keep" // queues up to 4096 messages, and then waits like SlowWait
 	SlowWait = "wait" // makes the publisher wait until the client reads
-	SlowLose = "lose" // like SlowCut, but also loses one message to the client whose id ends in -1
+	SlowLose = "lose" // like SlowCut, but the client whose id ends in -1 also misses one message
 )
 
 const (

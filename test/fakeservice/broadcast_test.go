@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The queue of SlowKeep is limited. The publisher waits while it is full, so no message is lost unnoticed.
+// With SlowKeep, the publisher waits while the queue of a client is full, so no message is lost.
 func TestFullQueueKeepsMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ type Client struct {
 type OpenSpan struct {
 	From, To  time.Time // To is zero while the stream is open
 	EndReason string    // how the stream ended; "" while it is open
-	Resumed   bool      // the client resumed the previous stream, or would have without a reset of its last event id
+	Resumed   bool      // the client resumed the previous stream, or would have if its last event id had not been reset
 	WithID    bool      // the request contained the id of the last message that the client had received
 	Reported  bool      // the client reported in its next request how much of the stream it had read
 }

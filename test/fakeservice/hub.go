@@ -186,7 +186,7 @@ func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// register adds a stream. It returns the text to replay (or GapEvent), and the number of the stream, from 0.
+// register adds a stream. It returns the messages to replay or GapEvent, and the number of the stream, from 0.
 func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -273,7 +273,7 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 	s.Run()
 }
 
-// repeat queues write once per interval; 0: never.
+// repeat calls write once per interval, or never if the interval is 0.
 func (s *hubStream) repeat(interval time.Duration, write func() error) {
 	if interval > 0 {
 		s.Repeat(func() time.Duration { return interval }, write)

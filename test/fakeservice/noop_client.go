@@ -68,7 +68,7 @@ func (c *NoopClient) EndedOnRequest() bool {
 	return !c.isDisconnected() && !c.EndRequestedAt.IsZero() && (closed.IsZero() || c.EndRequestedAt.Before(closed))
 }
 
-// LastExpected returns the last time at which a noop could be expected; zero: the last stream is open.
+// LastExpected returns the time after which no noop is expected, or zero if the last stream is open.
 func (c *NoopClient) LastExpected() time.Time {
 	closed := c.Last().To
 	switch {

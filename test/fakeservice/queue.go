@@ -11,8 +11,8 @@ type block struct {
 	write func(due time.Time) error
 }
 
-// Queue adds a block. The stream calls write when the block is due, and ends if write returns an error: ErrOver for an
-// end by the service, any other for a close by the client. Blocks with inOrder do not overtake each other.
+// Queue adds a block. The stream calls write when the block is due. It ends if write returns an error: ErrOver if the
+// service ends the stream, any other error if the client has closed it. Blocks with inOrder do not overtake each other.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
 	if inOrder {
@@ -30,7 +30,7 @@ func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) er
 	}
 }
 
-// Repeat writes a block repeatedly. pause returns the time until the next one.
+// Repeat calls write repeatedly. pause returns the time until the next call.
 func (s *Stream) Repeat(pause func() time.Duration, write func() error) {
 	s.Queue(time.Now().Add(pause()), false, func(time.Time) error {
 		err := write()
@@ -39,7 +39,7 @@ func (s *Stream) Repeat(pause func() time.Duration, write func() error) {
 	})
 }
 
-// Run writes queued blocks until the stream ends. It returns how the stream ended.
+// Run writes queued blocks until the stream ends, and returns the reason, such as EndClient.
 func (s *Stream) Run() (end string) {
 	for {
 		due := s.nextDue()

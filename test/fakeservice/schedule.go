@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Times at which the first noop of a stream is due.
+// Values of Schedule.Phase: when the first noop of a stream is due.
 const (
 	PhaseStart   = "start"   // when the client connects
 	PhaseConnect = "connect" // one interval after the client connects

@@ -100,10 +100,10 @@ type Strike struct {
 	Hold time.Duration // planned duration of a stream, which determines its last noop
 
 	Status      int           // status of the response to a connect; 200: with a different content type; 0: a stream opens
-	Duration    time.Duration // duration of Status and HeaderDelay, from the first connect; 0: unlimited
+	Duration    time.Duration // time from the first connect in which Status and HeaderDelay apply; 0: unlimited
 	OnReconnect bool          // Status and HeaderDelay apply only to reconnects
-	EndIn       time.Duration // age at which a client's first stream ends, plus up to Within; 0: no such end
-	Within      time.Duration
+	EndIn       time.Duration // minimum age at which the service ends a client's first stream; 0: it does not
+	Within      time.Duration // maximum random time after EndIn
 	HeaderDelay time.Duration // delay of the response headers
 }
 

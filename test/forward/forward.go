@@ -43,7 +43,7 @@ type Proxy struct {
 
 // Start starts a proxy on this machine.
 func Start(o Options) (*Proxy, error) {
-	host, err := address.Free() // after Stop, no other server must answer there
+	host, err := address.Free() // reserved, so that no other server responds there after Stop
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}

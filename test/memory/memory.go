@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Serve starts a server that stops when the test ends. It returns a function that connects to the server at any
-// address.
+// Serve starts a server that stops when the test ends. It returns a function that connects to the server and ignores
+// the address.
 func Serve(t *testing.T, h http.Handler) (dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	t.Helper()
 	server := new(fakeservice.Server)

@@ -16,12 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// NeedDocker skips a test if Docker does not respond or lacks a plugin.
+// NeedDocker skips a test if Docker does not respond or lacks one of the plugins.
 func NeedDocker(t *testing.T, plugins ...string) {
 	t.Helper()
 	if output, err := exec.CommandContext(t.Context(), "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
 		t.Logf("docker info: %v: %s", err, output)
-		untested.SkipMissing(t, "Docker does not answer")
+		untested.SkipMissing(t, "Docker does not respond")
 	}
 	for _, plugin := range plugins {
 		if output, err := exec.CommandContext(t.Context(), "docker", plugin, "version").CombinedOutput(); err != nil {
@@ -31,8 +31,9 @@ func NeedDocker(t *testing.T, plugins ...string) {
 	}
 }
 
-// Images makes the images of compose.yaml available to Docker. env is the path of an .env file. If no registry answers,
-// the images are stand-ins, and the image of Grafana is missing. real reports whether they are the real images.
+// Images makes the images of compose.yaml available to Docker. env is the path of an .env file. If no registry
+// responds, the images are stand-ins, and the image of Grafana is missing. real reports whether all images are the real
+// ones.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
 	const exitUnavailable = 3

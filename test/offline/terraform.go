@@ -23,8 +23,8 @@ func NeedTerraform(t *testing.T) {
 	}
 }
 
-// Terraform builds a stand-in for the AWS provider in mirror, which sends no requests to AWS. It returns the variables
-// that make terraform use it. repository is the path of the repository's root.
+// Terraform builds a stand-in for the AWS provider that sends no requests to AWS, in the folder mirror. It returns the
+// environment variables that make terraform use the stand-in. repository is the path of the repository's root.
 func Terraform(t *testing.T, repository, mirror string) (env []string) {
 	t.Helper()
 	NeedTerraform(t)

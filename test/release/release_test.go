@@ -93,7 +93,6 @@ func buildRelease(t *testing.T) string {
 	return dist
 }
 
-// unpack unpacks an archive.
 func unpack(t *testing.T, archive, folder string) {
 	t.Helper()
 	f, err := os.Open(archive)

@@ -1,6 +1,6 @@
 // @ts-check
-// Describes the UI message stream of Vercel's AI SDK (https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol). The request is
-// that of useChat, to test/services/ai-sdk/server.js.
+// Describes the UI message stream of Vercel's AI SDK (https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol). The request has
+// the format of useChat. The server is test/services/ai-sdk/server.js.
 
 /** @type {import('../../load-tests/types/service').ServiceDescription} */
 export default {

@@ -15,13 +15,13 @@ import (
 
 // gateways are servers that forward the responses of Options.Upstream, a server with OpenAI's chat API, to clients.
 var gateways = []definition{
-	{name: "litellm", service: "openai-chat", set: setLiteLLM},
-	{name: "nginx", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, false) }},
-	{name: "nginx-unbuffered", service: "openai-chat", set: func(s setup) (command, error) {
-		return nginxGateway(s, true)
+	{name: "litellm", service: "openai-chat", command: liteLLMCommand},
+	{name: "nginx", service: "openai-chat", command: func(s setup) (command, error) { return nginxCommand(s, false) }},
+	{name: "nginx-unbuffered", service: "openai-chat", command: func(s setup) (command, error) {
+		return nginxCommand(s, true)
 	}},
-	{name: "haproxy", service: "openai-chat", set: setHAProxy},
-	{name: "ai-sdk", service: "test/services/ai-sdk.js", set: setAISDK},
+	{name: "haproxy", service: "openai-chat", command: haProxyCommand},
+	{name: "ai-sdk", service: "test/services/ai-sdk.js", command: aiSDKCommand},
 }
 
 // Gateways returns the names of the gateways. Start needs Options.Upstream for them.
@@ -32,8 +32,8 @@ const liteLLMConfig = `model_list:
     litellm_params: {model: openai/numbered, api_base: %s/v1, api_key: none}
 `
 
-// setLiteLLM returns the command of the proxy in the Python package litellm, which requires a key.
-func setLiteLLM(s setup) (command, error) {
+// liteLLMCommand returns the command of the proxy in the Python package litellm. The proxy requires a key.
+func liteLLMCommand(s setup) (command, error) {
 	ready, err := buildPath(s, "litellm", "litellm", "ready")
 	if err != nil {
 		return command{}, err
@@ -81,9 +81,9 @@ func configure(s setup, name string, values map[string]any) (path string, err er
 	return path, nil
 }
 
-// nginxGateway returns the command of nginx with its defaults or, if streams is set, with the settings that the nginx
+// nginxCommand returns the command of nginx with its defaults or, if streams is set, with the settings that the nginx
 // documentation recommends for streams.
-func nginxGateway(s setup, streams bool) (command, error) {
+func nginxCommand(s setup, streams bool) (command, error) {
 	nginx, err := find("nginx", "nginx", "nginx-light")
 	if err != nil {
 		return command{}, err
@@ -106,7 +106,7 @@ func nginxGateway(s setup, streams bool) (command, error) {
 	}, nil
 }
 
-func setHAProxy(s setup) (command, error) {
+func haProxyCommand(s setup) (command, error) {
 	program, err := find("haproxy", "haproxy", "haproxy")
 	if err != nil {
 		return command{}, err
@@ -126,8 +126,8 @@ func setHAProxy(s setup) (command, error) {
 	}, nil
 }
 
-// setAISDK returns the command of ai-sdk/server.js, a server with Vercel's AI SDK.
-func setAISDK(s setup) (command, error) {
+// aiSDKCommand returns the command of ai-sdk/server.js, a server with Vercel's AI SDK.
+func aiSDKCommand(s setup) (command, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		return command{}, &MissingError{"ai-sdk", "node is not installed"}
@@ -146,7 +146,7 @@ func setAISDK(s setup) (command, error) {
 	}, nil
 }
 
-// aiSDKVersion returns the versions of the AI SDK and of Node; "" if they are unknown.
+// aiSDKVersion returns the versions of the AI SDK and of Node, or "" if they are unknown.
 func aiSDKVersion(node, dir string) string {
 	const script = `const of = (name) => name + ' ' + require('./node_modules/' + name + '/package.json').version;
 console.log([of('ai'), of('@ai-sdk/openai-compatible'), 'Node ' + process.versions.node].join(', '))`

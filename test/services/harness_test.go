@@ -58,14 +58,12 @@ func description(t testing.TB, name string) *service.Service {
 	return s
 }
 
-// An event is an event that a subscriber received.
 type event struct {
 	service.Reading
 	name string
 	id   string // last event ID of the stream after the event
 }
 
-// A subscriber reads a stream.
 type subscriber struct {
 	*stream.Stream
 
@@ -74,8 +72,8 @@ type subscriber struct {
 	err    error // nil: the stream is open
 }
 
-// subscribe opens a stream by the description, and makes its second request, if the description has one. lastID is the
-// last event ID; "": none.
+// subscribe opens a stream as its description defines, including the second request. lastID is the last event ID; "":
+// none.
 func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *subscriber {
 	t.Helper()
 	request := stream.Fill(&s.Connect, &v)
@@ -133,7 +131,6 @@ func (s *subscriber) read(description *service.Service, v service.Values, open c
 	}
 }
 
-// eventsOfKind returns the events of a kind so far.
 func (s *subscriber) eventsOfKind(kind service.Kind) (out []event) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -155,14 +152,14 @@ func (s *subscriber) awaitNumbers(t *testing.T, want ...int64) {
 	}
 }
 
-// end returns the error that ended the stream; nil: the stream is open.
+// end returns the error that ended the stream, or nil if the stream is open.
 func (s *subscriber) end() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.err
 }
 
-// publish publishes a message, and requires that the service confirms it.
+// publish publishes a message, and requires that the service acknowledges the message.
 func publish(t *testing.T, r *Instance, s *service.Service, v service.Values, seq int64) {
 	t.Helper()
 	v.Seq, v.SentAt, v.Token = seq, time.Now().UnixMicro(), r.PublishToken

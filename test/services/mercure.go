@@ -14,8 +14,8 @@ import (
 // mercureKey signs the tokens for the hubs that tests start on this machine. The key is not secret.
 const mercureKey = "a public key for tests of this project"
 
-// setMercure returns the command of the hub in mercure/, which embeds github.com/dunglas/mercure.
-func setMercure(s setup) (command, error) {
+// mercureCommand returns the command of the hub in mercure/, which embeds github.com/dunglas/mercure.
+func mercureCommand(s setup) (command, error) {
 	hub, err := buildPath(s, "mercure", "mercure")
 	if err != nil {
 		return command{}, err
@@ -55,7 +55,7 @@ func mercureToken() string {
 	return signingInput + "." + encode(mac.Sum(nil))
 }
 
-// moduleVersion returns the version of a module in a Go program, and the version of Go that built the program; "" if
+// moduleVersion returns the version of a module in a Go program, and the version of Go that built the program, or "" if
 // they are unknown.
 func moduleVersion(program, module string) string {
 	info, err := buildinfo.ReadFile(program)

@@ -13,8 +13,8 @@ import (
 
 var nchanModules = []string{"/usr/lib/nginx/modules/ngx_nchan_module.so", "/usr/lib64/nginx/modules/ngx_nchan_module.so"}
 
-// setNchan returns the command of nginx with the module nchan from Debian's package libnginx-mod-nchan.
-func setNchan(s setup) (command, error) {
+// nchanCommand returns the command of nginx with the module nchan from Debian's package libnginx-mod-nchan.
+func nchanCommand(s setup) (command, error) {
 	nginx, err := find("nchan", "nginx", "nginx-light libnginx-mod-nchan")
 	if err != nil {
 		return command{}, err
@@ -55,7 +55,7 @@ func setNchan(s setup) (command, error) {
 	}, nil
 }
 
-// find returns the path of a program that a service needs. packages has the Debian packages that contain it.
+// find returns the path of a program that a service needs. packages are the Debian packages that contain the program.
 func find(service, program, packages string) (string, error) {
 	path, err := process.Find(program)
 	if err != nil {

@@ -2,8 +2,8 @@ package services
 
 import "path/filepath"
 
-// setPocketbase returns the command of the server in pocketbase/, which embeds github.com/pocketbase/pocketbase.
-func setPocketbase(s setup) (command, error) {
+// pocketbaseCommand returns the command of the server in pocketbase/, which embeds github.com/pocketbase/pocketbase.
+func pocketbaseCommand(s setup) (command, error) {
 	program, err := buildPath(s, "pocketbase", "pocketbase")
 	if err != nil {
 		return command{}, err

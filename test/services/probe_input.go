@@ -2,7 +2,7 @@ package services
 
 import "github.com/sse-soak/sse-soak/internal/service/probe"
 
-// A ProbeInput has the arguments of a probe of a service.
+// A ProbeInput contains the arguments of a probe of one service.
 type ProbeInput struct {
 	Stream                 string // path of streams, relative to the URL of the service
 	Publish, SecondRequest probe.Request
@@ -10,7 +10,7 @@ type ProbeInput struct {
 
 const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
 
-// probeInputs has the arguments of the probe for each service that Names returns.
+// probeInputs contains the arguments for each service that Names returns.
 var probeInputs = map[string]ProbeInput{
 	"nchan": {Stream: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
 	"mercure": {
@@ -32,7 +32,7 @@ var probeInputs = map[string]ProbeInput{
 	"sse-starlette": {Stream: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
 }
 
-// ProbeInput returns the arguments of a probe of the service. Names must contain the name of the service.
+// ProbeInput returns the arguments of a probe of the service, which must be one of Names.
 func (r *Instance) ProbeInput() ProbeInput { return probeInputs[r.Name] }
 
 // Flags returns the arguments of `soak probe` for the service.

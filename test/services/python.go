@@ -11,29 +11,29 @@ import (
 // djangoEventstream is python/django_events.py. It always sends heartbeats every 20 s.
 var djangoEventstream = definition{
 	name: "django-eventstream", service: "django-eventstream",
-	set: func(s setup) (command, error) {
-		return python(s, "django-eventstream", "django_events.py", "storage in SQLite (WAL)", "--data", s.dir)
+	command: func(s setup) (command, error) {
+		return pythonCommand(s, "django-eventstream", "django_events.py", "storage in SQLite (WAL)", "--data", s.dir)
 	},
 }
 
 var sseStarlette = definition{
 	name: "sse-starlette", service: "test/services/sse-starlette.js",
-	set: func(s setup) (command, error) {
+	command: func(s setup) (command, error) {
 		ping := strconv.Itoa(seconds(s.Heartbeat, 15*time.Second))
-		return python(s, "sse-starlette", "starlette_events.py", "a queue in memory per stream", "--ping", ping)
+		return pythonCommand(s, "sse-starlette", "starlette_events.py", "a queue in memory per stream", "--ping", ping)
 	},
 }
 
 // fastapiRooms is python/fastapi_rooms.py. It has no description, because tests write one with `soak init`.
 var fastapiRooms = definition{
 	name: "fastapi",
-	set: func(s setup) (command, error) {
-		return python(s, "fastapi", "fastapi_rooms.py", "a queue in memory per stream")
+	command: func(s setup) (command, error) {
+		return pythonCommand(s, "fastapi", "fastapi_rooms.py", "a queue in memory per stream")
 	},
 }
 
-// python returns the command of a script in python/. name is the name of the service and of its PyPI package.
-func python(s setup, name, script, settings string, args ...string) (command, error) {
+// pythonCommand returns the command of a script in python/. name is the name of the service and of its PyPI package.
+func pythonCommand(s setup, name, script, settings string, args ...string) (command, error) {
 	ready, err := buildPath(s, name, "python", "ready") // created when the environment is complete
 	if err != nil {
 		return command{}, err

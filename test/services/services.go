@@ -35,7 +35,7 @@ type Options struct {
 	Tokens bool
 	// Streams is the maximum number of streams; 0: 4000. Only nchan uses it.
 	Streams int
-	// Upstream is the URL of the server behind a gateway. Only gateways have one.
+	// Upstream is the URL of the server behind a gateway. Other services ignore it.
 	Upstream string
 	// Dir is the folder for the configuration, the data and the log; "": a folder that Stop removes.
 	Dir string
@@ -52,9 +52,9 @@ type Instance struct {
 	PublishToken string
 	// SubscribeToken is the value of SUBSCRIBE_TOKEN; "" if Env does not contain this variable.
 	SubscribeToken string
-	// Env has the variables that a run needs: PUBLISH_TOKEN=…, SUBSCRIBE_TOKEN=…, SUBSCRIBER_JWT_KEY=…, or none.
+	// Env contains the variables that a run needs, such as PUBLISH_TOKEN=….
 	Env []string
-	// Version has the versions of the service and of its runtime.
+	// Version contains the versions of the service and of its runtime.
 	Version string
 	// Settings describes the settings that determine behavior and cost.
 	Settings string
@@ -71,7 +71,7 @@ type Instance struct {
 type definition struct {
 	name    string
 	service string // value of --service; a path is relative to the root of the repository
-	set     func(setup) (command, error)
+	command func(setup) (command, error)
 }
 
 type setup struct {
@@ -92,10 +92,10 @@ type command struct {
 }
 
 var definitions = []definition{
-	{name: "nchan", service: "nchan", set: setNchan},
-	{name: "mercure", service: "mercure", set: setMercure},
+	{name: "nchan", service: "nchan", command: nchanCommand},
+	{name: "mercure", service: "mercure", command: mercureCommand},
 	djangoEventstream,
-	{name: "pocketbase", service: "pocketbase", set: setPocketbase},
+	{name: "pocketbase", service: "pocketbase", command: pocketbaseCommand},
 	sseStarlette,
 }
 
@@ -120,7 +120,7 @@ func (m *MissingError) Error() string {
 const startTimeout = 4 * time.Minute
 
 // Start starts a service and waits until it is ready. If this machine lacks a program, the error is a *MissingError.
-// After an error no process remains.
+// After an error, no process remains.
 func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	all := append(slices.Concat(definitions, gateways), fastapiRooms)
 	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })
@@ -147,7 +147,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 		r.removeDir = true
 	}
 	r.Log = filepath.Join(r.dir, name+".log")
-	if r.command, err = d.set(setup{Options: o, root: root, dir: r.dir, address: r.address}); err != nil {
+	if r.command, err = d.command(setup{Options: o, root: root, dir: r.dir, address: r.address}); err != nil {
 		r.Stop()
 		return nil, err
 	}
@@ -217,7 +217,8 @@ func (r *Instance) stopProcess() {
 	}
 }
 
-// Restart stops the service and starts it again at its address. The service keeps messages that it stored in files.
+// Restart stops the service and starts it again at the same address. The service keeps messages that it stored in
+// files.
 func (r *Instance) Restart(ctx context.Context) error {
 	r.stopProcess()
 	return r.startProcess(ctx)

@@ -15,11 +15,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
-// servicesWithHistory are the services that replay missed messages.
 var servicesWithHistory = []string{"nchan", "mercure", "django-eventstream"}
 
-// Each service behaves as its description states. A service is started once, because the Python services use seconds of
-// CPU time to start.
+// Each service behaves as its description states. Each is started only once, because the Python services need seconds
+// of CPU time to start.
 func TestServicesMatchTheirDescriptions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -91,8 +90,8 @@ func requireResume(t *testing.T, r *Instance, s *service.Service) {
 	require.Empty(t, stream.eventsOfKind(service.Gap))
 }
 
-// requireProbe requires that a probe describes messages, heartbeats and resuming like the manual description, and that
-// both descriptions work without changes.
+// requireProbe requires that a probe describes messages, heartbeats and resuming as the manual description does, and
+// that the service works with both descriptions.
 func requireProbe(t *testing.T, r *Instance, manual *service.Service, heartbeat time.Duration) {
 	t.Helper()
 	length := 12 * time.Second
@@ -126,7 +125,8 @@ func requireProbe(t *testing.T, r *Instance, manual *service.Service, heartbeat 
 	}
 }
 
-// requireRestart requires that a service ends its streams, and then accepts new streams and messages at its address.
+// requireRestart requires that a restart ends the streams of a service, and that the service then accepts new streams
+// and messages at the same address.
 func requireRestart(t *testing.T, r *Instance, s *service.Service) {
 	t.Helper()
 	v := service.Values{Base: r.URL, Topic: "soak-topic-4", Run: "r1"}
@@ -141,8 +141,8 @@ func requireRestart(t *testing.T, r *Instance, s *service.Service) {
 	stream.awaitNumbers(t, 9)
 }
 
-// If the history of a Mercure hub no longer has the id, the hub replays no message, and returns the id of its last
-// event.
+// If the history of a Mercure hub no longer has the id of a request, the hub replays no message, and returns the id of
+// its last event.
 func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()
 	r, s := startService(t, "mercure", Options{History: 2})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Serve calls handle for each connection to the returned address, and then closes the connection. At the end of the
-// test it closes the open connections and waits for all calls.
+// Serve calls handle for each connection to the returned address, and closes the connection when handle returns. At the
+// end of the test, Serve closes the open connections and waits for all calls.
 func Serve(t testing.TB, handle func(conn net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

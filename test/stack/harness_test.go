@@ -104,7 +104,6 @@ func removeLeftovers(t *testing.T) {
 	}
 }
 
-// set changes settings in .env.
 func (s *stack) set(settings map[string]string) {
 	var b strings.Builder
 	for name, value := range settings {
@@ -126,7 +125,7 @@ func (s *stack) up() {
 	s.t.Logf("up and healthy in %v", s.measure(args...))
 }
 
-// measure runs docker compose, and returns its duration.
+// measure runs docker compose, and returns the duration.
 func (s *stack) measure(args ...string) time.Duration {
 	s.t.Helper()
 	start := time.Now()
@@ -134,7 +133,6 @@ func (s *stack) measure(args ...string) time.Duration {
 	return time.Since(start).Round(100 * time.Millisecond)
 }
 
-// compose runs docker compose on this stack.
 func (s *stack) compose(args ...string) string {
 	s.t.Helper()
 	return run(s.t, 15*time.Minute, "docker", append([]string{"compose", "-p", project, "--env-file", s.file}, args...)...)
@@ -161,7 +159,7 @@ func run(t *testing.T, timeout time.Duration, name string, args ...string) strin
 	return runWith(t, timeout, nil, name, args...)
 }
 
-// runWith is like run, with further variables.
+// runWith is like run, with additional environment variables.
 func runWith(t *testing.T, timeout time.Duration, env []string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -187,7 +185,6 @@ func runWith(t *testing.T, timeout time.Duration, env []string, name string, arg
 	return out.String()
 }
 
-// hostAddress returns an address of this host that is not loopback.
 func hostAddress(t *testing.T) string {
 	t.Helper()
 	host, err := address.Host()

@@ -15,15 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// request sends a request to the stack. user is NAME:PASSWORD, a bearer token, or "".
-func (s *stack) request(method, path, user string) (status int, body string) {
+// request sends a request to the stack. credentials are NAME:PASSWORD, a bearer token, or "". After an error, status is
+// 0 and body is the error.
+func (s *stack) request(method, path, credentials string) (status int, body string) {
 	s.t.Helper()
 	req, err := http.NewRequest(method, s.url+path, nil)
 	require.NoError(s.t, err)
-	if name, password, ok := strings.Cut(user, ":"); ok {
+	if name, password, ok := strings.Cut(credentials, ":"); ok {
 		req.SetBasicAuth(name, password)
-	} else if user != "" {
-		req.Header.Set("Authorization", "Bearer "+user)
+	} else if credentials != "" {
+		req.Header.Set("Authorization", "Bearer "+credentials)
 	}
 	client := http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
@@ -64,7 +65,7 @@ func (s *stack) value(expr string) string {
 	return fmt.Sprint(rows[0].Value[1])
 }
 
-// await waits until done returns true. failure is the message after a minute.
+// await waits until done returns true. After a minute, the test fails with the message failure.
 func await(t *testing.T, failure string, done func() bool) {
 	t.Helper()
 	for start := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {

@@ -131,15 +131,14 @@ func (s *stack) requireConfinement() {
 	}
 }
 
-// requireHiddenDocker asserts that cAdvisor can reach no socket of Docker or containerd, which would give it root
-// access to the host.
+// requireHiddenDocker asserts that cAdvisor can reach only the sockets of docker-reader. The sockets of Docker and
+// containerd would give cAdvisor root access to the host.
 func (s *stack) requireHiddenDocker() {
 	const find = "find / -xdev -type s; find /rootfs/run /rootfs/var/run/ /var/run/ -type s; find /run -type s"
 	output := run(s.t, time.Minute, "docker", "exec", project+"-cadvisor-1", "sh", "-c", "("+find+") 2>/dev/null | xargs -n 1 readlink -f | sort -u")
 	require.Equal(s.t, "/run/docker-reader/containerd.sock\n/run/docker-reader/docker.sock\n", output)
 }
 
-// requireVersion asserts that the backend reports the version of the image.
 func (s *stack) requireVersion() {
 	status, body := s.request(http.MethodGet, "/healthz", "")
 	require.Equal(s.t, http.StatusOK, status)
@@ -217,7 +216,7 @@ func (s *stack) requireContainers() {
 	require.Positive(s.t, queries)
 }
 
-// requireK6Metrics runs k6 without soak, and asserts that Prometheus receives its metrics.
+// requireK6Metrics runs k6 without soak, and asserts that Prometheus receives the metrics of k6.
 func (s *stack) requireK6Metrics() {
 	runWith(s.t, 2*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
@@ -228,7 +227,7 @@ func (s *stack) requireK6Metrics() {
 	require.NotEmpty(s.t, s.value(`testid:k6_streams:open{testid="laptop"}`), "the recording rules must include the run")
 }
 
-// requireJSONLogs asserts that nginx logs no error and writes its access log as JSON.
+// requireJSONLogs asserts that nginx logs no error, and writes one line of JSON for each stream.
 func (s *stack) requireJSONLogs() {
 	await(s.t, "the access log must contain the streams of both runs", func() bool {
 		streams := 0

@@ -23,7 +23,7 @@ import (
 const suspendable = "suspendable"
 
 // A Clock uses seccomp_unotify(2) to handle calls to clock_gettime(CLOCK_BOOTTIME) by a program and its children. After
-// a suspension the clock is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
+// a suspension, the clock is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
 type Clock struct {
 	listener  *os.File
 	suspended atomic.Int64 // total time of suspensions in nanoseconds
@@ -66,7 +66,7 @@ func Start(cmd *exec.Cmd) (*Clock, error) {
 	return c, nil
 }
 
-// Suspend stops processes for a duration. Afterwards their CLOCK_BOOTTIME is ahead by that duration.
+// Suspend stops processes for a duration, or until ctx ends. Their CLOCK_BOOTTIME is then ahead by d.
 func (c *Clock) Suspend(ctx context.Context, pids []int, d time.Duration) {
 	Stop(ctx, pids, d, func() { c.suspended.Add(int64(d)) })
 }

@@ -13,7 +13,7 @@ import (
 // a different path in each run. Skipped tests read the variable, so go test does not reuse their cached results.
 const listFile = "NOT_TESTED"
 
-// SkipMissing skips a test because a tool that .ci/run installs is missing. In CI it fails the test.
+// SkipMissing skips a test because a tool that .ci/run installs is missing. In CI, it fails the test.
 func SkipMissing(t testing.TB, tool string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {

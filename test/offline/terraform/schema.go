@@ -38,7 +38,7 @@ type attribute struct {
 	Required, Optional, Computed bool
 }
 
-// A nestedBlock is a block inside another one, and how often it may occur; MaxItems 0: no limit.
+// A nestedBlock is a block inside another one. MaxItems is 0 if there is no limit.
 type nestedBlock struct {
 	Block    block
 	Nesting  string `json:"nesting_mode"`

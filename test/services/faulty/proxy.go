@@ -1,6 +1,6 @@
 // Package faulty is a proxy between an SSE service and its clients. It forwards each block of a stream as soon as the
-// block is complete. Faults lose, repeat, swap, change or delay messages, end streams, or fail publish requests. The
-// proxy records each effect, so that tests can compare the records with the findings of a run.
+// block is complete. Faults lose, repeat, swap, change or delay messages, end streams, or make publish requests fail.
+// The proxy records each effect, so that tests can compare the records with the findings of a run.
 package faulty
 
 import (

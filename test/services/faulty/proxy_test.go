@@ -119,8 +119,8 @@ func TestFaultsThatEndStreams(t *testing.T) {
 	}
 }
 
-// A fault with Once is kept for a later stream if the message that it selects completes a swap.
-func TestSwapKeepsAFaultForLater(t *testing.T) {
+// A fault with Once affects a later stream if the message that it selects first completes a swap.
+func TestSwapPostponesAnotherFault(t *testing.T) {
 	h, p := serve(t, faulty.Options{Faults: []faulty.Fault{
 		{Kind: faulty.Swap, Message: 1, Once: true}, {Kind: faulty.Lose, Message: 2, Once: true},
 	}})
@@ -178,7 +178,7 @@ func TestStreamEnd(t *testing.T) {
 	require.ErrorIs(t, s.end(), io.ErrUnexpectedEOF)
 }
 
-// publish returns the status of the response to a publish request; 0: there was no response.
+// publish returns the status of the response to a publish request, or 0 if there was no response.
 func publish(t *testing.T, p *faulty.Proxy, path, body string) int {
 	t.Helper()
 	response, err := http.Post(p.URL+path, "application/json", strings.NewReader(body))

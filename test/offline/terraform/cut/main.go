@@ -19,7 +19,7 @@ import (
 
 const source = "registry.terraform.io/hashicorp/aws"
 
-var usage = regexp.MustCompile(`(?m)^\s*(?:mock_)?(resource|data) "(aws_\w+)"`)
+var typeUse = regexp.MustCompile(`(?m)^\s*(?:mock_)?(resource|data) "(aws_\w+)"`)
 
 func main() {
 	log.SetFlags(0)
@@ -38,7 +38,7 @@ func main() {
 	}
 	aws, ok := all.Providers[source]
 	if !ok {
-		log.Fatalf("standard input must be a schema of %s", source)
+		log.Fatalf("standard input must contain the schema of %s", source)
 	}
 	names, err := types(os.Args[1])
 	if err != nil {
@@ -58,7 +58,7 @@ func types(folder string) (map[string][]string, error) {
 			return err
 		}
 		code, err := os.ReadFile(path)
-		for _, match := range usage.FindAllStringSubmatch(string(code), -1) {
+		for _, match := range typeUse.FindAllStringSubmatch(string(code), -1) {
 			found[match[1]][match[2]] = true
 		}
 		return err
@@ -87,7 +87,7 @@ func lines(schemas map[string]any, names []string) string {
 // properties are the schema properties that the stand-in reads.
 var properties = []string{"type", "required", "optional", "computed", "nesting_mode", "min_items", "max_items"}
 
-// slim removes from a schema all properties that are false or not in properties, mainly descriptions.
+// slim removes from a schema all properties that are false or that the stand-in does not read, mainly descriptions.
 func slim(value any) {
 	fields, _ := value.(map[string]any)
 	for name, field := range fields {
