@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests `soak compare` with builds: it must report each run of a backend without compiler optimizations as slower, and no
-# run of an equal build. docs/report.md#compare-runs describes it.
+# Tests `soak compare` with two builds: it must report each run of a backend without compiler optimizations as slower, and
+# no other run. docs/report.md#compare-runs describes this test.
 #
 #   tools/regressions.sh FOLDER      writes the output of soak compare to FOLDER; the runs stay in results/
 #

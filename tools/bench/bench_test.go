@@ -37,13 +37,13 @@ type contender struct {
 	start   func(streams int) client
 }
 
-// soak returns a contender that runs a script of a soak in one virtual user. change, unless nil, adapts its plan.
+// soak returns a contender that runs a script of a soak in one virtual user. change, unless nil, adapts the plan.
 func (s service) soak(name, script string, change func(*plan.Plan)) contender {
 	return contender{name, s, func(n int) client { return s.run(script, n, n, change) }}
 }
 
 // compare measures the contenders one after the other, with few and with many streams. It reports memory and CPU of
-// each, and returns the CPU and the results with many streams by name.
+// each, and returns the CPU time per 1000 messages and the results with many streams, by name.
 func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string]float64, results map[string]cost) {
 	cpu, results = map[string]float64{}, map[string]cost{}
 	for _, c := range contenders {
@@ -175,7 +175,7 @@ func BenchmarkHandshake(b *testing.B) {
 				k6 = float64(m.Count) / (float64(m.LastUS-m.FirstUS) / 1e6)
 			}
 		}
-		require.Positive(b, k6, "no handshakes, or some failed")
+		require.Positive(b, k6, "all handshakes must succeed")
 		_, port, err := net.SplitHostPort(s.address())
 		require.NoError(b, err)
 		p, output := startProgram(b, "handshakes", handshakeOptions{
@@ -200,7 +200,7 @@ func BenchmarkRequests(b *testing.B) {
 		}, size.window+time.Minute)
 		for _, m := range report.Metrics {
 			if m.Name == shard.RequestDuration {
-				require.Equal(b, shard.CodeOK, m.Tags[shard.TagCode], "requests failed")
+				require.Equal(b, shard.CodeOK, m.Tags[shard.TagCode], "all requests must succeed")
 				rate = float64(m.Count) / (float64(m.LastUS-m.FirstUS) / 1e6)
 				b.ReportMetric(report.Runner.CPUSeconds*1e6/float64(m.Count), "k6-µs")
 			}
@@ -308,7 +308,7 @@ func BenchmarkChurn(b *testing.B) {
 		spare      = 800    // streams in addition to the open ones
 		maxStreams = 20_000 // streams of a window, limited by the ports of the client
 	)
-	// By default the backend reserves up to a quarter of its descriptors for other connections.
+	// By default, the backend reserves up to a quarter of its descriptors for other connections.
 	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+spare))
 	for b.Loop() {
 		s := backend(b, size.busy+spare, 15*time.Second)
@@ -334,7 +334,7 @@ func BenchmarkChurn(b *testing.B) {
 			}
 		}
 		_, missed := openStreams.end()
-		require.Zero(b, missed, "the open streams missed noops")
+		require.Zero(b, missed, "the open streams must miss no noop")
 		b.ReportMetric(0, "ns/op")
 	}
 }

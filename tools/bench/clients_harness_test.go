@@ -35,7 +35,7 @@ type runner struct {
 	stop   func()
 }
 
-// run starts k6 in the same way as a soak. change, unless nil, adapts its plan.
+// run starts k6 in the same way as a soak. change, unless nil, adapts the plan.
 func (s service) run(script string, streams, perVU int, change func(*plan.Plan)) client {
 	dir, prefix := folder(s.b)
 	shards := filepath.Join(dir, "shards")
@@ -120,7 +120,6 @@ type bareClient struct {
 	output string
 }
 
-// startBare starts a bareClient.
 func (s service) startBare(streams int, epoll bool) client {
 	_, prefix := folder(s.b)
 	p, output := startProgram(s.b, "hold", holdOptions{Address: s.address(), Streams: streams, Prefix: prefix, Epoll: epoll})

@@ -77,7 +77,7 @@ func TestTable(t *testing.T) {
 	text, err = os.ReadFile(path + ".md")
 	require.NoError(t, err)
 	require.Contains(t, string(text), "14.6 (14.4…14.8) s")
-	require.Error(t, writeTable(strings.NewReader("PASS\n"), path), "no figure")
+	require.Error(t, writeTable(strings.NewReader("PASS\n"), path), "output without figures must be rejected")
 }
 
 func TestShort(t *testing.T) {
@@ -139,7 +139,7 @@ func TestGeneratedRunPasses(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 }
 
-// An endlessService is a service whose streams end only by a DELETE or by their clients.
+// An endlessService ends a stream only after a DELETE, or when the client disconnects.
 type endlessService struct {
 	streams       sync.Map // channels by client id, closed by a DELETE
 	open, deletes atomic.Int64

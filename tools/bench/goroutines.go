@@ -201,7 +201,7 @@ func (o churnOptions) openAndEnd(ctx context.Context, streams, requests *http.Cl
 
 func milliseconds(start time.Time) float64 { return float64(time.Since(start)) / 1e6 }
 
-// do returns the response to a request if its status is 200.
+// do sends a request. A response with a status other than 200 is an error.
 func do(ctx context.Context, client *http.Client, method, url, token string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
@@ -225,8 +225,8 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 }
 
 // resettingClient returns a client that connects from a hundred addresses of the worker in turn, and closes connections
-// with RST. Otherwise a closed connection would occupy its port for a minute and its connection-tracking entry for two
-// minutes, and both would run out.
+// with RST. Otherwise, a closed connection would occupy its port for a minute and its connection-tracking entry for two
+// minutes, and the ports and the entries would run out.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0

@@ -29,7 +29,7 @@ func BenchmarkNginx(b *testing.B) {
 		b.ReportMetric((medianSum(b, pids, rssOf)-rss)/float64(size.nginx)/kb, "rss-KB")
 		b.ReportMetric(0, "ns/op")
 		_, missed := c.end()
-		require.Zero(b, missed, "noops missed behind nginx")
+		require.Zero(b, missed, "no noop may be missed behind nginx")
 	}
 }
 
@@ -64,8 +64,8 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// lowest reduces a series with ascending x to the lowest point of each range of width, because memory only rises
-// between two garbage collections. It omits the last range, which may be shorter.
+// lowest reduces a series with ascending x to the lowest point of each range of the given width, because memory only
+// rises between two garbage collections. It omits the last range, which may be shorter.
 func lowest(x, y []float64, width float64) (tx, ty []float64) {
 	from, minimum := 0, 0
 	for i := range x {

@@ -109,7 +109,7 @@ func awaitResult[R any](b testing.TB, p *process.Process, output string, limit t
 	return result
 }
 
-// certificates creates an authority, and certificates for the service and its clients.
+// certificates returns a folder with an authority, and certificates for the service and its clients.
 func certificates(b testing.TB) string {
 	dir := b.TempDir()
 	require.NoError(b, exec.Command("infra/compose/certs", dir).Run())

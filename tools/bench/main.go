@@ -14,7 +14,8 @@ import (
 	"syscall"
 )
 
-// commands has the programs of bench by name. Each accepts its options as JSON, and returns its result.
+// commands contains the programs of bench by name. Each accepts options as JSON, and returns a result for output as
+// JSON.
 var commands = map[string]func(context.Context, []byte) (any, error){
 	"hold": command(hold), "churn": command(churn), "handshakes": command(handshakes), "http2-service": command(serveHTTP2),
 	"responses": command(responses),

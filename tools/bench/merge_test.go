@@ -132,7 +132,7 @@ func sizeOf(b *testing.B, path string) float64 {
 	return float64(info.Size()) / mb
 }
 
-// merge writes a run with the given plan, and measures `soak merge` of it.
+// merge writes a run with the given plan, and measures `soak merge` of this run.
 func merge(b *testing.B, p plan.Plan) results.Dir {
 	d := results.Dir(b.TempDir())
 	p.TestID, p.Prefix, p.BackendURL = "merge", "soak-", "http://127.0.0.1:1"

@@ -1,6 +1,6 @@
 // @ts-check
 // Describes the backend as a service to which the run publishes. Each message is JSON of 100 bytes, and is sent to every
-// stream. BenchmarkMessages compares the cost of receiving it with the cost of a noop.
+// stream. BenchmarkMessages compares the cost of receiving such a message with the cost of a noop.
 
 /** @type {import('../../load-tests/types/service').ServiceDescription} */
 export default {

@@ -63,13 +63,13 @@ func cutAndResume(seam string) setup {
 
 // noopsResume prepares a run that disconnects streams of noops. A replay starts seam noops too late (negative: too
 // early). No cut leaves a stream half-open, because the service refuses a second open stream of a client.
-func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) setup {
+func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, duplicated span) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", outcomes)(r, sc)
 		numberNoops(r, sc)
 		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
 		sc.Service.Resume, sc.Service.Seam = replays, seam
-		sc.want.Counts = counts{"cuts lost": lost, "cuts duplicated": doubled}
+		sc.want.Counts = counts{"cuts lost": lost, "cuts duplicated": duplicated}
 		sc.Args = []string{
 			"--connections", "40", "--seconds", "20", "--cuts-per-second", oneOf(r, "2", "3"), "--pause", "0.5", "--cuts", "fin:2,rst:2,pause:1",
 			"--seed", strconv.Itoa(r.IntN(1000)), "--max-late", "0",

@@ -27,7 +27,7 @@ type earlySpec struct {
 	Suspend bool           // the machine of the second runner is suspended for Stopped
 }
 
-// earlyKinds are drawn only if -kind is early or the name of one of them. In three of four runs the service loses a
+// earlyKinds are drawn only if -kind is early or the name of one of them. In three of four runs, the service loses a
 // noop of some clients. The loss may happen while no runner observes these clients.
 var earlyKinds = []kind{
 	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
@@ -75,8 +75,8 @@ func stopKind(suspend bool) setup {
 	}
 }
 
-// An ending records when a runner ended, or continued after a suspension (at). The shards that the runner had written
-// by then cover the run only up to observed.
+// An ending records that a runner ended, or continued after a suspension, at the time at. The shards that the runner
+// had written by then cover the run only up to the time observed.
 type ending struct{ observed, at time.Time }
 
 func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {

@@ -7,7 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// expectEarly expects the losses that a runner observed, and the share of the time in which clients were observed.
+// expectEarly returns the expected verdict. It includes the losses that a runner observed, and the share of the time in
+// which clients were observed.
 func (r *run) expectEarly() *verdictExpectation {
 	if r.Early.Overlap {
 		return invalid(verdict.CheckComplete)
@@ -40,7 +41,7 @@ func (r *run) expectEarly() *verdictExpectation {
 		e.Outcomes = []verdict.Outcome{verdict.Pass, verdict.Fail}
 	}
 	share := int(1000 * observed.Seconds() / (r.Plan.hold().Seconds() * float64(r.Plan.Connections)))
-	const slack = 60
+	const slack = 60 // per mille
 	e.Counts["coverage"] = span{share - slack, share + slack}
 	if len(r.endings) == 0 {
 		e.Counts["coverage"] = exactCount(1000)
@@ -65,7 +66,8 @@ func (r *run) observedSpans(d *fakeservice.NoopClient) (out []fakeservice.OpenSp
 	return out
 }
 
-// lossObserved returns 1 for a loss while a runner observed the client, else 0. Near the ends of a span it allows both.
+// lossObserved returns 1 for a loss while a runner observed the client, and 0 for others. Near the ends of a span, it
+// allows both.
 func (r *run) lossObserved(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
 	const slack = 300 * time.Millisecond
 	margin := 2*r.Service.Schedule.Interval + slack // allows for the noops before and after the loss

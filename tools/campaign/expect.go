@@ -105,8 +105,8 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	return counts
 }
 
-// compare returns the differences between a verdict and the expectation. undecided: the run passed, but lists the loss
-// as undetectable.
+// compare returns the differences between a verdict and the expectation. undecided reports whether the run passed, but
+// lists the loss as undetectable.
 func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, undecided bool) {
 	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
 		if e.Undetectable > 0 && int(j.Evidence.Undetectable) >= e.Undetectable {
@@ -118,7 +118,7 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
 	if unmet := unmetChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(unmet, id) }) {
-		differences = append(differences, fmt.Sprintf("the checks %q are met; not met are %q", e.Broken, unmet))
+		differences = append(differences, fmt.Sprintf("the checks %q are met; the unmet checks are %q", e.Broken, unmet))
 	}
 	if j.ConnectionsOnly() != e.ConnectionsOnly {
 		differences = append(differences, "the verdict is "+j.Word())

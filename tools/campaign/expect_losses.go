@@ -50,7 +50,7 @@ func (sc *scenario) expectMissed(d *fakeservice.NoopClient) (sum span) {
 		}
 	}
 	if first < 0 && sum.Min > 0 && !sc.Service.KeepsLedger() {
-		sum.Min-- // without a noop the interval is unknown
+		sum.Min-- // without a noop, the interval is unknown
 	}
 	return sum
 }

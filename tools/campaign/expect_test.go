@@ -12,11 +12,11 @@ import (
 
 // newClient returns the record of a client whose noops were due one interval apart. Each "-" in arrived is a lost noop.
 // The client requests the end of its stream when the time tail has passed after the last noop.
-func newClient(every time.Duration, arrived string, tail time.Duration) *fakeservice.NoopClient {
+func newClient(interval time.Duration, arrived string, tail time.Duration) *fakeservice.NoopClient {
 	start := time.Now()
-	d := &fakeservice.NoopClient{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: start}}}, First: start.Add(every)}
+	d := &fakeservice.NoopClient{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: start}}}, First: start.Add(interval)}
 	for i, c := range arrived {
-		due := start.Add(time.Duration(i+1) * every)
+		due := start.Add(time.Duration(i+1) * interval)
 		n := fakeservice.Noop{Slot: i + 1, Number: uint64(i + 1), Due: due}
 		if c != '-' {
 			n.At, n.Copies = due, 1
@@ -75,7 +75,7 @@ func TestPassWithALossIsAMissedFault(t *testing.T) {
 	require.False(t, undecided)
 	e.Undetectable, v.Evidence.Undetectable = 2, 1
 	_, undecided = e.compare(v)
-	require.False(t, undecided, "the pass lists fewer undetectable losses than expected")
+	require.False(t, undecided, "a pass that lists too few undetectable losses must not be undecided")
 	v.Evidence.Undetectable = 2
 	differences, undecided = e.compare(v)
 	require.Empty(t, differences)

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// newTestHub returns a hub of one topic and one stream, open from 0 s to 10 s, to which a message is published every
+// newTestHub returns a hub with one topic and one stream, which is open from 0 s to 10 s. A message is published every
 // half second. numbers returns the numbers with which a message arrived: empty if it was lost, 0 if it was corrupted.
 func newTestHub(t *testing.T, numbers func(number int) []int) (*scenario, *hub) {
 	t.Helper()

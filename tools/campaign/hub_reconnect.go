@@ -12,15 +12,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// tokens has the token functions of a description. A token contains its expiry in milliseconds since 1970.
+// tokens contains the token functions of a description. A token contains its expiry in milliseconds since 1970.
 var tokens = map[string]string{
 	"fresh": "(ttl = 60) => `until-${Date.now() + ttl * 1000}-x`",
 	"once":  "(ttl = 60) => first ??= `until-${Date.now() + ttl * 1000}-x`",
 	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
 }
 
-// readToken returns when the token of a stream expires; zero: the hub does not check tokens of the client. ok is false
-// if readToken refused the client, because the token is invalid, expired or rejected by the fault.
+// readToken returns when the token of a stream expires, or zero if the hub does not check the client's tokens. ok is
+// false if readToken refused the client, because the token is invalid, expired or rejected by the fault.
 func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
 	if h.TTL == 0 || h.plan.number(id) < 0 {
 		return time.Time{}, true

@@ -20,7 +20,8 @@ const (
 	seamReplaysAll  = "replay all"  // all messages published to the topic are sent
 )
 
-// seam returns the effect of the fault on a stream that resumes. vanished: the client did not close the previous one.
+// seam returns the effect of the fault on a stream that resumes, or "" for none. vanished reports whether the client
+// left the previous stream without closing it.
 func (f *hubFault) seam(id string, vanished bool) string {
 	if !f.Matches(id) || f.StreamsOf != "" && (f.StreamsOf == "half") != vanished {
 		return ""
@@ -28,7 +29,7 @@ func (f *hubFault) seam(id string, vanished bool) string {
 	return f.Seam
 }
 
-// resumedMessages returns the messages to replay from an index, and records the omitted ones. The caller holds Mu.
+// resumedMessages returns the messages to replay from a position, and records the omitted ones. The caller holds Mu.
 func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 	all := func(messages []*message) []*message {
 		return slices.DeleteFunc(slices.Clone(messages), func(m *message) bool { return !m.delivered })

@@ -157,7 +157,7 @@ func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	}
 }
 
-// drawForeign draws the kinds of blocks that other publishers send. Without a marker no kind is a message, because
+// drawForeign draws the kinds of blocks that other publishers send. Without a marker, no kind is a message, because
 // clients could not recognize the message as foreign.
 func (h *hubSpec) drawForeign(r *rand.Rand) {
 	kinds := []string{"comment", "retry"}

@@ -201,8 +201,8 @@ func (f *hubStream) awaitSecondRequest() bool {
 	}
 }
 
-// begin registers the stream with its topic, and queues the messages that its client missed. It ends an open previous
-// stream of the client. The caller holds the lock.
+// begin registers the stream with its topic, and queues the messages that the client missed. If the client's previous
+// stream is open, begin ends it. The caller holds the lock.
 func (f *hubStream) begin(last string) {
 	d := f.client
 	d.topic.streams[f] = true
@@ -233,7 +233,8 @@ func (f *hubStream) begin(last string) {
 	}
 }
 
-// resumeIndex returns the index of the first message for a client that resumes after an id, lower if some are repeated.
+// resumeIndex returns the index of the first message for a client that resumes after an id. The index is lower if the
+// hub repeats messages.
 func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
 	i, ok := t.foreignIDs[last]
 	for n, m := range t.messages {
@@ -263,7 +264,7 @@ func (f *hubStream) heartbeatDelay() time.Duration {
 	return max(time.Duration((.5+.5*f.random.Float64())*float64(f.HeartbeatInterval)), 10*time.Millisecond)
 }
 
-// lifetime returns the lifetime of the stream; 0: no limit.
+// lifetime returns the lifetime of the stream, or 0 if there is no limit.
 func (f *hubStream) lifetime() time.Duration {
 	if f.fault.MeanLifetime > 0 && f.client.n >= 0 {
 		f.Mu.Lock()

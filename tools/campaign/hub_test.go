@@ -13,7 +13,6 @@ import (
 	compiler "github.com/sse-soak/sse-soak/internal/service"
 )
 
-// parseBlock parses one block.
 func parseBlock(text string) (b compiler.Block) {
 	var data []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n") {
@@ -50,7 +49,7 @@ func TestHubMatchesItsDescription(t *testing.T) {
 		family := families[max(0, int(seed)-1200)%len(families)] // two thirds of the seeds draw from the first family
 		sc := draw(seed, family.faulty[0].group)
 		h := sc.Hub
-		if h.Message != nil { // the run does not publish to it
+		if h.Message != nil { // the run does not publish
 			continue
 		}
 		s := compile(t, h)

@@ -30,7 +30,7 @@ func (f *hubStream) writeFaulty(m *message) error {
 	return f.Apply(action, f.fault.Wait, text, func() error { return f.writeMessage(m, corruption) })
 }
 
-// writeMessage writes a message with a corruption, and records what its client will find.
+// writeMessage writes a message with a corruption, and records what the client will read.
 func (f *hubStream) writeMessage(m *message, corruption string) error {
 	text, seq, valid := f.block(m, corruption, f.fault.Offset)
 	kind := frameMessage

@@ -159,7 +159,7 @@ func lengthen(intervals, seconds float64) setup {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
-// strikeMiddle prepares a fault that strike starts in the middle of streams.
+// strikeMiddle prepares a fault that starts in the middle of streams. act and count are as in strike.
 func strikeMiddle(act string, count int) setup {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
@@ -322,7 +322,7 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 
 // detectVanished prepares the suite vanish. The service disconnects a client after the given time without an
 // acknowledgement (0: the system's default). gauge, such as fakeservice.GaugeOpen, must show the disconnects within the
-// given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before its end.
+// given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before the end of the run.
 func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", outcomes)(r, sc)

@@ -21,7 +21,7 @@ func main() {
 	flag.IntVar(&c.jobs, "jobs", 4, "scenarios that run at a time")
 	flag.Uint64Var(&c.seed, "seed", uint64(c.startTime.Unix()), "seed of the first scenario; each further scenario has the next seed")
 	flag.StringVar(&c.only, "kind", "", "draw only this kind of fault, or this group of kinds")
-	flag.StringVar(&c.root, "root", ".", "the repository, with bin/ built")
+	flag.StringVar(&c.root, "root", ".", "folder of the repository, with programs in bin/")
 	flag.StringVar(&c.out, "out", "results/campaign", "folder for the table, and for the files that explain each mismatch")
 	flag.Parse()
 	page.Main("campaign", func(ctx context.Context) error {

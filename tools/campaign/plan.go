@@ -47,7 +47,6 @@ func drawPlan(r *rand.Rand) plan {
 	return p
 }
 
-// oneOf returns a random element of all.
 func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
 // lengthen makes the streams last for at least the given intervals and seconds.
@@ -78,7 +77,7 @@ func (p *plan) hold() time.Duration { return time.Duration(p.Seconds-lead) * tim
 // noops returns the minimum number of noops per stream.
 func (p *plan) noops() int { return int(float64(p.Seconds-lead)/p.Interval) - 1 }
 
-// tolerance returns how long before the end of a stream a noop may be due without being expected.
+// tolerance returns the time before the end of a stream in which a noop that is due is not expected.
 func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval()/2) }
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }

@@ -32,7 +32,7 @@ type run struct {
 	feed           *feedService
 	finiteExpected *verdictExpectation // expected verdict of a finite run, from the ledger of its model
 	endings        []ending            // times at which runners ended early
-	stops          []func()            // functions that stop the services, in the order in which they were started
+	stops          []func()            // functions that stop the services, in the order of the starts
 	url            string              // URL of the service; "": soak starts it
 }
 
@@ -73,7 +73,7 @@ func (r *run) expectation() *verdictExpectation {
 	return expectStreams(r.scenario, r.service)
 }
 
-// lateness returns the longest delay after which the service in this process sent a message; 0 without such a service.
+// lateness returns the longest delay of a message of the service in this process, or 0 without such a service.
 func (r *run) lateness() time.Duration {
 	if r.server == nil {
 		return 0

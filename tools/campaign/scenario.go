@@ -39,7 +39,7 @@ type scenario struct {
 
 func (sc *scenario) isClean() bool { return sc.Kind == "clean" }
 
-// A kind is a kind of fault. setup adapts the scenario that was drawn to the fault, and adds the fault.
+// A kind is a kind of fault, or of a clean run. setup adapts a drawn scenario to the fault, and adds the fault.
 type kind struct {
 	group, name string
 	setup       setup

@@ -151,8 +151,8 @@ func (f *feedService) run() {
 	}
 }
 
-// send sends one message to all clients of a topic. It starts the fault when it is due. When the disconnect is due,
-// client 0 is disconnected and does not receive the message.
+// send sends one message to all clients of a topic. When the fault is due, send starts the fault. When the disconnect
+// is due, client 0 is disconnected and does not receive the message.
 func (f *feedService) send(topic int, t *priceTopic) {
 	n := len(t.sent)
 	since := f.sinceConnected()
@@ -184,7 +184,7 @@ func (f *feedService) wasLate() bool {
 	return f.Fault != "" && !isCheckable(f.faultAt) || f.Cut != "" && !isCheckable(f.reconnectedAt)
 }
 
-// sinceConnected returns the time since all clients were first connected; 0: some have not connected yet.
+// sinceConnected returns the time since all clients were first connected, or 0 if some have not connected yet.
 func (f *feedService) sinceConnected() time.Duration {
 	if f.connectedAt.IsZero() {
 		clients := map[int]bool{}

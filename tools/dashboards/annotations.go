@@ -27,7 +27,7 @@ func (b Board) Annotations() []Annotation {
 		},
 		{
 			"Streams close", "purple", whileRising("sum by (testid)", "k6_sse_connection_closed_total"+run),
-			"Streams close", "run {{testid}}; streams that close before its end are lost",
+			"Streams close", "run {{testid}}; streams that close before the end of the run are lost",
 		},
 		{
 			"Action started", "yellow", whileRising("max by (action, testid)", "k6_soak_action"+run),

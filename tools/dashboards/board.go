@@ -31,7 +31,7 @@ type Variable struct {
 // A Row is a heading with lines of panels below it.
 type Row struct {
 	Title     string
-	Collapsed bool // hides the panels until a click; for rows empty in most runs or needed only after a problem
+	Collapsed bool // hides the panels until a click
 	lines     []line
 }
 

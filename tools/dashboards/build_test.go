@@ -20,7 +20,7 @@ const folder = "../../grafana/dashboards"
 
 var update = flag.Bool("update", false, "update the JSON files")
 
-// extraFields matches the fields of an annotation of Prometheus that the SDK lacks.
+// extraFields matches the fields of a Prometheus annotation that the SDK does not have.
 var extraFields = regexp.MustCompile(`,\s*"(titleFormat|textFormat)": "[^"]*"`)
 
 // parse reads a dashboard. An unknown field or a wrong type is an error.
@@ -33,7 +33,6 @@ func parse(text []byte) (dashboard.Dashboard, error) {
 	return d, d.Validate()
 }
 
-// readDashboard reads the file of a dashboard.
 func readDashboard(t *testing.T, name string) dashboard.Dashboard {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
@@ -65,7 +64,7 @@ func TestFilesMatchTheCode(t *testing.T) {
 	require.Len(t, files, len(Boards()), "each file must have its code")
 }
 
-// A run counts either noops or the messages of a described service.
+// A run counts either noops or the messages of a described service, so each query of a count must include both.
 func TestCountsCoverDescribedServices(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "soak.json"))
 	require.NoError(t, err)
@@ -186,7 +185,7 @@ func TestQueriesUseTheChosenSource(t *testing.T) {
 				q := query(t, target)
 				assert.Equal(t, "${datasource}", *q.Datasource.Uid, *p.Title)
 				assert.NotEmpty(t, *q.LegendFormat, *p.Title)
-				assert.False(t, refs[*q.RefId], "%s: ref %s twice", *p.Title, *q.RefId)
+				assert.False(t, refs[*q.RefId], "%s: two queries have the ref %s", *p.Title, *q.RefId)
 				refs[*q.RefId] = true
 			}
 		}

@@ -20,14 +20,14 @@ import (
 // A pair has two values that Grafana must display differently.
 type pair [2]float64
 
-// The pairs of counts differ by one, the pairs of rates by one per minute, and the pairs of measurements by 1 %.
+// Counts and rates that readers must be able to distinguish, and measurements that differ by 1 %.
 var (
 	countPairs = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
 	ratePairs  = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
 	timePairs  = hundredths(.0123, .5, 1, 9.95, 59.9, 120, 1195, 99_500, 1.2e9)
 )
 
-// hundredths returns each value with one that is 1 % higher, and the first value with zero.
+// hundredths pairs each value with a value that is 1 % higher, and the first value with zero.
 func hundredths(values ...float64) (out []pair) {
 	for _, v := range values {
 		out = append(out, pair{v, v * 1.01})
@@ -35,9 +35,9 @@ func hundredths(values ...float64) (out []pair) {
 	return append(out, pair{0, values[0]})
 }
 
-// samplesOfUnit has pairs for each unit that the dashboards use. Grafana shows an unknown unit as a suffix, without a
+// pairsOfUnit has pairs for each unit that the dashboards use. Grafana shows an unknown unit as a suffix, without a
 // warning.
-var samplesOfUnit = map[string][]pair{
+var pairsOfUnit = map[string][]pair{
 	count:           countPairs,
 	countsPerSecond: ratePairs, eventsPerSecond: ratePairs, timesPerSecond: ratePairs, requestsPerSecond: ratePairs, packetsPerSecond: ratePairs,
 	units.PercentUnit: hundredths(.0123, .5, .99), units.Seconds: timePairs,
@@ -48,7 +48,7 @@ func TestUnitsAreKnown(t *testing.T) {
 	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
 			require.NotNil(t, p.FieldConfig.Defaults.Unit, *p.Title)
-			assert.Contains(t, samplesOfUnit, *p.FieldConfig.Defaults.Unit, *p.Title)
+			assert.Contains(t, pairsOfUnit, *p.FieldConfig.Defaults.Unit, *p.Title)
 		}
 	})
 }
@@ -89,7 +89,7 @@ type sample struct {
 
 // sampleOf returns the pairs of the unit of a panel, and pairs for the values at which the panel changes its color.
 func sampleOf(name string, config dashboard.FieldConfig) sample {
-	pairs := samplesOfUnit[*config.Unit]
+	pairs := pairsOfUnit[*config.Unit]
 	if config.Thresholds == nil { // a heat map
 		return sample{name, config, pairs}
 	}

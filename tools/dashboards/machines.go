@@ -36,8 +36,8 @@ func machines() Board {
 				{
 					graph("AWS allowances exceeded", packetsPerSecond,
 						"Packets that AWS dropped or queued because the instance exceeded its allowance of "+
-							"bandwidth, packets or tracked connections. They can make messages late or lose "+
-							"connections. Empty elsewhere.",
+							"bandwidth, packets or tracked connections. Such packets can make messages late "+
+							"or end connections. Empty elsewhere.",
 						`instance:node_aws_exceeded:rate1m`+hostSelector, "{{allowance}} {{instance}}").badFrom(1),
 					graph("AWS notices", units.Seconds,
 						"Time until an event that AWS has announced: reboot, maintenance, or the end of a spot "+
@@ -49,7 +49,7 @@ func machines() Board {
 				{
 					graph("CPU by mode", units.PercentUnit,
 						"Share of all cores. `steal` is time that the hypervisor gave to other machines. On a burstable "+
-							"instance it means that the CPU credits are used up.",
+							"instance, it means that the CPU credits are used up.",
 						`sum by (mode) (rate(node_cpu_seconds_total{instance=~"$instance",mode!="idle"}[$__rate_interval]))`+` / scalar(count(node_cpu_seconds_total{instance=~"$instance",mode="idle"}))`, "{{mode}}").stack(),
 					graph("Waiting for CPU and memory", units.PercentUnit,
 						"Pressure stall information: share of the time in which a task waited for a core or for "+

@@ -83,7 +83,7 @@ func heat(title, unit, about, query string) Panel {
 	return p
 }
 
-// A column is one query of a table, with a value for each row. Values of bad and above are red (0: none).
+// A column is one query of a table, with a value for each row. Values from bad upward are red; bad 0: no value is red.
 type column struct {
 	title, unit, expr string
 	bad               float64
@@ -110,7 +110,7 @@ func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true
 
 func (p Panel) stack() Panel { p.Stacked = true; return p }
 
-// asShare sets three decimals. By default Grafana rounds the share of 99,999 of 100,000 streams to 100.0 %.
+// asShare sets three decimals. By default, Grafana rounds the share of 99,999 of 100,000 streams to 100.0 %.
 func (p Panel) asShare() Panel { p.Decimals = cog.ToPtr(3.); return p }
 
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {

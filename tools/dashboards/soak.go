@@ -18,7 +18,7 @@ const (
 	noopsWindow   = `[1m]` // four noops at the default interval of 15 s; with a shorter window, rates oscillate
 )
 
-// growth returns the growth of a counter since the start of the time range. Unlike increase() it does not extrapolate.
+// growth returns the growth of a counter since the start of the time range. Unlike increase(), it does not extrapolate.
 func growth(counter, atStart string) string {
 	return `(` + counter + ` - (` + atStart + ` or vector(0)))`
 }

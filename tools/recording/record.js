@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // @ts-check
-// Records a command in a terminal as an animated SVG: script(1) records it, and svg-term draws it.
+// Records a command in a terminal as an animated SVG: script(1) records the output, and svg-term draws it.
 //
 //   node tools/recording/record.js OUT.svg COMMAND ARGUMENT…
 //

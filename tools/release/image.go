@@ -20,8 +20,8 @@ import (
 // home is the web page of the repository, with documentation and source.
 const home = "https://" + module
 
-// image writes the image for Linux, if Linux was built, as an OCI layout: a folder that `crane push`, skopeo and podman
-// can read. The image contains static programs and their licenses, but no shell.
+// image writes the image, if the release includes Linux, as an OCI layout: a folder that `crane push`, skopeo and
+// podman can read. The image contains static programs and their licenses, but no shell.
 func (r *release) image(built map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0

@@ -76,7 +76,7 @@ func (b *gatewaysBench) measure(ctx context.Context, name string) string {
 }
 
 // fill runs all scenarios on one gateway, and then measures the memory per stream. It restarts a gateway whose process
-// ended. Without a gateway it omits the restart and the memory.
+// has ended. For direct, it omits the scenario with a restart, and the memory.
 func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	c, restart, stop, err := b.launch(ctx, g)
 	if err != nil {
@@ -133,11 +133,11 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 	return newClient(ctx, r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
 }
 
-// recordsTimeout is the time limit for the end of all requests at the upstream. Tests shorten it.
+// recordsTimeout is the maximum time until all requests have ended at the upstream. Tests shorten it.
 var recordsTimeout = time.Minute
 
-// records waits until the upstream has ended the requests from first on, and returns their records. At recordsTimeout
-// it returns an error, because records of open requests are incomplete.
+// records waits until the requests from number first on have ended at the upstream, and returns their records. After
+// recordsTimeout, it returns an error, because records of open requests are incomplete.
 func (b *gatewaysBench) records(ctx context.Context, first int64) ([]model.Record, error) {
 	for deadline := time.Now().Add(recordsTimeout); ; time.Sleep(100 * time.Millisecond) {
 		out, open, err := b.ledger(ctx, first)
@@ -150,7 +150,7 @@ func (b *gatewaysBench) records(ctx context.Context, first int64) ([]model.Recor
 	}
 }
 
-// ledger returns the records of the requests from number first on, and how many of them have not ended.
+// ledger returns the records of the requests from number first on, and the number of requests that have not ended.
 func (b *gatewaysBench) ledger(ctx context.Context, first int64) (out []model.Record, open int, err error) {
 	var text bytes.Buffer
 	if found, err := target.Remote(b.upstream, "").ModelLedger(ctx, b.runID+"-", &text); err != nil || !found {

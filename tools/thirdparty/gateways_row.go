@@ -139,7 +139,7 @@ func (b *gatewaysBench) write(w io.Writer) error {
 		columns string
 		rows    [][]string
 	}{
-		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, doubled, reordered, upstream requests", b.states()},
+		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, duplicated, reordered, upstream requests", b.states()},
 		{"gateway, TTFT (ms: p50 / p99), added TTFT (ms: p50), inter-chunk latency (ms: p50 / p99 / max), chunks that arrived together, KB per stream in flight", b.times()},
 		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent after the client left", b.leavingRows()},
 		{"gateway, version, settings", b.versions()},

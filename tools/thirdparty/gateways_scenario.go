@@ -67,7 +67,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 	return out, err
 }
 
-// memoryPerStream opens many streams at once, and returns the memory that the gateway uses per stream, in bytes.
+// memoryPerStream opens b.Streams streams at once, and returns the memory that the gateway uses per stream, in bytes.
 func (b *gatewaysBench) memoryPerStream(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
 	idle, err := g.usage()
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// startModel starts the numbered model, and returns a client of it and a benchmark that reads its ledger.
+// startModel starts the numbered model, and returns a client of the model and a benchmark that reads the model's
+// ledger.
 func startModel(t *testing.T) (*client, *gatewaysBench) {
 	t.Helper()
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
@@ -62,7 +63,6 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 	}
 }
 
-// The records are incomplete if a request has not ended, so they are not a result.
 func TestRecordsOfOpenRequestsAreAnError(t *testing.T) {
 	c, b := startModel(t)
 	requests, stop := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ import (
 // A comparison measures programs of one kind. Its exported fields are the figures.
 type comparison interface {
 	declare(*flag.FlagSet)
-	// names returns the names that -only accepts: all are the default; extra are measured only if -only names them.
+	// names returns the names that -only accepts. The default is all; extra names must be in -only.
 	names() (all, extra []string)
 	// check returns an error if a flag has an invalid value.
 	check() error
@@ -41,7 +41,7 @@ func main() {
 	var o options
 	c := map[string]comparison{"services": &servicesBench{options: &o}, "gateways": &gatewaysBench{options: &o}}
 	if len(os.Args) < 2 || c[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "thirdparty services|gateways [FLAGS] [-- FLAGS OF soak run]")
+		fmt.Fprintln(os.Stderr, "usage: thirdparty services|gateways [FLAGS] [-- FLAGS OF soak run]")
 		os.Exit(2)
 	}
 	kind := os.Args[1]
@@ -78,11 +78,11 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 func (o *options) parse(kind string, c comparison, args []string) (chosen []string, err error) {
 	flags := flag.NewFlagSet("thirdparty "+kind, flag.ExitOnError)
 	names, extra := c.names()
-	flags.StringVar(&o.root, "root", ".", "the repository, with bin/ built")
+	flags.StringVar(&o.root, "root", ".", "folder of the repository, with programs in bin/")
 	flags.StringVar(&o.out, "out", filepath.Join("results", kind), "folder for the page, the figures and logs")
 	flags.StringVar(&o.only, "only", "", "comma-separated names, from "+fmt.Sprint(append(names, extra...))+" (empty: all)")
 	c.declare(flags)
-	_ = flags.Parse(args) // it exits on an error
+	_ = flags.Parse(args) // exits on an error
 	o.soakArgs = flags.Args()
 	if chosen, err = page.Choose(o.only, append(names, extra...)); err != nil {
 		return nil, err

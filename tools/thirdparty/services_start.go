@@ -16,10 +16,10 @@ import (
 // backend is the name of the backend of this repository, which is measured like the other services.
 const backend = "backend"
 
-// bareSuffix is the end of the names of services without history.
+// bareSuffix ends the name of a service that is started without history.
 const bareSuffix = "-without-history"
 
-// traits has the heartbeat, the end and the resume of streams of each service, as in its description. In test/e2e,
+// traits contains the cells about each service's heartbeats, the end of its streams, and how they resume. In test/e2e,
 // TestResumeOfThirdPartyServices checks how streams resume.
 var traits = map[string][]string{
 	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; omits messages silently if its buffer is too short"},
