@@ -34,7 +34,7 @@ func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *
 	t.Cleanup(func() { _, _ = clientConn.Close(), serverConn.Close() })
 	config := sockets.ServerTLS().Clone()
 	config.MinVersion, config.MaxVersion = version, version
-	l := sockets.NewLine(serverConn)
+	l := sockets.NewBufferedConn(serverConn)
 	server := tls.Server(l, config)
 	done := make(chan error, 1)
 	go func() { done <- server.Handshake() }()

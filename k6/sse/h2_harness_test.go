@@ -23,7 +23,7 @@ type framePeer struct {
 	t      testing.TB
 	conn   net.Conn // with TLS if the client uses TLS
 	tcp    *net.TCPConn
-	line   *sockets.Line
+	line   *sockets.BufferedConn
 	n      int // index of the connection, from 0
 	block  bytes.Buffer
 	fields *hpack.Encoder // writes to block

@@ -222,7 +222,7 @@ func (v *vu) drainSamples() (all []metrics.Sample) {
 type peer struct {
 	net.Conn // with TLS if the client uses TLS
 	tcp      *net.TCPConn
-	line     *sockets.Line // between net.Conn and tcp
+	line     *sockets.BufferedConn // between net.Conn and tcp
 	req      *http.Request
 	n        int    // index of the connection, from 0
 	abort    func() // resets the HTTP/2 stream; nil over HTTP/1.1

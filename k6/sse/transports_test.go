@@ -80,8 +80,8 @@ func (w transport) serveVU(t testing.TB, handle func(p *peer)) *vu {
 }
 
 // accept returns the server side of a connection: with TLS if the first byte starts a TLS handshake.
-func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.Line) {
-	l := sockets.NewLine(conn)
+func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.BufferedConn) {
+	l := sockets.NewBufferedConn(conn)
 	if b, err := l.Reader.Peek(1); err == nil && b[0] == typeHandshake {
 		return tls.Server(l, config), l
 	}

@@ -51,7 +51,7 @@ func lock(port int) error {
 	return nil
 }
 
-// Reserve returns the address that Free returns, or fails the test.
+// Reserve is like Free, but an error fails the test.
 func Reserve(t interface {
 	Helper()
 	Fatal(args ...any)

@@ -39,7 +39,7 @@ const (
 // account.
 type kube struct {
 	*cluster.Client
-	config string // kubeconfig of the service account `soak`
+	config string // path of the kubeconfig of the service account `soak`
 }
 
 // connect applies the setup of the overlay local, and returns a client of the cluster.

@@ -56,8 +56,8 @@ func TestAPIServerAcceptsOverlays(t *testing.T) {
 	}
 }
 
-// A lost runner makes the verdict invalid. The verdict names its pod, node and reason, and lists its last checkpoint
-// and the shards of the other runners.
+// A lost runner makes the verdict invalid. The verdict names the pod, the node and the cause, and lists the last
+// checkpoint of the runner and the shards of the other runners.
 func TestLostRunnerIsInvalid(t *testing.T) {
 	c := connect(t)
 	for name, tt := range map[string]struct {
@@ -101,7 +101,7 @@ func TestUnstartableRunIsInvalid(t *testing.T) {
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			limits := []string{"--overlay", overlay}
-			if overlay == "testdata/no-room" { // until then, soak waits for a node
+			if overlay == "testdata/no-room" { // a node may become free, so soak waits
 				limits = append(limits, "--start-timeout", "30s")
 			}
 			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), limits...)
@@ -120,7 +120,7 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "drain", "--min-coverage", "50")
 	s.awaitOutput(t, "all runners have started")
-	time.Sleep(10 * time.Second) // time for some noops of its clients
+	time.Sleep(10 * time.Second) // time for some noops
 	pod := c.runnerPod(t, s, 2)
 	require.NoError(t, c.evict(t.Context(), pod.Name))
 	assert.Equal(t, 0, s.wait(t), "%s", s.output())

@@ -132,7 +132,7 @@ func TestPrometheusRejectsWrites(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// Runners of an overlay with the component for Prometheus also write if `kubectl apply -k` starts them without soak.
+// Runners of an overlay with the component for Prometheus write metrics even if `kubectl apply -k` starts them.
 func TestPrometheusOverlay(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)

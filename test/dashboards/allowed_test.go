@@ -4,15 +4,15 @@ package dashboards
 
 import "os"
 
-// mayBeEmpty has the reason why a query may have no data in a clean soak on one machine. A key is a dashboard and a
-// panel.
+// mayBeEmpty maps the queries that may have no data in a clean soak on one machine to the reasons. A key is
+// DASHBOARD/PANEL.
 var mayBeEmpty = map[string]string{
 	"annotation/Backend restarted": "the backend does not restart in a clean soak",
 	"soak/Firing alerts":           "no alert fires in a clean soak",
 	"annotation/Alert":             "no alert fires in a clean soak",
 }
 
-// absentSources has the reason why the source of a query's metrics is not part of this test.
+// absentSources maps the queries whose metrics have no source in this test to the reasons.
 var absentSources = map[string]string{
 	"soak/Published and confirmed":               noPublisher,
 	"soak/Responses by state":                    noFinite,

@@ -68,8 +68,8 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 // prometheusLine matches the line with the URL of Prometheus in the output of soak open.
 var prometheusLine = regexp.MustCompile(`(?m)^prometheus +(http://127\.0\.0\.1:\d+)/`)
 
-// openArchive opens an archive with `soak open`, and returns the URL of its Prometheus. At the end of the test, it
-// stops soak with SIGINT, and asserts that Prometheus does not respond and no file is left.
+// openArchive opens an archive with `soak open`, and returns the URL of the Prometheus server. At the end of the test,
+// it stops soak with SIGINT, and asserts that the server does not respond and no file is left.
 func openArchive(t *testing.T, file string) (prometheus string) {
 	t.Helper()
 	tmp := t.TempDir()

@@ -76,7 +76,7 @@ func TestDashboardsShowFaultsOfNoops(t *testing.T) {
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
 }
 
-// watch runs a soak, and returns a querier for a time range that contains it.
+// watch runs a soak, and returns a querier for a time range that contains the soak.
 func (s *stack) watch(soak func()) querier {
 	s.await(`min(count_over_time(up[1m])) >= 2`) // the counters must have a value before the run
 	a := s.querier(2 * time.Second)
@@ -108,7 +108,7 @@ func (a querier) requireValues(t *testing.T, want map[string]float64) {
 	}
 }
 
-// board evaluates all queries of a dashboard.
+// board calls query for each query of a dashboard, and asserts that each of its variables has values.
 func (a querier) board(t *testing.T, b grafana.Board) {
 	for _, p := range b.Panels {
 		for _, q := range p.Targets {
@@ -153,7 +153,7 @@ func (a querier) query(t *testing.T, name, expr string) {
 	}
 }
 
-// figures compares the values of a clean soak with its plan.
+// figures asserts that the panels show the values of a clean soak.
 func (a querier) figures(t *testing.T) {
 	a.requireValues(t, map[string]float64{
 		"Open streams": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended on request": 1, "Sent, not received": 0,

@@ -32,7 +32,7 @@ const (
 	root     = "../.."
 	testID   = "live"
 	streams  = 100
-	interval = 5 // seconds between two noops, because on a busy machine noops may be late by 2.5 s
+	interval = 5 // seconds between two noops; LATE_MS is half of it, and must be long enough for a busy machine
 	runners  = 2
 
 	scrapeInterval = 2 * time.Second // interval of scrapes and rules; shorter than in compose.yaml, so that tests wait less

@@ -16,8 +16,9 @@ var (
 	namedFolder = regexp.MustCompile("\\(`([\\w/]+?)/?`\\)")
 )
 
-// missingTests lists the tests in the tables of reliability.md that exist neither in test/e2e nor in the folders that
-// their cell or the head of their column names. …/name and /name are cases of the previous test.
+// missingTests lists the tests that the tables of reliability.md name, but the repository does not have. A test must be
+// in test/e2e, or in a folder that its cell or the heading of its column names. …/name and /name are cases of the
+// previous test.
 func (r tree) missingTests(t *testing.T, page string) (out []string) {
 	t.Helper()
 	var columnFolders []string

@@ -58,7 +58,7 @@ func TestRepositoryHasNoBinaries(t *testing.T) {
 	require.Greater(t, len(names), 500)
 	for _, name := range names {
 		if info, err := os.Lstat(filepath.Join(root, name)); err != nil || !info.Mode().IsRegular() {
-			continue // deleted, but not committed yet; or a link
+			continue // deleted without a commit, or a link
 		}
 		text := read(t, name)
 		for format, magic := range map[string]string{"ELF": "\x7fELF", "Mach-O": "\xcf\xfa\xed\xfe", "PE": "MZ\x90\x00"} {
@@ -85,7 +85,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-// retiredRunners has the day of removal for each image of GitHub's runners that has been removed.
+// retiredRunners maps images that GitHub's runners no longer have to the day of their removal.
 var retiredRunners = map[string]string{
 	"macos-12": "2024-12-03", "macos-13": "2025-12-04", "macos-14": "2026-11-02", "ubuntu-20.04": "2025-04-15", "windows-2019": "2025-06-30",
 }

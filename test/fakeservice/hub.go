@@ -14,7 +14,7 @@ import (
 )
 
 // A Hub is a service with topics. GET /sub/TOPIC opens an event stream, and POST /pub/TOPIC publishes its body as a
-// message. With RequireJoin a stream carries no messages before POST /join with {"client":…,"topic":…}.
+// message. With RequireJoin, a stream carries no messages before POST /join with {"client":…,"topic":…}.
 type Hub struct {
 	Preamble          string        // text on the wire at the start of each stream
 	Heartbeat         string        // text on the wire, such as ":\n" or "event: ping\n\n"

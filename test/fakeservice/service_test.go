@@ -37,7 +37,7 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 }
 
 // readStream opens the stream of client a, requests its end after a time, and returns its data fields and ids. patience
-// is the maximum time from that request to the end of the stream. The wire may drop the end.
+// is the maximum time from that request to the end of the stream, because the wire may drop the end.
 func readStream(t *testing.T, url string, after, patience time.Duration) (data, ids []string, err error) {
 	t.Helper()
 	client := http.Client{Timeout: after + patience}

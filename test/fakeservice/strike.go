@@ -102,7 +102,7 @@ type Strike struct {
 	Status      int           // status of the response to a connect; 200: with a different content type; 0: a stream opens
 	Duration    time.Duration // time from the first connect in which Status and HeaderDelay apply; 0: unlimited
 	OnReconnect bool          // Status and HeaderDelay apply only to reconnects
-	EndIn       time.Duration // minimum age at which the service ends a client's first stream; 0: it does not
+	EndIn       time.Duration // minimum age at which the service ends a client's first stream; 0: no end
 	Within      time.Duration // maximum random time after EndIn
 	HeaderDelay time.Duration // delay of the response headers
 }

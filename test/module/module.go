@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Evaluate returns the default export of a JavaScript module without imports as JSON, with `true` for each function.
+// Evaluate evaluates a JavaScript module without imports. It returns the default export as JSON, in which each function
+// is `true`.
 func Evaluate(t testing.TB, text string) []byte {
 	t.Helper()
 	runtime := sobek.New()

@@ -110,10 +110,10 @@ func names(list []definition) (out []string) {
 }
 
 // A MissingError is the error of Start if this machine lacks a program that a service needs.
-type MissingError struct{ Service, What string }
+type MissingError struct{ Service, Reason string }
 
 func (m *MissingError) Error() string {
-	return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What)
+	return fmt.Sprintf("%s cannot be started: %s", m.Service, m.Reason)
 }
 
 // startTimeout is the maximum duration of a start. LiteLLM is the slowest to start, especially on a busy machine.

@@ -80,7 +80,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 		s.down()
 	})
 	imageBuild.Do(func() {
-		// The images come from one build, which Docker repeats for images that are not built together.
+		// The images share a build stage, which Docker runs only once if it does not build them at the same time.
 		t.Logf("built the image of the backend in %v, and the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
 	})
 	_, port, err := net.SplitHostPort(address.Reserve(t)) // after the builds, because the port is reserved for a minute
@@ -92,7 +92,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 }
 
 // removeLeftovers removes the containers, volumes and networks of a killed test. Docker restarts such containers when
-// its daemon starts.
+// the daemon starts.
 func removeLeftovers(t *testing.T) {
 	t.Helper()
 	for _, kind := range []struct{ list, remove []string }{

@@ -20,7 +20,7 @@ import (
 // A pair has two values that Grafana must display differently.
 type pair [2]float64
 
-// Counts and rates that readers must be able to distinguish, and measurements that differ by 1 %.
+// Pairs of counts and rates that readers must be able to distinguish, and pairs of measurements that differ by 1 %.
 var (
 	countPairs = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
 	ratePairs  = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
@@ -130,7 +130,7 @@ func indistinguishable(t *testing.T, samples []sample) (problems []string) {
 
 var zeros = regexp.MustCompile(`(\.\d*?)0+(\D|$)`)
 
-// trimZeros returns a number without trailing zeros after the point, because 100.0% equals 100%.
+// trimZeros returns a number without trailing zeros after the decimal point, because 100.0% equals 100%.
 func trimZeros(text string) string {
 	return regexp.MustCompile(`\.(\D|$)`).ReplaceAllString(zeros.ReplaceAllString(text, "$1$2"), "$1")
 }

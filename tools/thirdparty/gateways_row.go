@@ -41,7 +41,7 @@ type scenarioRow struct {
 	Gap              quantiles                    `json:"inter_chunk_ms"`
 	BurstShare       float64                      `json:"burst_share"` // share of gaps below ledger.TogetherLimit
 	Cancel           quantiles                    `json:"cancel_ms"`
-	Cancelled        int                          `json:"cancelled"` // abandoned requests that the gateway cancelled
+	Canceled         int                          `json:"cancelled"` // abandoned requests that the gateway canceled
 	Unreceived       int                          `json:"wasted"`    // chunks sent for abandoned requests and not received
 }
 
@@ -77,7 +77,7 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 		record, known := sent[resp.ID]
 		if resp.State == ledger.ResponseAbandoned {
 			if known && record.DisconnectedUS > 0 {
-				r.Cancelled++
+				r.Canceled++
 				cancel = append(cancel, max(0, time.UnixMicro(record.DisconnectedUS).Sub(resp.LeftAt)))
 			}
 			r.Unreceived += max(0, int(record.Sent)-int(resp.Chunks))
@@ -141,7 +141,7 @@ func (b *gatewaysBench) write(w io.Writer) error {
 	}{
 		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, duplicated, reordered, upstream requests", b.states()},
 		{"gateway, TTFT (ms: p50 / p99), added TTFT (ms: p50), inter-chunk latency (ms: p50 / p99 / max), chunks that arrived together, KB per stream in flight", b.times()},
-		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent after the client left", b.leavingRows()},
+		{"gateway, clients that left, upstream canceled, time to cancel (ms: p50 / max), chunks sent after the client left", b.leavingRows()},
 		{"gateway, version, settings", b.versions()},
 	} {
 		fmt.Fprintln(w)
@@ -199,7 +199,7 @@ func (b *gatewaysBench) leavingRows() (rows [][]string) {
 		for _, row := range g.Rows {
 			if row.States[ledger.ResponseAbandoned] > 0 {
 				rows = append(rows, []string{
-					g.Name, fmt.Sprint(row.States[ledger.ResponseAbandoned]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Unreceived),
+					g.Name, fmt.Sprint(row.States[ledger.ResponseAbandoned]), fmt.Sprint(row.Canceled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Unreceived),
 				})
 			}
 		}

@@ -87,7 +87,7 @@ func TestAPauseIsNotAFault(t *testing.T) {
 	require.GreaterOrEqual(t, time.Duration(slices.Max(got.Gaps))*time.Microsecond, 300*time.Millisecond)
 }
 
-func TestAbandonedRequestsAreCancelledAtTheModel(t *testing.T) {
+func TestAbandonedRequestsAreCanceledAtTheModel(t *testing.T) {
 	c, b := startModel(t)
 	s := scenario{name: "leave", chunks: 1000, order: "delay=10ms", behavior: behavior{leaveAfter: 5}}
 	responses, err := s.run(t.Context(), b, c, nil)
@@ -96,7 +96,7 @@ func TestAbandonedRequestsAreCancelledAtTheModel(t *testing.T) {
 	require.NoError(t, err)
 	row := assess(s, responses, records)
 	require.Equal(t, map[ledger.ResponseState]int{ledger.ResponseAbandoned: 2}, row.States)
-	require.Equal(t, 2, row.Cancelled)
+	require.Equal(t, 2, row.Canceled)
 	require.Less(t, row.Unreceived, 900)
 }
 

@@ -17,22 +17,24 @@ var ServerTLS = sync.OnceValue(func() *tls.Config {
 	return &tls.Config{Certificates: s.TLS.Certificates}
 })
 
-// A Line is a connection that can peek at the next bytes and collect writes.
-type Line struct {
+// A BufferedConn is a connection that can peek at the next bytes and collect writes.
+type BufferedConn struct {
 	net.Conn
 
 	Reader  *bufio.Reader // reads from the connection
 	Pending *bytes.Buffer // collects the written bytes; nil: they are sent
 }
 
-// NewLine returns a line that does not collect writes.
-func NewLine(conn net.Conn) *Line { return &Line{Conn: conn, Reader: bufio.NewReader(conn)} }
+// NewBufferedConn returns a connection that does not collect writes.
+func NewBufferedConn(conn net.Conn) *BufferedConn {
+	return &BufferedConn{Conn: conn, Reader: bufio.NewReader(conn)}
+}
 
-func (l *Line) Read(p []byte) (int, error) { return l.Reader.Read(p) }
+func (c *BufferedConn) Read(p []byte) (int, error) { return c.Reader.Read(p) }
 
-func (l *Line) Write(p []byte) (int, error) {
-	if l.Pending != nil {
-		return l.Pending.Write(p)
+func (c *BufferedConn) Write(p []byte) (int, error) {
+	if c.Pending != nil {
+		return c.Pending.Write(p)
 	}
-	return l.Conn.Write(p)
+	return c.Conn.Write(p)
 }
