@@ -25,11 +25,11 @@ const victim = "gold-5" // client that misses a price
 // A feed sends a price without a number to all clients every 100 ms. It drops the 50th price of the victim, for the
 // victim or for all clients of its pod. Without a victim, it drops no price.
 type feed struct {
-	start  time.Time
-	byPod  bool                   // the price is dropped for all clients of the pod
-	lost   atomic.Int64           // number of the dropped price; 0: unknown
-	pod    atomic.Pointer[string] // address of the pod of the victim
-	losses atomic.Uint64
+	start      time.Time
+	byPod      bool                   // the price is dropped for all clients of the pod
+	dropNumber atomic.Int64           // number of the dropped price; 0: unknown
+	pod        atomic.Pointer[string] // address of the pod of the victim
+	losses     atomic.Uint64
 }
 
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,7 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	number := int64(time.Since(f.start)/interval) + 1
 	if isVictim {
 		f.pod.Store(&pod)
-		f.lost.Store(number + offset)
+		f.dropNumber.Store(number + offset)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for ; ; number++ {
@@ -49,7 +49,7 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-time.After(time.Until(f.start.Add(time.Duration(number) * interval))):
 		}
-		if number == f.lost.Load() && (isVictim || f.byPod && pod == *f.pod.Load()) {
+		if number == f.dropNumber.Load() && (isVictim || f.byPod && pod == *f.pod.Load()) {
 			f.losses.Add(1)
 			continue
 		}

@@ -19,12 +19,12 @@ import (
 
 // An earlySpec describes an early end of soak, or of the second of two runners, or an interruption of that runner.
 type earlySpec struct {
-	Attach  bool           // soak is killed, and another soak attaches to its runners
-	Runner  syscall.Signal // signal sent to the second runner; 0: none
-	Times   int            // number of replacements of the second runner
-	Overlap bool           // the second runner still runs when it is replaced
-	Stopped time.Duration  // how long the k6 process of the second runner is stopped; 0: not stopped
-	Suspend bool           // the machine of the second runner is suspended for Stopped
+	Attach   bool           // soak is killed, and another soak attaches to its runners
+	Runner   syscall.Signal // signal sent to the second runner; 0: none
+	Times    int            // number of replacements of the second runner
+	Overlap  bool           // the second runner still runs when it is replaced
+	StopTime time.Duration  // how long the k6 process of the second runner is stopped; 0: not stopped
+	Suspend  bool           // the machine of the second runner is suspended for StopTime
 }
 
 // earlyKinds are drawn only if -kind is early or the name of one of them. In three of four runs, the service loses a
@@ -71,13 +71,13 @@ func endEarly(spec earlySpec) setup {
 
 func stopKind(suspend bool) setup {
 	return func(r *rand.Rand, sc *scenario) {
-		endEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
+		endEarly(earlySpec{Suspend: suspend, StopTime: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
 	}
 }
 
 // An ending records that a runner ended, or continued after a suspension, at the time at. The shards that the runner
-// had written by then cover the run only up to the time observed.
-type ending struct{ observed, at time.Time }
+// had written by then cover the run only up to the time observedUntil.
+type ending struct{ observedUntil, at time.Time }
 
 func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+maxOverrun)
@@ -86,7 +86,7 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	flags := append(append([]string{"run"}, r.Plan.flags()...), "--out", out, "--testid", testid, "--backend-url", r.url, "--min-coverage", "20")
 	last := []string{"merge", filepath.Join(out, testid)}
 	switch {
-	case r.Early.Stopped > 0:
+	case r.Early.StopTime > 0:
 		if err := r.stopRunner(ctx, flags); err != nil {
 			return nil, err
 		}
@@ -118,8 +118,8 @@ func (r *run) checkStop(v *verdict.Verdict) error {
 	switch {
 	case r.Early.Suspend && !strings.Contains(strings.Join(v.Warnings, "\n"), "its machine was suspended for"):
 		return fmt.Errorf("no warning reports the suspension: %q", v.Warnings)
-	case r.Early.Stopped > 0 && !r.Early.Suspend && stall < r.Early.Stopped-time.Second:
-		return fmt.Errorf("a runner was stopped for %s, but the longest stall in the verdict is %s", r.Early.Stopped, stall)
+	case r.Early.StopTime > 0 && !r.Early.Suspend && stall < r.Early.StopTime-time.Second:
+		return fmt.Errorf("a runner was stopped for %s, but the longest stall in the verdict is %s", r.Early.StopTime, stall)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 		err = r.suspendRunner(ctx, second.Process.Pid, clock)
 	} else {
 		pause(ctx, 6*time.Second) // a runner measures its stalls every 5 s
-		suspension.Stop(ctx, runners(second.Process.Pid), r.Early.Stopped, func() {})
+		suspension.Stop(ctx, runners(second.Process.Pid), r.Early.StopTime, func() {})
 	}
 	_, _ = first.Wait(), second.Wait()
 	return err
@@ -200,7 +200,7 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 // suspendRunner suspends the machine of the second runner after a checkpoint, and waits until a client has reconnected.
 func (r *run) suspendRunner(ctx context.Context, soak int, clock *suspension.Clock) error {
 	observed := r.awaitObserved(ctx, syscall.SIGKILL)
-	clock.Suspend(ctx, append(runners(soak), soak), r.Early.Stopped)
+	clock.Suspend(ctx, append(runners(soak), soak), r.Early.StopTime)
 	if !await(ctx, func() bool { return r.allOpened(2) }) {
 		return errors.New("no client reconnected")
 	}

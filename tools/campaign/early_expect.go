@@ -16,11 +16,11 @@ func (r *run) expectEarly() *verdictExpectation {
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()
 	e := expectPass()
-	var observed time.Duration
+	var observedTime time.Duration
 	for _, d := range r.service.Clients {
 		spans := r.observedSpans(d)
 		for _, s := range spans {
-			observed += s.To.Sub(s.From)
+			observedTime += s.To.Sub(s.From)
 		}
 		for i := range d.Noops {
 			n := &d.Noops[i]
@@ -40,7 +40,7 @@ func (r *run) expectEarly() *verdictExpectation {
 	case missed.Max > 0:
 		e.Outcomes = []verdict.Outcome{verdict.Pass, verdict.Fail}
 	}
-	share := int(1000 * observed.Seconds() / (r.Plan.hold().Seconds() * float64(r.Plan.Connections)))
+	share := int(1000 * observedTime.Seconds() / (r.Plan.hold().Seconds() * float64(r.Plan.Connections)))
 	const slack = 60 // per mille
 	e.Counts["coverage"] = span{share - slack, share + slack}
 	if len(r.endings) == 0 {
@@ -57,8 +57,8 @@ func (r *run) observedSpans(d *fakeservice.NoopClient) (out []fakeservice.OpenSp
 			s.To = d.LastExpected()
 		}
 		for _, end := range r.endings {
-			if s.From.Before(end.observed) && s.To.After(end.observed) && s.To.Before(end.at.Add(time.Second)) {
-				s.To = end.observed
+			if s.From.Before(end.observedUntil) && s.To.After(end.observedUntil) && s.To.Before(end.at.Add(time.Second)) {
+				s.To = end.observedUntil
 			}
 		}
 		out = append(out, s)

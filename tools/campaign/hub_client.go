@@ -13,7 +13,7 @@ type hubClient struct {
 	topic          *hubTopic
 	firstRequestAt time.Time  // time of the first request
 	stream         *hubStream // the open stream; nil: none
-	ended          bool       // a fault ended one of its streams
+	endedByFault   bool       // a fault ended one of its streams
 	joinRefused    bool       // the second request of one of its streams was refused
 	frames         []frame
 	refusals       int          // refused or delayed reconnects since its last stream
@@ -23,13 +23,13 @@ type hubClient struct {
 
 // A frame is the record of one written block.
 type frame struct {
-	kind      string
-	number    int       // number of the published message
-	seq       int       // number that the client finds in the block; 0: the block is corrupted
-	sent      time.Time // when the hub received the message
-	at        time.Time // when the block was written
-	span      int       // index of the stream among the client's streams
-	uncertain bool      // the client may not have read the block
+	kind       string
+	number     int       // number of the published message
+	seq        int       // number that the client finds in the block; 0: the block is corrupted
+	receivedAt time.Time // when the hub received the message
+	at         time.Time // when the block was written
+	span       int       // index of the stream among the client's streams
+	uncertain  bool      // the client may not have read the block
 }
 
 const (

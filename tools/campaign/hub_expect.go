@@ -273,7 +273,7 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 				}
 				numbers[f.seq], arrivals[f.seq], uncertainNumbers[f.seq] = true, certain, !certain
 				if h.HasTime {
-					c.add("late", longer(f.at.Sub(f.sent), sc.Plan.lateLimit(), hubSlack))
+					c.add("late", longer(f.at.Sub(f.receivedAt), sc.Plan.lateLimit(), hubSlack))
 				}
 			}
 			highest = max(highest, f.seq)

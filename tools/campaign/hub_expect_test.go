@@ -22,7 +22,7 @@ func newTestHub(t *testing.T, numbers func(number int) []int) (*scenario, *hub) 
 		sent := at(float64(number) / 2)
 		topic.messages = append(topic.messages, &message{topic: topic, index: number - 1, number: number, receivedAt: sent, answeredAt: sent.Add(time.Millisecond), status: 200})
 		for _, seq := range numbers(number) {
-			d.frames = append(d.frames, frame{kind: frameMessage, number: number, seq: seq, sent: sent, at: sent.Add(time.Millisecond)})
+			d.frames = append(d.frames, frame{kind: frameMessage, number: number, seq: seq, receivedAt: sent, at: sent.Add(time.Millisecond)})
 		}
 	}
 	sc := &scenario{Hub: &hubSpec{Topics: 1, Rate: 2, Status: 200, HasMarker: true}, Plan: plan{Connections: 1, Seconds: 15, LateMS: 1000, MaxLate: -1, Prefix: "h-"}}

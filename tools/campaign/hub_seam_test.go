@@ -37,7 +37,7 @@ func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hu
 	messages := f.resumedMessages(d.topic.resumeIndex(f, lastID), vanished)
 	d.topic.messages = published
 	for _, m := range append(messages, published[13:]...) {
-		d.frames = append(d.frames, frame{kind: frameMessage, number: m.number, seq: m.number, sent: m.receivedAt, at: reconnectedAt, span: 1})
+		d.frames = append(d.frames, frame{kind: frameMessage, number: m.number, seq: m.number, receivedAt: m.receivedAt, at: reconnectedAt, span: 1})
 	}
 	return sc, h
 }

@@ -8,7 +8,7 @@ import (
 
 func (f *hubStream) writeFaulty(m *message) error {
 	action, corruption := "", ""
-	if f.client.n >= 0 && !f.client.ended && f.fault.matches(f.client.ID, m) {
+	if f.client.n >= 0 && !f.client.endedByFault && f.fault.matches(f.client.ID, m) {
 		action = f.fault.Action
 	}
 	switch action {
@@ -16,7 +16,7 @@ func (f *hubStream) writeFaulty(m *message) error {
 		f.muted = true
 		return nil
 	case fakeservice.ActClose, fakeservice.ActReset, fakeservice.ActTruncate:
-		f.client.ended = true // the fault ends one stream per client
+		f.client.endedByFault = true // the fault ends one stream per client
 	case hubGap:
 		if f.Gap == "event" {
 			if err := f.writeBlock("event: reset\ndata: \n\n", frame{kind: frameGap}); err != nil {
@@ -41,7 +41,7 @@ func (f *hubStream) writeMessage(m *message, corruption string) error {
 	default:
 		kind = frameOther
 	}
-	return f.writeBlock(text, frame{kind: kind, number: m.number, seq: seq, sent: m.receivedAt})
+	return f.writeBlock(text, frame{kind: kind, number: m.number, seq: seq, receivedAt: m.receivedAt})
 }
 
 func (f *hubStream) writeBlock(text string, fr frame) error {

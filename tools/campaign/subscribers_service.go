@@ -23,13 +23,13 @@ type feedService struct {
 	faultAt, reconnectedAt, firstCloseAt time.Time // times of the fault, the reconnect, and the first close by a client
 }
 
-// A priceTopic has the prices that were sent to one topic, and its open streams.
+// A priceTopic is a topic with its prices and open streams.
 type priceTopic struct {
-	price   int
-	sent    []int
-	streams map[*priceStream]bool
-	hold    int // index of the last message that must not repeat the previous price
-	faulty  int // index of the message at which the fault starts; -1: not sent yet
+	price      int
+	sentPrices []int
+	streams    map[*priceStream]bool
+	hold       int // index of the last message that must not repeat the previous price
+	faulty     int // index of the message at which the fault starts; -1: not sent yet
 }
 
 // A priceStream is a stream and the number of its client.
@@ -65,11 +65,11 @@ func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	if f.cut && s.client == 0 {
 		f.reconnectedAt = time.Now()
 	}
-	first := max(len(t.sent)-f.History, 0)
+	first := max(len(t.sentPrices)-f.History, 0)
 	if last, err := strconv.Atoi(strings.TrimPrefix(lastID, "m")); err == nil && f.Cut == cutResumed {
 		first = last + 1
 	}
-	for n := first; n < len(t.sent); n++ {
+	for n := first; n < len(t.sentPrices); n++ {
 		f.enqueue(t, s, n, time.Duration(n-first)*f.HistoryInterval)
 	}
 	t.streams[s] = true
@@ -104,7 +104,7 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	text, at := f.text(s, n, t.sent[n]), t.faulty
+	text, at := f.text(s, n, t.sentPrices[n]), t.faulty
 	if at < 0 || n < at || !f.affects(f.plan, s.client) {
 		return text
 	}
@@ -120,7 +120,7 @@ func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 		case at:
 			return ""
 		case at + 1:
-			return text + f.text(s, at, t.sent[at])
+			return text + f.text(s, at, t.sentPrices[at])
 		}
 	default:
 		if n > at {
@@ -154,7 +154,7 @@ func (f *feedService) run() {
 // send sends one message to all clients of a topic. When the fault is due, send starts the fault. When the disconnect
 // is due, client 0 is disconnected and does not receive the message.
 func (f *feedService) send(topic int, t *priceTopic) {
-	n := len(t.sent)
+	n := len(t.sentPrices)
 	since := f.sinceConnected()
 	if !f.Repeats || n <= t.hold || f.random.IntN(3) > 0 {
 		t.price += 1 + f.random.IntN(20)
@@ -164,7 +164,7 @@ func (f *feedService) send(topic int, t *priceTopic) {
 		t.price += 37 // so that the content differs from the previous and the next message
 		t.faulty, t.hold, f.faultAt = n, n+feedBurst, time.Now()
 	}
-	t.sent = append(t.sent, t.price)
+	t.sentPrices = append(t.sentPrices, t.price)
 	for s := range t.streams {
 		if disconnects && s.client == 0 {
 			f.cut = true

@@ -64,17 +64,17 @@ func quantilesOf(times []time.Duration) (q quantiles) {
 // request several times, assess uses the record with the most chunks.
 func assess(s scenario, responses []*response, records []model.Record) scenarioRow {
 	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ends: map[string]int{}, Upstream: len(records)}
-	sent := map[string]model.Record{}
+	recordOf := map[string]model.Record{}
 	for _, record := range records {
-		if sent[record.ID].Sent <= record.Sent {
-			sent[record.ID] = record
+		if recordOf[record.ID].Sent <= record.Sent {
+			recordOf[record.ID] = record
 		}
 	}
 	var ttft, gaps, cancel []time.Duration
 	bursts := 0
 	for _, resp := range responses {
 		r.States[resp.State]++
-		record, known := sent[resp.ID]
+		record, known := recordOf[resp.ID]
 		if resp.State == ledger.ResponseAbandoned {
 			if known && record.DisconnectedUS > 0 {
 				r.Canceled++

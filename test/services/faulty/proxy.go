@@ -43,7 +43,7 @@ type Proxy struct {
 	done    chan struct{}
 
 	mutex        sync.Mutex   // guards the fields below
-	used         map[int]bool // faults with Once that have affected a stream, by index
+	usedFaults   map[int]bool // faults with Once that have affected a stream, by index
 	streams      int
 	topicStreams map[string]int // number of streams so far, by topic
 	publishCount int
@@ -64,7 +64,7 @@ func Start(service string, o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, topicStreams: map[string]int{}, used: map[int]bool{}, done: make(chan struct{})}
+	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, topicStreams: map[string]int{}, usedFaults: map[int]bool{}, done: make(chan struct{})}
 	if o.ByteByByte {
 		l = slowListener{l}
 	}
@@ -148,8 +148,8 @@ func (p *Proxy) record(a Action) {
 func (p *Proxy) use(fault int) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	wasUsed := p.used[fault]
-	p.used[fault] = true
+	wasUsed := p.usedFaults[fault]
+	p.usedFaults[fault] = true
 	return !wasUsed
 }
 
