@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// outcomes counts the requests in the ledger of a model by their outcome.
-func outcomes(t *testing.T, url string) map[string]int64 {
+// countOutcomes counts the requests in the ledger of a model by their outcome.
+func countOutcomes(t *testing.T, url string) map[string]int64 {
 	t.Helper()
 	resp, err := http.Get(url + "/ledger")
 	require.NoError(t, err)
@@ -59,13 +59,13 @@ func TestFiniteIsExact(t *testing.T) {
 			assert.Equal(t, kind.verdict, v.Verdict)
 			assert.Contains(t, s.output(), kind.sentence)
 			assert.Regexp(t, `[1-9]\d* requests · \d+ failed`, s.output(), "progress must come from checkpoints")
-			sent := outcomes(t, url)
+			outcomes := countOutcomes(t, url)
 			require.NotNil(t, v.Responses)
 			assert.EqualValues(t, 1200, v.Responses.Started)
-			assert.Equal(t, sent["complete"], v.Responses.Complete)
-			assert.Equal(t, sent["truncated"], v.Responses.Truncated)
-			assert.Equal(t, sent["left"], v.Responses.Abandoned)
-			assert.EqualValues(t, 1200, sent["complete"]+sent["truncated"]+sent["left"], "%v", sent)
+			assert.Equal(t, outcomes["complete"], v.Responses.Complete)
+			assert.Equal(t, outcomes["truncated"], v.Responses.Truncated)
+			assert.Equal(t, outcomes["left"], v.Responses.Abandoned)
+			assert.EqualValues(t, 1200, outcomes["complete"]+outcomes["truncated"]+outcomes["left"], "%v", outcomes)
 			assert.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted)
 			if otherSoak != nil {
 				assert.Equal(t, 0, otherSoak.wait(t), "%s", otherSoak.output())

@@ -30,7 +30,7 @@ func TestSoakPassesAndCleansUp(t *testing.T) {
 	assert.Equal(t, 100, v.Connections.Completed)
 	assert.NotContains(t, s.output(), "forbidden", "the service account must have all rights of a run")
 	assert.True(t, v.Server.Known, "the ledger of the backend must be fetched inside the cluster")
-	assert.True(t, v.Server.Agrees)
+	assert.True(t, v.Server.Agrees, "the ledger of the backend must match: %+v", v.Server)
 	require.NotNil(t, v.Control)
 	assert.True(t, v.Control.Decides && v.Control.Remote, "the runners must reach the reference of the control group: %+v", v.Control)
 	require.Len(t, v.Runners, 4)

@@ -76,7 +76,7 @@ func TestEvictedPartContinues(t *testing.T) {
 	}, timeout, time.Second)
 
 	bucket, found := cluster.ServiceOf("http://bucket.sse-soak.svc:9000")
-	require.True(t, found)
+	require.True(t, found, "the URL must be of a service in the cluster")
 	forward, err := c.OpenService(t.Context(), bucket)
 	require.NoError(t, err)
 	defer forward.Close()

@@ -70,7 +70,7 @@ func TestActionIsComplete(t *testing.T) {
 	steps, references := map[string]ciStep{}, map[string]bool{}
 	for _, s := range a.Runs.Steps {
 		steps[s.ID] = s
-		require.NotEqual(t, s.Uses == "", s.Run == "", "%+v", s)
+		require.NotEqual(t, s.Uses == "", s.Run == "", "a step must have either uses or run: %+v", s)
 		if s.Uses != "" {
 			require.Regexp(t, commitPin, s.Uses)
 		} else {
@@ -108,7 +108,7 @@ func requireFlags(t *testing.T, script string) {
 	}
 }
 
-// The action passes its inputs to soak unchanged: each line is one argument, whatever it contains.
+// The action passes each line of its input args to soak as one argument, and does not evaluate the line.
 func TestActionPassesArguments(t *testing.T) {
 	t.Parallel()
 	var a ciAction
@@ -164,7 +164,7 @@ func TestWorkflowMatchesTheAction(t *testing.T) {
 			require.Regexp(t, `^--[a-z-]+=.`, line, "each line must have one argument")
 		}
 	}
-	require.True(t, found)
+	require.True(t, found, "the workflow must use the action")
 }
 
 func TestGitLabArtifacts(t *testing.T) {

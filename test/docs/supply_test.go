@@ -85,7 +85,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-// retiredRunners maps images that GitHub's runners no longer have to the day of their removal.
+// retiredRunners maps each retired image of GitHub's runners to the day of its removal.
 var retiredRunners = map[string]string{
 	"macos-12": "2024-12-03", "macos-13": "2025-12-04", "macos-14": "2026-11-02", "ubuntu-20.04": "2025-04-15", "windows-2019": "2025-06-30",
 }

@@ -19,7 +19,7 @@ func TestWalksNameFilesAndTheirFunctions(t *testing.T) {
 	page := read(t, "docs/architecture.md")
 	for heading, maxFiles := range map[string]int{"From a message to the verdict": 15, "From a flag to a runner": 5} {
 		_, section, found := strings.Cut(page, "\n## "+heading+"\n")
-		require.True(t, found, heading)
+		require.True(t, found, "docs/architecture.md must have the heading %q", heading)
 		section, _, _ = strings.Cut(section, "\n## ")
 		rows := walkRow.FindAllStringSubmatch(section, -1)
 		require.NotEmpty(t, rows, heading)

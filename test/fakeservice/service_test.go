@@ -211,6 +211,6 @@ func TestReconnectReplaysMissedNoops(t *testing.T) {
 	}
 	s.Stop()
 	for _, n := range d.Noops {
-		require.False(t, n.Lost(time.Time{}), fmt.Sprint(n))
+		require.False(t, n.Lost(time.Time{}), "the noop must have been sent: %+v", n)
 	}
 }

@@ -37,5 +37,5 @@ func TestResetIsRecordedBeforeTheClientNotices(t *testing.T) {
 	c.Begin(st.Stream)
 	require.ErrorIs(t, st.serve(1, time.Now()), ErrOver)
 	st.close()
-	require.False(t, c.EndedOnRequest())
+	require.False(t, c.EndedOnRequest(), "the reset must precede the request")
 }

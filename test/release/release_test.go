@@ -106,7 +106,7 @@ func unpack(t *testing.T, archive, folder string) {
 			return
 		}
 		require.NoError(t, err)
-		require.True(t, filepath.IsLocal(h.Name), h.Name)
+		require.True(t, filepath.IsLocal(h.Name), "the archive must contain only local paths, got %s", h.Name)
 		path := filepath.Join(folder, h.Name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, h.FileInfo().Mode())
@@ -124,7 +124,7 @@ func checkSums(t *testing.T, dist string) {
 	var names []string
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
-		require.True(t, ok, line)
+		require.True(t, ok, "each line must have a checksum and a name, got %q", line)
 		content, err := os.ReadFile(filepath.Join(dist, name))
 		require.NoError(t, err)
 		hash := sha256.Sum256(content)

@@ -66,7 +66,7 @@ func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
 			var token numbered.Token
 			var found bool
 			token, remaining, found = numbered.Next(remaining)
-			require.True(t, found && token.Valid(answer.Read), line)
+			require.True(t, found && token.Valid(answer.Read), "chunk %d must be valid: %s", k, line)
 			require.Equal(t, fmt.Sprint(k, 3), fmt.Sprint(token.K, token.N))
 		}
 	}

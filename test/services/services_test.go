@@ -57,7 +57,7 @@ func requireMessages(t *testing.T, r *Instance, s *service.Service) {
 		require.Eventually(t, func() bool { return len(stream.eventsOfKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond)
 		stream.awaitNumbers(t, 1, 2, 3)
 		for _, m := range stream.eventsOfKind(service.Delivery) {
-			require.True(t, m.HasSentAt)
+			require.True(t, m.HasSentAt, "each message must have a time")
 			require.WithinDuration(t, time.Now(), time.UnixMicro(m.SentAt), deadline)
 		}
 	}
@@ -158,7 +158,7 @@ func TestMercureWithShortHistory(t *testing.T) {
 	stream := subscribe(t, r, s, v, id)
 	publish(t, r, s, v, count+1)
 	stream.awaitNumbers(t, count+1)
-	require.True(t, s.Resume.Missed(stream.Header, []byte(id)))
+	require.True(t, s.Resume.Missed(stream.Header, []byte(id)), "the hub must announce the gap: %v", stream.Header)
 	require.NotEqual(t, "earliest", stream.Header.Get(s.Resume.GapHeader))
 }
 

@@ -69,8 +69,8 @@ func TestTwoMachines(t *testing.T) {
 	require.Len(t, v.Runners, 2)
 	require.Contains(t, output, "control      40 streams")
 	require.Equal(t, reference, v.Control.URL)
-	require.True(t, v.Control.Remote && v.Control.Decides)
-	require.True(t, v.Server.Known && v.Server.Agrees)
+	require.True(t, v.Control.Remote && v.Control.Decides, "the control group must use the reference of the stack: %+v", v.Control)
+	require.True(t, v.Server.Known && v.Server.Agrees, "the ledger of the backend must match: %+v", v.Server)
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="machines"})`:             fmt.Sprint(v.Messages.Received),
 		`sum(k6_soak_streams_completed{testid="machines"})`:       streams,

@@ -114,8 +114,8 @@ func (s *stack) requireConfinement() {
 	require.NoError(s.t, json.Unmarshal([]byte(text), &containers))
 	for _, c := range containers {
 		name, limits := strings.TrimPrefix(c.Name, "/"+project+"-"), c.HostConfig
-		require.True(s.t, limits.ReadonlyRootfs, name)
-		require.Positive(s.t, limits.Memory, name)
+		require.True(s.t, limits.ReadonlyRootfs, "%s: the root file system must be read-only", name)
+		require.Positive(s.t, limits.Memory, "%s: the memory must be limited", name)
 		require.Equal(s.t, []string{"ALL"}, limits.CapDrop, name)
 		require.Contains(s.t, limits.SecurityOpt, "no-new-privileges:true", name)
 		require.Equal(s.t, map[string]string{"max-size": "20m", "max-file": "5"}, limits.LogConfig.Config, "%s: logs must be rotated", name)
@@ -184,7 +184,7 @@ func (s *stack) requirePassingSoak() {
 	require.NoError(s.t, json.Unmarshal(b, &v))
 	require.Zero(s.t, v.Verdict.ExitCode(), output)
 	require.NotZero(s.t, v.Server.Sent, "soak must read the ledger of the backend")
-	require.True(s.t, v.Server.Agrees)
+	require.True(s.t, v.Server.Agrees, "the ledger of the backend must match: %+v", v.Server)
 	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus must report the streams")
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="stack"})`: fmt.Sprint(v.Messages.Received), `max(k6_soak_streams_planned{testid="stack"})`: "200",

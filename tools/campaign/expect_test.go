@@ -72,12 +72,12 @@ func TestPassWithALossIsAMissedFault(t *testing.T) {
 	v.Verdict = verdict.Pass
 	differences, undecided := e.compare(v)
 	require.NotEmpty(t, differences)
-	require.False(t, undecided)
+	require.False(t, undecided, "a pass without undetectable losses must not be undecided")
 	e.Undetectable, v.Evidence.Undetectable = 2, 1
 	_, undecided = e.compare(v)
 	require.False(t, undecided, "a pass that lists too few undetectable losses must not be undecided")
 	v.Evidence.Undetectable = 2
 	differences, undecided = e.compare(v)
 	require.Empty(t, differences)
-	require.True(t, undecided)
+	require.True(t, undecided, "a pass that lists the losses as undetectable must be undecided")
 }

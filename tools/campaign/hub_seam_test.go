@@ -86,5 +86,5 @@ func TestReconnectWithoutReadMessages(t *testing.T) {
 	d.topic.streams = map[*hubStream]bool{}
 	(&hubStream{Stream: &fakeservice.Stream{}, hub: h, client: d}).begin("")
 	require.Empty(t, d.frames)
-	require.False(t, d.Last().Resumed)
+	require.False(t, d.Last().Resumed, "the stream must not resume")
 }

@@ -29,8 +29,8 @@ func TestKindsAndPlansAreValid(t *testing.T) {
 		count[sc.Group+"/"+sc.Kind]++
 		p := sc.Plan
 		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, encode(t, sc))
-		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, encode(t, sc))
-		require.True(t, p.Connections >= 5 && p.Connections <= 150, encode(t, sc))
+		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, "a run must take 8 to 20 s: %s", encode(t, sc))
+		require.True(t, p.Connections >= 5 && p.Connections <= 150, "a run must have 5 to 150 clients: %s", encode(t, sc))
 		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a wire needs a service of this process")
 	}
 	all := slices.Concat(soakKinds, suiteKinds)
@@ -38,7 +38,7 @@ func TestKindsAndPlansAreValid(t *testing.T) {
 		all = append(all, f.faulty...)
 	}
 	for _, k := range all {
-		require.NotZero(t, count[k.group+"/"+k.name], k.group+"/"+k.name)
+		require.NotZero(t, count[k.group+"/"+k.name], "no seed draws %s/%s", k.group, k.name)
 	}
 	clean := count["clean/clean"]
 	require.InDelta(t, 2500, clean, 200, "half of the scenarios must be clean")

@@ -183,7 +183,7 @@ func publish(t *testing.T, p *faulty.Proxy, path, body string) int {
 	t.Helper()
 	response, err := http.Post(p.URL+path, "application/json", strings.NewReader(body))
 	if err != nil {
-		require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), err)
+		require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "unexpected error: %v", err)
 		return 0
 	}
 	_ = response.Body.Close()
