@@ -72,11 +72,11 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	defer h.Handlers.Done()
 	f := &hubStream{Stream: h.NewStream(h.Format, w, r), hub: h, client: d}
 	f.EndAt, f.EndDelay = until, h.EndDelay
-	last := r.Header.Get("Last-Event-ID")
+	lastID := r.Header.Get("Last-Event-ID")
 	if h.Resume == "query" || h.Resume == "data" {
-		last = r.URL.Query().Get("since")
+		lastID = r.URL.Query().Get("since")
 	}
-	f.run(last)
+	f.run(lastID)
 }
 
 // admit records the first request of a client. It returns false if the fault refuses the client.
@@ -138,7 +138,7 @@ func (h *hub) requestEnd(w http.ResponseWriter, r *http.Request) {
 	h.EndStream(w, r, &d.Client, h.fault.NeverEnds && h.fault.Matches(d.ID))
 }
 
-func (f *hubStream) run(last string) {
+func (f *hubStream) run(lastID string) {
 	d := f.client
 	if f.HeaderDelay > 0 && d.n >= 0 && len(d.Spans) == 0 {
 		f.Mu.Lock()
@@ -146,14 +146,14 @@ func (f *hubStream) run(last string) {
 		f.Mu.Unlock()
 		time.Sleep(delay)
 	}
-	if f.recordAnnouncement(last) {
+	if f.recordAnnouncement(lastID) {
 		f.W.Header().Set("X-Gap", "Yes")
 	}
 	if f.Head() != nil || f.SecondRequest && !f.awaitSecondRequest() {
 		return
 	}
 	f.Mu.Lock()
-	f.begin(last)
+	f.begin(lastID)
 	f.Mu.Unlock()
 	if lifetime := f.lifetime(); f.EndAt.IsZero() && lifetime > 0 {
 		f.EndAt = time.Now().Add(lifetime)
@@ -203,7 +203,7 @@ func (f *hubStream) awaitSecondRequest() bool {
 
 // begin registers the stream with its topic, and queues the messages that the client missed. If the client's previous
 // stream is open, begin ends it. The caller holds the lock.
-func (f *hubStream) begin(last string) {
+func (f *hubStream) begin(lastID string) {
 	d := f.client
 	d.topic.streams[f] = true
 	old := d.stream
@@ -220,25 +220,25 @@ func (f *hubStream) begin(last string) {
 	f.span = len(d.Spans)
 	d.Client.Begin(f.Stream)
 	if f.Resume != "none" {
-		d.readUpTo(f.span-1, d.topic.resumePoint(f, last), f.Delivery != "")
+		d.readUpTo(f.span-1, d.topic.resumePoint(f, lastID), f.Delivery != "")
 	}
-	d.Last().WithID = last != ""
-	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.receivedOnEarlierStream(f.span).Max > 0)
-	if last == "" || f.Resume == "none" {
+	d.Last().WithID = lastID != ""
+	d.Last().Resumed = f.span > 0 && (lastID != "" || f.sendsIDs() && d.receivedOnEarlierStream(f.span).Max > 0)
+	if lastID == "" || f.Resume == "none" {
 		return
 	}
 	f.announceGap()
-	for _, m := range f.resumedMessages(d.topic.resumeIndex(f, last), old != nil) {
+	for _, m := range f.resumedMessages(d.topic.resumeIndex(f, lastID), old != nil) {
 		f.enqueueMessage(m, time.Now())
 	}
 }
 
 // resumeIndex returns the index of the first message for a client that resumes after an id. The index is lower if the
 // hub repeats messages.
-func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
-	i, ok := t.foreignIDs[last]
+func (t *hubTopic) resumeIndex(f *hubStream, lastID string) int {
+	i, ok := t.foreignIDs[lastID]
 	for n, m := range t.messages {
-		if !ok && last == f.resumeID(m) {
+		if !ok && lastID == f.resumeID(m) {
 			i = n + 1
 		}
 	}

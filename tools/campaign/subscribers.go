@@ -167,7 +167,7 @@ const feedBurst = 3
 func (r *run) startFeed(l net.Listener) error {
 	f := &feedService{feedSpec: *r.Feed, plan: &r.Plan, random: rand.New(rand.NewPCG(r.Seed, 0xfeed))}
 	for range f.Topics {
-		f.topics = append(f.topics, &priceTopic{streams: map[*priceStream]bool{}, hold: -1, faulty: -1})
+		f.topics = append(f.topics, &priceTopic{streams: map[*priceStream]bool{}, noRepeatUntil: -1, faultIndex: -1})
 	}
 	r.feed = f
 	f.Serve(&http.Server{Handler: f, ReadHeaderTimeout: time.Minute}, l)

@@ -25,11 +25,11 @@ type feedService struct {
 
 // A priceTopic is a topic with its prices and open streams.
 type priceTopic struct {
-	price      int
-	sentPrices []int
-	streams    map[*priceStream]bool
-	hold       int // index of the last message that must not repeat the previous price
-	faulty     int // index of the message at which the fault starts; -1: not sent yet
+	price         int
+	sentPrices    []int
+	streams       map[*priceStream]bool
+	noRepeatUntil int // index of the last message that must not repeat the previous price
+	faultIndex    int // index of the message at which the fault starts; -1: not sent yet
 }
 
 // A priceStream is a stream and the number of its client.
@@ -104,7 +104,7 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	text, at := f.text(s, n, t.sentPrices[n]), t.faulty
+	text, at := f.text(s, n, t.sentPrices[n]), t.faultIndex
 	if at < 0 || n < at || !f.affects(f.plan, s.client) {
 		return text
 	}
@@ -156,13 +156,13 @@ func (f *feedService) run() {
 func (f *feedService) send(topic int, t *priceTopic) {
 	n := len(t.sentPrices)
 	since := f.sinceConnected()
-	if !f.Repeats || n <= t.hold || f.random.IntN(3) > 0 {
+	if !f.Repeats || n <= t.noRepeatUntil || f.random.IntN(3) > 0 {
 		t.price += 1 + f.random.IntN(20)
 	}
 	disconnects := topic == 0 && f.Cut != "" && !f.cut && since > f.CutDelay
-	if topic == 0 && f.Fault != "" && t.faulty < 0 && since > f.FaultDelay && (f.Fault != feedResume || disconnects) {
+	if topic == 0 && f.Fault != "" && t.faultIndex < 0 && since > f.FaultDelay && (f.Fault != feedResume || disconnects) {
 		t.price += 37 // so that the content differs from the previous and the next message
-		t.faulty, t.hold, f.faultAt = n, n+feedBurst, time.Now()
+		t.faultIndex, t.noRepeatUntil, f.faultAt = n, n+feedBurst, time.Now()
 	}
 	t.sentPrices = append(t.sentPrices, t.price)
 	for s := range t.streams {
