@@ -92,7 +92,6 @@ func (k *kube) soak(t *testing.T, name string, args ...string) *soak {
 	return k.run(t, name, append([]string{"--connections", "100", "--runners", "4", "--noop-interval", "1"}, args...)...)
 }
 
-// run starts a run of 40 s.
 func (k *kube) run(t *testing.T, name string, args ...string) *soak {
 	t.Helper()
 	return k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", newID(name)}, args...)...)
@@ -140,7 +139,6 @@ func (k *kube) command(t *testing.T, out string, args ...string) *soak {
 
 func (s *soak) output() string { return s.buffer.String() }
 
-// wait waits until soak exits, and returns its exit code.
 func (s *soak) wait(t *testing.T) int {
 	t.Helper()
 	done := make(chan error, 1)

@@ -189,7 +189,6 @@ func (a querier) figures(t *testing.T) {
 
 var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
 
-// find returns a panel of the dashboard soak.
 func find(t *testing.T, title string) grafana.Panel {
 	t.Helper()
 	return grafana.Find(t, root, "soak", title)

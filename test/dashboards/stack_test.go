@@ -193,7 +193,6 @@ func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	}
 }
 
-// requireExit waits until a runner has ended, and asserts its exit code.
 func (s *stack) requireExit(k6 *process.Process, exitCode int) {
 	s.t.Helper()
 	<-k6.Done()
@@ -201,7 +200,6 @@ func (s *stack) requireExit(k6 *process.Process, exitCode int) {
 	require.Equal(s.t, exitCode, k6.ExitCode(), "%s: %s", k6.Name, log)
 }
 
-// runner starts one runner of a run.
 func (s *stack) runner(run string, seconds, number int, flags ...string) *process.Process {
 	s.t.Helper()
 	env := []string{
@@ -230,7 +228,6 @@ func (s *stack) start(name string, env []string, path string, args ...string) *p
 	return c
 }
 
-// awaitReady waits until a URL responds with 200.
 func (s *stack) awaitReady(url string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -252,7 +249,6 @@ func (s *stack) querier(step time.Duration) querier {
 	}
 }
 
-// await waits until a query returns data.
 func (s *stack) await(expr string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -266,7 +262,6 @@ type lazyLog func() string
 
 func (f lazyLog) String() string { return f() }
 
-// logs returns the logs of all programs.
 func (s *stack) logs() string {
 	var all bytes.Buffer
 	files, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))

@@ -50,7 +50,6 @@ var repository struct {
 	tree
 }
 
-// readTree returns the tree of this clone.
 func readTree(t *testing.T) tree {
 	t.Helper()
 	repository.Do(func() { repository.tree = newTree(t) })

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// subjects runs .ci/subjects in a folder and returns its output.
 func subjects(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	script, err := filepath.Abs(filepath.Join(root, ".ci/subjects"))

@@ -125,7 +125,6 @@ func (s *stack) up() {
 	s.t.Logf("up and healthy in %v", s.measure(args...))
 }
 
-// measure runs docker compose, and returns the duration.
 func (s *stack) measure(args ...string) time.Duration {
 	s.t.Helper()
 	start := time.Now()

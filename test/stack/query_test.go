@@ -37,7 +37,6 @@ func (s *stack) request(method, path, credentials string) (status int, body stri
 	return resp.StatusCode, string(b)
 }
 
-// A sample is one row of the result of a query.
 type sample struct {
 	Metric map[string]string
 	Value  [2]any

@@ -103,7 +103,6 @@ func (s service) script(script string, p plan.Plan, env map[string]string, limit
 	return shardIn(s.b, filepath.Join(dir, "shards"))
 }
 
-// shardIn returns the only shard in a folder.
 func shardIn(b testing.TB, dir string) *shard.Shard {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+shard.Suffix))
 	require.NoError(b, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
-// BenchmarkNginx measures the memory of nginx with open streams.
 func BenchmarkNginx(b *testing.B) {
 	const interval = 2 * time.Second
 	for b.Loop() {

@@ -96,7 +96,6 @@ func startProgram(b testing.TB, program string, options any) (p *process.Process
 	return p, output
 }
 
-// awaitResult waits for the end of a program and returns its result.
 func awaitResult[R any](b testing.TB, p *process.Process, output string, limit time.Duration) (result R) {
 	select {
 	case <-p.Done():
@@ -288,7 +287,6 @@ func cpuOf(p procfs.Proc) (float64, error) {
 	return s.CPUTime(), err
 }
 
-// sum adds up a value over processes.
 func sum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) (total float64) {
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)
@@ -300,7 +298,6 @@ func sum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) (to
 	return total
 }
 
-// medianSum returns the median of five sums over one second.
 func medianSum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) float64 {
 	var sums []float64
 	for range 5 {

@@ -9,7 +9,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hubStream is one stream of a client.
 type hubStream struct {
 	*fakeservice.Stream
 	*hub

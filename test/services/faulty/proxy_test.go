@@ -25,7 +25,6 @@ func message(n int) string {
 	return fmt.Sprintf("id: a:%d\r\ndata: {\"run\":\"r1\",\"seq\":%d,\"t\":8}\r\n\r\n", n, n)
 }
 
-// serve starts a hub, and a proxy in front of it.
 func serve(t *testing.T, o faulty.Options) (h *fakeservice.Hub, p *faulty.Proxy) {
 	t.Helper()
 	h = (&fakeservice.Hub{}).Start(t)
@@ -40,7 +39,6 @@ func proxy(t *testing.T, service string, o faulty.Options) *faulty.Proxy {
 	return p
 }
 
-// A subscriber is a stream through the proxy.
 type subscriber struct {
 	mutex sync.Mutex
 	text  strings.Builder
