@@ -1,6 +1,6 @@
 // Package fakeservice is an SSE service for tests, with faults and a record of its actions. Service sends noops on a
-// schedule, over HTTP/1.1 and HTTP/2. Hub sends the messages published to its topics. Server and Stream are shared by
-// both, and by the services of tools/campaign.
+// schedule, over HTTP/1.1 and HTTP/2. Hub sends the messages published to its topics. Both use Server and Stream, as do
+// the services of tools/campaign.
 package fakeservice
 
 import (
@@ -32,7 +32,7 @@ func (s *Server) Serve(h *http.Server, listeners ...net.Listener) {
 	}
 }
 
-// Stop closes every connection, and waits for the handlers of streams. It does nothing after the first call.
+// Stop closes every connection, and waits for the handlers of streams. It may be called again.
 func (s *Server) Stop() {
 	_ = s.http.Close()
 	s.Mu.Lock()
@@ -73,7 +73,8 @@ func (l *lateness) Record(due time.Time) {
 	}
 }
 
-// EndStream responds to a client's request to end its stream. With never, the stream stays open. The caller holds Mu.
+// EndStream responds to a client's request to end its stream. If never is set, the stream stays open. The caller holds
+// Mu.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
 	if c == nil || c.Open == nil {
 		http.NotFound(w, r)
@@ -138,8 +139,8 @@ func (s *Stream) Finish(end string) {
 // ErrOver is returned when the service or the client has ended a stream, or when the server stops.
 var ErrOver = errors.New("the stream is over")
 
-// Wait waits until a time (zero: no limit), until a block is queued, or until end is closed, which sets ended.
-// Meanwhile it sends broadcasts.
+// Wait waits until a time (zero: no limit), until a block is queued, or until end is closed. ended reports whether end
+// was closed. Meanwhile, Wait sends broadcasts. It returns an error if the stream is over.
 func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
 	var timer <-chan time.Time
 	if !until.IsZero() {
@@ -219,7 +220,7 @@ func (s *Stream) send(text string) error {
 	return s.conn.Flush()
 }
 
-// Reset closes a connection with a TCP RST.
+// Reset closes the connection of a response with a TCP RST.
 func Reset(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		resetOnClose(conn)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Ways in which a service numbers its noops.
+// Values of ServiceSpec.IDs. The other values are the keys of ForeignIDs.
 const (
 	IDsNumbers = "numbers" // 1, 2, 3 … per client
 	IDsNone    = "none"
@@ -32,7 +32,7 @@ type ServiceSpec struct {
 	Nginx        bool          // nginx runs in front of the service
 	Slow         string        `json:",omitempty"` // effect of broadcasts on slow clients; "": no broadcasts
 	Stamp        time.Duration `json:",omitempty"` // time from a request for a broadcast to the timestamp of the event
-	Gauge        string        `json:",omitempty"` // what campaign_streams shows, such as GaugeOpen
+	Gauge        string        `json:",omitempty"` // value of the metric campaign_streams, such as GaugeOpen
 	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgement; 0: the system's default
 	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only
 	TLS          *tls.Config   `json:"-"`          // NextProtos with "h2" enables HTTP/2; nil: HTTP/2 without TLS
@@ -146,8 +146,8 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// connect opens a stream, unless Admit or the fault requires a different response. Without Admit, a client has one
-// stream.
+// connect opens a stream, unless Admit or the fault requires a different response. Without Admit, a client has at most
+// one stream at a time.
 func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // soak's trial stream before the run; it is not recorded
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -45,7 +45,7 @@ type result struct {
 	Seconds      float64
 }
 
-// isBug reports whether the result shows a bug of the project or of the campaign.
+// isBug reports whether the result shows a bug in the project or in the campaign.
 func (r *result) isBug() bool {
 	return r.Class == classOther || r.Class == classMissed || r.Class == classFalseAlarm || r.Class == classNoVerdict
 }
