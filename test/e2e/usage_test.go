@@ -64,7 +64,7 @@ func TestUsageErrors(t *testing.T) {
 		"must have streams that end by themselves":                                                      suite("finite", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"),
 		"RATE or CONCURRENCY must be over 0":                                                            suite("finite", "--rate", "0"),
 		"set it to a file with one JSON value":                                                          suite("finite", "--prompts", "missing.ndjson"),
-		"is a folder; name a file":                                                                      suite("finite", "--prompts", "."),
+		"is a folder; set it to a file":                                                                 suite("finite", "--prompts", "."),
 		"soak run finite":                                                                               {"run", "--service", "openai-chat", "--backend-url", "http://127.0.0.1:1"},
 		"SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,": append([]string{"run"}, publishArgs("nchann")...),
 		`nosuch/mine.js"`: append([]string{"run"}, publishArgs("nosuch/mine.js")...),
