@@ -23,7 +23,7 @@ type faults struct {
 	Counts      // without Received and Undetectable
 	findings    []Finding
 	unlisted    int         // number of findings beyond the limits of find
-	earlierPace measurement // the longest measurement of an earlier stream
+	earlierPace measurement // the longest measurement that has ended
 }
 
 func (c *counter) fault() *faults {
@@ -63,9 +63,13 @@ func (c *counter) fill(r *Record) {
 	span.fill(r, c.interval())
 }
 
-// opened starts a new measurement of the pace, and keeps the longest earlier one.
 func (c *counter) opened(at Instant) {
 	c.hasMessage, c.lastAt = false, at
+	c.endMeasurement()
+}
+
+// endMeasurement ends the measurement of the pace, and keeps the longest one.
+func (c *counter) endMeasurement() {
 	if span := c.pace.measured(c.interval()); span.n > 0 && (c.faults == nil || span.n > c.faults.earlierPace.n) {
 		c.fault().earlierPace = span
 	}
@@ -73,8 +77,13 @@ func (c *counter) opened(at Instant) {
 }
 
 // measures reports whether the gap before this noop counts toward the pace. It starts the measurement at the first noop
-// of the first stream, and on later streams after the replayed noops.
+// of the first stream, and on later streams after the replayed noops. A noop that may have waited for the end of a pause
+// of the client ends the measurement.
 func (c *counter) measures(at Instant) bool {
+	if c.stream.cuts.pauseBetween(at-c.interval(), at) > 0 {
+		c.endMeasurement()
+		return false
+	}
 	if c.pace.started {
 		return true
 	}

@@ -78,6 +78,30 @@ func TestPauseIsNotASilence(t *testing.T) {
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }
 
+// The noop of 8 s arrives at the end of a pause. In a campaign, such a noop, the last one of its stream, made the
+// measured interval 8 % too long.
+func TestPauseDoesNotChangeTheMeasuredInterval(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{true, false} {
+		for _, last := range []uint64{7, 8, 12} { // number of the last noop
+			l := cutLedger(Noops)
+			for n := uint64(1); n <= 6; n++ {
+				deliverAll(l, Instant(n+1)*sec, numberIf(numbered, n))
+			}
+			l.Cut(7*sec+sec/2, "pause", true)
+			l.PauseOver(8*sec + sec/2)
+			deliverAll(l, 8*sec+sec/2+1, numberIf(numbered, 7))
+			for n := uint64(8); n <= last; n++ {
+				deliverAll(l, Instant(n+1)*sec, numberIf(numbered, n))
+			}
+			r := l.Record()
+			require.Equal(t, sec, r.Interval, "numbered %v, last noop %d", numbered, last)
+			require.Zero(t, r.UnevenGaps)
+			require.Equal(t, last, r.Received)
+		}
+	}
+}
+
 // The noops that were due in a pause arrive together after it. They are late only by the time after the pause.
 func TestPauseDoesNotMakeNoopsLate(t *testing.T) {
 	t.Parallel()
