@@ -41,6 +41,19 @@ func TestClientThatReconnectsAtTheEndMayPass(t *testing.T) {
 	require.Contains(t, sc.expectHub(h).Outcomes, verdict.Pass)
 }
 
+// The hub wrote message 19 just before the stream ended, so the client may not have read it. The client then stayed
+// disconnected, so the loss is undetectable.
+func TestUnreadMessageBeforeADisconnectIsUndetectable(t *testing.T) {
+	sc, h := newTestHub(t, func(number int) []int { return []int{number} })
+	sc.Plan.Reconnect, sc.Hub.Resume = true, "header"
+	d := h.byID["h-0"]
+	d.Spans[0].To, d.Spans[0].EndReason = d.firstRequestAt.Add(9600*time.Millisecond), fakeservice.EndReset
+	d.firstRequestAt = d.firstRequestAt.Add(5 * time.Second) // the hold ends long after the stream
+	e := sc.expectHub(h)
+	require.Equal(t, span{0, 1}, e.Counts["undetectable"])
+	require.Equal(t, span{18, 19}, e.Counts["received"])
+}
+
 func TestExpectedCountsOfAHub(t *testing.T) {
 	replaceNumbers := func(message int, numbers ...int) func(int) []int {
 		return func(number int) []int {
