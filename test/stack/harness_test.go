@@ -66,7 +66,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 			s.env[name] = value
 		}
 	}
-	s.set(map[string]string{"NOFILE": "20000", "VERSION": version})
+	s.set(map[string]string{"NOFILE": "20000", "VERSION": version, "COMPOSE_FILE": "compose.yaml:test/stack/images.yaml"})
 	s.set(settings)
 
 	if s.grafana = offline.Images(t, root, s.file); !s.grafana {
