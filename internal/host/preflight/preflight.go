@@ -38,9 +38,9 @@ func StreamCostOf(p *plan.Plan) StreamCost {
 		return StreamCost{10 << 10, 25e-6}
 	}
 	if strings.HasPrefix(p.BackendURL, "https:") {
-		return StreamCost{24 << 10, 11e-6}
+		return StreamCost{24 << 10, 20e-6}
 	}
-	return StreamCost{18 << 10, 10e-6}
+	return StreamCost{18 << 10, 16e-6}
 }
 
 // PerTargetStream is the memory, in bytes, that nginx and the backend together use per stream.
