@@ -39,7 +39,8 @@ func main() {
 	}
 }
 
-// run serves the hub until ctx ends. key and subscribers are the keys of JWTs; subscribers "": no JWT is needed.
+// run serves the hub until ctx ends. key and subscribers are the JWT keys of publishers and of subscribers. If
+// subscribers is "", subscribers need no JWT.
 func run(ctx context.Context, s settings, key, subscribers string) error {
 	if key == "" {
 		return errors.New("PUBLISHER_JWT_KEY must be the HS256 key of the publisher's JWT, got none")
@@ -62,7 +63,7 @@ func run(ctx context.Context, s settings, key, subscribers string) error {
 		}
 		options = append(options, mercure.WithTransport(bolt))
 	}
-	// The end of this context ends only streams without a lifetime. server.Close ends the other streams.
+	// The end of ctx ends only streams without a lifetime. server.Close ends the other streams.
 	hub, err := mercure.NewHub(ctx, options...)
 	if err != nil {
 		return err
