@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -60,9 +59,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 				*outcome = verdict.Invalid
 			}
 			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetIndent("", "  ")
-				return out.Encode(findings) //nolint:wrapcheck // of standard output
+				return printJSON(cmd.OutOrStdout(), findings)
 			}
 			return printFindings(cmd.OutOrStdout(), findings)
 		},

@@ -21,12 +21,17 @@ import (
 // usualSizes are the numbers of streams that `soak plan` shows by default.
 var usualSizes = []int{1200, 12_000, 120_000, 1_000_000, 5_000_000}
 
+// planOptions are the flags of `soak plan`.
+type planOptions struct {
+	connections, seconds int
+	interval, maxUSD     float64
+	load                 sizing.Load
+	region, pricesFile   string
+	asJSON               bool
+}
+
 func planCommand() *cobra.Command {
-	var connections, seconds int
-	var interval, maxUSD float64
-	var load sizing.Load
-	var region, pricesFile string
-	var asJSON bool
+	o := planOptions{interval: 15}
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Estimate the resources of a run: runners, memory, ports, hosts, price",
@@ -34,66 +39,80 @@ func planCommand() *cobra.Command {
 			sizing.HostType + " on-demand instances, each with a public address and a disk: some for runners, others for nginx and backends.\n" +
 			"The price excludes traffic, setup and removal. The prices, with their date and source, are in internal/host/sizing/prices.json.",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			sizes := usualSizes
-			if cmd.Flags().Changed("connections") {
-				sizes = []int{connections}
-			}
-			publishes := cmd.Flags().Changed("topics") || cmd.Flags().Changed("publish-rate")
-			if publishes && cmd.Flags().Changed("noop-interval") {
-				return usageError{Err: errors.New("--noop-interval cannot be combined with --topics or --publish-rate; omit --noop-interval to plan for published messages")}
-			}
-			load.Interval = time.Duration(interval * float64(time.Second))
-			if err := sizing.CheckBudget(0, maxUSD, ""); err != nil {
-				return usageError{Err: err}
-			}
-			if seconds < 1 {
-				return usageError{Err: fmt.Errorf("--seconds must be at least 1, got %d", seconds)}
-			}
-			length := time.Duration(seconds) * time.Second
-			load.Length, load.Checkpoint = length, shard.CheckpointInterval(length)
-			prices, err := sizing.ReadPrices(pricesFile)
-			if err != nil {
-				return usageError{Err: err}
-			}
-			needs := make([]sizing.Need, len(sizes))
-			for i, n := range sizes {
-				if needs[i], err = load.Need(n); err == nil {
-					err = needs[i].Price(prices, region)
-				}
-				if err != nil {
-					return usageError{Err: err}
-				}
-			}
-			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetIndent("", "  ")
-				err = out.Encode(needs)
-			} else if err = printNeeds(cmd.OutOrStdout(), needs, length); err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "\nprices of %s, %s: %s\n", prices.AsOf, region, prices.Source)
-			}
-			for _, n := range needs {
-				if err == nil {
-					err = sizing.CheckBudget(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %.0f s with %s", length.Seconds(), format.Count(n.Connections, "connection")))
-				}
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.IntVar(&connections, "connections", 0, "number of streams (default: a table of common sizes)")
-	interval = 15
-	f.Var(plan.Setting{Name: "NOOP_INTERVAL", Value: &interval}, "noop-interval", "seconds between two noops of one stream")
-	f.IntVar(&load.Topics, "topics", 0, "number of topics to publish to, in place of noops (with --publish-rate)")
-	f.Float64Var(&load.Rate, "publish-rate", 0, "messages to publish per second, across all topics (with --topics)")
-	f.BoolVar(&load.TLS, "tls", false, "TLS between runners and service")
-	f.BoolVar(&load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
-	secondsFlag(f, &seconds, 3600, "length of the run, such as 3600 or 72h, for the price and the size of the shards")
-	f.StringVar(&region, "region", "us-east-1", "AWS region of the prices")
-	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "file with prices, in place of the built-in table [PRICES]")
-	f.Float64Var(&maxUSD, "max-usd", 0, "maximum price of the run in US dollars (0: no limit)")
-	f.BoolVar(&asJSON, "json", false, "print JSON, memory in bytes")
+	f.IntVar(&o.connections, "connections", 0, "number of streams (default: a table of common sizes)")
+	f.Var(plan.Setting{Name: "NOOP_INTERVAL", Value: &o.interval}, "noop-interval", "seconds between two noops of one stream")
+	f.IntVar(&o.load.Topics, "topics", 0, "number of topics to publish to, in place of noops (with --publish-rate)")
+	f.Float64Var(&o.load.Rate, "publish-rate", 0, "messages to publish per second, across all topics (with --topics)")
+	f.BoolVar(&o.load.TLS, "tls", false, "TLS between runners and service")
+	f.BoolVar(&o.load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
+	secondsFlag(f, &o.seconds, 3600, "length of the run, such as 3600 or 72h, for the price and the size of the shards")
+	f.StringVar(&o.region, "region", "us-east-1", "AWS region of the prices")
+	f.StringVar(&o.pricesFile, "prices", os.Getenv("PRICES"), "file with prices, in place of the built-in table [PRICES]")
+	f.Float64Var(&o.maxUSD, "max-usd", 0, "maximum price of the run in US dollars (0: no limit)")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, memory in bytes")
 	return cmd
+}
+
+func (o *planOptions) run(cmd *cobra.Command) error {
+	sizes := usualSizes
+	if cmd.Flags().Changed("connections") {
+		sizes = []int{o.connections}
+	}
+	publishes := cmd.Flags().Changed("topics") || cmd.Flags().Changed("publish-rate")
+	if publishes && cmd.Flags().Changed("noop-interval") {
+		return usageError{Err: errors.New("--noop-interval cannot be combined with --topics or --publish-rate; omit --noop-interval to plan for published messages")}
+	}
+	o.load.Interval = time.Duration(o.interval * float64(time.Second))
+	if err := sizing.CheckBudget(0, o.maxUSD, ""); err != nil {
+		return usageError{Err: err}
+	}
+	if o.seconds < 1 {
+		return usageError{Err: fmt.Errorf("--seconds must be at least 1, got %d", o.seconds)}
+	}
+	length := time.Duration(o.seconds) * time.Second
+	o.load.Length, o.load.Checkpoint = length, shard.CheckpointInterval(length)
+	prices, err := sizing.ReadPrices(o.pricesFile)
+	if err != nil {
+		return usageError{Err: err}
+	}
+	needs, err := needsOf(o.load, sizes, prices, o.region)
+	if err != nil {
+		return usageError{Err: err}
+	}
+	if o.asJSON {
+		err = printJSON(cmd.OutOrStdout(), needs)
+	} else if err = printNeeds(cmd.OutOrStdout(), needs, length); err == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "\nprices of %s, %s: %s\n", prices.AsOf, o.region, prices.Source)
+	}
+	for _, n := range needs {
+		if err == nil {
+			err = sizing.CheckBudget(n.DollarsPerHour*length.Hours(), o.maxUSD, fmt.Sprintf("a run of %.0f s with %s", length.Seconds(), format.Count(n.Connections, "connection")))
+		}
+	}
+	return err
+}
+
+func needsOf(load sizing.Load, sizes []int, prices sizing.Prices, region string) (needs []sizing.Need, err error) {
+	for _, n := range sizes {
+		need, err := load.Need(n)
+		if err == nil {
+			err = need.Price(prices, region)
+		}
+		if err != nil {
+			return nil, err
+		}
+		needs = append(needs, need)
+	}
+	return needs, nil
+}
+
+func printJSON(w io.Writer, value any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(value) //nolint:wrapcheck // of standard output
 }
 
 // printNeeds prints a table with a column for each number of streams, because the names of the rows are long.

@@ -64,11 +64,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 		printMessage(fmt.Sprintf("action %s: %s", a.Name, result.Problem))
 		return result
 	}
-	path := s.dir.Path("action-" + a.Name + ".log")
-	if s.runnerNumber > 0 { // parts may share a folder
-		path = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.runnerNumber))
-	}
-	log, err := openActionLog(path, s.secrets)
+	log, err := openActionLog(s.actionLogPath(a), s.secrets)
 	if err != nil {
 		return startFailure(err)
 	}
@@ -77,12 +73,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 			s.warn(fmt.Sprintf("the log of the action %s is incomplete: %v", a.Name, err))
 		}
 	}()
-	printMessage(fmt.Sprintf("action %s starts: %s", a.Name, result.Command))
-	if s.page != nil {
-		s.page.view.Mark(a.Name)
-	}
-	// The note omits the command, which may contain an unknown secret: the page may have more readers than this terminal.
-	s.watch.Note("action " + a.Name + " starts")
+	s.announceAction(a.Name, result.Command)
 	now := func() float64 { return format.Unix(start.Add(time.Since(start))) } // unaffected by steps of the wall clock
 	startedUnix := now()
 	p, err := process.Start(process.Spec{
@@ -112,15 +103,38 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	ending := fmt.Sprintf("action %s ended after %s: %s", a.Name, format.Duration(result.Duration()), result.Ending())
 	printMessage(ending)
 	s.watch.Note(ending)
-	for result.Problem == "" && p.HasOrphans() { // background processes of the action may run until the end of the run
+	if result.Problem == "" {
+		awaitOrphans(ctx, force, p)
+	}
+	return result
+}
+
+func (s *session) announceAction(name, command string) {
+	printMessage(fmt.Sprintf("action %s starts: %s", name, command))
+	if s.page != nil {
+		s.page.view.Mark(name)
+	}
+	// The note omits the command, which may contain an unknown secret: the page may have more readers than this terminal.
+	s.watch.Note("action " + name + " starts")
+}
+
+func (s *session) actionLogPath(a plan.Action) string {
+	if s.runnerNumber > 0 { // parts may share a folder
+		return s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.runnerNumber))
+	}
+	return s.dir.Path("action-" + a.Name + ".log")
+}
+
+// awaitOrphans waits for the background processes of an action, and stops them when ctx ends.
+func awaitOrphans(ctx, force context.Context, p *process.Process) {
+	for p.HasOrphans() {
 		select {
 		case <-time.After(time.Second): // poll, because the system may reuse the id of a group that has ended
 		case <-ctx.Done():
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
-			return result
+			return
 		}
 	}
-	return result
 }
 
 func (s *session) redactedAction(a plan.Action) plan.Action {

@@ -158,6 +158,11 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	defer s.removePipes()
+	return s.finish(graceful, force)
+}
+
+// finish checks the target, stores the ledger of the service and returns the verdict, after the runners have ended.
+func (s *session) finish(graceful, force context.Context) (verdict.Outcome, error) {
 	s.stage("JUDGING", "the runners have ended; computing the verdict")
 	s.reportWait("checking the target", func() {
 		failures, unreachable := s.driver.targetState(force)

@@ -22,7 +22,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v := &Verdict{
 		Schema: Schema, TestID: m.Plan.TestID, Plan: m.Plan, Layout: a.Layout, Facts: a.Facts, Tables: a.Tables, Metrics: a.Metrics,
 		Runners: make([]Runner, len(m.Runners)), Warnings: append(slices.Clone(e.Warnings), a.Warnings...), RunInfo: e.RunInfo,
-		NoData: !m.HasData(),
+		NoData: !m.HasData(), Failures: e.Failures,
 	}
 	if a.Declared {
 		v.Suite = declaredSuite(m)
@@ -33,18 +33,13 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	if v.Control == nil {
 		v.Control = controlOf(m)
 	}
-	sum := resources.Summarize(e.Samples)
-	v.Resources = Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax, SystemSummary: resources.SummarizeSystem(e.Samples)}
-	for _, b := range m.Series {
-		v.Resources.RunnerThreads = max(v.Resources.RunnerThreads, b.Threads)
-	}
+	v.Resources = resourcesOf(m, e.Samples)
 	v.copyRunners(m)
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
 		v.Windows = s.windowsOf(e.Samples)
 		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.isSaturated()
 	}
-	v.Failures = e.Failures
 	completeness, warnings := completenessCheck(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
 	all := slices.Concat(e.processChecks(), []Check{completeness}, a.Checks, v.slopeChecks())
@@ -78,6 +73,15 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	}
 	v.Sentence = v.summarize()
 	return v
+}
+
+func resourcesOf(m *shard.Merged, samples []resources.Sample) Resources {
+	sum := resources.Summarize(samples)
+	r := Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax, SystemSummary: resources.SummarizeSystem(samples)}
+	for _, b := range m.Series {
+		r.RunnerThreads = max(r.RunnerThreads, b.Threads)
+	}
+	return r
 }
 
 // withoutData returns the assessment of a run whose runners stored no data. No check is judged, and there are no

@@ -8,6 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/k6/sse"
@@ -102,21 +103,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Corrupted: c.Err != nil,
 		Seq: uint64(c.Seq), HasSeq: c.HasSeq, // #nosec G115 -- not negative
 	})
-	if c.Content {
-		r.readNumbers(c.Text)
-	}
-	if c.IsStated && f.service.Finite.StatesTextOrChunks() {
-		r.account.Text(c.Text)
-	}
-	if c.HasStatedText {
-		r.account.StateText(c.StatedText)
-	}
-	if c.HasStatedChunks {
-		r.account.StateChunks(uint64(c.StatedChunks)) // #nosec G115 -- not negative
-	}
-	if c.HasStatedTokens {
-		r.account.StateTokens(uint64(c.StatedTokens)) // #nosec G115 -- not negative
-	}
+	r.addText(&c)
 	switch {
 	case c.Failed && r.reason == "":
 		r.reason = "the service reported: " + r.credentials.excerpt(b.Data)
@@ -135,6 +122,25 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 	if r.isAbandoned() && !r.stream.Cut(f.cut(), 0) {
 		r.stream.Stop(sseclient.ReasonClient)
+	}
+}
+
+// addText adds the text of a block to the account, and the text, chunks and tokens that the block states.
+func (r *response) addText(c *service.Chunk) {
+	if c.Content {
+		r.readNumbers(c.Text)
+	}
+	if c.IsStated && r.load.service.Finite.StatesTextOrChunks() {
+		r.account.Text(c.Text)
+	}
+	if c.HasStatedText {
+		r.account.StateText(c.StatedText)
+	}
+	if c.HasStatedChunks {
+		r.account.StateChunks(uint64(c.StatedChunks)) // #nosec G115 -- not negative
+	}
+	if c.HasStatedTokens {
+		r.account.StateTokens(uint64(c.StatedTokens)) // #nosec G115 -- not negative
 	}
 }
 
