@@ -225,7 +225,7 @@ func TestUnixSocket(t *testing.T) {
 	c := s.open("u")
 	require.Equal(t, []uint64{1, 2}, c.numbers(2))
 	_, err = listen("unix:"+path, 0o600)
-	require.ErrorContains(t, err, "another process listens")
+	require.ErrorContains(t, err, "another process is listening")
 	row := s.disconnect("u")
 	events, err := c.readAll()
 	require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestDisconnectsAreDetected(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// The header X-Server identifies a slow server among several.
+// The header X-Server names the server that responded, so that a slow one of several servers can be identified.
 func TestForceDisconnectNamesTheServer(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--server-name=backend-2")

@@ -48,7 +48,7 @@ func removeStaleSocket(path string) error {
 	}
 	if conn, err := net.Dial("unix", path); err == nil { // #nosec G704 -- LISTEN names the socket
 		_ = conn.Close()
-		return fmt.Errorf("another process listens on %s; stop it or choose another path", path)
+		return fmt.Errorf("another process is listening on %s; stop it or choose another path", path)
 	}
 	return os.Remove(path) // #nosec G703 -- LISTEN names the socket
 }

@@ -100,7 +100,7 @@ func (d *deployment) commands() *cobra.Command {
 	c.Flags().IntVar(&minutes, "minutes", 60, "minutes by which the end is postponed")
 
 	options := downOptions{lag: 3 * time.Minute}
-	c = addPlain("down", "Archive the runs, destroy all but the archives, and check that no other resource with the tag remains",
+	c = addPlain("down", "Archive the runs, destroy all but the archives, and check that no other resource with the deployment's tag remains",
 		func(ctx context.Context) error { return d.down(ctx, options) })
 	c.Flags().StringVar(&options.results, "results", "results", "folder of results")
 	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs, but keep existing archives in the bucket")

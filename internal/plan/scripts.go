@@ -162,9 +162,9 @@ var scriptSettings = map[string][]Setting{
 	"storm": {
 		shareOf("OPEN_PERCENT", "percentage of streams that stay open through the storms, 1 to 50 (default: 10)"),
 		bystanderSetting,
-		atLeast(0, "MIN_RATE", "minimum connects per second in the second storm (0: any rate; default: 0)"),
+		atLeast(0, "MIN_RATE", "minimum connects/s if all clients reconnect at once (0: any rate; default: 0)"),
 		atLeast(0, "SLOW_MS", "time from dial to headers, in milliseconds, above which a connect is slow (default: 1000)"),
-		atLeast(0, "DIAL_MS", "maximum time of a dial in milliseconds; above it the run is invalid (default: 1000)"),
+		atLeast(0, "DIAL_MS", "maximum delay of the generator's drops and dials in ms (default: 1000)"),
 	},
 	"throughput": append([]Setting{
 		{Name: "VOLUMES", Value: numbersType, Help: "sizes of the batches in requests, separated by commas"},

@@ -94,7 +94,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "TOPIC", Value: &p.TopicNames, Doc: "docs/services.md",
 			Help: "existing topic to use instead of generated names (repeatable)"},
 		{Name: "TOKEN_TTL", Value: &p.TokenTTL, Max: year, Rule: "a whole number of seconds up to a year, or 0 (not passed)", Doc: "docs/services.md",
-			Help: "token lifetime in seconds, passed to token(); implies --reconnect (0: omitted)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
+			Help: "token lifetime in seconds for token(); implies --reconnect (0: not passed)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
 		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, ZeroText: coding.NoneSetting, WithoutSoak: coding.NoneSetting, Texts: coding.Settings, Rule: coding.SettingsRule, Doc: "docs/services.md",
 			Help:   "accepted compression of streams: " + coding.SettingsRule + " (" + coding.Browser + ")",
 			Script: "acceptEncoding?", ScriptHelp: "accepted compression of streams: `none`, `gzip` or `browser`"},

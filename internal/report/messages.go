@@ -61,7 +61,7 @@ func (s *pageBuilder) messageBasis(out *Section) {
 	}
 	e := s.v.Evidence
 	if s.v.Service.Counted() {
-		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages are found by "+e.Text()+".")
+		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over the open time of all streams. Missed messages are found by "+e.Text()+".")
 	}
 	for _, reason := range e.Why {
 		out.Notes = append(out.Notes, strings.ToUpper(reason[:1])+reason[1:]+".")

@@ -156,7 +156,7 @@ func TestRefusalNamesItsAttempts(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, 1, v.Connections.Refused, "a client between two attempts when the run was stopped must count as refused")
 	require.Zero(t, v.Connections.Unfinished)
-	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4 s")
+	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts within 4 s")
 	require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a second judgment must give the same verdict")
 	r.State, r.Findings = ledger.Connecting, nil
 	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})

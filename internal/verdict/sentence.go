@@ -286,7 +286,7 @@ func refusalText(r ledger.Record, f ledger.Finding) (text string) {
 		for _, refusal := range r.Refusals {
 			first = min(first, refusal.First)
 		}
-		text = fmt.Sprintf(", as in all %d attempts of %s", n, format.Duration(f.At-first))
+		text = fmt.Sprintf(", as in all %d attempts within %s", n, format.Duration(f.At-first))
 		if len(r.Refusals) > 1 {
 			text = refusals(" after "+format.Duration(f.At-first)+" of attempts, which were refused ", r.Refusals)
 		}

@@ -99,7 +99,7 @@ func TestCutterMakesPlannedCuts(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// If no stream can be cut, the cutter ends with the cut window, or with the run.
+// If no stream can be cut, the cutter ends with the cut period, or with the run.
 func TestCutterEnds(t *testing.T) {
 	t.Parallel()
 	r, streams, p := cutRecorder(t, 2)

@@ -30,10 +30,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. Between these writes it
+// An soakOutput writes the shard at the start, at each CheckpointInterval and at the end. Between these writes it
 // samples this process, reports progress and keeps the control group open. If the folder or bucket is not writable, the
 // first write fails before streams open.
-type outputSoak struct {
+type soakOutput struct {
 	location     string // of the shard's folder or bucket; see store.Open
 	name         string
 	explicitName bool // see delivery
@@ -61,7 +61,7 @@ type outputSoak struct {
 	finished   atomic.Bool            // the run has ended, and the final shard is being written
 }
 
-var _ output.WithStopWithTestError = (*outputSoak)(nil)
+var _ output.WithStopWithTestError = (*soakOutput)(nil)
 
 // newOutput returns the output `soak` of a runner. It also passes the planned iterations and the actions of the run to
 // the recorder.
@@ -79,7 +79,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	}
 	planned, base := r.planCopy(), source.Base()
 	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
-	o := &outputSoak{
+	o := &soakOutput{
 		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(shard.BucketWidth), machine: machine.New(planned.LateLimit()),
 		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}),
 	}
@@ -144,10 +144,10 @@ func k6Version() string {
 	return ""
 }
 
-func (o *outputSoak) Description() string { return "soak (" + store.Join(o.location, o.name) + ")" }
+func (o *soakOutput) Description() string { return "soak (" + store.Join(o.location, o.name) + ")" }
 
 // Start writes the first checkpoint, opens the control group, and starts the goroutines of the output.
-func (o *outputSoak) Start() error {
+func (o *soakOutput) Start() error {
 	destination, err := store.Create(context.Background(), o.location)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (o *outputSoak) Start() error {
 
 // reportRetry reports the error after which the delivery retries: in the next line of progress, or at once if the run
 // has ended.
-func (o *outputSoak) reportRetry(message string) {
+func (o *soakOutput) reportRetry(message string) {
 	o.retryError.Store(&message)
 	if o.finished.Load() && o.progress != nil {
 		o.report()
@@ -184,18 +184,18 @@ func (o *outputSoak) reportRetry(message string) {
 }
 
 // AddMetricSamples adds the samples of k6 to the sums. That is fast, so there is no queue.
-func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
+func (o *soakOutput) AddMetricSamples(samples []metrics.SampleContainer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sums.add(samples)
 }
 
-// Stop ends a run without an error.
-func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
+// Stop stops the output of a run that ended without an error.
+func (o *soakOutput) Stop() error { return o.StopWithTestError(nil) }
 
 // StopWithTestError stops the recorder and the control group, and writes the final shard with all data and the error of
 // the run. Then it reports progress for the last time.
-func (o *outputSoak) StopWithTestError(runErr error) error {
+func (o *soakOutput) StopWithTestError(runErr error) error {
 	close(o.stop)
 	o.running.Wait()
 	o.endIfSuspended()
@@ -238,7 +238,7 @@ func endState(err error) (shard.RunState, string) {
 
 // tick takes the samples, reports progress and writes checkpoints until stop is closed. Each second it also checks
 // whether the machine was suspended.
-func (o *outputSoak) tick() {
+func (o *soakOutput) tick() {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	checkpoint := time.NewTimer(shard.CheckpointInterval(0))
@@ -266,7 +266,7 @@ func (o *outputSoak) tick() {
 }
 
 // sampleSecond takes the per-second samples of a suite. A soak has none: it may last for hours, and has buckets.
-func (o *outputSoak) sampleSecond() {
+func (o *soakOutput) sampleSecond() {
 	if o.recorder.declaredSuite() == nil {
 		return
 	}
@@ -275,7 +275,7 @@ func (o *outputSoak) sampleSecond() {
 	o.seconds.add(o.recorder.wall(time.Now()), o.sampler, o.probe.takeLongest(), o.probe.waits.takeLongest())
 }
 
-func (o *outputSoak) sampleBucket() {
+func (o *soakOutput) sampleBucket() {
 	o.mu.Lock()
 	o.machine.Sample(o.recorder.wall(time.Now()))
 	s := o.sampler.sample()
@@ -288,7 +288,7 @@ func (o *outputSoak) sampleBucket() {
 }
 
 // shard returns the shard with all data so far, and counts it as a checkpoint of the runner.
-func (o *outputSoak) shard() *shard.Shard {
+func (o *soakOutput) shard() *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	o.recorder.fill(s)
 	o.mu.Lock()
@@ -322,7 +322,7 @@ func (r *recorder) fill(s *shard.Shard) {
 
 // report writes one line of progress. The line is lost if no process reads it. Another soak process may attach and read
 // the next one.
-func (o *outputSoak) report() {
+func (o *soakOutput) report() {
 	p := o.news.report(o.recorder)
 	if message := o.retryError.Load(); message != nil {
 		p.Trouble = *message

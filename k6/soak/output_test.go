@@ -39,11 +39,11 @@ func params(t *testing.T, location string, env map[string]string) output.Params 
 	}
 }
 
-func newTestOutput(t *testing.T, p output.Params) *outputSoak {
+func newTestOutput(t *testing.T, p output.Params) *soakOutput {
 	t.Helper()
 	o, err := newOutput(p, newPlannedRecorder(t))
 	require.NoError(t, err)
-	return o.(*outputSoak)
+	return o.(*soakOutput)
 }
 
 func TestNewOutputRejectsInvalidSettings(t *testing.T) {
@@ -160,7 +160,7 @@ func TestUnwritableFolderFailsBeforeTheRun(t *testing.T) {
 func TestUndeliveredShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	dir, fallback := filepath.Join(t.TempDir(), "shards"), t.TempDir()
-	stop := func(folders ...string) (o *outputSoak, err error) {
+	stop := func(folders ...string) (o *soakOutput, err error) {
 		o = newTestOutput(t, params(t, dir, map[string]string{"TESTID": "t"}))
 		require.NoError(t, o.Start())
 		require.NoError(t, os.RemoveAll(dir))

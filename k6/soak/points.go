@@ -8,7 +8,7 @@ import (
 
 // samplePoints ends the points of a short run at each full second, until stop is closed. It has its own sampler and
 // stall probe, so that verdicts do not depend on points.
-func (o *outputSoak) samplePoints() {
+func (o *soakOutput) samplePoints() {
 	sampler, stalls := newSampler(shard.PointWidth), new(stallProbe)
 	o.running.Go(func() { stalls.run(o.stop) })
 	o.recorder.startPoints()

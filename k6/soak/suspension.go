@@ -26,7 +26,7 @@ const (
 	networkRetry   = 500 * time.Millisecond // between two attempts
 )
 
-// A sleepClock measures how long the machine was suspended since the first successful reading.
+// A sleepClock measures how long the machine has been suspended since the first successful reading.
 type sleepClock struct {
 	read       func() (time.Duration, bool) // machine.SuspendedFor
 	start      time.Duration                // the first reading
@@ -52,21 +52,21 @@ func (c *sleepClock) duration() time.Duration {
 
 // mayReplaceCheckpoint reports whether a new checkpoint may replace the previous one. After a suspension it returns
 // false if another process will continue from the previous checkpoint.
-func (o *outputSoak) mayReplaceCheckpoint() bool {
+func (o *soakOutput) mayReplaceCheckpoint() bool {
 	return o.sleep.duration() == 0 || !o.isReplaceable()
 }
 
 // isReplaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.
-func (o *outputSoak) isReplaceable() bool {
+func (o *soakOutput) isReplaceable() bool {
 	planned := o.recorder.planCopy()
 	return o.environment[plan.DocumentVariable] != "" && !planned.Cuts() && o.recorder.declaredSuite() == nil &&
 		!o.explicitName && !(planned.Published() && o.runner.Index == 1)
 }
 
-// endIfSuspended ends the runner after a suspension of its machine. As after a kill, its last checkpoint is from before
-// the suspension. A new process replaces the runner, unless the run is over. Runners that cannot be replaced continue,
-// and their runs are invalid.
-func (o *outputSoak) endIfSuspended() {
+// endIfSuspended ends the runner after a suspension of its machine. As after a kill, the runner writes no final shard.
+// Its last checkpoint is from before the suspension. A new process replaces the runner, unless the run is over. Runners
+// that cannot be replaced continue, and their runs are invalid.
+func (o *soakOutput) endIfSuspended() {
 	duration := o.sleep.duration()
 	if duration == 0 || !o.isReplaceable() {
 		return
@@ -80,7 +80,7 @@ func (o *outputSoak) endIfSuspended() {
 
 // awaitNetwork waits until the target accepts a connection, because a laptop that wakes up has no network yet. It stops
 // waiting after limit, and at the end of the run. The next process reports a target that stays unreachable.
-func (o *outputSoak) awaitNetwork(limit time.Duration) {
+func (o *soakOutput) awaitNetwork(limit time.Duration) {
 	planned := o.recorder.planCopy()
 	target, err := url.Parse(planned.BackendOf(o.runner.Index))
 	if err != nil || target.Host == "" {
@@ -109,7 +109,7 @@ func (o *outputSoak) awaitNetwork(limit time.Duration) {
 }
 
 // restart replaces this process with one that runs the clients for the rest of the run. It returns only on an error.
-func (o *outputSoak) restart(now time.Time) error {
+func (o *soakOutput) restart(now time.Time) error {
 	select {
 	case <-o.stop:
 		return errors.New("the run was stopped")

@@ -29,16 +29,16 @@ func TestSleepClockCountsFromItsFirstReading(t *testing.T) {
 func TestOnlyAPlainSoakIsReplaceable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		edit func(o *outputSoak)
+		edit func(o *soakOutput)
 		want bool
 	}{
-		"a soak":            {func(*outputSoak) {}, true},
-		"k6 alone":          {func(o *outputSoak) { delete(o.environment, plan.DocumentVariable) }, false},
-		"a named file":      {func(o *outputSoak) { o.explicitName = true }, false},
-		"planned cuts":      {func(o *outputSoak) { o.recorder.plan.CutsPerSecond = 1 }, false},
-		"a declared suite":  {func(o *outputSoak) { o.recorder.suite = new(shard.Suite) }, false},
-		"the publisher":     {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics = 1, 1 }, false},
-		"not the publisher": {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics, o.runner.Index = 1, 1, 2 }, true},
+		"a soak":            {func(*soakOutput) {}, true},
+		"k6 alone":          {func(o *soakOutput) { delete(o.environment, plan.DocumentVariable) }, false},
+		"a named file":      {func(o *soakOutput) { o.explicitName = true }, false},
+		"planned cuts":      {func(o *soakOutput) { o.recorder.plan.CutsPerSecond = 1 }, false},
+		"a declared suite":  {func(o *soakOutput) { o.recorder.suite = new(shard.Suite) }, false},
+		"the publisher":     {func(o *soakOutput) { o.recorder.plan.PublishRate, o.recorder.plan.Topics = 1, 1 }, false},
+		"not the publisher": {func(o *soakOutput) { o.recorder.plan.PublishRate, o.recorder.plan.Topics, o.runner.Index = 1, 1, 2 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

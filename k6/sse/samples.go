@@ -22,7 +22,7 @@ type Meter struct {
 	openedAt time.Duration // of the open stream, since processStart; 0 after its first event
 }
 
-// processStart is the reference of times that are stored as durations, which need less memory.
+// processStart is the reference point for times that are stored as durations, which need less memory.
 var processStart = time.Now()
 
 func (m *Meter) meter() *Meter { return m }

@@ -76,12 +76,12 @@ func TestRefusedAttemptsAreReported(t *testing.T) {
 		v, r := f.run(t, "--seconds", "12")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, verdict.Connections{Planned: 10, Opened: 5, Completed: 5, Refused: 5}, v.Connections)
-		require.Regexp(t, `f-\d was refused at \S+ UTC \(status 503\S*\), as in all \d attempts of \d`, reasons(v))
+		require.Regexp(t, `f-\d was refused at \S+ UTC \(status 503\S*\), as in all \d attempts within \d`, reasons(v))
 		require.NotContains(t, reasons(v), "the server did not end")
 		f.service.Mu.Lock()
 		defer f.service.Mu.Unlock()
 		for id, client := range f.service.Clients {
-			require.Equal(t, len(client.Spans) > 0, !client.EndRequestedAt.IsZero(), "%s: only a stream that opened must be ended on request", id)
+			require.Equal(t, len(client.Spans) > 0, !client.EndRequestedAt.IsZero(), "%s: a stream must be ended on request if and only if it opened", id)
 		}
 	})
 }

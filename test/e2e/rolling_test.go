@@ -37,6 +37,6 @@ func TestRollingRestart(t *testing.T) {
 	e := v.Actions[0].Effect
 	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.NotReconnected})
 	require.Zero(t, e.Missed+e.Duplicated)
-	require.Less(t, e.Peak, 60, "at most one backend must be down at a time")
+	require.Less(t, e.Peak, 60, "no more than one backend may be down at a time")
 	require.Equal(t, verdict.ByNumbers, v.Evidence.Kind, "the ledger of one backend must not be used for all")
 }

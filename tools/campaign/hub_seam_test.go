@@ -23,9 +23,9 @@ func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hu
 	sc.Suite, sc.Family, sc.HubFault = "resume", "resume", fault
 	sc.Hub.IDs, h.IDs, h.fault, sc.Plan.Reconnect = hubUUID, hubUUID, fault, true
 	d := h.byID["h-0"]
-	end := d.Spans[0]
-	reconnectedAt := end.From.Add(7 * time.Second)
-	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: reconnectedAt, To: end.To, EndReason: fakeservice.EndClient, Resumed: true}}
+	whole := d.Spans[0]
+	reconnectedAt := whole.From.Add(7 * time.Second)
+	d.Spans = []fakeservice.OpenSpan{{From: whole.From, To: whole.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: reconnectedAt, To: whole.To, EndReason: fakeservice.EndClient, Resumed: true}}
 	f := &hubStream{hub: h, client: d, span: 1}
 	lastID := f.resumeID(d.topic.messages[7])
 	d.readUpTo(0, d.topic.resumePoint(f, lastID), false)

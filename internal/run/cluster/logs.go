@@ -21,12 +21,12 @@ type logKeeper struct {
 	stop      context.CancelFunc
 
 	mu      sync.Mutex
-	active  map[string]bool // pods whose log is being copied or is complete
+	claimed map[string]bool // pods whose log is being copied or is complete
 	running sync.WaitGroup
 }
 
 func newLogKeeper(c *Client, namespace, dir string) *logKeeper {
-	k := &logKeeper{client: c, namespace: namespace, dir: dir, active: map[string]bool{}}
+	k := &logKeeper{client: c, namespace: namespace, dir: dir, claimed: map[string]bool{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
@@ -44,18 +44,18 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 	}
 }
 
-// followPod starts to copy the log of a pod, unless it is already being copied, is complete, or finish was called.
+// followPod starts to copy the log of a pod, unless the log is already being copied or is complete, or finish was called.
 func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.active[pod] || k.ctx.Err() != nil {
+	if k.claimed[pod] || k.ctx.Err() != nil {
 		return
 	}
-	k.active[pod] = true
+	k.claimed[pod] = true
 	k.running.Go(func() {
 		if k.copy(pod, path) != nil { // the next snapshot tries again, from the beginning
 			k.mu.Lock()
-			delete(k.active, pod)
+			delete(k.claimed, pod)
 			k.mu.Unlock()
 		}
 	})
