@@ -143,7 +143,7 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	if h.fault.NeverEnds && h.fault.Matches(d.ID) {
 		c.add("unfinished", exactCount(1))
 	}
-	c.add("dropped", sc.expectDropped(d))
+	c.add("dropped", sc.expectDropped(h, d))
 	arrivals := sc.expectFrames(h, d, c)
 	sc.expectIDs(d, c)
 	for _, m := range d.topic.messages {
@@ -188,9 +188,9 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 }
 
 // expectDropped returns 1 for a client that was without a stream at the end of the run for longer than allowed.
-func (sc *scenario) expectDropped(d *hubClient) span {
+func (sc *scenario) expectDropped(h *hub, d *hubClient) span {
 	last := d.Last()
-	remaining := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
+	remaining := h.holdEnd(d).Sub(last.To)
 	switch {
 	case last.EndReason == fakeservice.EndInOrder || last.EndReason == fakeservice.EndReset:
 		switch {
@@ -208,6 +208,22 @@ func (sc *scenario) expectDropped(d *hubClient) span {
 		dropped.Min = 0 // the run may have ended before the client received the headers of this stream
 	}
 	return dropped
+}
+
+// holdEnd returns the time at which a client should have closed its stream. If the load generator connected late, all
+// clients close their streams up to a second before the time that follows from their first requests.
+func (h *hub) holdEnd(d *hubClient) time.Time {
+	planned := d.firstRequestAt.Add(h.plan.hold())
+	end := planned.Add(-time.Second)
+	for _, c := range h.byID {
+		if len(c.Spans) > 0 && c.Last().EndReason == fakeservice.EndClient && c.Last().To.After(end) {
+			end = c.Last().To
+		}
+	}
+	if end.After(planned) {
+		return planned
+	}
+	return end
 }
 
 // reconnectsOnce reports whether a client tries only once to reconnect, because it has no valid token.

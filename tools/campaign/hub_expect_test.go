@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,6 +40,21 @@ func TestClientThatReconnectsAtTheEndMayPass(t *testing.T) {
 	d.Spans[0].To, d.Spans[0].EndReason = reconnectedAt.Add(-100*time.Millisecond), fakeservice.EndInOrder
 	d.Spans = append(d.Spans, fakeservice.OpenSpan{From: reconnectedAt, To: reconnectedAt.Add(10 * time.Millisecond), EndReason: fakeservice.EndClient, Resumed: true})
 	require.Contains(t, sc.expectHub(h).Outcomes, verdict.Pass)
+}
+
+// If the load generator connects late, all clients close their streams early.
+func TestClientIsDroppedIfOthersStayOpenLonger(t *testing.T) {
+	for otherEnd, want := range map[time.Duration]verdict.Outcome{9200 * time.Millisecond: verdict.Pass, 10 * time.Second: verdict.Fail} {
+		sc, h := newTestHub(t, func(number int) []int { return []int{number} })
+		sc.Plan.Connections = 2
+		d := h.byID["h-0"]
+		other := *d
+		other.ID, other.Spans = "h-1", slices.Clone(d.Spans)
+		h.byID["h-1"] = &other
+		d.Spans[0].To = d.firstRequestAt.Add(9100 * time.Millisecond)
+		other.Spans[0].To = d.firstRequestAt.Add(otherEnd)
+		require.Equal(t, []verdict.Outcome{want}, sc.expectHub(h).Outcomes[:1], "the other stream closed after %s", otherEnd)
+	}
 }
 
 // The hub wrote message 19 just before the stream ended, so the client may not have read it. The client then stayed
