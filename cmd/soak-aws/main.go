@@ -110,7 +110,7 @@ func (d *deployment) commands() *cobra.Command {
 	var endHosts bool
 	c = addPlain("sweep", "Find resources by their tag, even if the state is lost",
 		func(ctx context.Context) error { return d.sweep(ctx, region, endHosts) })
-	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: the region in the settings)")
+	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: the region in the settings) [AWS_REGION]")
 	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts of --name, after a confirmation")
 	return root
 }

@@ -43,9 +43,9 @@ func sharedRows(names ...string) []Setting {
 
 // limitSettings are the settings of suites that judge loads of requests.
 var limitSettings = []Setting{
-	atLeast(0, "MAX_FAILED_PERCENT", "maximum percentage of failed requests at a good load"),
-	atLeast(0, "MAX_P95_MS", "maximum p95 of successful responses at a good load, in milliseconds"),
-	atLeast(0, "MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed at a good load"),
+	atLeast(0, "MAX_FAILED_PERCENT", "maximum percentage of failed requests in a good stage"),
+	atLeast(0, "MAX_P95_MS", "maximum p95 of successful responses in a good stage, in milliseconds"),
+	atLeast(0, "MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed in a good stage"),
 	overZero("TIMEOUT_SECONDS", "maximum time that a client waits for a response, in seconds"),
 }
 

@@ -153,7 +153,7 @@ func latencyBasis(v *verdict.Verdict) string {
 	if v.LatencyMS.Above == verdict.AboveSend {
 		return from + ", on one clock"
 	}
-	return from + ", relative to the fastest message because clocks may differ"
+	return from + ", relative to the fastest message because the clocks of service and runner may differ"
 }
 
 func (f *facts) attempts(v *verdict.Verdict) {

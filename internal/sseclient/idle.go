@@ -32,7 +32,7 @@ func (m *idleMark) isSilent(now time.Duration) bool {
 
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
-// nextCheck returns the time at which the timeout would pass, but not earlier than grain(limit) from now, so that one
+// nextCheck returns the time at which the timeout would expire, but not earlier than grain(limit) from now, so that one
 // sweep checks many streams.
 func (m *idleMark) nextCheck(now time.Duration) time.Duration {
 	limit := m.limit()

@@ -17,7 +17,7 @@ func (s *Streams) compressionChecks() (out []Check) {
 	for _, c := range s.Codings {
 		delay := s.delayedByCompression(&c)
 		check := Check{
-			ID: CheckCompressed, Name: fmt.Sprintf("%ss compressed with %s delivered one by one", s.m.Service.Noun(), c.Name), Limit: "most", Actual: "most",
+			ID: CheckCompressed, Name: fmt.Sprintf("one-by-one delivery of %ss compressed with %s", s.m.Service.Noun(), c.Name), Limit: "most", Actual: "most",
 			Pass: delay == "", Severity: SeverityWarning, Why: "buffered compression delays messages",
 		}
 		if delay != "" {

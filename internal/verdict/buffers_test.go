@@ -13,7 +13,7 @@ import (
 
 const (
 	inBurstsOf40 = "noops arrive in bursts of 40: the service or a proxy buffers compressed data (gzip); flush after each message (nginx: proxy_buffering off), or do not compress event streams"
-	oneByOne     = "noops compressed with gzip delivered one by one"
+	oneByOne     = "one-by-one delivery of noops compressed with gzip"
 )
 
 // Bursts are attributed to compression if they contain most messages. A few bursts, as after a stall, are not.
@@ -64,7 +64,7 @@ func TestBurstsOfOtherPublishers(t *testing.T) {
 	m, _ := cleanRun()
 	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", CountBasis: shard.CountByNumber}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, BurstMessages: 680}}
-	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages compressed with gzip delivered one by one")
+	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "one-by-one delivery of messages compressed with gzip")
 }
 
 // A proxy may delay the headers together with the body. Only the request then shows that compression is in use.

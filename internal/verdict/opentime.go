@@ -28,7 +28,7 @@ type OpenTime struct {
 }
 
 // OpenSeconds is the time for which streams were open, in seconds. A stream is open from its response headers to the
-// request to end it, at most for the planned time.
+// request to end it, but for at most the planned time.
 type OpenSeconds struct {
 	Planned float64 `json:"planned"`
 	Open    float64 `json:"open"`
@@ -165,7 +165,7 @@ func (s *Streams) PassSentences() (out []string) {
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
 	if n := s.Messages.NotExpected; n > 0 {
-		received += fmt.Sprintf("; %d more did not arrive and were not expected", n)
+		received += "; " + format.Plural(n, "more did not arrive and was not expected", "more did not arrive and were not expected")
 	}
 	if !s.m.Service.Counted() {
 		m := s.Messages

@@ -28,7 +28,7 @@ func TestCompressingProxy(t *testing.T) {
 			require.Regexp(t, `compressed +gzip on 20 streams`, out)
 			require.Equal(t, v.Messages.Received, v.Codings[0].Messages)
 			require.Contains(t, v.Checks, verdict.Check{
-				ID: verdict.CheckCompressed, Name: "noops compressed with gzip delivered one by one", Limit: "most", Actual: "most", Pass: true, Severity: verdict.SeverityWarning, Why: "buffered compression delays messages",
+				ID: verdict.CheckCompressed, Name: "one-by-one delivery of noops compressed with gzip", Limit: "most", Actual: "most", Pass: true, Severity: verdict.SeverityWarning, Why: "buffered compression delays messages",
 			})
 		}},
 		"buffers": {"proxy_ignore_headers X-Accel-Buffering; postpone_output 0;", "gzip", func(t *testing.T, v *verdict.Verdict, out string) {

@@ -56,7 +56,7 @@ func (p *Parser) join(buffer []byte, hasValue bool, value []byte) []byte {
 	return p.extend(buffer, value)
 }
 
-// maxRetry is the reconnection time for all larger values of a retry field, so that it fits a time.Duration.
+// maxRetry is the reconnection time for all larger values of a retry field, so that the time fits in a time.Duration.
 const maxRetry = 100 * 365 * 24 * time.Hour
 
 // setRetry sets the reconnection time in milliseconds. It ignores a value that does not consist of ASCII digits only.
