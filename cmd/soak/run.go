@@ -185,7 +185,7 @@ func (d *durationFlag) Set(text string) error {
 }
 
 // loadSettings sets the flags that are not on the command line from variables and from the file of settings. It returns
-// the variables that it used, as NAME=value. file is the path of the file of settings, or "" if there is none.
+// the variables that it used, as NAME=value. file is the path of the file of settings, or "" without such a file.
 func loadSettings(f *pflag.FlagSet) (variables []string, file string, err error) {
 	variables, err = plan.FlagsFromEnvironment(f)
 	if err != nil {

@@ -127,7 +127,7 @@ type Ledger struct {
 	end      streamEnd
 	dials    dials
 	silences silences
-	outage   *Outage // the present outage; nil: there is none
+	outage   *Outage // the present outage; nil: the client is not in one
 	extra    *extras // nil: not needed so far
 
 	clock    clockCounter

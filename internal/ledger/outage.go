@@ -73,7 +73,7 @@ func (l *Ledger) connected(at Instant, connect time.Duration) {
 	l.endOutage(at)
 }
 
-// endOutage ends the present outage and returns it, or nil if there is none.
+// endOutage ends the present outage and returns it, or nil if the client is in none.
 func (l *Ledger) endOutage(at Instant) (o *Outage) {
 	if o, l.outage = l.outage, nil; o == nil {
 		return nil

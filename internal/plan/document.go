@@ -117,7 +117,7 @@ func (s *Source) WithSeconds(seconds int) (d Document) {
 	return d
 }
 
-// Text returns the text of a setting of the script or of the plan; "" if there is none.
+// Text returns the text of a setting of the script or of the plan; "" if neither has it.
 func (s *Source) Text(name string) string {
 	if text := s.Setting(name); text != "" {
 		return text

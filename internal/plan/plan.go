@@ -50,7 +50,7 @@ type Plan struct {
 	EndTimeoutS       float64 `json:"end_timeout_s"`                    // maximum time from the response to the end request until the stream ends; 0: see EndTimeout
 	MaxHidden         int     `json:"max_hidden"`                       // maximum undetectable losses; -1: none with numbers or a ledger, else no limit
 	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
-	MinCoverage       float64 `json:"min_coverage,omitempty"`           // minimum observed client time in percent; 0: 100
+	MinCoverage       float64 `json:"min_coverage,omitempty"`           // minimum watched client time in percent; 0: 100
 	WindowS           float64 `json:"window_s,omitempty"`               // length of a window in seconds; 0: an hour
 	MaxMemorySlope    float64 `json:"max_memory_slope,omitempty"`       // maximum growth of the memory of the target, in MiB per hour; 0: no limit
 	MaxLatenessSlope  float64 `json:"max_lateness_slope,omitempty"`     // maximum growth of the p99, in ms per hour; 0: no limit
@@ -320,7 +320,7 @@ func (p *Plan) MaxLastOutage() time.Duration {
 
 const fullCoverage = 100
 
-// RequiredCoverage returns the share of the planned client time that a run must observe, 0 to 1.
+// RequiredCoverage returns the share of the planned client time that must be watched, 0 to 1.
 func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, fullCoverage) / fullCoverage }
 
 const defaultWindow = time.Hour

@@ -44,7 +44,7 @@ func NormalURL(name, text string) (string, error) {
 	return normal, nil
 }
 
-// NormalURLs returns the canonical form of URLs that are separated by commas; "" if there are none.
+// NormalURLs returns the canonical form of URLs that are separated by commas; "" for an empty list.
 func NormalURLs(name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil

@@ -16,7 +16,7 @@ type Run struct {
 	Merged  *shard.Merged
 	Samples []resources.Sample
 	Provenance
-	Comparison Section // comparison with earlier runs; empty if there are none
+	Comparison Section // comparison with earlier runs; empty without such runs
 	Files      []File
 }
 

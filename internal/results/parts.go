@@ -128,14 +128,15 @@ func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 	return run, nil
 }
 
-// A ledgerReader returns the server's ledger of a run without parts; nil if there is none. It reads the file once.
+// A ledgerReader returns the server's ledger of a run without parts; nil if the server has no ledger. It reads the file
+// once.
 type ledgerReader func() (verdict.ServerLedger, error)
 
 func (d Dir) serverLedger() ledgerReader {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }
 
-// modelLedger returns the ledger of the numbered model, merged from all parts of a run; nil if there is none.
+// modelLedger returns the ledger of the numbered model, merged from all parts of a run; nil if no part has one.
 func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	l, err := verdict.ReadModelLedger(nil, d.Path(LedgerFile))
 	for _, r := range m.Runners {
@@ -147,9 +148,9 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	return l, err
 }
 
-// ledgerOf returns the server's ledger; nil if there is none. Each part of a run reads the ledger after the end of its
-// own streams, so ledgerOf uses the entry from the part that opened the stream. It returns an error if only some parts
-// have a ledger, because the messages of the other parts would count as lost by the server.
+// ledgerOf returns the server's ledger; nil if no part has one. Each part of a run reads the ledger after the end of
+// its own streams, so ledgerOf uses the entry from the part that opened the stream. It returns an error if only some
+// parts have a ledger, because the messages of the other parts would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedger, error) {
 	merged, err := ledger()
 	if merged != nil || err != nil {

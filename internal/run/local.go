@@ -171,7 +171,7 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 	return nil
 }
 
-// openTarget returns the services at urls or, if there are none, starts count of them here.
+// openTarget returns the services at urls or, if urls is empty, starts count of them here.
 func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (targets target.Targets, err error) {
 	if len(urls) == 0 {
 		if config.Backend, err = Program("backend"); err != nil {

@@ -46,7 +46,7 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 }
 
 // findShard returns the most recently started shard of the runner with the given index, and the name of the shard; nil
-// if there is none. A runner and each of its replacements leave one shard. runID is the id of the run; "": any.
+// if no shard matches. A runner and each of its replacements leave one shard. runID is the id of the run; "": any.
 func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
 	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
 		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {

@@ -70,7 +70,8 @@ func percent(text []byte) (code byte, width int) {
 	return byte(value), at + 2 // #nosec G115 -- two hexadecimal digits
 }
 
-// slash returns the length of the plain or percent-encoded backslash at the start of text, or 0 if there is none.
+// slash returns the length of the plain or percent-encoded backslash at the start of text, or 0 if text starts
+// differently.
 func slash(text []byte) int {
 	if len(text) > 0 && text[0] == '\\' {
 		return 1

@@ -138,7 +138,7 @@ func (v *Values) Replace(text []byte, replacement string) []byte {
 }
 
 // FindRemaining returns the name of the variable whose value occurs first in text. It ignores values that match whole
-// words only. It returns "" if there is none.
+// words only. It returns "" if no value occurs.
 func (v *Values) FindRemaining(text []byte) string {
 	for at := 0; at < len(text); {
 		from, to, f := v.next(text, at)
@@ -248,7 +248,7 @@ const (
 )
 
 // end returns the end of the occurrence of f.text[done:] that starts at an offset. It returns absent or unfinished if
-// there is none. done is the number of bytes of f.text that text has before the offset.
+// text does not contain it. done is the number of bytes of f.text that text has before the offset.
 func (f *form) end(text []byte, at, done int) int {
 	if done == len(f.text) {
 		return at

@@ -132,8 +132,8 @@ func (v *Values) FindRemainingIn(text io.Reader) (string, error) {
 	}
 }
 
-// partEnd returns the length of the first part of text that can be cleaned without the rest, 0 if there is none. line
-// is the end of the last complete line, 0 if there is none. A part that ends inside a line is returned only if full is
+// partEnd returns the length of the first part of text that can be cleaned without the rest, or 0. line
+// is the end of the last complete line, or 0. A part that ends inside a line is returned only if full is
 // set and no part can end with a line.
 func (v *Values) partEnd(text []byte, line int, full bool) int {
 	open, complete := v.spans(text)

@@ -20,7 +20,7 @@ type group struct {
 
 func (m *Merged) runnersOf(g *group) []Runner { return m.Runners[g.first:][:g.runners] }
 
-// groupOf returns the group of a runner by its index in Runners, or nil if there is none.
+// groupOf returns the group of a runner by its index in Runners, or nil if it is in no group.
 func (m *Merged) groupOf(runner int) *group {
 	for i := range m.groups {
 		if g := &m.groups[i]; runner >= g.first && runner < g.first+g.runners {

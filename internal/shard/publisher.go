@@ -60,7 +60,7 @@ func (m *Merged) PublishedTo(runner int) *Published {
 	return nil
 }
 
-// PublisherOf returns the runner that published to the streams of a runner, or nil if there is none.
+// PublisherOf returns the runner that published to the streams of a runner, or nil if no runner published.
 func (m *Merged) PublisherOf(runner int) *Runner {
 	g := m.groupOf(runner)
 	if g == nil || !m.published { // fast path for a million connections

@@ -24,7 +24,8 @@ type Service struct {
 	// "none". Gap describes the announcement of missing messages; "": the service makes none.
 	Resume string `json:"resume,omitempty"`
 	Gap    string `json:"gap,omitempty"`
-	// EndRequest is the request that ends a stream, such as "DELETE /event/forcedisconnect"; "": there is none.
+	// EndRequest is the request that ends a stream, such as "DELETE /event/forcedisconnect"; "": clients send no such
+	// request.
 	EndRequest string `json:"end_request,omitempty"`
 	Backend    bool   `json:"backend,omitempty"` // see service.Service.MatchesBackend
 }

@@ -36,8 +36,8 @@ type Callbacks struct {
 	Opened func(s *Stream, started time.Time, r *Response)
 	// Event reports a block with data. at is the time of the read that completed the block.
 	Event func(s *Stream, at time.Time, e *eventstream.Event)
-	// Block reports each block. If the block has data, Event follows. Comment reports each comment line at once, because
-	// the block may end hours later: Mercure sends heartbeats without a blank line. Comment requires Block.
+	// Block reports each block. If the block has data, Event follows. Comment reports each comment line at once,
+	// because the block may end hours later: Mercure sends heartbeats without a blank line. Comment requires Block.
 	Block   func(s *Stream, at time.Time, b *eventstream.Block)
 	Comment func(s *Stream, at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
@@ -109,7 +109,7 @@ type Close struct {
 	Err error
 	// Status is the HTTP status, or 0 without a response. With ReasonThen, it is the status of the second response.
 	Status int
-	// Retry is the time until the next attempt, or negative if there is none. A Stop cancels the attempt.
+	// Retry is the time until the next attempt, or negative if no attempt follows. A Stop cancels the attempt.
 	Retry time.Duration
 	// Opened reports whether the attempt had opened a stream.
 	Opened bool

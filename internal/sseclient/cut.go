@@ -144,7 +144,7 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	return true, nil
 }
 
-// tcpOf returns the TCP connection below the wrappers, or nil if there is none.
+// tcpOf returns the TCP connection below the wrappers, or nil if the connection is not TCP.
 func tcpOf(raw io.Closer) *net.TCPConn {
 	if conn, ok := raw.(net.Conn); ok {
 		raw = rawOf(conn)

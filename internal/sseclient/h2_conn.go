@@ -239,7 +239,7 @@ func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 	c.fail(err, buf, b)
 }
 
-// onlyStream returns the stream of a connection for a single stream, or nil if there is none. The caller holds mu.
+// onlyStream returns the stream of a connection for a single stream, or nil if it has no stream. The caller holds mu.
 func (c *h2Conn) onlyStream() *h2Stream {
 	if c.singleStream {
 		for _, st := range c.streams {

@@ -10,7 +10,7 @@ import (
 // would affect the other streams.
 var errSharedConnection = errors.New("the stream shares its HTTP/2 connection with others; set the option streamsPerConnection to 1")
 
-// polledConnOf returns the polled connection of a stream that does not share it, or nil if there is none.
+// polledConnOf returns the polled connection of a stream that does not share it, or nil for other streams.
 func polledConnOf(conn any) *polledConn {
 	switch c := conn.(type) {
 	case *polledConn:

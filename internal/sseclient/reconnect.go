@@ -47,7 +47,7 @@ func (s *Stream) stopReason() Reason {
 	return s.stopped
 }
 
-// retryDelay returns the time until the next attempt, or a negative value if there is none.
+// retryDelay returns the time until the next attempt, or a negative value if no attempt follows.
 func (s *Stream) retryDelay(f *failure) time.Duration {
 	mode := Reconnect(s.reconnect.Load())
 	if mode == ReconnectOff || errors.Is(f.err, ErrScheme) {

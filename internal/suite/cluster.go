@@ -118,9 +118,9 @@ func p95(st *StageResult) float64 { return quantile(st.OK, .95) }
 // too few rounds, if the interval contains 0, if the difference is under minGain, or if the load generator may have
 // been the limit.
 type Comparison struct {
-	Winner   string // single or cluster; "" if there is none
+	Winner   string // single or cluster; "" if neither won
 	Margin   string // difference between the winner and the other target
-	Interval string // confidence interval of the difference between cluster and single backend; "–" if there is none
+	Interval string // confidence interval of the difference between cluster and single backend; "–" if it is unknown
 	NoWinner Reason // why there is no winner; the zero Reason if there is one
 }
 
@@ -177,7 +177,7 @@ func signedPercent(log float64) string {
 	return fmt.Sprintf("%+.0f %%", share)
 }
 
-// Sentence names the winner, or the reason why there is none.
+// Sentence names the winner, or the reason why neither side won.
 func (c Comparison) Sentence() string {
 	switch {
 	case c.Winner != "":

@@ -107,13 +107,13 @@ func (l Limits) exceededLimits(failed, p95, answered float64, failure string) st
 
 // A BreakingPoint is the result of a search for the breaking point: the load that a service no longer sustains.
 type BreakingPoint struct {
-	Sustained float64 // the highest load up to which every load was good; 0 if there is none
-	// Failed is the lowest bad load above Sustained. If there is none, it is the lowest load with a saturated
+	Sustained float64 // the highest load up to which every load was good; 0 if the lowest load was not
+	// Failed is the lowest bad load above Sustained. If no load was bad, it is the lowest load with a saturated
 	// generator. It equals Sustained if the status is BadOnRetry, and is 0 if all loads were good.
 	Failed  float64
 	Status  Status // the status of Failed: only Bad is a breaking point
 	Reason  string
-	Unclear float64 // the lowest load between Sustained and Failed at which the generator was saturated; 0 if there is none
+	Unclear float64 // the lowest load between Sustained and Failed at which the generator was saturated; 0 if it never was
 }
 
 // findBreakingPoint finds the breaking point in trials of ascending loads: it is above the last good load and at most

@@ -115,7 +115,7 @@ func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	return append(out, soakMetrics(v)...)
 }
 
-// endTables returns the table of the requests that ended the streams; nil if there were none.
+// endTables returns the table of the requests that ended the streams; nil if no request was made.
 func endTables(e *verdict.EndRequests) []verdict.Table {
 	if e == nil {
 		return nil

@@ -23,7 +23,7 @@ type stormStage struct {
 	refused       map[string]int  // refused attempts, by reason
 	local         int             // streams that did not reconnect in time, because the generator lacked a port, descriptor or IPv6 address
 	delayed       int             // streams with a refused attempt, after which clients wait longer before each attempt
-	firstRefusal  time.Duration   // time of the first refused attempt since the first drop; 0 if there was none
+	firstRefusal  time.Duration   // time of the first refused attempt since the first drop; 0 if no attempt was refused
 	dialDelay     shard.Metric    // ms by which the load generator dialed late
 	connect       shard.Metric    // ms from the dial to the headers
 	slow          int64           // connects that took over slowMS

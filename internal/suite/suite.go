@@ -169,7 +169,7 @@ func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 	return plan.Plan{Suite: s.Suite.Name, TestID: s.Runner.TestID, Runners: runners}, true
 }
 
-// number returns the number that the script recorded for a setting; 0 if there is none.
+// number returns the number that the script recorded for a setting; 0 if it recorded no number.
 func (r *Run) number(name string) float64 {
 	v, _ := strconv.ParseFloat(r.parameter(name), 64) // "" is 0
 	return v

@@ -72,7 +72,7 @@ func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duratio
 // explains reports whether a delay is over half of LATE_MS, so that a message that was sent nearly on time may be late.
 func explains(c *shard.RunnerControl, delay time.Duration) bool { return 2*delay > c.Limit() }
 
-// controlOf compares late messages with the control groups of all runners; nil if there were none.
+// controlOf compares late messages with the control groups of all runners; nil if no runner had one.
 func controlOf(m *shard.Merged) *Control {
 	c := m.Control
 	if c == nil {

@@ -20,7 +20,7 @@ type Counts struct {
 	Codings []shard.Coding `json:"codings,omitempty"`
 	// Redirects lists the origins to which the target redirected streams.
 	Redirects []shard.Redirect `json:"redirects,omitempty"`
-	// HTTP2 counts the streams over HTTP/2, and their connections; nil if there were none.
+	// HTTP2 counts the streams over HTTP/2, and their connections; nil without such streams.
 	HTTP2 *shard.HTTP2 `json:"http2,omitempty"`
 
 	Interval   Interval    `json:"interval_s,omitzero"` // zero if messages have no interval
@@ -32,13 +32,13 @@ type Counts struct {
 	Control    *Control    `json:"control,omitempty"`
 	// ArrivedTogether is the share of the messages that arrived within a millisecond of the previous one.
 	ArrivedTogether float64 `json:"arrived_together,omitempty"`
-	// EndRequests counts the requests that ended the streams; nil if there were none.
+	// EndRequests counts the requests that ended the streams; nil without such requests.
 	EndRequests *EndRequests `json:"end_requests,omitempty"`
 	// Cuts counts the disconnects that the run made on purpose, by kind.
 	Cuts []Cuts `json:"cuts,omitempty"`
 }
 
-// CompressionText describes the compressed streams; "" if there were none.
+// CompressionText describes the compressed streams; "" without such streams.
 func (c *Counts) CompressionText() string {
 	var out []string
 	for _, coding := range c.Codings {
@@ -47,8 +47,8 @@ func (c *Counts) CompressionText() string {
 	return strings.Join(out, ", ")
 }
 
-// RedirectText names the origins that served streams in place of the target; "" if there were none. The text is a
-// clause that follows the name of the target.
+// RedirectText names the origins that served streams in place of the target; "" if only the target served streams. The
+// text is a clause that follows the name of the target.
 func (c *Counts) RedirectText() string {
 	const maxOrigins = 3
 	var origins []string
@@ -69,7 +69,7 @@ func (c *Counts) RedirectText() string {
 	return ", which redirected " + strings.Join(origins, ", ")
 }
 
-// HTTP2Text describes the streams over HTTP/2 and their connections; "" if there were none.
+// HTTP2Text describes the streams over HTTP/2 and their connections; "" without such streams.
 func (c *Counts) HTTP2Text() string {
 	if c.HTTP2 == nil {
 		return ""

@@ -301,7 +301,7 @@ func (s *Streams) CutTable() Table {
 	return t
 }
 
-// cutSummary returns the sentence about cuts for the summary of a pass; "" if there were none.
+// cutSummary returns the sentence about cuts for the summary of a pass; "" without cuts.
 func (s *Streams) cutSummary() string {
 	all := s.allCuts()
 	if all.Count == 0 {

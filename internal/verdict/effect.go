@@ -121,7 +121,7 @@ func unlistedCuts(c *shard.Connection, listed int) int {
 	return max(ended-listed, 0)
 }
 
-// lastOutage returns the outage of a client that lost its last stream and did not reconnect; nil if there is none.
+// lastOutage returns the outage of a client that lost its last stream and did not reconnect; nil for other clients.
 func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 	if c.Streams == 0 || c.State != ledger.Dropped && c.State != ledger.Waiting {
 		return nil

@@ -50,8 +50,8 @@ type Assessment struct {
 	Metrics  []Metric
 	Warnings []string
 	Passed   []string // sentences that state the results of a pass
-	Streams  *Streams // the event streams; nil if there were none
-	// Responses are the responses that end by themselves; nil if there were none.
+	Streams  *Streams // the event streams; nil for suites without streams
+	// Responses are the responses that end by themselves; nil for other suites.
 	Responses *shard.Responses
 }
 

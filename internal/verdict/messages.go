@@ -120,7 +120,7 @@ func (s *Streams) sumMessages() {
 	}
 }
 
-// publication adds up the records of all publishers; nil if there were none.
+// publication adds up the records of all publishers; nil without a publisher.
 func publication(publishers []*shard.Published) *Publication {
 	if len(publishers) == 0 {
 		return nil

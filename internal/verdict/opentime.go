@@ -183,7 +183,8 @@ func (s *Streams) PassSentences() (out []string) {
 	return out
 }
 
-// interruptions describes reconnects and refused attempts as the start of a clause; "" if there were none.
+// interruptions describes reconnects and refused attempts as the start of a clause; "" if nothing was interrupted or
+// refused.
 func (s *Streams) interruptions() (text string) {
 	if n := s.Connections.Reconnected; n > 0 {
 		text = format.Plural(n, "reconnect", "reconnects") + ", "

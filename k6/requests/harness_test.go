@@ -144,7 +144,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 }
 
 // serveRaw starts a server that calls handle with each connection. request reads a whole request, and returns false
-// if there is none.
+// at the end of the connection.
 func serveRaw(t *testing.T, handle func(conn net.Conn, request func() bool)) (url string) {
 	t.Helper()
 	return "http://" + sockets.Serve(t, func(conn net.Conn) {

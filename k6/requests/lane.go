@@ -28,7 +28,7 @@ const (
 // A lane makes one request at a time and reuses its connection. Only one goroutine at a time may use a lane.
 type lane struct {
 	s          *stage
-	conn       *http1.Conn // nil if there is none
+	conn       *http1.Conn // nil if the lane has no connection
 	target     *target     // of conn
 	lastOp     *operation  // of the last request on conn; before that, the operation for which conn was opened
 	lastUse    time.Time   // end of the last exchange

@@ -81,8 +81,9 @@ func (a *arrivals) pace() {
 	}
 }
 
-// assign assigns the requests that are due, and returns the time until the next one is due; negative if there is none.
-// allBusy reports whether a request is due and no lane is free. Then wait is the time until that request expires.
+// assign assigns the requests that are due, and returns the time until the next one is due; negative if no request
+// remains. allBusy reports whether a request is due and no lane is free. Then wait is the time until that request
+// expires.
 func (a *arrivals) assign() (wait time.Duration, allBusy bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

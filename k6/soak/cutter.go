@@ -13,8 +13,8 @@ import (
 var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalfOpen, plan.CutPause: sseclient.CutPause}
 
 // A cutter cuts streams of this runner at the planned times; a cut is a disconnect or a pause. It chooses at random
-// among the open streams that received a message since their last cut. If there is none, it waits for one until the cut
-// window ends. The ledgers record the cuts.
+// among the open streams that received a message since their last cut. Without such a stream, it waits for one until
+// the cut period ends. The ledgers record the cuts.
 type cutter struct {
 	mu      sync.Mutex
 	streams []cutTarget

@@ -54,7 +54,7 @@ func redirectLimit(state *lib.State) int {
 	return 10
 }
 
-// jarOf returns the cookie jar of the VU, a nil interface if there is none.
+// jarOf returns the cookie jar of the VU, a nil interface if the VU has no jar.
 func jarOf(state *lib.State) http.CookieJar {
 	if state.CookieJar == nil {
 		return nil

@@ -104,7 +104,7 @@ func (s *eventSource) closed(_ *sseclient.Stream, at time.Time, c sseclient.Clos
 	})
 }
 
-// retryMs returns the milliseconds until the next attempt, or nil if there is none.
+// retryMs returns the milliseconds until the next attempt, or nil if no attempt follows.
 func retryMs(d time.Duration) any {
 	if d < 0 {
 		return nil

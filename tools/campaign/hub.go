@@ -63,7 +63,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// topicOf returns the topic that a request names, or nil if there is none.
+// topicOf returns the topic that a request names, or nil if the request names no topic of the run.
 func (h *hub) topicOf(r *http.Request) *hubTopic {
 	name := r.URL.Query().Get("topic")
 	if h.TopicInPath {

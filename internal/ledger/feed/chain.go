@@ -88,7 +88,8 @@ type part struct {
 	time       period // when the messages were sent, by the clock of the chain that is compared
 }
 
-// certainPart returns the longest certain part of the series sent while a chain was open. ok is false if there is none.
+// certainPart returns the longest certain part of the series sent while a chain was open. ok is false if no part is
+// certain.
 func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (longest part, ok bool) {
 	s, shift := &f.series, f.offset(log, 0)
 	at := period{r.Spans[c.from].From + f.JoinTime + shift, endOf(r, c) + shift}

@@ -312,7 +312,7 @@ func (l *linker) insertOthers() {
 const searchRange = 64
 
 // findNearby returns the message near at that has the content of entry i and is closest to the entry in time. It
-// returns 0 if there is none.
+// returns 0 if no message matches.
 func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0

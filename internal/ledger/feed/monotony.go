@@ -10,7 +10,7 @@ const (
 )
 
 // Monotonous returns the number of different contents and the mean interval of the messages of the first monotonous
-// log, whose streams cannot be compared. It returns 0 if there is none.
+// log, whose streams cannot be compared. It returns 0 if no log is monotonous.
 func (f *Feed) Monotonous() (contents int, interval time.Duration) {
 	for _, l := range f.logs {
 		if contents, interval = l.monotonous(); contents > 0 {

@@ -92,7 +92,7 @@ func (l *Log) follows(first, next uint64) bool {
 }
 
 // missingCopy returns the first message with this print that the connection lacks, among the count messages after a
-// number. It returns 0 if there is none.
+// number. It returns 0 if no message matches.
 func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 	for n := after + 1; n <= min(after+count, r.Last); n++ {
 		if l.Entries[n-1].Print == print && !r.HasReceived(n) {

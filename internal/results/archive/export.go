@@ -35,7 +35,7 @@ const (
 	maxRequest        = 64 << 20 // bytes of one request that Load accepts
 )
 
-// addExport stores the Prometheus data from the time of the run, or the reason why there is none.
+// addExport stores the Prometheus data from the time of the run, or the reason for missing data.
 func (m *maker) addExport(address, skipReason string) error {
 	export := &m.contents.Prometheus
 	if skipReason != "" {

@@ -20,7 +20,7 @@ import (
 // A Source names the locations of the evidence of a run.
 type Source struct {
 	Folder     string         // folder of the run
-	Prometheus string         // address, with user and password if needed; "" if there is none
+	Prometheus string         // address, with user and password if needed; "" without Prometheus
 	SkipReason string         // why Prometheus is not queried, as a sentence; "" if it is queried
 	Secrets    *secret.Values // values to replace; if nil, only text that looks like a secret is replaced
 	Version    string         // of soak
@@ -107,7 +107,8 @@ func (m *maker) checkName(name string) error {
 		m.secrets.Replace([]byte(name), secret.Redacted), variable)
 }
 
-// remainingSecret returns the name of a variable whose value is in a file, compressed or not; "" if there is none.
+// remainingSecret returns the name of a variable whose value is in a file, compressed or not; "" if the files contain
+// no such value.
 func (m *maker) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {

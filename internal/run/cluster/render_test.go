@@ -25,7 +25,7 @@ func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	return values
 }
 
-// field returns the value of a field of the TestRun; nil if there is none.
+// field returns the value of a field of the TestRun; nil if the field is missing.
 func field(t *testing.T, m *Manifests, path ...string) any {
 	t.Helper()
 	value, _, err := unstructured.NestedFieldNoCopy(m.TestRun.Object, path...)

@@ -165,7 +165,7 @@ func (r *Run) recordPods(s Snapshot) {
 	}
 }
 
-// pod returns the name of the running pod of the runner at index i, from 0; "" if there is none.
+// pod returns the name of the running pod of the runner at index i, from 0; "" if the runner has no running pod.
 func (r *Run) pod(i int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

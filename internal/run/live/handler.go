@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// maxKey is the maximum length in bytes of a viewer's key, which the server stores. The page sends at most 13 bytes.
+	// maxKey is the maximum length in bytes of a viewer's key, which the server stores. The page sends at most 13
+	// bytes.
 	maxKey = 100
 	// writeTimeout limits one write, so that a suspended browser does not block its handler.
 	writeTimeout = 10 * time.Second
@@ -114,7 +115,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addViewer counts a new viewer, and makes the first page if there is none. It returns false if there are too many
+// addViewer counts a new viewer, and makes the first page if none exists. It returns false if there are too many
 // viewers.
 func (s *Server) addViewer(key string) bool {
 	s.mu.Lock()

@@ -94,7 +94,7 @@ func (w *Watch) addResponses(index int, b shard.ResponseBucket) {
 	w.responses[index] = append(buckets, b)
 }
 
-// Responses returns the states and times of the responses of all runners so far; nil if there are none.
+// Responses returns the states and times of the responses of all runners so far; nil without responses.
 func (w *Watch) Responses() *shard.Responses {
 	w.mu.Lock()
 	defer w.mu.Unlock()

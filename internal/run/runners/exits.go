@@ -51,8 +51,8 @@ func lastError(path string) (last string, ok bool) {
 	return last, ok
 }
 
-// LastError returns the last error message in a log of k6; ok is false if there is none. It skips failed writes to
-// Prometheus (FailedWrites), which do not end a run.
+// LastError returns the last error message in a log of k6; ok is false if the log has no error. It skips failed writes
+// to Prometheus (FailedWrites), which do not end a run.
 func LastError(log io.Reader) (last string, ok bool) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

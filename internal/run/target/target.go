@@ -199,7 +199,7 @@ func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (h
 	return err == nil, err
 }
 
-// Metrics returns the backend's metrics page. ok is false if there is none.
+// Metrics returns the backend's metrics page. ok is false if the target has no such page.
 func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return openPage(ctx, t.client, t.base+"/metrics", t.Token)
 }

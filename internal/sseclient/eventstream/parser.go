@@ -63,7 +63,7 @@ func (p *Parser) LastEventID() []byte { return p.id }
 // SetLastEventID sets the last event ID string before the first event.
 func (p *Parser) SetLastEventID(id string) { p.id = []byte(id) }
 
-// ReconnectionTime returns the value of the latest valid retry field. ok is false if there was none.
+// ReconnectionTime returns the value of the latest valid retry field. ok is false before such a field.
 func (p *Parser) ReconnectionTime() (d time.Duration, ok bool) {
 	return p.reconnect - 1, p.reconnect > 0
 }
