@@ -51,7 +51,7 @@ func start(t *testing.T, c Config, edits ...string) {
 	reverse.Start(t, c.Dir, text, "tcp", c.Listen)
 }
 
-// addSockets adds the sockets of backends 2 to n, where n is the number of backends.
+// addSockets adds the sockets of all backends but the first. backends is the number of all.
 func (c *Config) addSockets(backends int) {
 	for n := 2; n <= backends; n++ {
 		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))

@@ -63,7 +63,7 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return errors.New("the query cannot be parsed; escape characters that are not letters or digits")
+		return errors.New("the query cannot be parsed; percent-encode all characters except letters and digits")
 	}
 	result, err := operation(query)
 	if err != nil {
@@ -86,7 +86,7 @@ func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 	}
 	result := do(numbers[0], numbers[1])
 	if math.IsNaN(result) || math.IsInf(result, 0) {
-		return nil, errors.New("the result is not a finite number; use smaller numbers")
+		return nil, errors.New("the result is not a finite number; use other numbers")
 	}
 	return result, nil
 }

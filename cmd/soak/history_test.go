@@ -47,14 +47,14 @@ func TestPruneReportsEachRun(t *testing.T) {
 	out := threeRuns(t)
 	output, err := history(t, "--prune --keep 1 --dry-run --out "+out)
 	require.NoError(t, err)
-	require.Equal(t, "kept          third: one of the newest 1\nwould remove  second: pass, and not one of the newest 1\n"+
-		"would remove  first: pass, and not one of the newest 1\nwould remove 2 of 3 runs in "+out+"\n", output)
+	require.Equal(t, "kept          third: the newest run\nwould remove  second: pass, and not the newest run\n"+
+		"would remove  first: pass, and not the newest run\nwould remove 2 of 3 runs in "+out+"\n", output)
 	require.DirExists(t, filepath.Join(out, "first"))
 	require.False(t, results.HasHistory(out))
 
 	output, err = history(t, "--prune --keep 1 --out "+out)
 	require.NoError(t, err)
-	require.Contains(t, output, "removed       first: pass, and not one of the newest 1\n")
+	require.Contains(t, output, "removed       first: pass, and not the newest run\n")
 	require.NoDirExists(t, filepath.Join(out, "first"))
 	require.DirExists(t, filepath.Join(out, "third"))
 	page, err := os.ReadFile(filepath.Join(out, results.HistoryFile))

@@ -358,7 +358,7 @@ func (c *deliveries) fillLists(r *Record) {
 		return
 	}
 	for _, h := range c.numbers.holes {
-		r.Find(h.finding())
+		r.AddFinding(h.finding())
 	}
 }
 

@@ -131,7 +131,7 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	if len(r.Outages) != 2 || !r.Outages[0].Planned || r.Outages[1].Planned {
 		t.Errorf("the first end must be planned, the second must not: %+v", r.Outages)
 	}
-	if r.EndedEarly != 1 || r.Findings[0].Kind != KindEndedEarly || r.State != Completed || !r.Faultless() {
+	if r.EndedEarly != 1 || r.Findings[0].Kind != KindEndedEarly || r.State != Completed || !r.ReceivedWithoutFault() {
 		t.Errorf("one stream must have ended early, and the client must be completed without a fault: %+v", r)
 	}
 }
@@ -160,7 +160,7 @@ func TestNumbersBetweenTwoStreams(t *testing.T) {
 			deliverAll(l, 5*time.Second, 5, 6)
 			l.CloseRequested(6 * time.Second)
 			l.Closed(6*time.Second, ReasonClient, false, false)
-			if sums := l.Sums(); sums.Lost != c.lost || sums.Received != 4 || sums.Faultless() != (c.lost == 0) {
+			if sums := l.Sums(); sums.Lost != c.lost || sums.Received != 4 || sums.ReceivedWithoutFault() != (c.lost == 0) {
 				t.Errorf("sums %+v; want %d lost and 4 received", sums, c.lost)
 			}
 			if r := l.Record(); r.Lost != c.inRecord || !reflect.DeepEqual(r.Holes, c.holes) || r.State != Completed {
@@ -376,8 +376,8 @@ func TestHoleIsNotALossYetWithAnyOrder(t *testing.T) {
 		deliverAll(l, 3*time.Second, 1, 2, 4)
 		l.CloseRequested(4 * time.Second)
 		l.Closed(4*time.Second, ReasonClient, false, false)
-		if r := l.Sums(); (r.Lost == 0) != published || r.Faultless() != published {
-			t.Errorf("published %v: %d lost, faultless %v; the hole must be a loss only without a publisher", published, r.Lost, r.Faultless())
+		if r := l.Sums(); (r.Lost == 0) != published || r.ReceivedWithoutFault() != published {
+			t.Errorf("published %v: %d lost, faultless %v; the hole must be a loss only without a publisher", published, r.Lost, r.ReceivedWithoutFault())
 		}
 	}
 }

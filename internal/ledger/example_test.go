@@ -22,7 +22,7 @@ func Example() {
 	l.Closed(6*sec+sec/2, "server", true, false)
 
 	r := l.Record()
-	fmt.Printf("%s: received %d of %d, faultless: %v\n", r.State, r.Received, r.Expected(), r.Faultless())
+	fmt.Printf("%s: received %d of %d, faultless: %v\n", r.State, r.Received, r.Expected(), r.ReceivedWithoutFault())
 	for _, f := range r.Findings {
 		fmt.Printf("%s: noop %d, noticed at %v\n", f.Kind, f.From, f.At)
 	}

@@ -215,7 +215,7 @@ func TestFaults(t *testing.T) {
 			require.Equal(t, c.want, want{r.Missed(), r.Duplicated, r.Reordered, r.Corrupted, r.Late, findings}, "%+v", r)
 			require.Empty(t, invariantViolation(r))
 			require.Equal(t, Completed, r.State)
-			require.Equal(t, len(findings) == 0, r.Faultless())
+			require.Equal(t, len(findings) == 0, r.ReceivedWithoutFault())
 		})
 	}
 }
@@ -224,7 +224,7 @@ func TestFaults(t *testing.T) {
 func TestDuplicateMayHideALossWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	r := newTape().regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)
-	require.True(t, r.Faultless())
+	require.True(t, r.ReceivedWithoutFault())
 	require.EqualValues(t, 1, r.Late)
 	require.Equal(t, interval, r.MaxLateness)
 }

@@ -67,12 +67,12 @@ func FuzzLedger(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte) {
 		r, events, streams, expected := playCode(code)
 		require.Empty(t, invariantViolation(r))
-		if r.Faultless() {
+		if r.ReceivedWithoutFault() {
 			// A faultless client received one noop per interval of its streams, except at most one at each end of
 			// a stream, and its numbers have no holes.
 			require.LessOrEqual(t, wholeIntervals(expected, interval), r.Received+uint64(2*streams)+r.Late, "%+v", r)
 		}
-		if r.Numbered && streams == 1 && len(events) > 0 && r.Faultless() {
+		if r.Numbered && streams == 1 && len(events) > 0 && r.ReceivedWithoutFault() {
 			for i, e := range events[1:] {
 				require.Greater(t, e.number, events[i].number, "%+v", r)
 			}

@@ -16,8 +16,8 @@ func (c *deliveries) isJoining() bool {
 }
 
 // join counts a message of a stream whose place in the log is uncertain. If the log has an entry with the same content,
-// the number of the message may be uncertain. In that case, the message is pending until the pending messages fit at
-// only one place of the log.
+// the number of the message may be uncertain. In that case, the message is pending until the pending messages fit
+// in only one place in the log.
 func (c *deliveries) join(p *Fingerprint, delta *Delta) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -54,9 +54,9 @@ func (c *deliveries) join(p *Fingerprint, delta *Delta) {
 	f.pending = append(f.pending, pendingPrint{p.Sum, p.At})
 }
 
-// anchor returns the number of a message with known content: an entry since the stream opened, or the number after the
-// last entry if the message is new. It returns 0 if there is no such entry, or the place is uncertain. live reports
-// whether an entry since the stream opened has this content.
+// anchor returns the number of a message with known content: that of an entry since the stream opened, or the number
+// after the last entry if the message is new. It returns 0 if there is no such entry, or the place is uncertain. live
+// reports whether an entry since the stream opened has this content.
 func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	log := c.cursor.log
 	pending := len(c.cursor.pending)
@@ -65,7 +65,7 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	if pending == 0 && p.At > opened+skew { // messages sent before the stream opened arrive immediately
 		from = opened
 	}
-	best, places := -1, 0 // the most pending messages before an entry, and the number of entries with as many
+	best, places := -1, 0 // highest result of pendingBefore, and the number of entries that have it
 	for n := log.last(); n > 0 && log.at(n).At >= from && log.last()-n < maxAnchors; n-- {
 		if log.at(n).Print != p.Sum {
 			continue
@@ -99,7 +99,8 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 }
 
 // receivesFirst reports whether a message with known content is new. It is new if it arrives too late to be part of a
-// history, and no other stream has received a message since the current stream opened.
+// history, no other stream has received a message since the current stream opened, and it may be a repeat of another
+// message.
 func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
@@ -113,7 +114,7 @@ const (
 )
 
 // pendingBefore returns how many of the last pending messages equal the entries directly before a number, in order. It
-// counts only entries that arrived from an instant on.
+// counts only entries that arrived at or after from.
 func (c *deliveries) pendingBefore(number uint64, from Instant) (count int) {
 	f := c.cursor
 	for count < len(f.pending) {

@@ -129,7 +129,7 @@ func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 		l.Opened(63 * tenth)
 		l.Closed(63*tenth, ReasonClient, false, false)
 		r := l.Record()
-		require.True(t, r.Faultless(), "%+v", r)
+		require.True(t, r.ReceivedWithoutFault(), "%+v", r)
 	})
 }
 
@@ -188,7 +188,7 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 			r := l.Record()
 			require.Equal(t, Completed, r.State)
 			if numbered || !replayed { // the clock cannot show that the first noop was replayed
-				require.True(t, r.Faultless(), "%+v", r)
+				require.True(t, r.ReceivedWithoutFault(), "%+v", r)
 			}
 		})
 	}

@@ -246,18 +246,18 @@ func (l *Ledger) Record() (r Record) {
 		l.messages.fillLists(&r)
 	} else if c = l.counterOf(r.Numbered); r.Numbered {
 		for _, h := range l.byNumber.numbers.holes {
-			r.Find(h.finding())
+			r.AddFinding(h.finding())
 		}
 	}
 	if faults := c.faults; faults != nil {
 		r.Unlisted += faults.unlisted
 		for _, f := range faults.findings {
-			r.Find(f)
+			r.AddFinding(f)
 		}
 	}
 	if l.extra != nil {
 		for _, f := range l.extra.Findings {
-			r.Find(f)
+			r.AddFinding(f)
 		}
 	}
 	return r

@@ -46,8 +46,8 @@ func invariantViolation(r Record) string {
 		return "more findings or outages than the limit"
 	case r.MaxGap < 0 || r.MaxLateness < 0 || r.StreamTime < 0:
 		return "a negative time"
-	case r.Faultless() != (r.State == Completed && r.Received > 0 && r.Lost+r.Unsent+r.Tail+r.Duplicated+r.Reordered+r.Corrupted == 0):
-		return "Faultless contradicts the counts"
+	case r.ReceivedWithoutFault() != (r.State == Completed && r.Received > 0 && r.Lost+r.Unsent+r.Tail+r.Duplicated+r.Reordered+r.Corrupted == 0):
+		return "ReceivedWithoutFault contradicts the counts"
 	case r.Unlisted == 0 && (r.Duplicated != listed[KindDuplicated] || r.Reordered != listed[KindReordered] || r.Corrupted != listed[KindCorrupted] || r.Late != listed[KindLate]):
 		return "a fault without its finding"
 	case r.Missed() > 0 && r.Unlisted == 0 && listed[KindLost]+listed[KindUnsent]+listed[KindTail] == 0:
@@ -117,7 +117,7 @@ func TestNoLossPasses(t *testing.T) {
 		}, func(_ *testing.T, s *scenario, r Record) string {
 			faults := s.lost + s.duplicates + s.corrupted + s.swaps
 			switch {
-			case !r.Faultless() || faults == 0:
+			case !r.ReceivedWithoutFault() || faults == 0:
 				return ""
 			case !numbered && s.corrupted == 0 && r.Late > 0 && s.duplicates >= s.lost && s.lost+s.delays > 0:
 				return ""
@@ -134,7 +134,7 @@ func TestCleanStreamsPass(t *testing.T) {
 		checkScenarios(t, scenarioCount, func(r *rand.Rand) options {
 			return options{numbered: numbered, jitter: .2 * r.Float64(), drift: .005, headLow: .1, headHigh: 1.1}
 		}, func(_ *testing.T, _ *scenario, r Record) string {
-			if !r.Faultless() {
+			if !r.ReceivedWithoutFault() {
 				return "a false alarm"
 			}
 			return ""

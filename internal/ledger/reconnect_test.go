@@ -115,9 +115,9 @@ func TestRandomClientsWithReconnects(t *testing.T) {
 		case fault != "":
 		case r.Lost != m.lost || r.Received != m.received || r.Duplicated != m.duplicated || r.Reordered != m.reordered:
 			fault = fmt.Sprintf("the counts differ from the model: %+v", m)
-		case r.Faultless() && f.lost > 0:
+		case r.ReceivedWithoutFault() && f.lost > 0:
 			fault = "a false pass"
-		case !r.Faultless() && f.lost == 0 && f.restarts == 0:
+		case !r.ReceivedWithoutFault() && f.lost == 0 && f.restarts == 0:
 			fault = "a false alarm"
 		case f.restarts == 0 && r.Missed() != uint64(f.lost):
 			fault = fmt.Sprintf("%d noops count as missed, but %d were lost", r.Missed(), f.lost)
@@ -225,7 +225,7 @@ func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 			play(p)
 			first := p.end(sec)
 			require.Empty(t, invariantViolation(first))
-			require.False(t, first.Faultless())
+			require.False(t, first.ReceivedWithoutFault())
 			for range 3 {
 				p.wait(sec).Connecting(p.at)
 				p.Opened(p.at)

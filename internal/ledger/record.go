@@ -31,7 +31,7 @@ type Record struct {
 	Others []EventCount `json:"others,omitempty"` // named events that are not noops
 
 	Last        uint64        `json:"last,omitempty"`       // highest number since the server last started at 1
-	Numberings  int           `json:"numberings,omitempty"` // number of times that the server started at 1; 0: once
+	Numberings  int           `json:"numberings,omitempty"` // number of sequences that started at 1; 0 means 1, too
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
@@ -58,8 +58,8 @@ type Record struct {
 	Survived  int           `json:"outages_survived,omitempty"` // outages that ended with a new stream
 	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // longest outage that ended with a new stream
 	Outages   []Outage      `json:"outages,omitempty"`          // first outages that ended with a new stream
-	// LastOutage is the last outage if no later message shows its losses; otherwise nil. The end was then requested
-	// before the client had reconnected, or before the first message was due on the new stream.
+	// LastOutage is the last outage if no later message shows its losses, because the end was requested before the
+	// client had reconnected, or before the first message was due on the new stream. Otherwise it is nil.
 	LastOutage *Outage `json:"last_outage,omitempty"`
 
 	Cuts *Cuts `json:"cuts,omitempty"` // disconnects and pauses by the client; nil: there were none
@@ -68,13 +68,13 @@ type Record struct {
 // IsDisconnected reports whether the client had no stream when the end of its streams was requested.
 func (r Record) IsDisconnected() bool { return r.LastOutage != nil && r.LastOutage.From >= r.ClosedAt }
 
-// Faultless reports whether the stream was open to the end and every message arrived once, in order and intact.
-// Lateness is not a fault here.
-func (r Record) Faultless() bool {
+// ReceivedWithoutFault reports whether the stream was open to the end, and at least one message arrived, and every
+// message arrived once, in order and intact. Lateness is not a fault here.
+func (r Record) ReceivedWithoutFault() bool {
 	return r.HasNoFault() && r.Received > 0
 }
 
-// HasNoFault is Faultless without the condition that a message arrived.
+// HasNoFault is ReceivedWithoutFault without the condition that a message arrived.
 func (r Record) HasNoFault() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
 
 // RefusedAttempts returns the number of failed attempts to connect.
@@ -106,8 +106,8 @@ const (
 	KindDropped    Kind = "dropped"    // the stream ended before its end was requested; Note is the reason
 	KindRefused    Kind = "refused"    // no stream was opened; Note is the reason
 	KindRestarted  Kind = "restarted"  // the server restarted its numbers at 1 after number From
-	KindEndedEarly Kind = "cut"        // a stream ended before the end of its lifetime; Lateness is its duration
-	KindOverdue    Kind = "overdue"    // a stream was open for longer than its lifetime; Lateness is its duration
+	KindEndedEarly Kind = "cut"        // a stream ended before the end of its lifetime; Lateness is the time for which it was open
+	KindOverdue    Kind = "overdue"    // a stream was open for longer than its lifetime; Lateness is the time for which it was open
 	KindMisrouted  Kind = "strayed"    // a message of another topic arrived; Note is its data
 	KindAnnounced  Kind = "announced"  // the service announced that messages are missing
 	KindIDReset    Kind = "id_reset"   // a reconnect without an id: the event Note reset the id at At, after message From
@@ -138,7 +138,7 @@ const (
 	SourceNumber      Source = "number"      // an impossible number of a noop; Note is the reason
 )
 
-// Find adds a finding, or counts it as unlisted if there are too many.
-func (r *Record) Find(f Finding) {
+// AddFinding adds a finding, or counts it as unlisted if there are too many.
+func (r *Record) AddFinding(f Finding) {
 	r.Findings, r.Unlisted = appendFinding(r.Findings, r.Unlisted, f)
 }

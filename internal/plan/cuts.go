@@ -16,7 +16,7 @@ import (
 const (
 	CutFIN   = "fin"   // the client closes the connection
 	CutRST   = "rst"   // the client resets the connection
-	CutHalf  = "half"  // the connection stays half-open: the client sends nothing, not even acknowledgements
+	CutHalf  = "half"  // the connection stays half-open: the client sends nothing, not even acknowledgments
 	CutPause = "pause" // the reader stops for some time, and continues on the same connection
 )
 

@@ -117,7 +117,7 @@ var scriptSettings = map[string][]Setting{
 		percent("ABANDON", "percentage of requests whose client disconnects after ABANDON_AFTER chunks"),
 		countOf(1, "ABANDON_AFTER", "number of chunks after which an abandoning client disconnects"),
 		{Name: "ABANDON_BY", Value: textType, Texts: []string{"fin", "reset", "vanish"}, Rule: "fin, reset or vanish",
-			Help: "how abandoning clients disconnect: fin, reset, or vanish (no acknowledgements)"},
+			Help: "how abandoning clients disconnect: fin, reset, or vanish (no acknowledgments)"},
 		{Name: "MODEL_URL", Value: textType, Help: "URL of the numbered model behind a gateway, for its ledger (empty: the target)"},
 		{Name: "GAUGE", Value: textType, Help: "open requests of a model without a ledger: a metric of its /metrics, or PromQL"},
 		{Name: "ACCEPT_ENCODING", Value: textType, Texts: coding.Settings, Rule: coding.SettingsRule, Help: "accepted compression of responses: " + coding.SettingsRule},

@@ -78,7 +78,7 @@ func (p *Plan) Settings() []Setting {
 			Help: "maximum growth of connect time over all windows, in ms per hour (0: no limit)"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: defaultMaxOutage.Seconds(), Max: year, NoLimit: true,
 			Rule: "positive seconds up to a year, or -1 (no limit)",
-			Help: "maximum outage per client in seconds, with --reconnect (-1: no limit)"},
+			Help: "maximum length of each outage in seconds, with --reconnect (-1: no limit)"},
 		{Name: "BACK_WITHIN", Value: &p.BackWithinS, Default: defaultBackWithin.Seconds(), Max: year, NoLimit: true, Doc: "docs/suites.md",
 			Rule: "positive seconds up to a year, or -1 (no limit)",
 			Help: "seconds within which 99.9 % of lost streams must reconnect (-1: no limit)"},

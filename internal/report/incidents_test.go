@@ -40,7 +40,7 @@ func TestIncidentsGroupFaultsByTime(t *testing.T) {
 	require.Regexp(t, `^22:28:20 \| 1 × late \| d-9 \| `, rows[1])
 	require.NotContains(t, rows[1], "deploy")
 	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × missed; 4 × dropped.", s.failureSection().Lead[0])
-	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts can show the time of the incident")
+	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts must be able to show the time of the incident")
 }
 
 func TestPassedRunHasNoIncidents(t *testing.T) {

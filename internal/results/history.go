@@ -33,7 +33,7 @@ type Entry struct {
 	compare.Run           // its Verdict is nil if State is not ""
 	Name        string    // of the folder
 	State       State     // "" with a verdict
-	Reason      string    // reason of the state, as a sentence; "" with a verdict
+	Reason      string    // reason for the state, as a sentence; "" with a verdict
 	Started     time.Time // start of the run; if no file has it, the modification time of a file of the run
 	Record      RunRecord // content of run.json; empty if it cannot be read, and without a verdict
 	Page        bool      // the folder has a report.html

@@ -34,7 +34,7 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 		d := Decision{Name: r.Name}
 		switch {
 		case i < keep:
-			d.Reason = "one of the newest " + format.Thousands(keep)
+			d.Reason = newest(keep)
 		case r.State == Unfinished:
 			d.Reason = "it has no verdict, and may be running"
 		case r.State == Damaged:
@@ -50,11 +50,18 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 		case filepath.Base(latest) == r.Name:
 			d.Reason = "latest links to it"
 		default:
-			d.Remove, d.Reason = true, fmt.Sprintf("%s, and not one of the newest %s", r.outcome(), format.Thousands(keep))
+			d.Remove, d.Reason = true, fmt.Sprintf("%s, and not %s", r.outcome(), newest(keep))
 		}
 		decisions[i] = d
 	}
 	return decisions, nil
+}
+
+func newest(keep int) string {
+	if keep == 1 {
+		return "the newest run"
+	}
+	return fmt.Sprintf("one of the %s newest runs", format.Thousands(keep))
 }
 
 // baselines returns the named baselines (`soak report --baseline`), each with a run that is compared with it.

@@ -42,8 +42,8 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 	decisions, err := h.Prune(2)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
-		"run-000": "one of the newest 2", // its only time is the modification time of its folder
-		"run-010": "one of the newest 2",
+		"run-000": "one of the 2 newest runs", // its only time is the modification time of its folder
+		"run-010": "one of the 2 newest runs",
 		"run-009": "", "run-003": "", "run-001": "",
 		"run-008": "latest links to it",
 		"run-007": "it is the baseline of run-010",
@@ -75,7 +75,7 @@ func TestPruneKeepsActiveRuns(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "running", ShardsDir), 0o700))
 	decisions, err := read(t, out).Prune(1)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "running": "it has no verdict, and may be running"}, reasonsOf(decisions))
+	require.Equal(t, map[string]string{"run-500000": "the newest run", "running": "it has no verdict, and may be running"}, reasonsOf(decisions))
 }
 
 // An unknown verdict, written by a newer soak or by a user, may be a failure.
@@ -88,7 +88,7 @@ func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 	decisions, err := read(t, out).Prune(1)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
-		"run-003": "one of the newest 1",
+		"run-003": "the newest run",
 		"run-002": `its verdict, "aborted", is unknown, so it may have failed`,
 		"run-001": `its verdict, "", is unknown, so it may have failed`,
 	}, reasonsOf(decisions))
@@ -114,5 +114,5 @@ func TestRemoveReportsRunsThatItCannotRemove(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-001"))) // by another program
 	require.ErrorContains(t, h.Remove(decisions), "remove run-001")
-	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, reasonsOf(decisions))
+	require.Equal(t, map[string]string{"run-002": "the newest run", "run-001": "it cannot be removed"}, reasonsOf(decisions))
 }

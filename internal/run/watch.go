@@ -112,12 +112,12 @@ func (e *remoteRun) close() {
 }
 
 // reportLocation returns the path of the report. For a run in a bucket, whose report is in a temporary folder, it
-// returns a clause with the command that fetches the report.
+// returns a clause with the command that writes the report.
 func (e *remoteRun) reportLocation(path string) string {
 	if e.dir != "" {
 		return path
 	}
-	return "`soak merge " + report.Shell(e.Location) + "` fetches its report"
+	return "`soak merge " + report.Shell(e.Location) + "` writes its report"
 }
 
 func (e *remoteRun) follow(ctx context.Context) string {

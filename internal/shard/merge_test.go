@@ -143,7 +143,7 @@ func TestMergeProblems(t *testing.T) {
 				{Name: machine.Suspension, Begin: 5, End: 605, Increase: 600, Stretches: []machine.Stretch{{FromUS: start, ToUS: start + 5e6, Increase: 600}}},
 			}}
 			return s
-		}, []string{"runner 1 on h1 did not run all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep the machine awake"}},
+		}, []string{"runner 1 on h1 did not run without interruption: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep the machine awake"}},
 		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{Max: -1}; return s }, []string{
 			"unreadable series of runner 1",
 		}},

@@ -36,7 +36,8 @@ type Progress struct {
 	Responses []ResponseBucket `json:"responses,omitempty"`
 }
 
-// A FoundFault is a fault of a connection or a response when it is detected. The ledgers have the final counts.
+// A FoundFault reports a fault of a connection or a response at the time of its detection. The ledgers have the final
+// counts.
 type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`

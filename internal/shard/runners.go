@@ -55,7 +55,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			m.problem("%s on %s did not finish: %s", runnerName, r.Host, describeState(*r))
 		}
 		if text := suspension(r); text != "" {
-			m.problem("%s on %s did not run all the time: %s", runnerName, r.Host, text)
+			m.problem("%s on %s did not run without interruption: %s", runnerName, r.Host, text)
 		}
 		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {
 			m.problem("%s ran another plan: %s", runnerName, diff)
@@ -70,7 +70,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	}
 	for i, listed := 1, 0; listed < min(missing, maxMissing); i++ {
 		if byIndex[i] == nil {
-			m.problem("%s of %d left no shard", m.runnerName(g, i), g.plan.Runners)
+			m.problem("runner %d of %d%s left no shard", i, g.plan.Runners, m.groupName(g))
 			listed++
 		}
 	}

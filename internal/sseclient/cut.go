@@ -19,7 +19,7 @@ type Cut uint8
 const (
 	CutFIN      Cut = iota + 1 // closes the connection (FIN)
 	CutRST                     // resets the connection (RST); unread bytes are lost
-	CutHalfOpen                // leaves the connection half-open, without acknowledgements; resets it after a minute
+	CutHalfOpen                // leaves the connection half-open, without acknowledgments; resets it after a minute
 	CutVanish                  // leaves the connection half-open until the process ends
 	CutPause                   // stops reading for a time and continues with the same connection
 	cutSlow                    // reads the stream slowly or not at all
@@ -241,7 +241,7 @@ type vanishedConns struct {
 var processVanishedConns vanishedConns
 
 // add leaves a connection half-open. On Linux the kernel drops all packets that arrive on it, so the server gets no
-// acknowledgement. Other systems acknowledge bytes until the receive buffer is full.
+// acknowledgment. Other systems acknowledge bytes until the receive buffer is full.
 func (v *vanishedConns) add(conn *os.File, kind Cut) {
 	// conn.Fd would make reads block, including reads through another descriptor, and a close could not end them.
 	if raw, err := conn.SyscallConn(); err == nil {

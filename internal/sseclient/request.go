@@ -135,7 +135,8 @@ func (r *request) redirect(status int, location string) (*request, error) {
 	return &next, nil
 }
 
-// CheckHeader returns an error for an invalid header field (RFC 9110, 5.1), such as one with CR or LF (CWE-93).
+// CheckHeader returns an error for an invalid header field (RFC 9110, 5.1 and 5.5), such as a value with CR or LF
+// (CWE-93).
 func CheckHeader(name, value string) error {
 	if !httpguts.ValidHeaderFieldName(name) {
 		return fmt.Errorf("invalid header name %q", name)

@@ -16,7 +16,7 @@ var handshake = Suite{
 	Short:   "connect many clients, each with a TCP and a full mutual TLS 1.3 handshake",
 	Script:  []string{"load-tests", "http", "handshake.js"},
 	Target:  Target{Kind: MutualTLS},
-	Runners: Runners{Default: 1, NoKubernetes: "its certificates are files of this machine"},
+	Runners: Runners{Default: 1, NoKubernetes: "its certificates are files on this machine"},
 	Page:    Page{Doc: "docs/http.md#handshakes"},
 	Assess:  assessHandshake,
 }
@@ -30,7 +30,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 	}
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
-			{Name: "connections", Value: sentence("%v made, %v good, %s failed", sum.Total(), sum.OK.Count(), ratio(sum.Failed.Count(), sum.Total()))},
+			{Name: "connections", Value: sentence("%v tried, %v good, %s failed", sum.Total(), sum.OK.Count(), ratio(sum.Failed.Count(), sum.Total()))},
 			{Name: "rate", Value: rate},
 			{Name: "main cause of failures", Value: dominantCause(sum)},
 			{Name: "peak", Value: peakOpen(m, stages)},
@@ -109,7 +109,7 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 		worst = max(worst, st.FailedShare())
 		failedByService = failedByService || share(st.Failed.Count()-st.Attributed, st.Total()) > limit
 		if st.FailedShare() > limit {
-			reasons = append(reasons, fmt.Sprintf("of %s connections %s failed; main cause: %s", st.Title, percentOf(st.FailedShare()), dominantCause(st.Requests)))
+			reasons = append(reasons, fmt.Sprintf("of %s connections, %s failed; main cause: %s", st.Title, percentOf(st.FailedShare()), dominantCause(st.Requests)))
 		}
 	}
 	c := check(CheckFailed, "failed connections", "at most "+percentOf(limit), percentOf(worst), len(reasons) == 0, reasons...)
@@ -224,7 +224,7 @@ func dominantCause(q *Requests) string {
 		return "none failed"
 	}
 	first := q.codesByCount()[0]
-	return sentence("%s (%v of %v failed)", causeText(first), q.Codes[first], q.Failed.Count())
+	return sentence("%s (%v of %v failures)", causeText(first), q.Codes[first], q.Failed.Count())
 }
 
 func causeText(cause string) string { return cmp.Or(causes[cause], cause) }

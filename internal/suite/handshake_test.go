@@ -64,7 +64,7 @@ func TestHandshakesPass(t *testing.T) {
 	t.Parallel()
 	v := judge(newHandshakeRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "1,100 made, 1,100 good, 0 (0.00 %) failed", fact(v, "connections"))
+	require.Equal(t, "1,100 tried, 1,100 good, 0 (0.00 %) failed", fact(v, "connections"))
 	require.Equal(t, "none failed", fact(v, "main cause of failures"))
 	require.Equal(t, "8 connections open at the same time", fact(v, "peak"))
 	require.Equal(t, []string{"1,000", "100.00 %", "10", "15.0", "15.0", "15.0", "8", "50.0", "20.0"}, table(v, "Scales").Rows[1])
@@ -90,10 +90,10 @@ func TestHandshakeFindsFaults(t *testing.T) {
 	judgeEdits(t, newHandshakeRun, []runEdit{
 		{"more than a hundredth failed", func(r *Run) {
 			r.connect("scale-2", 980, 15).failConnections("scale-2", 15, "tls_timeout").failConnections("scale-2", 5, "no_ports")
-		}, verdict.Fail, "of 1000 connections 2.00 % failed; main cause: no TLS handshake in time (15 of 20 failed)"},
+		}, verdict.Fail, "of 1000 connections, 2.00 % failed; main cause: no TLS handshake in time (15 of 20 failures)"},
 		{"this host had no port left for more than a hundredth", func(r *Run) {
 			r.connect("scale-2", 900, 15).failConnections("scale-2", 5, "tls_timeout").failConnections("scale-2", 95, "no_ports")
-		}, verdict.Invalid, "of 1000 connections 10.00 % failed; main cause: no ephemeral port left on this host (95 of 100 failed)"},
+		}, verdict.Invalid, "of 1000 connections, 10.00 % failed; main cause: no ephemeral port left on this host (95 of 100 failures)"},
 		{"exactly MAX_FAILED_PERCENT failed", func(r *Run) {
 			r.set("MAX_FAILED_PERCENT", "0.7").connect("scale-2", 993, 15).failConnections("scale-2", 7, "tls_timeout")
 		}, verdict.Pass, "1,093 of 1,100 connections were made"},

@@ -71,7 +71,7 @@ func TestRampupBreaks(t *testing.T) {
 	require.Equal(t, [][]string{
 		{"100/s", "status 503", "300", "1.00", "1.00", "1.00", "1.00"}, {"100/s", "timeout", "100", "10000", "10000", "10000", "10000"},
 	}, table(v, "Duration of failed requests, ms").Rows)
-	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 arrived after 1.00 ms (p50), a good response after 40.0 ms; "+
+	require.Equal(t, "the service refuses faster than it answers: at 100/s, the refusal (status 503) arrived after 1.00 ms (p50), a good response after 40.0 ms; "+
 		"clients that retry immediately add to the load, so let them back off exponentially", fact(v, "refusals"))
 	v = judge(r.set("MIN_RATE", "80"))
 	require.Equal(t, verdict.Fail, v.Verdict)

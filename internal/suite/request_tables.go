@@ -179,7 +179,7 @@ func refusals(stages []StageResult) []verdict.Fact {
 	if share(n, worst.Total()) < minRefusedShare || worst.OK.Count() == 0 || refused >= answered {
 		return nil
 	}
-	return []verdict.Fact{{Name: "refusals", Value: fmt.Sprintf("the service refuses faster than it answers: at %s %s arrived after %s (p50), "+
+	return []verdict.Fact{{Name: "refusals", Value: fmt.Sprintf("the service refuses faster than it answers: at %s, the refusal (%s) arrived after %s (p50), "+
 		"a good response after %s; clients that retry immediately add to the load, so let them back off exponentially",
 		worst.Title, codeText(code), ms(refused), ms(answered))}}
 }

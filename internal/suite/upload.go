@@ -84,5 +84,5 @@ func mainFailure(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "the others were not finished in time"
 	}
-	return codeText(q.codesByCount()[0])
+	return "failure: " + codeText(q.codesByCount()[0])
 }

@@ -39,7 +39,7 @@ func TestUploadFindsFaults(t *testing.T) {
 	judgeEdits(t, newUploadRun, []runEdit{
 		{"a wrong response", func(r *Run) {
 			r.addAnswers("parallel", 3, 900).addAnswers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent)
-		}, verdict.Fail, "[4 × 5 MB in parallel: 3 of 4 arrived complete (wrong response)]"},
+		}, verdict.Fail, "[4 × 5 MB in parallel: 3 of 4 arrived complete (failure: wrong response)]"},
 		{"an unfinished upload", func(r *Run) { r.addAnswers("parallel", 3, 900).addCounter(shard.DroppedIterations, "parallel", 1) },
 			verdict.Fail, "3 of 4 arrived complete (the others were not finished in time)"},
 		{"no upload", func(r *Run) { r.Rounds[0].Suite.Stages, r.Rounds[0].Metrics = nil, nil }, verdict.Fail, "every upload arrived complete: 0 of 0"},

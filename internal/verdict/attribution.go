@@ -34,24 +34,24 @@ const (
 	SignalGenerator Signal = "generator"
 )
 
-// A fault is a kind of fault that a signal may explain.
-type fault int
+// A faultKind is a kind of fault that a signal may explain.
+type faultKind int
 
 const (
-	noFault        fault = iota
-	connectTimeout       // a connect that timed out, or for which the generator had no port, descriptor or IPv6 address
-	earlyEnd             // a connectTimeout, or a stream that became silent
-	failedCheck          // a client that failed a check of the script
-	missedMessage        // a message that was expected on a silent stream, or during an outage
-	lateMessage          // a message that arrived late
-	longOutage           // an outage or a silence over its limit, or a connected time under its limit
-	overdueStream        // a stream that was open for longer than its lifetime
+	noFault        faultKind = iota
+	connectTimeout           // a connect that timed out, or for which the generator had no port, descriptor or IPv6 address
+	earlyEnd                 // a connectTimeout, or a stream that became silent
+	failedCheck              // a client that failed a check of the script
+	missedMessage            // a message that was expected on a silent stream, or during an outage
+	lateMessage              // a message that arrived late
+	longOutage               // an outage or a silence over its limit, or a connected time under its limit
+	overdueStream            // a stream that was open for longer than its lifetime
 	faultKinds
 )
 
 // faults is the number of faults of one kind that make a check fail.
 type faults struct {
-	kind fault
+	kind faultKind
 	n    uint64
 }
 
@@ -60,22 +60,22 @@ type faults struct {
 // loses no data. SignalWait explains no fault, because many short waits do not make a message late.
 var rules = []struct {
 	signal   Signal
-	explains []fault
+	explains []faultKind
 }{
 	// The control group explains earlyEnd and missedMessage only if messages are counted by interval.
-	{SignalControl, []fault{lateMessage, earlyEnd, missedMessage, longOutage, overdueStream}},
-	{SignalStall, []fault{lateMessage, longOutage, overdueStream}},
-	{SignalPackets, []fault{connectTimeout, earlyEnd, failedCheck, missedMessage, lateMessage}},
-	{SignalSteal, []fault{lateMessage}},
+	{SignalControl, []faultKind{lateMessage, earlyEnd, missedMessage, longOutage, overdueStream}},
+	{SignalStall, []faultKind{lateMessage, longOutage, overdueStream}},
+	{SignalPackets, []faultKind{connectTimeout, earlyEnd, failedCheck, missedMessage, lateMessage}},
+	{SignalSteal, []faultKind{lateMessage}},
 	{SignalWait, nil},
-	{SignalGenerator, []fault{connectTimeout, earlyEnd, failedCheck, missedMessage, longOutage}}, // only attempts that never reached the service
+	{SignalGenerator, []faultKind{connectTimeout, earlyEnd, failedCheck, missedMessage, longOutage}}, // only attempts that never reached the service
 }
 
 // explanations counts the faults that each signal explains.
 type explanations map[Signal]*[faultKinds]uint64
 
 // add counts faults if a rule permits the signal to explain them.
-func (e explanations) add(signal Signal, kind fault, n uint64) {
+func (e explanations) add(signal Signal, kind faultKind, n uint64) {
 	for _, rule := range rules {
 		if rule.signal != signal || !slices.Contains(rule.explains, kind) {
 			continue

@@ -63,7 +63,7 @@ func (s *Streams) Faults() (out []Check) {
 		proof         bool
 		loadDependent bool
 		kinds         []ledger.Kind
-		fault         fault
+		fault         faultKind
 	}{
 		{CheckMissed, nouns + " missed", "clients lose data", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, missedMessage},
 		{CheckDuplicated, nouns + " duplicated", "clients receive a message twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, noFault},

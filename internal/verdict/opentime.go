@@ -119,7 +119,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 	})
 	open := shortOpen.check(Check{
 		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% per client", 100*minOpenShare), Actual: firstText(shortOpen.sentences, ""),
-		Why: "messages cannot be checked while disconnected",
+		Why: "messages cannot be checked while a client is disconnected",
 	})
 	switch {
 	case judged == 0 && s.hasNoEvidence():

@@ -119,7 +119,7 @@ func (o *observer) isFaultless(r *ledger.Record) bool {
 		return record.HasNoFault()
 	case ledger.Noops:
 	}
-	return r.Faultless()
+	return r.ReceivedWithoutFault()
 }
 
 // connecting records the start of an attempt. It keeps the sample sink open until closed is called.

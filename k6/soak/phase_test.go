@@ -67,7 +67,7 @@ func TestStreamsOpenEvenlyOverTheRamp(t *testing.T) {
 // startBroadcasts starts a service that broadcasts, and that sends one noop on each stream.
 func startBroadcasts(t *testing.T, spec fakeservice.ServiceSpec, l net.Listener) {
 	t.Helper()
-	spec.Schedule = fakeservice.Schedule{Interval: time.Hour, Phase: fakeservice.PhaseStart}
+	spec.Schedule = fakeservice.Schedule{Interval: time.Hour, Phase: fakeservice.PhaseImmediate}
 	spec.IDs, spec.Lines, spec.Slow = fakeservice.IDsNumbers, "\n", fakeservice.SlowKeep
 	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, l).Stop)
 }

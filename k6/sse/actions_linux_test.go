@@ -202,7 +202,7 @@ func TestDropNeedsAnOpenStream(t *testing.T) {
 	`))
 }
 
-// The server receives neither the end of the connection nor acknowledgements. For the script, the source has ended.
+// The server receives neither the end of the connection nor acknowledgments. For the script, the source has ended.
 func TestVanishLeavesTheConnectionHalfOpen(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, result := w.vu(t), make(chan string, 1)

@@ -18,8 +18,8 @@ type listener struct {
 }
 
 // listeners is the list of the listeners of one EventSource, in the order of their calls. It changes only on the
-// event loop. Each change creates a new list, because the reader may use the old one. A listener may also remove
-// another one during a dispatch.
+// event loop. Each change creates a new list, because the goroutine that reads the stream may still be using the
+// old one. A listener may also remove another one during a dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
 func (l *listeners) all() []listener {
@@ -52,9 +52,9 @@ func (l *listeners) handler(kind string) *sobek.Object {
 	return nil
 }
 
-// function returns the function to call for a listener that existed at the start of a dispatch. For the value of
-// onopen, onmessage or onerror it returns the current value. It returns nil if an earlier listener removed this one.
-func (l *listeners) function(current listener) *sobek.Object {
+// callee returns the function or object to call for a listener that existed at the start of a dispatch. For a handler
+// (onopen, onmessage or onerror), it returns the current one. It returns nil if an earlier listener removed this one.
+func (l *listeners) callee(current listener) *sobek.Object {
 	if current.handler {
 		return l.handler(current.kind)
 	}
@@ -95,7 +95,7 @@ func (l *listeners) remove(kind string, value *sobek.Object) {
 	l.list.Store(&list)
 }
 
-// isListener returns a function that matches one listener of add. It matches no handler.
+// isListener returns a function that matches the listener that add added with kind and value, but no handler.
 func isListener(kind string, value *sobek.Object) func(listener) bool {
 	return func(current listener) bool { return !current.handler && current.kind == kind && current.value == value }
 }

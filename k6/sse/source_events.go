@@ -35,7 +35,7 @@ func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
 		if l.kind != kind {
 			continue
 		}
-		value := s.listeners.function(l)
+		value := s.listeners.callee(l)
 		if value == nil {
 			continue // an earlier listener removed this one
 		}

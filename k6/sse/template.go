@@ -58,7 +58,7 @@ func escapeJSON(s string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// escapeFor returns the escape function for values in a body of a media type.
+// escapeFor returns the escape function for values in a body with the given Content-Type.
 func escapeFor(contentType string) func(string) string {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {

@@ -167,7 +167,7 @@ declare module 'k6/x/soak' {
     /** Share of the responses, 0 to 1, that their clients abandon after `abandonAfter` chunks. */
     abandon?: number;
     abandonAfter?: number;
-    /** How clients abandon a response: close the connection (fin, the default), reset it, or vanish without further acknowledgements. */
+    /** How clients abandon a response: close the connection (fin, the default), reset it, or vanish without further acknowledgments. */
     abandonBy?: 'fin' | 'reset' | 'vanish';
     acceptEncoding?: string;
     httpVersion?: string;

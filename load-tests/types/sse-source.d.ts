@@ -161,7 +161,7 @@ declare module "k6/x/soak" {
 
     /**
      * Vanishes, like a machine that loses power. The connection stays open, but it sends no packets, not even
-     * acknowledgements, and drops received data unread. An `error` event with reason `cut` follows. The connection ends
+     * acknowledgments, and drops received data unread. An `error` event with reason `cut` follows. The connection ends
      * with a reset when this process ends. Needs no privileges. Not in the standard.
      * @returns false, without an effect, if no stream is open
      * @throws if the system does not support it: on every system except Linux, and in some sandboxes

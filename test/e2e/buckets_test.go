@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
-// A faultyBucket is an S3 server in the process of the test. It can be unreachable, reject writes, and truncate
-// downloads.
+// A faultyBucket is an S3 server that runs in the process of the test. It can be unreachable, reject writes, and
+// truncate downloads.
 type faultyBucket struct {
 	location    string // URL of the shards
 	unreachable atomic.Bool

@@ -17,7 +17,7 @@ import (
 func bareService(interval time.Duration) fakeservice.ServiceSpec {
 	return fakeservice.ServiceSpec{
 		IDs: fakeservice.IDsNone, Format: fakeservice.Format{Lines: "\n", Framing: "chunks"},
-		Schedule: fakeservice.Schedule{Factor: 1, Interval: interval, Phase: fakeservice.PhaseConnect},
+		Schedule: fakeservice.Schedule{Factor: 1, Interval: interval, Phase: fakeservice.PhaseInterval},
 	}
 }
 

@@ -68,7 +68,7 @@ func TestHandshake(t *testing.T) {
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "20,80")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Equal(t, "100 made, 100 good, 0 (0.00 %) failed", factOf(v, "connections"))
+	require.Equal(t, "100 tried, 100 good, 0 (0.00 %) failed", factOf(v, "connections"))
 	require.Equal(t, "8 connections open at the same time", factOf(v, "peak"))
 	scales := section(v, "Scales").Rows
 	require.Equal(t, []string{"20", "80"}, []string{scales[0][0], scales[1][0]})

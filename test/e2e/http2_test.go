@@ -32,7 +32,7 @@ func (c *countingListener) Accept() (net.Conn, error) {
 }
 
 // A run of 600 streams needs few descriptors, because the service allows 25 streams per connection.
-func TestHTTP2ExceedsDescriptors(t *testing.T) { // not parallel: while other tests run, noops are over a second late
+func TestHTTP2StreamsExceedDescriptorLimit(t *testing.T) { // not parallel: while other tests run, noops are over a second late
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	listener := &countingListener{Listener: tcp}

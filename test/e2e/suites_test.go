@@ -65,7 +65,7 @@ func TestChangedUploadIsFound(t *testing.T) {
 	})
 	v := smoke(t, "upload", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived complete (wrong response)")
+	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived complete (failure: wrong response)")
 }
 
 func TestThroughput(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 // Values of Schedule.Phase: when the first noop of a stream is due.
 const (
-	PhaseStart   = "start"   // when the client connects
-	PhaseConnect = "connect" // one interval after the client connects
-	PhaseWall    = "wall"    // when the wall clock is a multiple of the interval
-	PhaseRandom  = "random"  // within the first interval
+	PhaseImmediate = "start"   // when the client connects
+	PhaseInterval  = "connect" // one interval after the client connects
+	PhaseWall      = "wall"    // when the wall clock is a multiple of the interval
+	PhaseRandom    = "random"  // within the first interval
 )
 
 // A Schedule determines when the noops of a service are due.
@@ -33,7 +33,7 @@ func (s *Schedule) random(id string, n uint64) float64 {
 // firstDue returns the time at which slot 1 of a client is due, without jitter.
 func (s *Schedule) firstDue(id string, connected time.Time) time.Time {
 	switch s.Phase {
-	case PhaseStart:
+	case PhaseImmediate:
 		return connected
 	case PhaseWall:
 		return connected.Add(s.Interval - time.Duration(connected.UnixNano())%s.Interval)

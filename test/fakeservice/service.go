@@ -33,7 +33,7 @@ type ServiceSpec struct {
 	Slow         string        `json:",omitempty"` // effect of broadcasts on slow clients; "": no broadcasts
 	Stamp        time.Duration `json:",omitempty"` // time from a request for a broadcast to the timestamp of the event
 	Gauge        string        `json:",omitempty"` // value of the metric campaign_streams, such as GaugeOpen
-	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgement; 0: the system's default
+	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgment; 0: the system's default
 	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only
 	TLS          *tls.Config   `json:"-"`          // NextProtos with "h2" enables HTTP/2; nil: HTTP/2 without TLS
 

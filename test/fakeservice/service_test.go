@@ -25,7 +25,7 @@ const (
 
 func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 	t.Helper()
-	spec.Schedule.Interval, spec.Schedule.Phase = testInterval, PhaseConnect
+	spec.Schedule.Interval, spec.Schedule.Phase = testInterval, PhaseInterval
 	if spec.Lines == "" {
 		spec.Lines = "\n"
 	}

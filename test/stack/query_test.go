@@ -64,7 +64,7 @@ func (s *stack) value(expr string) string {
 	return fmt.Sprint(rows[0].Value[1])
 }
 
-// await waits until done returns true. After a minute, the test fails with the message failure.
+// await waits until done returns true. If that takes over a minute, the test fails; failure is its message.
 func await(t *testing.T, failure string, done func() bool) {
 	t.Helper()
 	for start := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {

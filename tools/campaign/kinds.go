@@ -134,7 +134,7 @@ var suiteKinds = []kind{
 	{"suite", "vanish: noop lost on a stream that stays open", func(r *rand.Rand, sc *scenario) {
 		detectVanished(2*time.Second, fakeservice.GaugeOpen, 9, fails, verdict.CheckMissed, suites.CheckBystanders)(r, sc)
 		numberNoops(r, sc)
-		sc.Service.Schedule.Phase = fakeservice.PhaseConnect
+		sc.Service.Schedule.Phase = fakeservice.PhaseInterval
 		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Clients: []string{sc.Plan.id(1)}}
 	}},
 	{"suite", "slow: kept without a bound", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckMemory}, "--max-growth", "2")},
@@ -231,7 +231,7 @@ func reconnectWithReplay(r *rand.Rand, sc *scenario) {
 	sc.Plan.Interval = oneOf(r, 1, 1.5, 2.0)
 	s := sc.Service
 	s.Retry, s.Resume, s.EndsLate, s.Nginx, s.Framing = 300, true, false, false, "chunks"
-	s.Schedule.Phase, s.Schedule.Jitter = oneOf(r, fakeservice.PhaseConnect, fakeservice.PhaseRandom), 0
+	s.Schedule.Phase, s.Schedule.Jitter = oneOf(r, fakeservice.PhaseInterval, fakeservice.PhaseRandom), 0
 	numberNoops(r, sc)
 }
 
@@ -255,7 +255,7 @@ func newSchedules(_ *rand.Rand, sc *scenario) {
 // are shorter than an interval.
 func omitIDs(_ *rand.Rand, sc *scenario) {
 	sc.Service.IDs, sc.Plan.Interval = fakeservice.IDsNone, 2
-	sc.Service.Schedule.Phase = fakeservice.PhaseConnect
+	sc.Service.Schedule.Phase = fakeservice.PhaseInterval
 }
 
 // refuseReconnects makes the service refuse the reconnects of some clients. A maxOutage of 0 means the default of soak.
@@ -272,7 +272,7 @@ func refuseReconnects(maxOutage float64) setup {
 func addJitter(share float64) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
-		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, fakeservice.PhaseConnect
+		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, fakeservice.PhaseInterval
 		sc.Service.IDs, sc.Service.EndsLate = oneOf(r, fakeservice.IDsNumbers, fakeservice.IDsNone), false
 		sc.want = &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Pass, verdict.Invalid}, AnyCounts: true}
 	}
@@ -321,7 +321,7 @@ func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckI
 }
 
 // detectVanished prepares the suite vanish. The service disconnects a client after the given time without an
-// acknowledgement (0: the system's default). gauge, such as fakeservice.GaugeOpen, must show the disconnects within the
+// acknowledgment (0: the system's default). gauge, such as fakeservice.GaugeOpen, must show the disconnects within the
 // given seconds. The run lasts 11 s longer: clients vanish after 6 s, and streams end 5 s before the end of the run.
 func detectVanished(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, checks ...verdict.CheckID) setup {
 	return func(r *rand.Rand, sc *scenario) {

@@ -44,7 +44,7 @@ func (b *gatewaysBench) declare(flags *flag.FlagSet) {
 	flags.IntVar(&b.Streams, "streams", 100, "streams in flight whose memory is measured")
 }
 
-func (b *gatewaysBench) names() (names, extra []string) {
+func (b *gatewaysBench) names() (standard, extra []string) {
 	return append([]string{direct}, services.Gateways()...), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/tools/page"
@@ -18,8 +19,8 @@ import (
 // A comparison measures programs of one kind. Its exported fields are the figures.
 type comparison interface {
 	declare(*flag.FlagSet)
-	// names returns the names that -only accepts. The default is all; extra names must be in -only.
-	names() (all, extra []string)
+	// names returns the programs that are measured by default, and those that are measured only if -only names them.
+	names() (standard, extra []string)
 	// check returns an error if a flag has an invalid value.
 	check() error
 	// start starts the processes that all measurements need, and returns a function that stops them.
@@ -77,18 +78,19 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 // parse reads and validates the flags, creates the output folder, and returns the names of the programs to measure.
 func (o *options) parse(kind string, c comparison, args []string) (chosen []string, err error) {
 	flags := flag.NewFlagSet("thirdparty "+kind, flag.ExitOnError)
-	names, extra := c.names()
+	standard, extra := c.names()
+	all := slices.Concat(standard, extra)
 	flags.StringVar(&o.root, "root", ".", "folder of the repository, with programs in bin/")
 	flags.StringVar(&o.out, "out", filepath.Join("results", kind), "folder for the page, the figures and logs")
-	flags.StringVar(&o.only, "only", "", "comma-separated names, from "+fmt.Sprint(append(names, extra...))+" (empty: all)")
+	flags.StringVar(&o.only, "only", "", fmt.Sprintf("comma-separated names, from %v (empty: %v)", all, standard))
 	c.declare(flags)
 	_ = flags.Parse(args) // exits on an error
 	o.soakArgs = flags.Args()
-	if chosen, err = page.Choose(o.only, append(names, extra...)); err != nil {
+	if chosen, err = page.Choose(o.only, all); err != nil {
 		return nil, err
 	}
 	if o.only == "" {
-		chosen = names
+		chosen = standard
 	}
 	if err := c.check(); err != nil {
 		return nil, err

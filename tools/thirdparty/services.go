@@ -45,7 +45,7 @@ func (b *servicesBench) declare(flags *flag.FlagSet) {
 	flags.StringVar(&b.Suite, "suite", "", "suite that runs on each service, such as resume (empty: the soak)")
 }
 
-func (b *servicesBench) names() (names, extra []string) {
+func (b *servicesBench) names() (standard, extra []string) {
 	for _, name := range services.Names() {
 		extra = append(extra, name+bareSuffix)
 	}

@@ -12,7 +12,7 @@ type Watch struct {
 	source   source
 	record   Record
 	steps    clockSteps
-	maxSteal float64 // largest increase of Steal, in seconds between two readings, that adds no stretch
+	maxSteal float64 // largest increase of Steal between two readings that adds no stretch, in seconds
 }
 
 // New returns a Watch of the machine of this process. A message counts as late above lateThreshold. The record has the

@@ -93,7 +93,7 @@ func (c *correction) countCopies() {
 		}
 		c.record.Duplicated++
 		c.record.Cuts.CountCopies(e.At, 1)
-		c.record.Find(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
+		c.record.AddFinding(ledger.Finding{Kind: ledger.KindDuplicated, From: c.original(e.Print, n), At: e.At})
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *correction) countDisorder() {
 			}
 			if number < highest && !c.uncertain(c.arrival(n)) {
 				c.record.Reordered++
-				c.record.Find(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
+				c.record.AddFinding(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
 			}
 			highest = max(highest, number)
 		}
@@ -210,7 +210,7 @@ func (c *correction) renumber() {
 		}
 	}
 	for _, f := range c.findings {
-		c.record.Find(f)
+		c.record.AddFinding(f)
 	}
 	r.First, r.Last = c.ends(c.source.First, c.source.Last)
 	for _, n := range c.received {

@@ -96,7 +96,7 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 		case m.ctx.Err() != nil:
 			return false, m.ctx.Err()
 		case errors.Is(err, errUnpacked):
-			m.omit("%s was left out: it has %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(maxFile))
+			m.omit("%s was left out: it is packed to %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(maxFile))
 			return false, nil
 		case err != nil:
 			m.omit("%s was left out: it cannot be searched for secrets: %v", name, err)

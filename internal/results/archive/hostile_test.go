@@ -67,10 +67,10 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		change func(e []entry) []entry
 		want   string
 	}{
-		"a name outside of the folder": {func(e []entry) []entry { return withChecksum(e, "../../escaped", "x") }, "is outside of the folder"},
+		"a name outside of the folder": {func(e []entry) []entry { return withChecksum(e, "../../escaped", "x") }, "is not a clean name inside the folder"},
 		"an absolute name": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "/tmp/escaped", Mode: 0o644}, "x"})
-		}, "is outside of the folder"},
+		}, "is not a clean name inside the folder"},
 		"a link": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, ""})
 		}, "is not a regular file"},
@@ -83,7 +83,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		}, "verdict.json does not match its checksum in SHA256SUMS"},
 		"a file that is missing": {func(e []entry) []entry {
 			return slices.DeleteFunc(e, func(e entry) bool { return strings.HasSuffix(e.Name, "run.json") })
-		}, "run.json is missing"},
+		}, "it lacks 1 file that SHA256SUMS lists, the first being run.json"},
 		"a file that is not listed": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/more", Mode: 0o644}, "x"})
 		}, `"run-1/more" is not in SHA256SUMS`},
@@ -105,7 +105,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 			dir := t.TempDir()
 			_, err := openEntries(t, c.change(entriesOf(t, good)), filepath.Join(dir, "in", "to"))
 			require.ErrorContains(t, err, c.want)
-			require.ErrorContains(t, err, "is not a valid archive; none of its files were kept")
+			require.ErrorContains(t, err, "; none of its files were kept")
 			assert.NoFileExists(t, filepath.Join(dir, "escaped"))
 			assert.NoFileExists(t, "/tmp/escaped")
 			assert.NoDirExists(t, filepath.Join(dir, "in", "to"))
@@ -118,7 +118,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		file := filepath.Join(dir, "damaged.tar.gz")
 		require.NoError(t, os.WriteFile(file, damaged, 0o600))
 		_, err := Open(t.Context(), file, filepath.Join(dir, "to"))
-		require.ErrorContains(t, err, "is not a valid archive", "%d bytes", len(damaged))
+		require.ErrorContains(t, err, "unpack "+file+": ", "%d bytes", len(damaged))
 	}
 }
 
@@ -225,9 +225,9 @@ func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // mem
 func TestLargeFileIsOmitted(t *testing.T) {
 	t.Parallel()
 	run := folder(t, map[string]string{"k6.log": ""})
-	require.NoError(t, os.Truncate(filepath.Join(run, "k6.log"), maxFile+1<<20))
+	require.NoError(t, os.Truncate(filepath.Join(run, "k6.log"), maxFile+64<<20))
 	_, c := makeArchive(t, Source{Folder: run})
-	require.Contains(t, c.Omitted, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
+	require.Contains(t, c.Omitted, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.06 GiB; move it away")
 	_, err := io.Copy(io.Discard, &limitedReader{from: zeros{}, remaining: 1 << 20})
 	require.ErrorIs(t, err, errUnpacked)
 }

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -75,7 +77,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	if ctx.Err() != nil {
 		return c, errors.Join(ctx.Err(), cleanErr)
 	}
-	return c, errors.Join(fmt.Errorf("%s is not a valid archive; none of its files were kept: %w", file, err), cleanErr)
+	return c, errors.Join(fmt.Errorf("unpack %s: %w; none of its files were kept", file, err), cleanErr)
 }
 
 // openArchive opens an archive. The name may be a link, because the user chose it.
@@ -165,8 +167,8 @@ func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 	if u.sums == nil {
 		return c, errors.New("it is empty")
 	}
-	for name := range u.sums {
-		return c, fmt.Errorf("%s is missing; %s lists it (%d others are missing)", name, sumsFile, len(u.sums)-1)
+	if missing := slices.Sorted(maps.Keys(u.sums)); len(missing) > 0 {
+		return c, fmt.Errorf("it lacks %s that %s lists, the first being %s", format.Plural(len(missing), "file", "files"), sumsFile, missing[0])
 	}
 	return readContents(root)
 }
@@ -177,7 +179,7 @@ func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	case h.Typeflag != tar.TypeReg:
 		return fmt.Errorf("%q is not a regular file", h.Name)
 	case !filepath.IsLocal(h.Name) || path.Clean(h.Name) != h.Name || name == "" || strings.Contains(h.Name, `\`):
-		return fmt.Errorf("the name %q is outside of the folder", h.Name)
+		return fmt.Errorf("%q is not a clean name inside the folder of the archive", h.Name)
 	case u.sums == nil && name != sumsFile:
 		return fmt.Errorf("its first file must be %[2]s, got %[1]q", h.Name, sumsFile)
 	case h.Size < 0 || h.Size > u.budget:

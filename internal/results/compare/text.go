@@ -44,7 +44,7 @@ func (c *Comparison) Text(w io.Writer) error {
 }
 
 func (c *Comparison) rule() string {
-	worse := fmt.Sprintf("A median is worse if it moved by more than %.0f %% (and by more than 5 ms, 1 µs of CPU, 1 MiB or\n1 %% of a core), and by more than chance explains:", 100*c.Tolerance)
+	worse := fmt.Sprintf("A median is worse if it got worse by more than %.0f %% (and by more than 5 ms, 1 µs of CPU, 1 MiB or\n1 %% of a core), and by more than chance explains:", 100*c.Tolerance)
 	const firstFault = "A fault that no old run had is always worse."
 	n, m := len(c.Old), len(c.New)
 	if p := MinP(n, m); p > alpha {

@@ -143,7 +143,7 @@ func TestLinksToPrometheus(t *testing.T) {
 	require.Empty(t, h.Page().Links)
 }
 
-func BenchmarkSecondOfADay(b *testing.B) {
+func BenchmarkSecondAfterEightHours(b *testing.B) {
 	h := newHour(15)
 	for range 8 * 3600 {
 		h.second()

@@ -54,7 +54,7 @@ func RemoteWriteSettings() (map[string]string, error) {
 	}
 	for _, name := range remoteWriteFiles {
 		if settings[name] != "" {
-			return nil, fmt.Errorf("%s is a file of this machine, which runners elsewhere do not have; use a user name and password, or a token, instead", name)
+			return nil, fmt.Errorf("%s names a file on this machine, which runners elsewhere do not have; use a user name and password, or a token, instead", name)
 		}
 	}
 	address, err := url.Parse(settings[remoteWriteURL])

@@ -283,7 +283,7 @@ func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "https://h/api/v1/write")
 	t.Setenv("K6_PROMETHEUS_RW_CLIENT_CERTIFICATE", "/home/a/cert.pem")
 	_, err = RemoteWriteSettings()
-	require.ErrorContains(t, err, "K6_PROMETHEUS_RW_CLIENT_CERTIFICATE is a file of this machine")
+	require.ErrorContains(t, err, "K6_PROMETHEUS_RW_CLIENT_CERTIFICATE names a file on this machine")
 }
 
 // failedWrites is a log of k6 v2.2.0 with two failed writes to Prometheus.

@@ -168,7 +168,7 @@ func (t *Target) host() string {
 func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
 	if err != nil {
-		return false, fmt.Errorf("read the ledger of the backend: %w", err)
+		return false, fmt.Errorf("the ledger of the backend could not be read: %w", err)
 	}
 	defer resp.Body.Close()
 	switch {
