@@ -66,6 +66,17 @@ func TestCloseAfterAnIdleTimeoutCountsAsDropped(t *testing.T) {
 	}
 }
 
+func TestNoopSentAfterTheEndWasRequestedMayCount(t *testing.T) {
+	sc := &scenario{Plan: plan{Interval: 1}, Service: &fakeservice.ServiceSpec{Schedule: fakeservice.Schedule{Interval: time.Second}}}
+	d := newClient(time.Second, "000", -time.Millisecond)
+	for i := range d.Noops {
+		d.Noops[i].Corrupt, d.Noops[i].Copies = true, 2
+	}
+	sums := sc.expectNoopClient(d)
+	require.Equal(t, span{2, 3}, sums["corrupted"])
+	require.Equal(t, span{2, 3}, sums["duplicated"])
+}
+
 func TestPassWithALossIsAMissedFault(t *testing.T) {
 	e := verdictExpectation{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactCount(1)}}
 	v := &verdict.Verdict{}
