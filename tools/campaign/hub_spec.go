@@ -192,7 +192,7 @@ func (h *hubSpec) drawEnd(r *rand.Rand) {
 	case "server":
 		h.Lifetime, h.Retry = 2.5+2*r.Float64(), oneOf(r, 50, 300)
 		if h.Resume == "none" { // otherwise most messages are near the start or end of a stream
-			h.Lifetime = max(h.Lifetime, 8*h.interval().Seconds())
+			h.Lifetime = max(h.Lifetime, 6, 8*h.interval().Seconds())
 		}
 	case "request":
 		h.EndDelay = oneOf(r, 0, 300*time.Millisecond)

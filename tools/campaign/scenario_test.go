@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,6 +51,27 @@ func TestMiddleFaultHasNoopsAroundIt(t *testing.T) {
 		sc := draw(seed, "lose")
 		require.GreaterOrEqual(t, sc.Strike.From, 2, encode(t, sc))
 		require.Less(t, sc.Strike.From, sc.Plan.noops(), encode(t, sc))
+	}
+}
+
+// A clean run is valid only if most messages are published at least streamMargin after the start and before the end of
+// a stream.
+func TestMostMessagesOfACleanHubAreChecked(t *testing.T) {
+	for seed := range uint64(5000) {
+		sc := draw(seed, "")
+		if !sc.isClean() || sc.Family != "published" || sc.Hub.End != "server" || sc.Hub.Resume != "none" {
+			continue
+		}
+		for _, share := range []float64{1.03, 1.17} {
+			lifetime := time.Duration(share * sc.Hub.Lifetime * float64(time.Second))
+			outage := 2*time.Duration(sc.Hub.Retry)*time.Millisecond + hubSlack
+			published, checked := 0, 0
+			for at := 2 * time.Second; at < sc.Plan.hold()-2*time.Second; at += 10 * time.Millisecond {
+				age := at % (lifetime + outage)
+				published, checked = published+1, checked+btoi(age > streamMargin && age < lifetime-streamMargin)
+			}
+			require.GreaterOrEqual(t, 2*checked, published, encode(t, sc))
+		}
 	}
 }
 
