@@ -140,7 +140,7 @@ func (c *Connection) exchange(ctx context.Context) bool {
 	}
 	c.AnswerMs, c.Status = metrics.D(time.Since(start)), status
 	if status != http.StatusOK {
-		c.fail(causeStatus, fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
+		c.fail(causeStatus, fmt.Errorf("the response has status %d instead of 200", status))
 		return false
 	}
 	return true

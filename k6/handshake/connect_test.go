@@ -132,7 +132,7 @@ func TestCausesOfFailures(t *testing.T) {
 				status = http.StatusServiceUnavailable
 			}
 			require.Equal(t, fmt.Sprintf("false %s true %d", c.want, status), got, v.js(`c.message`))
-			require.Zero(t, v.root.openCount.Load(), "no connection must stay open")
+			require.Zero(t, v.root.openCount.Load(), "every connection must be closed")
 			require.Equal(t, 1, v.counts()["handshake_failed "+string(c.want)])
 		})
 	}
@@ -176,7 +176,7 @@ func TestOpenConnectionsAreReused(t *testing.T) {
 	require.Equal(t, "false status false", v.js(`[conns[1].ask(), conns[1].cause, conns[1].ask()].join(" ")`))
 	require.EqualValues(t, 3, v.root.openCount.Load())
 	v.CancelContext()
-	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "no connection must outlive its iteration")
+	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "every connection must be closed when its iteration ends")
 }
 
 // Certificates and name servers use the ASCII form of a host name.
@@ -188,7 +188,7 @@ func TestHostNameIsConvertedToASCII(t *testing.T) {
 	require.Equal(t, "xn--bcher-kva.test", (&Connection{request: r}).tlsConfig(new(lib.State)).ServerName)
 }
 
-// A cancelingConn ends the context of an exchange while the client reads the response.
+// A cancelingConn cancels the context of an exchange while the client reads the response.
 type cancelingConn struct {
 	net.Conn
 	response *strings.Reader
@@ -202,8 +202,8 @@ func (c cancelingConn) Read(p []byte) (int, error) {
 	return c.response.Read(p)
 }
 
-// The end of the time limit makes a connection unusable, even if the response arrives at that moment.
-func TestResponseAtTheEndOfTheTimeLimitFails(t *testing.T) {
+// The end of its context makes a connection unusable, even if the response arrives at that moment.
+func TestResponseDuringTheCancellationFails(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	u, err := url.Parse("https://h/")

@@ -41,7 +41,7 @@ func registerMetrics(vu modules.VU) *handshakeMetrics {
 // A traffic value is the number of bytes of TLS records in each direction, without the headers of TCP and IP.
 type traffic struct{ sent, received int64 }
 
-// trafficOf returns the traffic of a connection below TLS; zero without a connection.
+// trafficOf returns the traffic of a connection below TLS; zero if conn is nil.
 func trafficOf(conn *sseclient.Conn) traffic {
 	if conn == nil {
 		return traffic{}

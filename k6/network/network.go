@@ -50,7 +50,7 @@ func Dial(ctx context.Context, state *lib.State, network, address string) (net.C
 	return conn, err //nolint:wrapcheck // the client wraps it
 }
 
-// TLSConfig returns a copy of k6's TLS configuration, for HTTP/1.1 with the named server.
+// TLSConfig returns a copy of k6's TLS configuration for HTTP/1.1. serverName replaces an empty ServerName.
 func TLSConfig(state *lib.State, serverName string) *tls.Config {
 	conf := new(tls.Config)
 	if state.TLSConfig != nil {

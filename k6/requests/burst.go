@@ -30,7 +30,7 @@ func (s *stage) burst() {
 	s.sendAll(requests)
 }
 
-// dialAll opens a connection for each request that has none. It skips requests whose dial has failed.
+// dialAll opens a connection for each request that has no usable one. It skips requests whose dial has failed.
 func (s *stage) dialAll(requests []*burstRequest) {
 	var dials sync.WaitGroup
 	slots := make(chan struct{}, maxDials)

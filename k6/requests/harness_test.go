@@ -96,14 +96,14 @@ func (l *lane) awaitUnusable(t *testing.T) {
 	l.lastUse = time.Time{}
 }
 
-// A sum summarizes the samples of one metric and outcome.
+// A sum summarizes the samples of one metric, outcome and server.
 type sum struct {
 	n     int
 	total float64
 	max   float64
 }
 
-// sums summarizes the samples since the last call, by metric and outcome.
+// sums summarizes the samples since the last call, by metric, outcome and server.
 func (v *vu) sums() map[string]sum {
 	out := map[string]sum{}
 	for _, container := range metrics.GetBufferedSamples(v.samples) {

@@ -92,7 +92,7 @@ type exchange struct {
 	server    string        // X-Server
 	inFlight  string        // X-In-Flight
 	laneWait  time.Duration // time until a lane was free
-	released  time.Time     // when all requests of a burst were started; zero for the other load models
+	released  time.Time     // when all requests of a burst were started; zero in other load models and after a failed dial
 	sent      time.Time     // end of send, only in a burst
 }
 
@@ -108,8 +108,8 @@ func (l *lane) do(op *operation, start, deadline time.Time) exchange {
 	return x
 }
 
-// finish records the end of an exchange. After an error it also closes the connection, sets the outcome, and logs the
-// first error with that outcome.
+// finish records the end of an exchange. After an error it also closes the connection, sets the outcome and, unless k6
+// interrupted the stage, logs the first error with that outcome.
 func (l *lane) finish(x *exchange, err error) {
 	x.end = time.Now()
 	l.lastUse, l.lastOp = x.end, x.op
@@ -133,8 +133,8 @@ func (l *lane) finish(x *exchange, err error) {
 
 // connect opens a connection to the target of an exchange, unless the lane has a reusable one.
 func (l *lane) connect(x *exchange) error {
-	// There is no check within a millisecond after a response. It would cost a system call, and miss unrequested bytes
-	// that are still in transit.
+	// A check within a millisecond after a response would cost a system call, and miss unrequested bytes that are still
+	// in transit.
 	if l.conn != nil && (l.target != x.op.target || time.Since(l.lastUse) >= time.Millisecond && !l.checkIdle()) {
 		l.hangUp()
 	}
@@ -151,7 +151,7 @@ func (l *lane) connect(x *exchange) error {
 }
 
 // checkIdle reports whether the connection can be reused: the server has neither closed it nor sent unrequested bytes
-// after the last response. It counts unrequested bytes as a fault of the service, except for requestTimeout.
+// after the last response. It counts unrequested bytes as a fault of the service, unless requestTimeout matches them.
 func (l *lane) checkIdle() bool {
 	received, err := l.conn.Unrequested()
 	if len(received) > 0 && !requestTimeout.Match(received) {

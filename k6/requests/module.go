@@ -33,7 +33,7 @@ type rootModule struct{}
 type module struct {
 	vu      modules.VU
 	metrics *requestMetrics
-	proxies proxy.Chooser // nil: the environment's
+	proxies proxy.Chooser // nil: the proxies of the environment
 	exports modules.Exports
 }
 
@@ -113,7 +113,7 @@ func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.flush()
 }
 
-// end returns the end of a stage with a fixed duration. ok is false if the last request may end the stage earlier.
+// end returns the end of a stage with a fixed duration. ok is false if the stage may end with its last request.
 func (s *stage) end() (end time.Time, ok bool) {
 	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }

@@ -59,7 +59,7 @@ func (a *arrivals) expire(now time.Time) {
 	a.stage.drop(dropped)
 }
 
-// pace assigns each request to a lane when it is due, until there are no more.
+// pace assigns the requests to lanes as they become due, until no request remains or the stage is interrupted.
 func (a *arrivals) pace() {
 	for {
 		wait, allBusy := a.assign()
@@ -82,7 +82,7 @@ func (a *arrivals) pace() {
 }
 
 // assign assigns the requests that are due, and returns the time until the next one is due; negative if no request
-// remains. allBusy reports whether a request is due and no lane is free. Then wait is the time until that request
+// remains. allBusy reports whether a request is due and no lane is free. If so, wait is the time until that request
 // expires.
 func (a *arrivals) assign() (wait time.Duration, allBusy bool) {
 	a.mu.Lock()

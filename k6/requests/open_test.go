@@ -245,6 +245,6 @@ func TestRPSBelowTheRateThrows(t *testing.T) {
 		s.Options.ExecutionSegment, s.Options.ExecutionSegmentSequence = sequence[0], &sequence
 	})
 	_, err = v.VU.Runtime().RunString(`open({rate: 102, seconds: 1, concurrency: 10, operations: [{url: 'http://h'}]})`)
-	require.ErrorContains(t, err, "rps allows 50 requests per second, but this runner's share of rate is 51")
+	require.ErrorContains(t, err, "rps is 50, but this runner's share of rate is 51 requests per second")
 	require.Zero(t, v.await(`open({rate: 100, seconds: 0.05, concurrency: 10, operations: [{url: %q}]})`, serveOK(t, "")).Failed)
 }

@@ -65,8 +65,12 @@ type spec struct {
 
 func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) {
 	var specs []spec
-	if err := m.vu.Runtime().ExportTo(v, &specs); err != nil || len(specs) == 0 {
-		return nil, errors.New("must be a list of at least one operation, such as [{name: 'status', url: 'http://HOST/status'}]")
+	const example = "[{name: 'status', url: 'http://HOST/status'}]"
+	if err := m.vu.Runtime().ExportTo(v, &specs); err != nil {
+		return nil, fmt.Errorf("must be a list of operations, such as %s: %w", example, err)
+	}
+	if len(specs) == 0 {
+		return nil, errors.New("must contain at least one operation, such as " + example)
 	}
 	targets := map[string]*target{}
 	var out []*operation
@@ -132,7 +136,7 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	req.Header.Set("User-Agent", state.Options.UserAgent.String) // empty: no User-Agent is sent
 	for name, value := range o.Headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return nil, fmt.Errorf("invalid header %q: name and value must not contain line breaks or control characters", name)
+			return nil, fmt.Errorf("invalid header %q: its name must be a token of HTTP, and its value must not contain control characters", name)
 		}
 		value = strings.ReplaceAll(value, unique, placeholder)
 		if req.Header.Set(name, value); strings.EqualFold(name, "Host") {
@@ -232,7 +236,7 @@ func (w *want) set(o *spec) (err error) {
 		w.body = withPlaceholders(w.body)
 	}
 	if w.isJSON && w.body != nil || w.path != nil && !w.isJSON {
-		return errors.New("want must have either body or json, and at only with json")
+		return errors.New("want must not have both body and json, and at requires json")
 	}
 	return nil
 }

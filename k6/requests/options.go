@@ -20,7 +20,7 @@ import (
 type options struct {
 	operations  []*operation
 	concurrency int64         // maximum number of lanes
-	requests    int64         // 0: as many as possible within duration
+	requests    int64         // 0: no limit
 	rate        float64       // per second
 	duration    time.Duration // 0: until all requests have ended
 	timeout     time.Duration // of each request
@@ -78,7 +78,7 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 	}
 	// The duration of a request counts from its intended start. A wait for --rps would be attributed to the service.
 	if rps := state.Options.RPS; model == "open" && rps.Valid && rps.Int64 > 0 && float64(rps.Int64) < s.runnerRate() {
-		return fail("k6's option rps allows %d requests per second, but this runner's share of rate is %.6g; remove rps", rps.Int64, s.runnerRate())
+		return fail("k6's option rps is %d, but this runner's share of rate is %.6g requests per second; remove rps", rps.Int64, s.runnerRate())
 	}
 	return s, nil
 }
@@ -116,7 +116,8 @@ func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
 	return err
 }
 
-// maxNumber is the maximum of each numeric option. In seconds it is 32 years, less than the maximum of a time.Duration.
+// maxNumber is the maximum of concurrency, requests, rate and seconds. In seconds it is 32 years, less than the maximum
+// of a time.Duration.
 const maxNumber = 1e9
 
 func parsePositive(v sobek.Value) (float64, error) {

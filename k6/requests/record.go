@@ -124,7 +124,7 @@ func (s *stage) logFailure(x *exchange, err error) {
 	s.loggedCodes[x.code] = true
 	s.mu.Unlock()
 	if !isLogged {
-		s.state.Logger.Warnf("%s: a request failed (%s; further ones of this stage are not logged): %v", x.op.name, x.code, err)
+		s.state.Logger.Warnf("%s: a request failed (%s; later failures of this stage with this code are not logged): %v", x.op.name, x.code, err)
 	}
 }
 
