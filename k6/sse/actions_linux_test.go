@@ -96,7 +96,7 @@ func TestSlowStreamReadsAtMostItsRate(t *testing.T) {
 	})
 }
 
-// A stream with a rate below one byte per tick is read a byte at a time.
+// A stream with a rate below one byte per tick is read one byte at a time.
 func TestVerySlowStreamIsRead(t *testing.T) {
 	t.Parallel()
 	slow := make(chan struct{})
@@ -145,8 +145,8 @@ func TestEndIsDetectedWhileTheStreamIsNotRead(t *testing.T) {
 	})
 }
 
-// lastIDHandler returns a handler that sends the last event ID of the request in its first event, whose own id is 1,
-// and sets a reconnection time in ms.
+// lastIDHandler returns a handler that sends a reconnection time, and one event with the id 1 whose data contains the
+// last event ID of the request.
 func lastIDHandler(retryMS int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		sendEvents(w, fmt.Sprintf("retry: %d\nid: 1\ndata: after %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))

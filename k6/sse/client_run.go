@@ -48,13 +48,13 @@ func (c *Client) run() error {
 				return err
 			}
 		case <-c.ctx.Done():
-			return nil // closed, or k6 ends the VU
+			return nil // the script called close, or k6 ended the iteration
 		}
 	}
 }
 
-// post passes a task to the goroutine of open, and waits for its acceptance. It returns false after Close or the end of
-// open.
+// post passes a task to the goroutine of open, and waits until that goroutine accepts the task. It returns false if
+// c.ctx ends first.
 func (c *Client) post(task func() error) bool {
 	select {
 	case c.tasks <- task:

@@ -55,7 +55,7 @@ func TestCompressedEventsArriveWhenFlushed(t *testing.T) {
 	})
 }
 
-// arrivals is an observer that sends the data of each event on a channel.
+// An arrivals observer sends the data of each event on a channel.
 type arrivals struct {
 	recorder
 	events chan string

@@ -228,7 +228,6 @@ func TestPauseEndsWithTheStream(t *testing.T) {
 	})
 }
 
-// Between the end of a stream and the next attempt, no stream can be cut.
 func TestEndedStreamIsNotCut(t *testing.T) {
 	runTransports(t, transports, func(t *testing.T, w transport) {
 		v, c := w.vu(t), &cutter{}

@@ -8,10 +8,10 @@ type eventClass uint8
 const (
 	plainEvent eventClass = iota
 	messageEvent
-	eventClasses // the number of classes
+	eventClassCount
 )
 
-func (m *Module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
+func (m *Module) eventPrototypes() (prototypes [eventClassCount]*sobek.Object) {
 	rt := m.vu.Runtime()
 	event := rt.NewObject()
 	attributes := map[string]bool{"bubbles": false, "cancelable": false, "defaultPrevented": false, "isTrusted": true}

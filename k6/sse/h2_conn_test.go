@@ -283,7 +283,7 @@ func TestServerThatExceedsTheWindowViolatesTheProtocol(t *testing.T) {
 	})
 }
 
-func TestServerWithoutSettingsIsRejected(t *testing.T) {
+func TestFailedStartOfHTTP2IsReported(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, want string

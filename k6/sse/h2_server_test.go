@@ -19,7 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// serveH2 starts a server of net/http that supports only HTTP/2: over TLS by ALPN, otherwise by prior knowledge.
+// serveH2 starts a server of net/http that supports only HTTP/2: over TLS by ALPN, otherwise by prior knowledge. conns
+// counts the connections to the server.
 func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config)) (conns *atomic.Int32) {
 	v.t.Helper()
 	conns = new(atomic.Int32)

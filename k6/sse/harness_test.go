@@ -331,7 +331,7 @@ func (r *recorder) String() string {
 	return strings.Join(r.lines, " ")
 }
 
-// stuckServer starts a server that accepts connections but sends nothing, and returns its address.
+// stuckServer returns an address at which clients can connect, but no server reads or responds.
 func stuckServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -65,7 +65,7 @@ func (l *listeners) callee(current listener) *sobek.Object {
 }
 
 // setHandler sets the handler of a type; nil removes it. A new handler takes the position of the old one. Without an
-// old one it becomes the last listener (HTML standard, section 8.1.8.1).
+// old one, the new handler becomes the last listener (HTML standard, section 8.1.8.1).
 func (l *listeners) setHandler(kind string, fn *sobek.Object) {
 	list := slices.Clone(l.all())
 	at := slices.IndexFunc(list, func(current listener) bool { return current.handler && current.kind == kind })
@@ -95,7 +95,8 @@ func (l *listeners) remove(kind string, value *sobek.Object) {
 	l.list.Store(&list)
 }
 
-// isListener returns a function that matches the listener that add added with kind and value, but no handler.
+// isListener returns a function that reports whether a listener has the given kind and value. It returns false for
+// handlers.
 func isListener(kind string, value *sobek.Object) func(listener) bool {
 	return func(current listener) bool { return !current.handler && current.kind == kind && current.value == value }
 }

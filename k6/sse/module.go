@@ -42,9 +42,9 @@ type Module struct {
 	metrics *sseMetrics
 	proxies proxy.Chooser // nil: the proxies of the environment
 	exports modules.Exports
-	session *session                           // of the current iteration; used on the event loop only
-	events  func() [eventClasses]*sobek.Object // prototypes of events, created by the first call
-	goPart  *sobek.Symbol                      // the property of an EventSource that holds its eventSource
+	session *session                              // of the current iteration; used on the event loop only
+	events  func() [eventClassCount]*sobek.Object // prototypes of events, created by the first call
+	goPart  *sobek.Symbol                         // the property of an EventSource that holds its eventSource
 
 	client       *sseclient.Client // used on the event loop only
 	clientState  *lib.State        // the VU state that client uses

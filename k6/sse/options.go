@@ -46,7 +46,7 @@ func (o *sourceOptions) setDefaults(state *lib.State) {
 	o.Reconnect = sseclient.ReconnectStandard
 }
 
-// redirectLimit returns the option maxRedirects of k6, 10 if it is not set.
+// redirectLimit returns the option maxRedirects of k6, or 10 if the option is not set.
 func redirectLimit(state *lib.State) int {
 	if state.Options.MaxRedirects.Valid {
 		return int(state.Options.MaxRedirects.Int64)
@@ -54,7 +54,7 @@ func redirectLimit(state *lib.State) int {
 	return 10
 }
 
-// jarOf returns the cookie jar of the VU, a nil interface if the VU has no jar.
+// jarOf returns the cookie jar of the VU, or a nil interface if the VU has no jar.
 func jarOf(state *lib.State) http.CookieJar {
 	if state.CookieJar == nil {
 		return nil
@@ -226,11 +226,8 @@ func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 
 func parseInt(v sobek.Value, lowest, highest int64) (int, error) {
 	n, ok := v.Export().(int64)
-	switch {
-	case !ok || n < lowest || n > math.MaxInt32:
-		return 0, fmt.Errorf("must be an integer of at least %d, got %s", lowest, v)
-	case n > highest:
-		return 0, fmt.Errorf("must be at most %d, got %d", highest, n)
+	if !ok || n < lowest || n > highest {
+		return 0, fmt.Errorf("must be an integer from %d to %d, got %s", lowest, highest, v)
 	}
 	return int(n), nil
 }

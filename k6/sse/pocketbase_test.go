@@ -15,8 +15,8 @@ type pocketBase struct {
 	// second handles second requests. If it returns false, the pocketBase handles them. n is the number of second
 	// requests so far.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool
-	mute   int           // the first mute streams have no first event
-	retry  int           // reconnection time in ms; a long one prevents a second stream
+	mute   int           // number of streams, from the first one on, that get no first event
+	retry  int           // reconnection time in ms; 0 means 1; a long time prevents a second stream
 	end    chan struct{} // each value ends one stream
 
 	mu      sync.Mutex

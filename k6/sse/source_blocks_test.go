@@ -75,7 +75,7 @@ func TestHeartbeatsAreReportedAtOnce(t *testing.T) {
 	})
 }
 
-// heartbeats is a channel that signals each block without data and each comment line.
+// A heartbeats channel receives a signal for each comment line, and for each block with neither data nor a comment.
 type heartbeats chan struct{}
 
 func (heartbeats) Event(time.Time, *eventstream.Event) {}

@@ -11,7 +11,7 @@ import (
 )
 
 // Streams is a set of event streams of one iteration with the same options and callbacks. The iteration does not end
-// before OnEnd.
+// before OnEnd is called.
 type Streams struct {
 	session   *session
 	opts      sseclient.Options
