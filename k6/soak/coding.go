@@ -8,7 +8,8 @@ import (
 )
 
 // A codedStream detects messages of a compressed stream that arrive together, although one message is due per interval.
-// The compressor has then delayed them until its buffer was full. A stream on which the script acts has no codedStream.
+// In this case the compressor has delayed them until its buffer was full. A stream on which the script acts has no
+// codedStream.
 type codedStream struct {
 	coding      string
 	lastArrival time.Time // arrival of the last message

@@ -204,7 +204,7 @@ func TestVirtualUsersDeclareOneDescription(t *testing.T) {
 	js(t, rt, descriptionJS)
 	other := newVUOf(t, r)
 	_, err := other.VU.Runtime().RunString(strings.Replace(descriptionJS, `"mine"`, `"yours"`, 1))
-	require.ErrorContains(t, err, "the description differs between virtual users")
+	require.ErrorContains(t, err, "soak.service was called with two different descriptions")
 	_, err = other.VU.Runtime().RunString(`service({name: "x", connect: {url: "{bas}"}, message: "unchecked"})`)
 	require.ErrorContains(t, err, "connect.url: unknown placeholder {bas}")
 }
@@ -222,7 +222,7 @@ func TestStreamWithoutCountedMessagesStaysOpen(t *testing.T) {
 	require.Empty(t, got.Findings)
 	require.Equal(t, 18*time.Second, got.MaxSilence)
 	sums := o.ledger.Sums()
-	require.True(t, o.isFaultless(&sums))
+	require.True(t, o.passesCheck(&sums))
 }
 
 // The longest silence is measured for each service except noop, whose gaps between messages are measured.
@@ -250,7 +250,7 @@ func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	o.connect(r.start.Add(time.Second))
 	o.endBy(sseclient.ReasonClient, r.start.Add(2*time.Second))
 	sums := o.ledger.Sums()
-	require.True(t, o.isFaultless(&sums))
+	require.True(t, o.passesCheck(&sums))
 }
 
 // Only the comparison of all clients shows whether a message of a feed is a copy, so the check passes.
@@ -268,7 +268,7 @@ func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
 	second := receive("d-2", "data: a\n\ndata: b\n\ndata: a\n\n")
 	sums := second.ledger.Sums()
 	require.NotZero(t, sums.Duplicated)
-	require.True(t, second.isFaultless(&sums))
+	require.True(t, second.passesCheck(&sums))
 }
 
 // The second request contains values of the first event. Messages are expected after the response to the second

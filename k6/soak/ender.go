@@ -200,7 +200,7 @@ func (d *dialTrace) lack() string {
 	return network.LackOf(*err)
 }
 
-// send sends a request as k6/http does, with its metrics. Like the publisher, it follows no redirect.
+// send sends a request as k6/http does, and pushes the same metrics. Like the publisher, it follows no redirect.
 func (h *holding) send(ctx context.Context, r *sseclient.Request, tags metrics.TagsAndMeta, timeout time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
@@ -260,7 +260,7 @@ func (e *ender) check(s *holdStream) {
 	if e.usesRequest() {
 		check("Delete status was 200", e.isEndAccepted(s, sums.State))
 	}
-	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.isFaultless(&sums))
+	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.passesCheck(&sums))
 }
 
 // statusNotSent replaces the status of an opened stream if no request was sent, because the client was disconnected or

@@ -203,15 +203,16 @@ func (f *finiteLoad) busy() int64 {
 	return f.inFlight + f.pausedClients
 }
 
-// await waits until no response is in flight, the deadline passes (zero: none), or the iteration is interrupted.
+// await waits until no response is in flight, the deadline passes, or the iteration is interrupted. A zero deadline
+// never passes.
 func (f *finiteLoad) await(deadline time.Time) {
 	for f.pending() > 0 && f.ctx.Err() == nil && (deadline.IsZero() || time.Now().Before(deadline)) {
 		f.awaitChange(deadline)
 	}
 }
 
-// awaitChange waits until a response or a pause ends, the deadline passes (zero: for a minute), or the iteration is
-// interrupted.
+// awaitChange waits until a response or a pause ends, the deadline passes, or the iteration is interrupted. With a zero
+// deadline it waits for at most a minute.
 func (f *finiteLoad) awaitChange(deadline time.Time) {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(time.Minute)

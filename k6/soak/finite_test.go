@@ -283,7 +283,7 @@ func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	require.Equal(t, "answers", s.Service.Name)
 }
 
-func TestFiniteRefusesWrongOptions(t *testing.T) {
+func TestFiniteRejectsOtherServices(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", `var noop = service({name: 'x', connect: {url: '{base}'}, message: 'unchecked'})`)
 	for _, script := range []string{`finite(noop, {})`, `finite(null, {})`} {

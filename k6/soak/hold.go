@@ -51,7 +51,7 @@ func (o *holdOptions) check() error {
 		return fmt.Errorf("soak.hold: numbers must be from 0 to 2147483647, with from <= to and endTimeout > 0, got from %d, to %d, openFor %v, idleTimeout %v and endTimeout %v", o.From, o.To, o.OpenFor, o.IdleTimeout, o.EndTimeout)
 	}
 	if o.Lifetimes != nil && len(o.Lifetimes) != len(o.numbers()) {
-		return fmt.Errorf("soak.hold: lifetimes must have one value per stream, got %d for %d streams", len(o.Lifetimes), len(o.numbers()))
+		return fmt.Errorf("soak.hold: the length of lifetimes must be the number of streams, %d, got %d", len(o.numbers()), len(o.Lifetimes))
 	}
 	return checkPhases(o.Phases)
 }
@@ -68,7 +68,7 @@ func (o *holdOptions) numbers() []int {
 }
 
 // A holding is a call of hold: a set of streams, from their connection attempts to their requested ends. An open stream
-// has neither a goroutine nor a JavaScript object.
+// has no JavaScript object and, on Linux, no goroutine.
 type holding struct {
 	holdOptions
 	m              *module
@@ -96,7 +96,7 @@ type holding struct {
 }
 
 // hold implements soak.hold(service, options). It opens streams, requests their ends and records their checks. Then the
-// promise resolves. If the iteration is interrupted, hold records no checks and the promise never resolves.
+// promise resolves. If the iteration is interrupted, hold records no further checks and the promise never resolves.
 func (m *module) hold(serviceObject sobek.Value, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
 	h, err := m.newHolding(serviceObject, options)
@@ -311,8 +311,7 @@ func (h *holding) finishStream(s *holdStream) {
 	h.release()
 }
 
-// release decrements open. When open becomes 0, it requests the ends of the streams at once, even before openFor is
-// over.
+// release decrements open. If open becomes 0 before openFor is over, release requests the ends of the streams at once.
 func (h *holding) release() {
 	h.mu.Lock()
 	h.open--

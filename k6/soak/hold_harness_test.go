@@ -32,14 +32,14 @@ import (
 // A noopService imitates the reference service, with an interval so long that a test receives only the first noop. A
 // DELETE ends a stream.
 type noopService struct {
-	refuse    int           // status of each DELETE, which then does not end its stream; 0: DELETEs succeed
+	refuse    int           // status of the responses to DELETEs, which do not end their streams; 0: DELETEs succeed
 	slow      time.Duration // response time of a DELETE
 	hangUp    bool          // a DELETE gets no response: its connection is closed
 	onConnect func()        // nil: none
 
 	mu                      sync.Mutex
 	streams                 map[string]chan struct{}
-	connects                []string // the headers Authorization and Accept-Encoding of each request
+	connects                []string // the headers Authorization and Accept-Encoding of each GET
 	deletes                 int
 	openDeletes, maxDeletes int // concurrent DELETEs
 }
@@ -185,7 +185,7 @@ func (p pipe) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A memoryDialer connects to the listener of a host. Other hosts refuse the connection.
+// A memoryDialer connects to the listener of a host. A host without a listener refuses the connection.
 type memoryDialer struct{}
 
 func (memoryDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {

@@ -50,8 +50,8 @@ type module struct {
 	exports     modules.Exports            // set by Exports
 }
 
-// Exports returns what a script can import from k6/x/soak. index.d.ts documents it. k6 calls Exports at each use of an
-// imported name.
+// Exports returns the exports of k6/x/soak, which index.d.ts documents. k6 calls Exports at each use of an imported
+// name.
 func (m *module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()

@@ -75,7 +75,7 @@ func TestLedgerNeedsIDAndPlan(t *testing.T) {
 	rt, _ := newVU(t)
 	rt.MoveToVUContext(&lib.State{})
 	for script, want := range map[string]string{
-		`new Ledger()`: "id must be the id of a client", `new Ledger("")`: "id must be the id of a client", `new Ledger("d-0")`: "call soak.plan in the init context first",
+		`new Ledger()`: "id must be the id of a client", `new Ledger("")`: "id must be the id of a client", `new Ledger("d-0")`: "call soak.plan or soak.settings in the init context first",
 	} {
 		_, err := rt.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, want)

@@ -99,9 +99,10 @@ func (o *observer) credentials() *credentials {
 	return o.recorder.credentials.Load()
 }
 
-// isFaultless reports whether all messages arrived, for the check "Received all messages". If no messages are counted,
-// it reports whether the stream ended as planned. It ignores faults that only the merge or the verdict can detect.
-func (o *observer) isFaultless(r *ledger.Record) bool {
+// passesCheck reports whether a client passes the check "Received all messages": no message is missing or faulty. If no
+// messages are counted, the stream must have ended as planned. passesCheck ignores faults that only the merge or the
+// verdict can detect.
+func (o *observer) passesCheck(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		return r.State == ledger.Completed
@@ -158,7 +159,7 @@ func (o *observer) comment(at time.Time, _ []byte) {
 }
 
 // endComment records the last comment line as a heartbeat if end is HeartbeatSign, or if the line arrived at least
-// commentBlockTimeout before at. It also records end, unless that is HeartbeatSign.
+// commentBlockTimeout before at. It also records end, unless end is HeartbeatSign.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	if o.commentAt != 0 {
 		if end == ledger.HeartbeatSign || o.recorder.instant(at)-o.commentAt >= commentBlockTimeout {
@@ -247,15 +248,15 @@ func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Readi
 	case !hadID && len(id) > 0:
 		o.ledger.IDReceived()
 	case hadID && len(id) == 0:
-		o.ledger.IDReset(o.recorder.instant(at), o.eventName(b, reading))
+		o.ledger.IDReset(o.recorder.instant(at), o.describeBlock(b, reading))
 	}
 	o.resumeID = append(o.resumeID[:0], id...)
 }
 
-// eventName returns a description of a block for findings, such as: message 7, or event "ping".
+// describeBlock returns a description of a block for findings, such as: message 7, or event "ping".
 //
 //go:noinline
-func (o *observer) eventName(b *service.Block, reading *service.Reading) string {
+func (o *observer) describeBlock(b *service.Block, reading *service.Reading) string {
 	noun := "event"
 	switch {
 	case reading.Kind == service.Delivery && reading.Err == nil:
@@ -315,7 +316,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 
 // firstMessageDelay returns the time between the headers of a stream and its first message, and -1 for later messages.
 // It counts the gap before a later message, except in the first burst and on an excluded stream. It passes the message
-// to the codedStream. The caller calls it once per message.
+// to the codedStream. It must be called once per message.
 func (o *observer) firstMessageDelay(at time.Time) time.Duration {
 	delay := time.Duration(-1)
 	gap := o.recorder.instant(at) - o.lastArrival

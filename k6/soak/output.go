@@ -30,7 +30,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// An soakOutput writes the shard at the start, at each CheckpointInterval and at the end. Between these writes it
+// A soakOutput writes the shard at the start, at each CheckpointInterval and at the end. Between these writes it
 // samples this process, reports progress and keeps the control group open. If the folder or bucket is not writable, the
 // first write fails before streams open.
 type soakOutput struct {

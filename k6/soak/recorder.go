@@ -2,6 +2,7 @@ package soak
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -83,7 +84,7 @@ func (r *recorder) setPlan(p plan.Plan) error {
 		p.Connections = r.plan.Connections
 	}
 	if r.hasPlan && !reflect.DeepEqual(r.plan, p) {
-		return fmt.Errorf("soak.plan was called with two different plans: %+v and %+v", r.plan, p)
+		return fmt.Errorf("the script sets two different plans: %+v and %+v", r.plan, p)
 	}
 	r.plan, r.hasPlan = p, true
 	r.configure()
@@ -184,7 +185,7 @@ func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.hasPlan {
-		return nil, fmt.Errorf("create a Ledger: the noop interval is unknown; call soak.plan in the init context first")
+		return nil, errors.New("the script has no plan; call soak.plan or soak.settings in the init context first")
 	}
 	l := ledger.New(id, &r.config)
 	r.ledgers = append(r.ledgers, l)

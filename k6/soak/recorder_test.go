@@ -226,7 +226,7 @@ func TestLateMessagesOfExcludedStreamsAreSeparate(t *testing.T) {
 		r.endBucket(r.start.Add(51*time.Second), shard.ProcessUsage{}, nil)
 		s := shardOf(r)
 		require.Equal(t, 2, s.Series[0].Late, name)
-		require.Nil(t, s.Series[1].Undisturbed, "%s: a bucket without late messages must have none", name)
+		require.Nil(t, s.Series[1].Undisturbed, "%s: Undisturbed must be nil in a bucket without late messages", name)
 		undisturbed := s.Series[0].Undisturbed
 		if undisturbed != nil && undisturbed.Lateness != nil {
 			h, err := undisturbed.Lateness.Unpack()
@@ -242,7 +242,7 @@ func TestEachVirtualUserMustSetTheSamePlan(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	_, err := r.newLedger("d-0")
-	require.ErrorContains(t, err, "call soak.plan in the init context first")
+	require.ErrorContains(t, err, "call soak.plan or soak.settings in the init context first")
 	require.NoError(t, r.setPlan(newPlan()))
 	require.NoError(t, r.setPlan(newPlan()), "each virtual user must be able to set the same plan")
 	other := newPlan()
@@ -351,7 +351,7 @@ func TestTallyIsSmall(t *testing.T) {
 	receive(length)
 	growth := heapSize() - before
 	require.GreaterOrEqual(t, len(r.series), length/5)
-	require.Less(t, growth, int64(128<<10), "bytes")
+	require.Less(t, growth, int64(128<<10), "the heap must grow by less than 128 KB")
 }
 
 // An allocation per noop would be multiplied by the streams of a runner.

@@ -85,8 +85,8 @@ func (r *responses) addSkipped() {
 	r.sum.Skipped++
 }
 
-// addRefusedLocally counts a response that was refused because this machine had no port or descriptor left for its
-// connection.
+// addRefusedLocally counts a response that was refused because this machine lacked a port, a descriptor or an IPv6
+// address for its connection.
 func (r *responses) addRefusedLocally() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -120,7 +120,7 @@ func (r *recorder) setService(s *service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hasService && r.service.Hash() != s.Hash() {
-		return errors.New("soak.service: the description differs between virtual users; it must not contain computed values that change")
+		return errors.New("soak.service was called with two different descriptions; a description must not contain computed values that change")
 	}
 	if !r.hasService {
 		r.service, r.hasService = s, true

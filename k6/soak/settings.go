@@ -45,8 +45,8 @@ func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value)
 	return m.settingsObject(s, &p)
 }
 
-// planOf returns the plan of the environment. Properties of explicit have precedence. It omits RunID and Suite, which a
-// shard stores in other fields.
+// planOf returns the plan of the environment. Properties of explicit have precedence. The plan has neither RunID nor
+// Suite, which a shard stores in other fields.
 func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err error) {
 	source, err := plan.SourceOf(m.environment)
 	if err == nil {

@@ -103,8 +103,8 @@ func (h *holding) messageKB(bytes int64, initial []uint64) float64 {
 }
 
 // fill sends broadcasts until the end of the slow reads, to fill the buffers of the slow streams. Without broadcasts it
-// only waits, and the messages of the run fill the buffers. It returns the number of accepted broadcasts, or of
-// messages per stream.
+// only waits, and the messages of the run fill the buffers. It returns the number of accepted broadcasts; without
+// broadcasts, the number of messages on the stream that received most.
 func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, initial []uint64) (sent uint64) {
 	end := start.Add(milli(p.For))
 	if h.broadcaster == nil {
@@ -117,7 +117,7 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, init
 	for n := 1.0; n <= p.For/1000*p.PerSecond; n++ {
 		sleep(h.ctx, time.Until(start.Add(milli(n*1000/p.PerSecond))))
 		if time.Since(end) > time.Second || h.ctx.Err() != nil {
-			break // the service accepts broadcasts too slowly
+			break // the service accepts broadcasts too slowly, or the iteration was interrupted
 		}
 		name := slowRejected
 		if _, resp := h.broadcaster.send(tags, httpext.ResponseTypeNone); resp != nil && resp.Status == http.StatusOK {

@@ -56,9 +56,9 @@ func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longes
 const maxWaits = 6000
 
 // A waits value records how long this process had to wait in each probe. These waits bound the part of a response time
-// that the load generator may have caused. It combines three measurements, because none shows all waits. The lateness
-// of a timer shows a busy machine. The time for which goroutines are ready but do not run shows a process with too
-// little CPU. The time for which threads wait for a core also includes waits in the middle of their work.
+// that the load generator may have caused. The value combines three measurements, because none shows all waits. The
+// lateness of a timer shows a busy machine. The time for which goroutines are ready but do not run shows a process with
+// too little CPU. The time for which threads wait for a core also includes waits in the middle of their work.
 type waits struct {
 	mu      sync.Mutex
 	list    []wait // by time

@@ -26,8 +26,8 @@ const (
 	stepConnect = "capacity_connect" // dial to headers, of the streams that a step added
 )
 
-// runSteps runs the steps. Without broadcasts, it stops after the first step in which a stream has a fault. Then it
-// requests the ends of the streams.
+// runSteps runs the steps, and requests the ends of the streams after the last one. Without broadcasts, the first step
+// in which a stream has a fault is the last one.
 func (h *holding) runSteps() {
 	defer h.release()
 	start := time.Now()
@@ -65,7 +65,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 }
 
 // runStep opens the streams of a step, sends its broadcasts, and reports whether the next step may follow. It omits
-// broadcasts for which no time is left, because earlier broadcasts were lost. first is the start of the first step.
+// broadcasts for which no time is left, such as after a lost broadcast. first is the start of the first step.
 func (h *holding) runStep(st *step, added []*holdStream, first time.Time) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcaster == nil {

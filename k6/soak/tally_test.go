@@ -33,8 +33,9 @@ func TestBucketsCountFaults(t *testing.T) {
 		history  = `message: { same: "data" }, resume: { by: "none" }`
 	)
 	for _, c := range []struct {
-		name, message, streams string // of a client, separated by "|"
-		want                   int
+		name, message string
+		streams       string // of one client, separated by "|"
+		want          int
 	}{
 		{"in order", numbered, `{"n":1} {"n":2} {"n":3}`, 0},
 		{"two missing", numbered, `{"n":1} {"n":4} {"n":5}`, 2},
