@@ -1,4 +1,5 @@
-// Package network provides the network settings of a virtual user to modules that open connections themselves.
+// Package network provides the network settings of a virtual user to modules that open connections themselves, and the
+// parts of option parsing that these modules share.
 package network
 
 import (
@@ -6,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -36,9 +38,17 @@ func State(vu modules.VU, module string) *lib.State {
 func Timeout(v sobek.Value) (time.Duration, error) {
 	d, err := types.GetDurationValue(v.Export())
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("must be a positive number of milliseconds or a string such as \"10s\", got %v", v)
+		return 0, fmt.Errorf("must be a positive number of milliseconds or a string such as \"10s\", got %s", Quote(v))
 	}
 	return d, nil
+}
+
+// Quote returns the value of an option as text for an error. Only a string gets quotes.
+func Quote(v sobek.Value) string {
+	if text, ok := v.Export().(string); ok {
+		return strconv.Quote(text)
+	}
+	return v.String()
 }
 
 // Dial opens a connection with k6's dialer. The bytes of the connection count in k6's metrics.

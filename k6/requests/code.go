@@ -25,8 +25,8 @@ func codeOf(err error) string {
 	return shard.CodeNet + strconv.Itoa(errorCode(err))
 }
 
-// errorCode returns k6's code of the first error in the chain of err that has one; 1000 if no error has a code. k6 does
-// not export its codes; TestErrorCodesMatchK6 compares the results with them.
+// errorCode returns k6's code of err: the code of a timeout, or of the first error in the chain that has a code. It
+// returns 1000 if there is no code. k6 does not export its codes; TestErrorCodesMatchK6 compares the results with them.
 func errorCode(err error) int {
 	if isTimeout(err) {
 		var op *net.OpError

@@ -151,7 +151,8 @@ func (l *lane) connect(x *exchange) error {
 }
 
 // checkIdle reports whether the connection can be reused: the server has neither closed it nor sent unrequested bytes
-// after the last response. It counts unrequested bytes as a fault of the service, unless requestTimeout matches them.
+// after the last response. If the operating system cannot determine that, the result is true. checkIdle counts
+// unrequested bytes as a fault of the service, unless requestTimeout matches them.
 func (l *lane) checkIdle() bool {
 	received, err := l.conn.Unrequested()
 	if len(received) > 0 && !requestTimeout.Match(received) {

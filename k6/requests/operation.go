@@ -292,5 +292,5 @@ func bytesOf(v any) ([]byte, error) {
 	case sobek.ArrayBuffer:
 		return bytes.Clone(b.Bytes()), nil
 	}
-	return nil, fmt.Errorf("must be a string or an ArrayBuffer, got %T", v)
+	return nil, fmt.Errorf("must be a string or an ArrayBuffer, got %v; encode an object with JSON.stringify", v)
 }

@@ -123,7 +123,7 @@ const maxNumber = 1e9
 func parsePositive(v sobek.Value) (float64, error) {
 	f := v.ToFloat()
 	if !(f > 0) || f > maxNumber {
-		return 0, fmt.Errorf("must be a positive number up to 1e9, got %v", v)
+		return 0, fmt.Errorf("must be a positive number up to 1e9, got %s", network.Quote(v))
 	}
 	return f, nil
 }
@@ -131,7 +131,7 @@ func parsePositive(v sobek.Value) (float64, error) {
 func parseInteger(v sobek.Value) (int64, error) {
 	f, err := parsePositive(v)
 	if err != nil || f != math.Trunc(f) {
-		return 0, fmt.Errorf("must be a positive integer up to 1e9, got %v", v)
+		return 0, fmt.Errorf("must be a positive integer up to 1e9, got %s", network.Quote(v))
 	}
 	return int64(f), nil
 }

@@ -36,7 +36,7 @@ type delivery struct {
 	name         string      // file name of the shard
 	explicitName bool        // the user chose the name, so another process may use the same name; see checkOwner
 	log          logrus.FieldLogger
-	timeout      time.Duration // for the final shard, which is then saved on this machine
+	timeout      time.Duration // for the final shard; without success, the shard is saved on this machine
 	localName    string        // file name on this machine
 	localFolders []string      // folders on this machine, tried in this order
 	onRetry      func(string)  // gets the error that causes a retry, "" after success
@@ -91,8 +91,8 @@ func (d *delivery) deliverCheckpoint(s *shard.Shard) {
 	}()
 }
 
-// deliverFinal cancels a checkpoint in progress and writes the final shard. If that fails, it saves the shard on this
-// machine, and the error contains the path.
+// deliverFinal cancels a checkpoint in progress and writes the final shard. If that fails, it tries to save the shard
+// on this machine. The error contains the path of the saved shard, or reports that the data is lost.
 func (d *delivery) deliverFinal(s *shard.Shard) error {
 	if d.cancel != nil {
 		d.cancel() // the final shard has the content of the checkpoint, too
@@ -155,7 +155,7 @@ func (d *delivery) checkOwner(ctx context.Context, s *shard.Shard) error {
 	return fmt.Errorf("%s is the shard of another process; name a folder, in which each process writes its own file", d.store.At(d.name))
 }
 
-// saveLocally writes a shard to the first of localFolders that can be written, and returns its path.
+// saveLocally writes a shard to the first of localFolders that is writable, and returns the path of the file.
 func (d *delivery) saveLocally(s *shard.Shard) (path string, err error) {
 	for _, dir := range d.localFolders {
 		path, saveErr := filepath.Abs(filepath.Join(dir, d.localName))

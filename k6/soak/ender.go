@@ -147,7 +147,6 @@ func (e *ender) send(s *holdStream) (status int) {
 	return 0
 }
 
-// warn logs the error of a request, unless the iteration is interrupted.
 func (h *holding) warn(err error) {
 	if h.ctx.Err() == nil {
 		h.state.Logger.WithField("error", err).Warn("Request Failed")

@@ -17,9 +17,9 @@ const (
 	publishTail  = 2 * time.Second // between the last message and the end of the streams
 )
 
-// begin starts the cutter, and the publisher if this runner publishes. token is the publisher's token, and runner is
-// the value of the variable RUNNER. Each call of hold and each new Ledger of a script calls begin. Later calls return
-// the error of the first call. The plan does not change after the first stream.
+// begin starts the cutter if the plan has cuts, and the publisher if this runner publishes. token is the publisher's
+// token, and runner is the value of the variable RUNNER. Each call of hold and each new Ledger of a script calls begin.
+// Later calls return the error of the first call. The plan does not change after the first stream.
 func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -44,7 +44,7 @@ type recorder struct {
 	publication
 	cutter     *cutter // nil: no stream is cut
 	stopCutter func()
-	isStarted  bool  // begin has started the cutter and the publisher, or has failed
+	isStarted  bool  // begin has started the planned cutter and publisher, or has failed
 	startErr   error // of begin
 }
 

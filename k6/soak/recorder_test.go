@@ -59,7 +59,6 @@ func (o *observer) connect(at time.Time) {
 	o.openStream(at)
 }
 
-// endBy requests the end of a stream and reports that it has ended.
 func (o *observer) endBy(reason sseclient.Reason, at time.Time) {
 	o.ledger.CloseRequested(o.recorder.instant(at))
 	o.closed(at, sseclient.Close{Reason: reason, Retry: -1})

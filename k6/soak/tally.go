@@ -101,7 +101,6 @@ func (t *tally) removeStream() {
 	t.count(func(b *shard.Bucket) { b.Closed++ })
 }
 
-// count changes the current bucket and the current point.
 func (t *tally) count(change func(b *shard.Bucket)) {
 	change(&t.bucket)
 	change(&t.point)

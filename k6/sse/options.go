@@ -15,6 +15,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // sourceOptions holds the options of an EventSource, or the parameters of open.
@@ -97,7 +98,7 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	}
 	obj, ok := v.(*sobek.Object)
 	if !ok {
-		return fmt.Errorf("the options must be an object, got %s", v)
+		return fmt.Errorf("the options must be an object, got %s", network.Quote(v))
 	}
 	var second sobek.Value
 	for _, name := range obj.Keys() {
@@ -194,10 +195,10 @@ func parseDuration(v sobek.Value) (time.Duration, error) {
 	}
 	d, err := types.GetDurationValue(x)
 	if err != nil {
-		return 0, fmt.Errorf("must be a number of milliseconds or a duration such as \"10s\", got %s", v)
+		return 0, fmt.Errorf("must be a number of milliseconds or a duration such as \"10s\", got %s", network.Quote(v))
 	}
 	if d < 0 {
-		return 0, fmt.Errorf("must not be negative, got %s", v)
+		return 0, fmt.Errorf("must not be negative, got %s", network.Quote(v))
 	}
 	return d, nil
 }
@@ -205,7 +206,7 @@ func parseDuration(v sobek.Value) (time.Duration, error) {
 func parseBool(v sobek.Value) (bool, error) {
 	value, ok := v.Export().(bool)
 	if !ok {
-		return false, fmt.Errorf("must be true or false, got %s", v)
+		return false, fmt.Errorf("must be true or false, got %s", network.Quote(v))
 	}
 	return value, nil
 }
@@ -227,7 +228,7 @@ func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 func parseInt(v sobek.Value, lowest, highest int64) (int, error) {
 	n, ok := v.Export().(int64)
 	if !ok || n < lowest || n > highest {
-		return 0, fmt.Errorf("must be an integer from %d to %d, got %s", lowest, highest, v)
+		return 0, fmt.Errorf("must be an integer from %d to %d, got %s", lowest, highest, network.Quote(v))
 	}
 	return int(n), nil
 }
@@ -238,7 +239,7 @@ func parseLedger(v sobek.Value) (Ledger, error) {
 	}
 	ledger, ok := v.Export().(Ledger)
 	if !ok {
-		return nil, fmt.Errorf("must be a Ledger of k6/x/soak, got %s", v)
+		return nil, fmt.Errorf("must be a Ledger of k6/x/soak, got %s", network.Quote(v))
 	}
 	return ledger, nil
 }

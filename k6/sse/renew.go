@@ -8,6 +8,7 @@ import (
 	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // renew calls the function of the script that returns changes for the next attempt, such as a valid token. A busy event
@@ -44,7 +45,7 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 	}
 	obj, ok := v.(*sobek.Object)
 	if !ok {
-		return fmt.Errorf("option renew: the function must return an object, got %s", v)
+		return fmt.Errorf("option renew: the function must return an object, got %s", network.Quote(v))
 	}
 	if _, ok := obj.Export().(*sobek.Promise); ok {
 		return errors.New("option renew: the function must return an object, got a promise; do not declare it async")
@@ -84,7 +85,7 @@ func parseRenew(v sobek.Value) (sobek.Callable, error) {
 	}
 	fn, ok := sobek.AssertFunction(v)
 	if !ok {
-		return nil, fmt.Errorf("must be a function, got %s", v)
+		return nil, fmt.Errorf("must be a function, got %s", network.Quote(v))
 	}
 	return fn, nil
 }

@@ -47,7 +47,7 @@ func TestFailedRenewalEndsTheSource(t *testing.T) {
 	for fn, message := range map[string]string{
 		`() => { throw new Error("no login") }`:   "Error: no login",
 		`() => { fail() }`:                        "no login in Go",
-		`() => "x"`:                               "option renew: the function must return an object, got x",
+		`() => "x"`:                               `option renew: the function must return an object, got "x"`,
 		`async () => ({})`:                        "option renew: the function must return an object, got a promise; do not declare it async",
 		`() => ({ token: 1 })`:                    "option renew: token: unknown property; use url, headers or body",
 		`() => ({ url: "ftp://x" })`:              `option renew: url: `,

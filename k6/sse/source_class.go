@@ -1,6 +1,10 @@
 package sse
 
-import "github.com/grafana/sobek"
+import (
+	"github.com/grafana/sobek"
+
+	"github.com/sse-soak/sse-soak/k6/network"
+)
 
 // classWrapper wraps a Go constructor in a class, which rejects a call without new.
 var classWrapper = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
@@ -66,7 +70,7 @@ func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	function("dispatchEvent", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		ev, ok := c.Argument(0).(*sobek.Object)
 		if !ok || ev.Get("type") == nil {
-			panic(rt.NewTypeError("EventSource.dispatchEvent: the event must be an object with a type, got %s", c.Argument(0)))
+			panic(rt.NewTypeError("EventSource.dispatchEvent: the event must be an object with a type, got %s", network.Quote(c.Argument(0))))
 		}
 		Must(rt, ev.Set("target", s.obj))
 		Must(rt, s.dispatch(ev.Get("type").String(), ev))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // A secondRequest is the option `then`: a request that each stream sends after its first event, or after the first one
@@ -40,7 +41,7 @@ type headerText struct {
 func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secondRequest, error) {
 	obj, ok := v.(*sobek.Object)
 	if !ok {
-		return nil, fmt.Errorf("must be an object with a url, got %s", v)
+		return nil, fmt.Errorf("must be an object with a url, got %s", network.Quote(v))
 	}
 	o := &secondRequest{method: http.MethodPost}
 	for _, name := range obj.Keys() {
@@ -117,8 +118,11 @@ func parseHeaderTexts(rt *sobek.Runtime, v sobek.Value) (out []headerText, err e
 
 // parseStatuses parses a list of statuses from 200 to 599.
 func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
-	if err = rt.ExportTo(v, &out); err != nil || len(out) == 0 {
-		return nil, fmt.Errorf("must be a list of statuses such as [200, 204], got %s", v)
+	if err = rt.ExportTo(v, &out); err != nil {
+		return nil, fmt.Errorf("must be a list of statuses such as [200, 204], got %s", network.Quote(v))
+	}
+	if len(out) == 0 {
+		return nil, errors.New("must contain at least one status, such as 200")
 	}
 	for _, status := range out {
 		if status < 200 || status > 599 {
