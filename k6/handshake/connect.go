@@ -22,7 +22,7 @@ import (
 )
 
 // A Connection is the return value of connect in a script: a TCP connection with a full TLS handshake and the latest
-// response. Times are in milliseconds. The times and the status of phases that did not complete are 0.
+// response. Times are in milliseconds. The times and the status of phases that never completed are 0.
 type Connection struct {
 	OK       bool    `js:"ok"`
 	Cause    string  `js:"cause"`   // a Cause, as a string for scripts; "" if OK
@@ -121,7 +121,7 @@ func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 // accepted the client's certificate.
 func (c *Connection) exchange(ctx context.Context) bool {
 	start := time.Now()
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(start) }) // ends a blocked read
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(start) }) // ends a blocked read or write
 
 	req := &http.Request{ // an empty User-Agent is not sent
 		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}},

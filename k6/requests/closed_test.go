@@ -271,7 +271,7 @@ func TestClosedStageEndsByTime(t *testing.T) {
 	require.EqualValues(t, 1000, c.Made+c.Dropped)
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 	require.Positive(t, v.await(`closed({concurrency: 2, seconds: 0.1, operations: [{url: %q}]})`, s.URL).Made)
-	require.Zero(t, v.sums()["dropped_iterations"].total, "a stage without the option requests must drop none")
+	require.Zero(t, v.sums()["dropped_iterations"].total, "a stage without the option requests must drop no request")
 }
 
 func TestInterruptedStageEndsAtOnce(t *testing.T) {

@@ -49,7 +49,7 @@ func TestRequestsWithoutALaneAreDropped(t *testing.T) {
 	require.EqualValues(t, 50, c.Made+c.Dropped)
 	require.Equal(t, c.Made, c.Failed)
 	require.GreaterOrEqual(t, c.Made, int64(2))
-	require.Greater(t, c.Dropped, c.Made, "two lanes with 100 ms per request must drop most requests")
+	require.Greater(t, c.Dropped, c.Made, "with two lanes and 100 ms per request, most requests must be dropped")
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 }
 

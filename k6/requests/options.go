@@ -46,7 +46,7 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 		return nil, fmt.Errorf(model+": "+format, args...)
 	}
 	if common.IsNullish(v) {
-		return fail("options are missing; set %s", strings.Join(modelOptions[model], ", "))
+		return fail("options are missing; set %s (? marks an optional one)", strings.Join(modelOptions[model], ", "))
 	}
 	object := v.ToObject(m.vu.Runtime())
 	for _, name := range modelOptions[model] {
@@ -55,7 +55,7 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 		value := object.Get(name)
 		if common.IsNullish(value) {
 			if !optional {
-				return fail("%s is missing", name)
+				return fail("option %s is missing", name)
 			}
 			continue
 		}
@@ -65,7 +65,7 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 	}
 	for _, name := range object.Keys() {
 		if !slices.Contains(modelOptions[model], name) && !slices.Contains(modelOptions[model], name+"?") {
-			return fail("unknown option %q; use %s", name, strings.Join(modelOptions[model], ", "))
+			return fail("unknown option %q; use %s (? marks an optional one)", name, strings.Join(modelOptions[model], ", "))
 		}
 	}
 	if model == "closed" && s.requests == 0 && s.duration == 0 {

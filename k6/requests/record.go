@@ -128,8 +128,8 @@ func (s *stage) logFailure(x *exchange, err error) {
 	}
 }
 
-// noteUnrequested counts a connection with unrequested bytes after the response to op, or before its request. It logs
-// the first such connection of the stage.
+// noteUnrequested counts a connection on which the server sent bytes after the response to op, or before the first
+// request. It logs the first such connection of the stage.
 func (s *stage) noteUnrequested(op *operation, received []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 )
 
 // An arrivals value generates the requests of an open model, or only their numbers in a closed model. All runners of a
-// run generate the same arrivals, and each uses the arrivals of its segment. It is safe for concurrent use.
+// run generate the same arrivals, and each uses the arrivals of its segment. An arrivals value is safe for concurrent
+// use.
 type arrivals struct {
 	mu       sync.Mutex
 	index    *lib.SegmentedIndex

@@ -81,7 +81,7 @@ func TestNoControlGroupByDefault(t *testing.T) {
 	require.NotContains(t, err.Error(), "p@h")
 }
 
-// Events of the control group appear only in their own section of the shard.
+// Events of the control group do not count as messages, and its streams do not count as connections.
 func TestControlGroupIsNotCounted(t *testing.T) {
 	t.Parallel()
 	url, _ := reference(t, "127.0.0.1:0")

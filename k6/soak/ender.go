@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// Maximum numbers of concurrent requests that end a stream, per virtual user and per runner. Without them,
+	// Maximum numbers of concurrent requests that end a stream, per virtual user and per runner. Without these limits,
 	// thousands of requests would dial at once.
 	maxEndsPerVU      = 20
 	maxEndsPerRunner  = 500

@@ -35,7 +35,7 @@ func TestFiniteAbandonsByFINResetOrSilence(t *testing.T) {
 	t.Parallel()
 	const silence = "silence"
 	for kind, want := range map[string]string{"fin": io.EOF.Error(), "reset": syscall.ECONNRESET.Error(), "vanish": silence} {
-		ends := make(chan string, 5) // number of requests
+		ends := make(chan string, 5) // one per request
 		address := sockets.Serve(t, func(conn net.Conn) {
 			request, err := http.ReadRequest(bufio.NewReader(conn))
 			if err != nil {

@@ -12,11 +12,11 @@ type finiteOptions struct {
 	BaseURL     string   `js:"baseUrl"`
 	Prompts     []string `js:"prompts"`
 	Rate        float64  `js:"rate"`        // requests per second; 0: closed model
-	Concurrency int64    `js:"concurrency"` // concurrent responses of the closed model
+	Concurrency int64    `js:"concurrency"` // maximum number of concurrent responses of the closed model
 	Seconds     float64  `js:"seconds"`
 	Poisson     bool     `js:"poisson"`
 	Seed        uint64   `js:"seed"`
-	MaxInFlight int64    `js:"maxInFlight"` // concurrent responses of the open model
+	MaxInFlight int64    `js:"maxInFlight"` // maximum number of concurrent responses of the open model
 
 	FirstTimeout float64 `js:"firstTimeout"` // s without a byte before the first content
 	IdleTimeout  float64 `js:"idleTimeout"`  // s without a byte after the first content

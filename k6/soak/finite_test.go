@@ -229,7 +229,7 @@ func TestFiniteFailsRequestsWhoseFunctionThrows(t *testing.T) {
 	})
 }
 
-// A response with heartbeats only is idle; after its terminal event it is lingering.
+// A response that sends only heartbeats is idle or, after its terminal event, lingering.
 func TestFiniteEndsAResponseThatSendsOnlyHeartbeats(t *testing.T) {
 	for content, want := range map[string]ledger.ResponseState{
 		"": ledger.ResponseIdle, "data: a\n\n": ledger.ResponseIdle, "data: a\n\ndata: [DONE]\n\n": ledger.ResponseLingering,

@@ -25,7 +25,7 @@ func newStartGate(env map[string]string) (*startGate, error) {
 	return &startGate{start: start, ready: ready, open: make(chan struct{})}, nil
 }
 
-// wait returns when every runner has called wait or has ended, or when ctx ends.
+// wait returns when every runner has called wait or has ended, or when ctx ends. On a nil gate it returns at once.
 func (g *startGate) wait(ctx context.Context) {
 	if g == nil {
 		return

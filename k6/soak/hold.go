@@ -171,8 +171,8 @@ func (h *holding) begin() (err error) {
 	return nil
 }
 
-// finish allows the iteration to end once the streams have ended, and then calls resolve on the event loop. resolve may
-// be nil.
+// finish calls resolve on the event loop, unless resolve is nil, and then allows the iteration to end. It must not be
+// called while a stream is open.
 func (h *holding) finish(resolve func() error) {
 	if h.phaseGroup != nil {
 		h.phaseGroup.OnEnd(func() error { return nil })

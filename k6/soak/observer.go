@@ -15,7 +15,7 @@ import (
 )
 
 // An observer classifies the blocks on the streams of one client according to the service description, and counts them
-// in the ledger. The goroutine that reads the stream calls the methods of the observer, without JavaScript.
+// in the ledger. The goroutine that reads the stream calls the callbacks, without JavaScript.
 type observer struct {
 	ledger      *ledger.Ledger
 	recorder    *recorder

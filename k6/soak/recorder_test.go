@@ -53,7 +53,6 @@ func (o *observer) openStream(at time.Time, changes ...func(*sseclient.Response)
 	o.opened(at, r)
 }
 
-// connect reports the dial and the opening of a stream at the same time.
 func (o *observer) connect(at time.Time) {
 	o.connecting(at)
 	o.openStream(at)
@@ -64,7 +63,6 @@ func (o *observer) endBy(reason sseclient.Reason, at time.Time) {
 	o.closed(at, sseclient.Close{Reason: reason, Retry: -1})
 }
 
-// event returns an event. It has no id if id is empty.
 func event(id, data, comment string) *eventstream.Event {
 	return &eventstream.Event{ID: []byte(id), HasID: id != "", Data: []byte(data), Comment: []byte(comment)}
 }

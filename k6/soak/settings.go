@@ -30,7 +30,8 @@ func (m *module) settings(serviceObject, explicit sobek.Value) *sobek.Object {
 	return m.settingsOf("soak.settings", s, explicit)
 }
 
-// settingsOf stores the plan of a service and returns its settings. s is nil for soak.plan. Errors name the function.
+// settingsOf stores the plan of a service and returns its settings. s is nil for soak.plan. function is the name in the
+// script, for errors.
 func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value) *sobek.Object {
 	rt := m.vu.Runtime()
 	m.requireInit(function)

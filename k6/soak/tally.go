@@ -114,8 +114,8 @@ func (t *tally) addGap(gap time.Duration, previous *uint32) {
 }
 
 // addDelta adds a message to the sums. excluded reports whether a phase acts on the stream. first is the time from the
-// headers to the first noop of a stream; negative for later noops. latency is the time between send and receipt, if
-// hasLatency.
+// headers to the first message of a stream; negative for later messages. latency is the time between send and receipt;
+// it counts only if hasLatency is true.
 func (t *tally) addDelta(delta ledger.Delta, excluded bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -183,7 +183,7 @@ func TestCanceledIterationPublishesNothing(t *testing.T) {
 	require.Empty(t, drainSamples(t, samples))
 }
 
-// k6 closes the channel after the last iteration. A sample after that would panic. The test depends on the race
+// k6 closes the channel after the last iteration. Sending a sample after that would panic. The test depends on the race
 // detector.
 func TestNoSampleFollowsTheLastStream(t *testing.T) {
 	t.Parallel()
@@ -236,15 +236,15 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	b.closed(r.start, closedByServer)
 }
 
-// The summation of 100,000 ledgers takes long. A stream that starts or ends must not wait for the summation, because
-// all reads of streams would wait, too.
-func TestStreamEndsDuringSummation(t *testing.T) {
+// Adding up 100,000 ledgers takes a long time. A stream that starts or ends must not wait for the sum, because all
+// reads of streams would wait, too.
+func TestStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
 	t.Parallel()
 	rt, r, _ := newPublishingVU(t, 1000)
 	r.telemetry.interval = time.Millisecond
 	o := newStream(t, rt, "d-0")
 	o.connecting(r.start)
-	r.mu.Lock() // as in a long summation
+	r.mu.Lock() // as while the ledgers are added up
 	for range 50 {
 		require.Eventually(t, r.telemetry.mu.TryLock, time.Minute, time.Millisecond)
 		r.telemetry.mu.Unlock()

@@ -33,7 +33,7 @@ type Client struct {
 	started  time.Time           // start of the request
 	openedAt time.Time           // arrival of the header; zero unless the response opened an event stream
 	events   int                 // number of events
-	tags     metrics.TagsAndMeta // of the request and, once it has arrived, of the response
+	tags     metrics.TagsAndMeta // of the request, and of the response after its arrival
 }
 
 func newClient(m *Module, state *lib.State, p *openParams) *Client {

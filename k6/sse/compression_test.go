@@ -16,7 +16,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/packing"
 )
 
-// compressedHead returns the head of a stream in a content coding.
 func compressedHead(coding string) string {
 	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
 }

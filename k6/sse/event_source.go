@@ -44,8 +44,8 @@ type eventSource struct {
 	listeners listeners
 }
 
-// newEventSource implements the constructor (WHATWG HTML 9.2.2). The dial starts at once, and its result arrives in
-// later turns of the event loop.
+// newEventSource implements the constructor (WHATWG HTML 9.2.2). The first attempt starts at once, and its result
+// arrives in a later turn of the event loop.
 func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	if len(call.Arguments) == 0 {

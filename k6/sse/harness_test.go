@@ -351,7 +351,6 @@ func observers[T any](v *vu) *[]*T {
 	return all
 }
 
-// An eventTally counts the events of its streams.
 type eventTally struct{ atomic.Int64 }
 
 func (c *eventTally) Event(time.Time, *eventstream.Event) { c.Add(1) }

@@ -59,7 +59,7 @@ func NewModule(vu modules.VU) *Module {
 }
 
 // Exports returns open and EventSource as named exports and on the default export, as scripts for xk6-sse expect. k6
-// calls it at each use of an imported name.
+// calls Exports at each use of an imported name.
 func (m *Module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()

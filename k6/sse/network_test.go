@@ -41,7 +41,6 @@ func httpServer(t testing.TB, handler http.HandlerFunc, prepare ...func(*httptes
 	return s
 }
 
-// enableTLS and enableHTTP2 prepare a server with TLS.
 func enableTLS(s *httptest.Server)   { s.TLS = new(tls.Config) }
 func enableHTTP2(s *httptest.Server) { s.EnableHTTP2 = true }
 

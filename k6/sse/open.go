@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// An OpenResponse is the result of open. Without a response, Status is 0. Error is "" if the server or the script ended
-// the stream.
+// An OpenResponse is the result of open. Without a response, Status is 0. Error is "" if the server ended the stream
+// without a fault, or the script closed it.
 type OpenResponse struct {
 	URL     string            `js:"url"`
 	Status  int               `js:"status"`

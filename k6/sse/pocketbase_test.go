@@ -12,8 +12,7 @@ import (
 // A pocketBase is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a
 // second request.
 type pocketBase struct {
-	// second handles second requests. If it returns false, the pocketBase handles them. n is the number of second
-	// requests so far.
+	// second responds to the nth second request. If second is nil or returns false, the pocketBase responds.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool
 	mute   int           // number of streams, from the first one on, that get no first event
 	retry  int           // reconnection time in ms; 0 means 1; a long time prevents a second stream

@@ -59,7 +59,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 					return
 				}
 				p.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
-				<-proceed // in a packet after the head
+				<-proceed // so that the next chunk has its own packet
 				p.send("9\r\ndata: 1\n\n\r\n0\r\n\r\n")
 			})
 			tt.proxy.User = proxyUser
@@ -109,7 +109,7 @@ func TestErrorNamesTheProxy(t *testing.T) {
 			"proxy: the proxy http://PROXY closed the connection instead of answering CONNECT service.test:443: unexpected EOF"},
 		{"silence", "https", (*peer).hold,
 			"connect_timeout: no complete response header within the connect timeout: the proxy http://PROXY did not answer CONNECT service.test:443: read tcp"},
-		{"a server that ends the handshake", "https", respond("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // sent with the response
+		{"a server that ends the handshake", "https", respond("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // an alert together with the response
 			"tls: TLS handshake (through the proxy http://PROXY): remote error: tls: handshake failure"},
 		{"407", "http", respond("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
 			"proxy: the proxy http://PROXY refused the request with 407 Proxy Authentication Required: who is it?; set user and password in HTTP_PROXY"},

@@ -50,7 +50,7 @@ func (m *Module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	function("slow", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		rate := c.Argument(0).ToFloat()
 		if !(rate >= 0) {
-			panic(rt.NewTypeError("EventSource.slow: the rate must be a number of bytes per second, got %s", c.Argument(0)))
+			panic(rt.NewTypeError("EventSource.slow: the rate must be at least 0 bytes per second, got %s", c.Argument(0)))
 		}
 		return rt.ToValue(s.whileOpen(func() (bool, error) { return s.Slow(rate) }))
 	})
