@@ -15,7 +15,7 @@ import (
 )
 
 // An observer classifies the blocks on the streams of one client according to the service description, and counts them
-// in the ledger. The goroutine that reads the stream calls the callbacks, without JavaScript.
+// in the ledger. The SSE client calls the callbacks in Go, without JavaScript.
 type observer struct {
 	ledger      *ledger.Ledger
 	recorder    *recorder

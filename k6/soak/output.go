@@ -174,8 +174,8 @@ func (o *soakOutput) Start() error {
 	return nil
 }
 
-// reportRetry reports the error after which the delivery retries: in the next line of progress, or at once if the run
-// has ended.
+// reportRetry reports the error after which the delivery retries, or "" after success: in the next line of progress, or
+// at once if the run has ended.
 func (o *soakOutput) reportRetry(message string) {
 	o.retryError.Store(&message)
 	if o.finished.Load() && o.progress != nil {
@@ -194,7 +194,8 @@ func (o *soakOutput) AddMetricSamples(samples []metrics.SampleContainer) {
 func (o *soakOutput) Stop() error { return o.StopWithTestError(nil) }
 
 // StopWithTestError stops the recorder and the control group, and writes the final shard with all data and the error of
-// the run. Then it reports progress for the last time.
+// the run. Then it reports progress for the last time. After a suspension it may end the process instead; see
+// endIfSuspended.
 func (o *soakOutput) StopWithTestError(runErr error) error {
 	close(o.stop)
 	o.running.Wait()

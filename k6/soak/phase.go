@@ -117,7 +117,7 @@ type reconnection struct {
 }
 
 // drop closes the connections of open streams, counts these streams, and starts to measure the reconnects of the
-// clients. If immediate is true, they reconnect without a delay.
+// clients. If immediate is true, the clients reconnect without a delay.
 func (h *holding) drop(p *phase, immediate bool) {
 	tags := h.tagsOf(p.Name)
 	dropOne := func(s *holdStream) bool {

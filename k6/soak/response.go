@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A response is one request of a finiteLoad with its response. The goroutine that reads the stream calls the callbacks,
-// without JavaScript.
+// A response is one request of a finiteLoad with its response. The SSE client calls the callbacks in Go, without
+// JavaScript.
 type response struct {
 	sse.Meter
 	load           *finiteLoad
