@@ -169,7 +169,7 @@ func (f *finiteLoad) runOpen(start time.Time) {
 		if after >= secondsOf(f.Seconds) || !sleep(f.ctx, time.Until(start.Add(after))) {
 			return
 		}
-		if f.pending() >= limit {
+		if f.responsesInFlight() >= limit {
 			f.results.addSkipped()
 			continue
 		}
@@ -181,7 +181,7 @@ func (f *finiteLoad) runClosed(start time.Time) {
 	concurrency := f.tuple.ScaleInt64(f.Concurrency)
 	end := start.Add(secondsOf(f.Seconds))
 	for time.Now().Before(end) && f.ctx.Err() == nil && concurrency > 0 {
-		if f.busy() < concurrency {
+		if f.busyClients() < concurrency {
 			n, _ := f.arrivals.next()
 			f.start(n, time.Now())
 			continue
@@ -190,14 +190,14 @@ func (f *finiteLoad) runClosed(start time.Time) {
 	}
 }
 
-func (f *finiteLoad) pending() int64 {
+func (f *finiteLoad) responsesInFlight() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.inFlight
 }
 
-// busy returns the number of clients of the closed model that are waiting for a response or pausing.
-func (f *finiteLoad) busy() int64 {
+// busyClients returns the number of clients of the closed model that are waiting for a response or pausing.
+func (f *finiteLoad) busyClients() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.inFlight + f.pausedClients
@@ -206,7 +206,7 @@ func (f *finiteLoad) busy() int64 {
 // await waits until no response is in flight, the deadline passes, or the iteration is interrupted. A zero deadline
 // never passes.
 func (f *finiteLoad) await(deadline time.Time) {
-	for f.pending() > 0 && f.ctx.Err() == nil && (deadline.IsZero() || time.Now().Before(deadline)) {
+	for f.responsesInFlight() > 0 && f.ctx.Err() == nil && (deadline.IsZero() || time.Now().Before(deadline)) {
 		f.awaitChange(deadline)
 	}
 }

@@ -313,7 +313,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	if r.hasPlan || r.service != nil && r.service.Finite != nil { // otherwise the script opens no streams
 		s.Service = shard.ServiceOf(r.service)
 	}
-	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.result()
+	s.Reach, s.Published, s.Control = r.reach.Copy(), r.publishedMessages(), r.control.result()
 	r.tally.fill(s)
 	s.Ledgers = r.ledgers[:len(r.ledgers):len(r.ledgers)]
 	for _, t := range r.topics {

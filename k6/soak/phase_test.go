@@ -134,7 +134,7 @@ func TestStepsStopAtFault(t *testing.T) {
 	})
 }
 
-func TestBroadcastsCountOnlyMissingStreams(t *testing.T) {
+func TestBroadcastToOtherStreamsIsNotShort(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const options = `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 2, for: 1000, broadcasts: 1, every: 10}]`
 		l := listen(t)
@@ -149,7 +149,7 @@ func TestBroadcastsCountOnlyMissingStreams(t *testing.T) {
 	})
 }
 
-func TestBroadcastsPerSubscriber(t *testing.T) {
+func TestBroadcastsAreCountedPerSubscriber(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		spec := fakeservice.ServiceSpec{Copies: func(id string, n int) int {
 			switch {

@@ -74,8 +74,9 @@ func (r *recorder) finish() {
 	}
 }
 
-// published returns the messages that this runner has published, nil if it does not publish. The caller holds mu.
-func (r *recorder) published() *shard.Published {
+// publishedMessages returns the messages that this runner has published, nil if it does not publish. The caller holds
+// mu.
+func (r *recorder) publishedMessages() *shard.Published {
 	if r.publisher == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (h *holding) slow(p *phase) {
 	tags := h.tagsOf(p.Name)
 	initial, bytes := make([]uint64, len(h.streams)), h.bytesRead()
 	for i := range h.streams {
-		initial[i] = h.received(i)
+		initial[i] = h.receivedCount(i)
 	}
 	count := func(name string, n float64) { h.sample(name, tags, time.Now(), n) }
 	var slow []int // indexes in h.streams
@@ -58,7 +58,7 @@ func (h *holding) slow(p *phase) {
 	}
 	for _, i := range slow {
 		s := h.streams[i]
-		missing := (float64(sent) - float64(h.received(i)-initial[i])) * kb
+		missing := (float64(sent) - float64(h.receivedCount(i)-initial[i])) * kb
 		if s.isOver() || missing >= p.FillKB {
 			count(slowFilled, 1)
 		}
@@ -75,7 +75,7 @@ func (h *holding) slow(p *phase) {
 			count(slowClosed, metrics.D(closed.Sub(start)))
 		case s.isOver():
 			count(slowClosedLater, 1)
-		case h.broadcaster != nil && h.received(i) >= sent: // for published messages, the verdict decides
+		case h.broadcaster != nil && h.receivedCount(i) >= sent: // for published messages, the verdict decides
 			count(slowComplete, 1)
 		}
 	}
@@ -97,7 +97,7 @@ func (h *holding) bytesRead() int64 {
 func (h *holding) messageKB(bytes int64, initial []uint64) float64 {
 	var messages uint64
 	for i := range h.streams {
-		messages += h.received(i) - initial[i]
+		messages += h.receivedCount(i) - initial[i]
 	}
 	return float64(bytes) / 1024 / float64(max(messages, 1))
 }
@@ -110,7 +110,7 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, init
 	if h.broadcaster == nil {
 		sleep(h.ctx, time.Until(end))
 		for i := range h.streams {
-			sent = max(sent, h.received(i)-initial[i])
+			sent = max(sent, h.receivedCount(i)-initial[i])
 		}
 		return sent
 	}
@@ -148,8 +148,8 @@ func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n
 	count(slowRepeated, float64(repeats))
 }
 
-// received returns the number of broadcasts on the stream at index i, or of messages if there are no broadcasts.
-func (h *holding) received(i int) uint64 {
+// receivedCount returns the number of broadcasts on the stream at index i, or of messages if there are no broadcasts.
+func (h *holding) receivedCount(i int) uint64 {
 	b := h.broadcaster
 	if b == nil {
 		return h.streams[i].ledger().Sums().Received

@@ -84,7 +84,7 @@ func (h *holding) runStep(st *step, added []*holdStream, first time.Time) bool {
 		}
 		return h.ctx.Err() == nil
 	}
-	faulty := h.hasFault()
+	faulty := h.hasFaultyStream()
 	h.sample(stepStreams, tags, time.Now(), float64(len(h.streams)))
 	for _, s := range added {
 		if sums := s.ledger().Sums(); sums.Streams > 0 {
@@ -94,9 +94,9 @@ func (h *holding) runStep(st *step, added []*holdStream, first time.Time) bool {
 	return !faulty && h.ctx.Err() == nil
 }
 
-// hasFault reports whether a stream has a fault or stays silent. It checks a silent stream twice, because its next
-// message may be late.
-func (h *holding) hasFault() bool {
+// hasFaultyStream reports whether a stream has a fault or stays silent. A silent stream is checked twice, because its
+// next message may be late.
+func (h *holding) hasFaultyStream() bool {
 	if slices.ContainsFunc(h.streams, h.isFaulty) {
 		return true
 	}

@@ -17,7 +17,7 @@ import (
 // tests of eventstream have the cases that concern only the format.
 
 // Section 9.2.5: invalid UTF-8 becomes U+FFFD, as in a TextDecoder, for scripts and in requests.
-func TestStandardDecodes(t *testing.T) {
+func TestStandardDecoding(t *testing.T) {
 	t.Parallel()
 	const euro = "\xE2\x82" // without its last byte
 	events := "retry: 1\nid: i" + euro + "\nevent: e" + euro + "\n: c" + euro + "\ndata: d" + euro + "\xFF\n\n"
