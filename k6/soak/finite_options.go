@@ -24,8 +24,8 @@ type finiteOptions struct {
 	Drain        float64 `js:"drain"`        // s for the responses that are open at the end
 
 	MaxFirst float64 `js:"maxFirst"` // ms; 0: no limit
-	MaxGap   float64 `js:"maxGap"`   // ms
-	MaxTotal float64 `js:"maxTotal"` // s
+	MaxGap   float64 `js:"maxGap"`   // ms; 0: no limit
+	MaxTotal float64 `js:"maxTotal"` // s; 0: no limit
 
 	Abandon      float64 `js:"abandon"`      // share of the requests, 0 to 1
 	AbandonAfter uint32  `js:"abandonAfter"` // chunks

@@ -21,7 +21,7 @@ type phase struct {
 	For       float64 `js:"for"`                 // ms of slow reads
 	After     float64 `js:"after"`               // ms of fast reads after the slow reads, before the phase ends
 	Rate      float64 `js:"bytesPerSecond"`      // 0: nothing is read
-	MessageKB float64 `js:"messageKB"`           // 0: the measured mean
+	MessageKB float64 `js:"messageKB"`           // upper limit of the measured size of a message; 0: no limit
 	FillKB    float64 `js:"fillKB"`              // backlog at which a slow stream counts as filled
 	PerSecond float64 `js:"broadcastsPerSecond"` // unused if the call of hold has no broadcasts
 }
