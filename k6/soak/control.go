@@ -144,8 +144,8 @@ func (s *controlStream) opened(time.Time, *sseclient.Response) {
 	s.group.total.Opened++
 }
 
-// closed records an attempt or a stream that failed, unless the group is being closed. It ends the account of an open
-// stream.
+// closed records an attempt or a stream that failed, unless the group is being closed. It also ends the account of a
+// stream that had opened.
 func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
 	if c.Reason != sseclient.ReasonInterrupted {
 		g := s.group

@@ -25,7 +25,7 @@ type holdOptions struct {
 	To        int       `js:"to"`
 	Streams   []int     `js:"streams"` // in place of From and To
 	Prefix    string    `js:"prefix"`
-	Delay     float64   `js:"delay"`     // ms
+	Delay     float64   `js:"delay"`     // ms before the first stream; only with Lifetimes
 	Ramp      float64   `js:"ramp"`      // ms
 	OpenFor   float64   `js:"openFor"`   // ms
 	Lifetimes []float64 `js:"lifetimes"` // ms, in place of Ramp and OpenFor
