@@ -43,7 +43,7 @@ func Timeout(v sobek.Value) (time.Duration, error) {
 	return d, nil
 }
 
-// Quote returns the value of an option as text for an error. Only a string gets quotes.
+// Quote returns a value of a script as text for an error. Only a string gets quotes.
 func Quote(v sobek.Value) string {
 	if text, ok := v.Export().(string); ok {
 		return strconv.Quote(text)
