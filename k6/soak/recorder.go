@@ -92,8 +92,8 @@ func (r *recorder) setPlan(p plan.Plan) error {
 }
 
 // configure derives the configuration of ledgers and the readers of topics from plan and service. It also sets the
-// default service, noop, and the marker of the plan. It is called again when the plan or the service changes, but not
-// after the first ledger.
+// default service, noop, and the marker of the plan. setPlan and setService call it again, but not after the first
+// ledger.
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
