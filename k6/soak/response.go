@@ -125,7 +125,8 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 }
 
-// addText adds the text of a block to the account, and the text, chunks and tokens that the block states.
+// addText reads the chunk numbers in the text of a block, and adds the text, chunks and tokens that the block states to
+// the account. It adds the text itself only if the service states a text or a number of chunks.
 func (r *response) addText(c *service.Chunk) {
 	if c.Content {
 		r.readNumbers(c.Text)
