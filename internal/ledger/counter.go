@@ -93,7 +93,8 @@ func (c *counter) measures(at Instant) bool {
 	return false
 }
 
-// checkGap counts a gap as uneven if it differs from a multiple of the interval by more than jitter+duePrecision.
+// checkGap counts a gap as uneven if it differs from a multiple of the interval by more than the share
+// jitter+duePrecision of the interval.
 func (c *counter) checkGap(gap time.Duration) {
 	interval := c.interval()
 	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+duePrecision) {

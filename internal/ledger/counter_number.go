@@ -11,7 +11,7 @@ import (
 type numberCounter struct {
 	counter
 	ids        idEvidence
-	numberings uint32 // number of sequences that started at 1; 0: one
+	numberings uint32 // number of sequences that started at 1, or 0 before the first restart
 	numbers    numbers
 	// firstNumber is the number of the first noop of this numbering, or the number of slots up to it if that is higher.
 	firstNumber uint64

@@ -2,13 +2,13 @@ package ledger
 
 import "slices"
 
-// maxDeviations limits the deviations from the Log that one connection lists, of each kind.
+// maxDeviations limits the deviations of each kind that one connection lists.
 const maxDeviations = 4096
 
 // A cursor is the place of one connection in the Log of its topic.
 type cursor struct {
 	log        *Log
-	last       uint64 // number of the message that arrived last; 0: none
+	last       uint64 // number of the message that arrived last, or 0
 	joined     uint32 // ordinal of the last stream whose place in the log is certain
 	deviations *Deviations
 	pending    []pendingPrint // messages of a stream that has just opened, whose numbers are not known yet
@@ -139,7 +139,8 @@ func (c *deliveries) place(p *Fingerprint, delta *Delta) {
 }
 
 // atEnd reports whether no message follows the last one of the connection, apart from greetings of other streams. A
-// greeting is a message that only one stream received, right after its start and more than skew ago.
+// greeting is a message that only one stream received, right after its start and more than skew ago. If more than
+// lookahead+1 messages follow, atEnd returns false.
 func (c *deliveries) atEnd(at Instant) bool {
 	log := c.cursor.log
 	for n := log.last(); n > c.cursor.last; n-- {

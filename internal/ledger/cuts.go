@@ -13,10 +13,10 @@ type Cut struct {
 	LastNumber uint64  `json:"last_number,omitempty"` // highest number that had arrived
 	// Lost reports whether the stream ended. A pause ends a stream only if the service closes it.
 	Lost bool `json:"lost,omitempty"`
-	// ReconnectedAt is the time when the next stream opened, or when the pause ended; 0: neither happened.
+	// ReconnectedAt is the time when the next stream opened, or when the pause ended. It is 0 if neither happened.
 	ReconnectedAt   Instant `json:"reconnected_ns,omitempty"`
 	ResumeRequested bool    `json:"resume_requested,omitempty"`
-	// NextAt is the arrival time of the next message, and Next is its number; 0: no message arrived.
+	// NextAt is the arrival time of the next message, and Next is its number. Both are 0 if no message arrived.
 	NextAt Instant `json:"next_ns,omitempty"`
 	Next   uint64  `json:"next,omitempty"`
 
@@ -63,7 +63,8 @@ func (c *cuts) openUntil(at Instant) Instant {
 	return at
 }
 
-// pauseBetween returns the duration of the part of the latest finished pause that is between two instants.
+// pauseBetween returns how much of the latest pause lies between two instants. It returns 0 while that pause is in
+// progress.
 func (c *cuts) pauseBetween(from, to Instant) time.Duration {
 	if c == nil {
 		return 0
@@ -101,14 +102,15 @@ func (c *Cuts) CountCopies(at Instant, count int) {
 	}
 }
 
-// CanCut reports whether a message has arrived on the open stream since the last pause, and no end is requested.
+// CanCut reports whether a message has arrived on the open stream since the last pause, and no end is requested. It
+// returns false during a pause, and without Config.Cuts.
 func (l *Ledger) CanCut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stream.cuts != nil && l.stream.open && l.stream.closeRequestedAt == 0 && l.stream.cuts.received && !l.stream.cuts.pausing
 }
 
-// Cut records a disconnect or a pause by the client. The caller calls Closed after a disconnect. A pause ends with
+// Cut records a disconnect or a pause by the client. The caller must call Closed after a disconnect. A pause ends with
 // PauseOver, or when the service ends the stream.
 func (l *Ledger) Cut(at Instant, kind string, pause bool) {
 	l.mu.Lock()
@@ -152,8 +154,8 @@ func (l *Ledger) highest() uint64 {
 	return 0
 }
 
-// cutLost records the end of a stream for the last cut. The client disconnected, the service closed the stream during
-// or right after the pause, or the next stream ended before its first message.
+// cutLost records the end of a stream for the last cut, if that end is an effect of the cut: the client disconnected,
+// the service closed the stream during or right after the pause, or the next stream ended before its first message.
 func (l *Ledger) cutLost(at Instant) {
 	if l.stream.cuts == nil {
 		return

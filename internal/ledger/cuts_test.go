@@ -51,7 +51,7 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	deliverAll(l, 5*sec+1, 2)
 	l.Cut(6*sec, "pause", true)
 	l.PauseOver(8 * sec)
-	deliverAll(l, 8*sec+1, 3)              // arrived before the cut
+	deliverAll(l, 8*sec+1, 3)              // sent before the service ended the stream
 	l.Closed(8*sec+2, "reset", true, true) // the service had ended the stream
 	l.Connecting(9 * sec)
 	l.IDReceived()
@@ -66,7 +66,7 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	}, l.Record().Cuts.List)
 }
 
-// The service was not silent while the client did not read.
+// The time in which a client does not read is not a silence of the service.
 func TestPauseIsNotASilence(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)
@@ -102,7 +102,7 @@ func TestPauseDoesNotChangeTheMeasuredInterval(t *testing.T) {
 	}
 }
 
-// The noops that were due in a pause arrive together after it. They are late only by the time after the pause.
+// The noops that were due in a pause arrive together after it. Only the time after the pause counts as their lateness.
 func TestPauseDoesNotMakeNoopsLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -173,7 +173,7 @@ func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	l.Connecting(5 * sec)
 	l.Opened(6 * sec)
 	r := l.Record()
-	require.True(t, r.Outages[0].Planned && r.Outages[0].Cut, "the outage must be planned by the client")
+	require.True(t, r.Outages[0].Planned && r.Outages[0].Cut, "the outage must count as planned by the client")
 	require.Equal(t, []Span{{From: sec, To: 4 * sec, Planned: true, Cut: true}, {From: 6 * sec}}, r.Spans)
 }
 

@@ -30,7 +30,8 @@ type Span struct {
 	// Planned and Cut are the fields of the Outage that follows.
 	Planned bool `json:"planned,omitempty"`
 	Cut     bool `json:"cut,omitempty"`
-	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
+	// First and Last are the lowest and the highest number among the messages received on this stream. Both are 0 if it
+	// received none.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
 	// Prints is the number of messages without a number that this stream received, and Sum is their Checksum. On a
@@ -39,7 +40,7 @@ type Span struct {
 	Sum    uint64 `json:"sum,omitempty"`
 }
 
-// A Checksum identifies a sequence of fingerprints. The checksum of an empty sequence is 0, and Add appends one.
+// A Checksum identifies a sequence of fingerprints. The checksum of an empty sequence is 0.
 type Checksum uint64
 
 // sumFactor is odd, so that multiplication maps different sums to different products.
@@ -85,7 +86,7 @@ func AppendNumber(ranges []Range, n uint64) []Range {
 	return append(ranges, Range{n, n})
 }
 
-// maxSpans is the number of spans that a connection lists. The messages expected in further spans are unknown. A
+// maxSpans is the maximum number of spans that a connection lists. The messages expected in further spans are unknown. A
 // service that ends each stream after 5 minutes causes 288 spans per day, and each may leave a hole.
 const maxSpans = 1000
 
@@ -207,8 +208,8 @@ func (c *deliveries) restart(number uint64) {
 	c.first, c.numbers.highest = number, number
 }
 
-// lostCount returns the number of certainly lost messages. If the run publishes, messages in a separate hole may not
-// have been expected. With AnyOrder, messages in any hole may have been in transit.
+// lostCount returns the number of certainly lost messages. If the run publishes, it omits messages in a separate hole,
+// which may not have been expected. With AnyOrder, such a run omits all holes, whose messages may have been in transit.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {
@@ -314,7 +315,7 @@ func (c *deliveries) opened(at Instant) {
 	c.spans = append(c.spans, Span{From: at})
 }
 
-// openSpan returns the span of the open stream, or nil if it is not listed.
+// openSpan returns the span of the open stream, or nil if no stream is open or its span is not listed.
 func (c *deliveries) openSpan() *Span {
 	if last := len(c.spans) - 1; last >= 0 && c.spans[last].To == 0 {
 		return &c.spans[last]

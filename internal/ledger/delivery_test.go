@@ -116,7 +116,7 @@ func TestSpansAreTheTimesWithExpectedMessages(t *testing.T) {
 	l := openLedgerAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute}, 1, 2*time.Second)
 	l.SubscribedFrom(3 * time.Second)
 	reconnect(l, 70*time.Second, 71*time.Second, 72*time.Second)
-	l.Closed(75*time.Second, "reset", true, true) // before its lifetime
+	l.Closed(75*time.Second, "reset", true, true) // before the end of its lifetime
 	l.Connecting(76 * time.Second)
 	l.IDReceived()
 	l.Opened(77 * time.Second)
@@ -368,8 +368,8 @@ func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 	}
 }
 
-// If messages arrive in any order, a missing one may have been in transit when its stream ended. Package verdict
-// decides whether it was expected.
+// If published messages may arrive in any order, a missing one may have been in transit when its stream ended. Package
+// verdict decides whether that message was expected.
 func TestHoleIsNotALossYetWithAnyOrder(t *testing.T) {
 	for _, published := range []bool{true, false} {
 		l := openLedger(&Config{Counting: Numbered, Published: published, ClientEnds: true, AnyOrder: true})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// extras contains the fields that few connections need. Except for OutageTime and Longest, they have the same meaning
-// as in Record.
+// extras contains the fields that few connections need. Exported fields have the same meaning as in Record, except for
+// OutageTime and Longest.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats
 
@@ -23,7 +23,7 @@ type extras struct {
 	MaxOutage  time.Duration
 	Outages    []Outage
 
-	reset *idReset // the latest reset of the id; nil: there was none
+	reset *idReset // the latest reset of the id, or nil
 
 	latestOutage *Outage // the latest outage that ended with a reconnect
 	replayable   uint64  // noops of that outage that the service may still replay

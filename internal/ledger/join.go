@@ -54,9 +54,9 @@ func (c *deliveries) join(p *Fingerprint, delta *Delta) {
 	f.pending = append(f.pending, pendingPrint{p.Sum, p.At})
 }
 
-// anchor returns the number of a message with known content: that of an entry since the stream opened, or the number
-// after the last entry if the message is new. It returns 0 if there is no such entry, or the place is uncertain. live
-// reports whether an entry since the stream opened has this content.
+// anchor returns the number of a message with known content. This is the number of an entry since the stream opened, or
+// the number after the last entry if the message is new. anchor returns 0 if there is no such entry, or the place is
+// uncertain. live reports whether an entry since the stream opened has this content.
 func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	log := c.cursor.log
 	pending := len(c.cursor.pending)

@@ -40,7 +40,7 @@ type Config struct {
 	PerStream bool
 	// Published reports whether a publisher knows the expected messages, so that a hole alone is not a loss.
 	Published bool
-	// MaxNumber is the highest number that can be published to a topic; 0: unknown.
+	// MaxNumber is the highest number that can be published to a topic, or 0 if it is unknown.
 	MaxNumber uint64
 	// IgnoresSilence turns off the measurement of the longest silence.
 	IgnoresSilence bool
@@ -50,10 +50,11 @@ type Config struct {
 	Cuts bool
 	// Lifetime is the minimum lifetime of a stream if the service ends streams on purpose, or 0 if it does not.
 	Lifetime time.Duration
-	// MaxLifetime is the maximum lifetime of a stream; 0: unknown.
+	// MaxLifetime is the maximum lifetime of a stream, or 0 if it is unknown.
 	MaxLifetime time.Duration
 	// MaxOutage is the maximum duration of an outage in progress when the end of a client is requested. After a longer
-	// outage, the client counts as dropped unless the current attempt opens a stream. 0: clients do not reconnect.
+	// outage, the client counts as dropped unless the current attempt opens a stream. 0 means that clients do not
+	// reconnect.
 	MaxOutage time.Duration
 
 	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and whose ids are not
@@ -127,12 +128,12 @@ type Ledger struct {
 	end      streamEnd
 	dials    dials
 	silences silences
-	outage   *Outage // the present outage; nil: the client is not in one
+	outage   *Outage // the present outage, or nil if there is none
 	extra    *extras // nil: not needed so far
 
 	clock    clockCounter
-	byNumber *numberCounter // counts noops by number; nil: their ids are not a sequence
-	messages *deliveries    // counts Numbered messages; nil: Counting is not Numbered
+	byNumber *numberCounter // counts noops by number; nil if their ids are not a sequence, or Counting is not Noops
+	messages *deliveries    // counts Numbered messages; nil if Counting is not Numbered
 }
 
 // A stream is the state of the present stream, which all counters share.

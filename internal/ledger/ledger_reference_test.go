@@ -127,8 +127,8 @@ func (o *explanations) disagreement(r Record, tight bool) (difference string, un
 	return difference, len(simplest) > 1
 }
 
-// covered reports whether an explanation has at most as many lost noops as the ledger counted or reported as
-// undetectable.
+// covered reports whether an explanation has as many repeated noops as the ledger counted, and as many lost ones, or up
+// to undetectable more.
 func covered(simplest map[count]bool, got count, undetectable uint64) bool {
 	for c := range simplest {
 		if c.repeated == got.repeated && got.lost <= c.lost && c.lost <= got.lost+int(undetectable) {
@@ -200,7 +200,7 @@ func TestLedgerAgreesWithReference(t *testing.T) {
 	for _, n := range wrong {
 		differ += n
 	}
-	require.LessOrEqual(t, differ, count/100_000, "%v; docs/accounting.md describes the streams that are known to differ, one in 250,000", wrong)
+	require.LessOrEqual(t, differ, count/100_000, "the ledger must agree with the reference on all but one stream in 100,000: %v", wrong)
 }
 
 func (o *explanations) text() string {

@@ -101,7 +101,8 @@ func (l *Log) hasNearby(number, print uint64) bool {
 	return false
 }
 
-// countReceived counts the Live messages of a range that at least two streams received, the first before an instant.
+// countReceived counts the Live messages of a range that at least two streams received and that first arrived before an
+// instant.
 func (l *Log) countReceived(from, to uint64, before Instant) (count uint64) {
 	for n := from; n <= to && l.at(n).At < before; n++ {
 		if e := l.at(n); e.Live && e.Count > 1 {
@@ -111,7 +112,7 @@ func (l *Log) countReceived(from, to uint64, before Instant) (count uint64) {
 	return count
 }
 
-// extra counts a message that a stream received again after another one, and returns its index.
+// extra counts a message that a stream received again after another one, and returns the index of its Extra.
 func (l *Log) extra(after uint64, p *Fingerprint, resumed bool) int {
 	i := slices.IndexFunc(l.extras, func(e Extra) bool { return e.After == after && e.Print == p.Sum })
 	if i < 0 {

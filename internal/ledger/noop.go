@@ -5,7 +5,7 @@ import "time"
 // A Noop is one received noop.
 type Noop struct {
 	At      Instant
-	Number  uint64 // number in the `id:` field; 0: no numeric id
+	Number  uint64 // number in the `id:` field, or 0 without a numeric id
 	OtherID bool   // the id is not a number
 	Intact  bool   // the data is exactly `0`
 	Data    string // data of a corrupted noop, for the finding; may be truncated
@@ -68,8 +68,8 @@ func (l *Ledger) Noop(n Noop) Delta {
 	return delta
 }
 
-// NumberedEvent counts a numbered event that is not a noop: it uses a number, but no slot. It ignores an event without
-// a number, and an implausible number before the first noop.
+// NumberedEvent counts a numbered event that is not a noop. Such an event uses a number, but no slot. NumberedEvent
+// ignores an event without a number, and an event with an implausible number before the first noop.
 func (l *Ledger) NumberedEvent(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,7 @@ type numbers struct {
 	highest   uint64
 	holes     []hole
 	forgotten uint64 // missing numbers of unlisted holes, and of earlier numberings
-	limit     int16  // maximum number of holes; 0: maxRanges
+	limit     int16  // maximum number of holes; 0 means maxRanges
 	known     bool   // a number of this numbering arrived
 }
 

@@ -154,7 +154,8 @@ func (p *pace) measured(planned time.Duration) measurement {
 	return measurement{p.last - p.first, p.intervals(planned)}
 }
 
-// fill writes the interval into a record, and the error that jitter and lateness may cause.
+// fill writes the interval, and the error that jitter and lateness may cause, into a record. It writes nothing if the
+// measurement has fewer than minIntervals intervals.
 func (m measurement) fill(r *Record, interval time.Duration) {
 	if m.n < minIntervals {
 		return

@@ -108,7 +108,8 @@ func TestSeparateFaultsAreCountedExactly(t *testing.T) {
 }
 
 // A loss that passes is the worst bug of this tool. Without numbers, a noop that arrives twice can replace a noop that
-// was lost directly before it, or look like a part of a burst. Both count as late. All other faults must be detected.
+// was lost directly before it, or look like a part of a burst. In both cases, a noop counts as late. All other faults
+// must be detected.
 func TestNoLossPasses(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {

@@ -81,7 +81,7 @@ type refSum struct{ lost, undetectable int }
 func (l *refClient) explain() (sum refSum) {
 	var number, replayed int    // number of the last noop on its slot; number of replayed noops after it
 	var empty, emptyAfter int   // empty slots of open streams after that noop: before the last replayed noop, and after it
-	highest, lastSlotAt := 0, 0 // highest number; arrival of the last noop on its slot, 0: none
+	highest, lastSlotAt := 0, 0 // highest number; arrival of the last noop on its slot, or 0
 	last := len(l.streams) - 1
 	for k := range l.streams {
 		s := &l.streams[k]
@@ -211,8 +211,8 @@ func (l *refClient) disagreement(r Record) string {
 func (l *refClient) agreesWithOtherBounds(r Record) bool {
 	for _, edit := range []func(*refClient){
 		func(o *refClient) { o.latest += 60 }, func(o *refClient) { o.latest -= 60 }, func(o *refClient) { o.latest += 300 },
-		func(o *refClient) { o.late += 50 }, func(o *refClient) { o.late = max(o.late, 320) }, // while few noops have arrived
-		func(o *refClient) { o.late -= 50 },
+		func(o *refClient) { o.late += 50 }, func(o *refClient) { o.late -= 50 },
+		func(o *refClient) { o.late = max(o.late, 320) }, // the tolerance of the ledger while few noops have arrived
 		func(o *refClient) { o.maxOutage++ }, func(o *refClient) { o.maxOutage-- },
 	} {
 		other := *l
@@ -322,5 +322,5 @@ func TestLedgerAgreesWithReferenceOnReconnects(t *testing.T) {
 		}
 	}
 	t.Logf("%d agree only with other bounds", edge)
-	require.Zero(t, wrong, "the number of records that contradict the reference, of %d", count)
+	require.Zero(t, wrong, "number of records, of %d, that contradict the reference", count)
 }

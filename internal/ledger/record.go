@@ -24,7 +24,7 @@ type Record struct {
 
 	Counts
 
-	// Interval is the average time between two noops; 0: too few noops arrived. IntervalError is its possible error.
+	// Interval is the average time between two noops, or 0 if too few noops arrived. IntervalError is its possible error.
 	Interval      time.Duration `json:"interval_ns,omitempty"`
 	IntervalError time.Duration `json:"interval_error_ns,omitempty"`
 
@@ -43,7 +43,7 @@ type Record struct {
 	// UnplacedAt lists the arrival times of Unplaced messages, each of which may be any message that was missing then.
 	UnplacedAt    []Instant   `json:"unplaced_at_ns,omitempty"`
 	Spans         []Span      `json:"spans,omitempty"`          // when streams were open
-	Deviations    *Deviations `json:"deviations,omitempty"`     // from the Log of the topic; nil: none
+	Deviations    *Deviations `json:"deviations,omitempty"`     // from the Log of the topic, or nil
 	UnlistedSpans uint64      `json:"unlisted_spans,omitempty"` // number of spans beyond the limit
 
 	Unanswered time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt in progress at the request to end
@@ -62,7 +62,7 @@ type Record struct {
 	// client had reconnected, or before the first message was due on the new stream. Otherwise it is nil.
 	LastOutage *Outage `json:"last_outage,omitempty"`
 
-	Cuts *Cuts `json:"cuts,omitempty"` // disconnects and pauses by the client; nil: there were none
+	Cuts *Cuts `json:"cuts,omitempty"` // disconnects and pauses by the client, or nil
 }
 
 // IsDisconnected reports whether the client had no stream when the end of its streams was requested.

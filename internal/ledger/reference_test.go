@@ -32,7 +32,7 @@ const (
 )
 
 // ways is a set of explanations. Bit l of ways[d][h] is set if there is an explanation in which d noops arrived twice,
-// the stream was delayed h times and l noops are lost.
+// the stream was delayed h times and l noops were lost.
 type ways [refMaxEvents][refMaxEvents]uint32
 
 // add adds the explanations of o with further lost noops, copies and delays.
@@ -89,7 +89,7 @@ func (s *reference) explainSchedule(phase, interval int, o *explanations) {
 	for due(slots+1) <= s.end {
 		slots++
 	}
-	var current, next [refMaxNoops + 1]ways // the index is the slot of the last arrival; 0: no arrival
+	var current, next [refMaxNoops + 1]ways // the index is the slot of the last arrival, or 0 before any arrival
 	current[0][0][0] = 1
 	lastAt := -refInterval
 	for i, a := range s.arrivals {

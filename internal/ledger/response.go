@@ -61,7 +61,7 @@ type Response struct {
 	Corrupted  uint64        // chunks that do not match the description or their checksum, and impossible numbers
 
 	wire, text      sequence // by the numbers of the service, and by the numbers in the text
-	textTotal       uint64   // number of chunks of the complete response, by the numbers in its text; 0: unknown
+	textTotal       uint64   // number of chunks of the complete response, by the numbers in its text, or 0
 	events          uint32   // number of blocks that are not heartbeats
 	done, afterDone uint32   // number of terminal events, and of blocks after the first of them
 	failed          bool
@@ -73,7 +73,7 @@ type Response struct {
 	stated         bool   // a statement was compared
 	statedFaults   Totals // minimum number of chunks by which the response differs from the statements
 	splitCharacter bool   // a chunk contains half a character, so the text cannot be compared
-	tokens         uint64 // stated number of tokens, plus 1; 0: none was stated
+	tokens         uint64 // stated number of tokens plus 1, or 0 if none was stated
 }
 
 // A Chunk is a block of a response, as the service description classifies it.
@@ -118,8 +118,8 @@ func (r *Response) content(at Instant) {
 	r.Last = at
 }
 
-// AddNumber adds a chunk number from the text, and the total that the text states. An invalid number belongs to a
-// changed chunk or to another response.
+// AddNumber adds a chunk number from the text, and the total that the text states. An invalid number, which belongs to a
+// changed chunk or to another response, counts as corrupted.
 func (r *Response) AddNumber(k, total uint64, valid bool) {
 	if !valid || !r.text.add(k) {
 		r.Corrupted++
@@ -145,9 +145,9 @@ func (r *Response) Text(part []byte) {
 // character into two chunks.
 var replacement = []byte("\ufffd")
 
-// StateText compares the text since the last statement with the text that the service states. A difference counts as
-// one chunk: a shorter text as missing, a longer one as duplicated, and a different one of the same length as
-// corrupted.
+// StateText compares the received text since the last statement with the text that the service states. A difference
+// counts as one chunk: missing if the received text is shorter, duplicated if it is longer, and corrupted if it has the
+// same length. If any chunk contains half a character, StateText does nothing.
 func (r *Response) StateText(text []byte) {
 	if r.splitCharacter {
 		return
@@ -219,8 +219,8 @@ func (r *Response) finalState(closing Closing) ResponseState {
 	return ResponseTruncated
 }
 
-// Totals returns the counts of chunks: by the numbers in the text; without them, by the numbers of the service; without
-// any numbers, by content. The last chunks are expected only if the terminal event arrived.
+// Totals returns the counts of chunks. They are based on the numbers in the text, or else on the numbers of the service,
+// or, without any numbers, on content. The last chunks are expected only if the terminal event arrived.
 func (r *Response) Totals() (c Totals) {
 	if s := r.numbers(); s.started {
 		missed := s.missed()

@@ -139,7 +139,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name       string
-		numbers    []uint64 // one per interval; 0: no noop
+		numbers    []uint64 // one per interval, or 0 without a noop
 		received   uint64
 		missed     uint64
 		duplicated uint64
@@ -297,7 +297,7 @@ func TestSimilarFaults(t *testing.T) {
 		require.EqualValues(t, 11, r.Duplicated, "%+v", r)
 		require.Equal(t, 15*sec, r.Interval.Round(sec))
 	})
-	t.Run("every third is lost: no other interval", func(t *testing.T) {
+	t.Run("the loss of every third noop does not change the interval", func(t *testing.T) {
 		t.Parallel()
 		var noops []Noop
 		for slot := 1; slot <= 30; slot++ {

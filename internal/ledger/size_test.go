@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLedgersStayBelow650Bytes(t *testing.T) {
+func TestLedgerUsesAtMost650Bytes(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the limits apply to 64-bit systems")

@@ -7,7 +7,7 @@ import (
 
 // A Block is the text between two blank lines of a stream. A [Reading] or a [Chunk] may point into its slices.
 type Block struct {
-	Event                      []byte // value of the last event line; empty: none
+	Event                      []byte // value of the last event line, or empty
 	Data                       []byte // data lines, joined by LF
 	Comment                    []byte // comment lines without the colon and one space, joined by LF
 	ID                         []byte // value of the last id line of this block
@@ -71,8 +71,8 @@ const (
 	Heartbeat              // keeps a stream alive
 	Delivery               // a message of this run
 	Gap                    // the service announces missing messages (resume.gap)
-	Foreign                // a message with the marker of another run or topic
-	OtherTopic             // a message of this run on a stream of another topic
+	Foreign                // a message with the marker of another run, or of another topic (but see WithFamily)
+	OtherTopic             // a message of this run on a stream of another topic, if the reader has a family
 	Unmarked               // an event that message.event names, without a marker
 )
 
@@ -84,20 +84,20 @@ func (k Kind) String() string {
 // A Reading is the content of a block.
 type Reading struct {
 	Kind Kind
-	// Seq is the number of a message, if HasSeq.
+	// Seq is the number of a message, if HasSeq. With message.every, another event may have a number too.
 	Seq int64
-	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The service may round it to seconds.
+	// SentAt is the send time of a message in microseconds since 1970, if HasSentAt. The service may round it to seconds.
 	SentAt int64
-	// ID is the position from which a client resumes after this message. It points into the block; nil without
-	// resume.id.
+	// ID is the value of resume.id, from which a client resumes after this message. It points into the block. It is nil
+	// if the description has no resume.id, or the block has no such value without escapes.
 	ID []byte
 
 	// Fingerprint is a hash of the part of a message that all streams of a topic receive, if message.same is set.
 	Fingerprint uint64
 
 	HasSeq, HasSentAt bool
-	// OtherID reports whether message.every is set and the message has an id that is not a number of at least 1. Such a
-	// message is intact and counted by interval.
+	// OtherID reports whether message.every is set and the message has an id that is not a number of at least 1. Such an
+	// id is not an error: the message is counted by interval.
 	OtherID bool
 	// Err is nil, or the reason why a message does not match the description: ErrMissing or ErrNumber for its number,
 	// ErrJSON, ErrData, ErrUTF8, ErrSum or ErrMarker. Such a message is corrupted; with ErrMissing, it may be counted
@@ -111,7 +111,7 @@ type Reader struct {
 	run     string
 	marker  []byte
 	sum     uint32 // markerSum of the marker
-	family  []byte // common prefix of the markers of all topics of the run; nil: streams may receive other topics
+	family  []byte // common prefix of the markers of all topics of the run; nil: messages of other topics are Foreign
 }
 
 // Reader returns a reader for the messages with the marker run, or for the messages of all runs if run is empty.
@@ -176,8 +176,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	return out
 }
 
-// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids, that id is a
-// number, too.
+// otherNumber reads the number of an event that is not a message. Such an event has a number only with message.every and
+// numbers in ids.
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.source == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
@@ -196,9 +196,10 @@ func (m *Message) hasName(event []byte) bool {
 	return m.event == nil
 }
 
-// classifyOwner returns Delivery for a message of this run, and Foreign for a message of another run. A block without a
-// marker is Unmarked if message.event names it, otherwise Other. If the description or the reader has no marker, each
-// block is a Delivery. Invalid JSON with the marker of this run, or half of the marker, is a corrupted Delivery.
+// classifyOwner returns Delivery for a message with the marker of the reader, and Foreign for one with any other marker.
+// A block without a marker is Unmarked if message.event names it, otherwise Other. If the description or the reader has
+// no marker, each block is a Delivery. Invalid JSON with the marker of the reader, or half of it, is a corrupted
+// Delivery.
 func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.source == fromJSON && !valid {
@@ -266,8 +267,8 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	return m
 }
 
-// Client returns the value of {client} in a block. ok is false if the block has none or is not the event of
-// connect.then.
+// Client returns the value of {client} in a block. With connect.then, only its event has the value. ok is false if the
+// block has no value.
 func (s *Service) Client(b *Block) (client string, ok bool) {
 	if s.SecondRequest == nil && s.client.source == fromNowhere || s.SecondRequest != nil && !isEvent(b.Event, s.SecondRequest.Event) {
 		return "", false

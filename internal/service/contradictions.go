@@ -18,7 +18,7 @@ func (p *parser) checkContradictions(root *fields) {
 	}
 	at := root.position("heartbeat")
 	if reflect.DeepEqual(s.heartbeat, s.gap) {
-		p.mistakes.add(at, "heartbeat and resume.gap are equal, but a block cannot match both; change one of them")
+		p.mistakes.add(at, "heartbeat and resume.gap are equal, but a block cannot be both; change one of them")
 	}
 	if s.heartbeat.event != nil && s.heartbeat.data == nil && s.heartbeat.comment == nil {
 		for _, name := range s.Message.event {
@@ -32,12 +32,10 @@ func (p *parser) checkContradictions(root *fields) {
 	}
 }
 
-// checkPublisher checks that publish sends the values that message reads, and that either both publish and connect have
-// {topic}, or neither.
 func (p *parser) checkPublisher(root *fields, n *node) {
 	s := p.service
 	switch {
-	case p.isUnclear:
+	case p.hasRequestMistakes:
 		return
 	case !s.Message.Numbered:
 		p.mistakes.add(n.at, "publish requires message.seq; set it to the place of the number, such as 'json:$.seq'")

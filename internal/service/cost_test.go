@@ -60,8 +60,8 @@ func costCases(t testing.TB) map[string]func() {
 	return out
 }
 
-// The number of allocations per message does not depend on its size. It is one for the JSON, one for each expression,
-// and several for each name or value with escapes and for each number with an exponent.
+// The number of allocations per message does not depend on its size. It is one for the JSON, one for each regular
+// expression, and several for each name or value with escapes and for each number with an exponent.
 func TestAllocationsPerMessage(t *testing.T) {
 	for name, run := range costCases(t) {
 		limit := 16.0
@@ -75,7 +75,6 @@ func TestAllocationsPerMessage(t *testing.T) {
 	}
 }
 
-// BenchmarkRead measures the cost per block: its kind, marker, number and time.
 func BenchmarkRead(b *testing.B) {
 	for name, run := range costCases(b) {
 		b.Run(name, func(b *testing.B) {

@@ -20,7 +20,7 @@ var (
 
 type extractor struct {
 	source  source
-	pattern *pattern // its group is the value; nil: the whole text is the value
+	pattern *pattern // its group is the value; if nil, the whole text is the value
 	path    int      // index of the path, for fromJSON
 }
 

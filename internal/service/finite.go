@@ -10,13 +10,13 @@ import (
 // A FiniteResponse describes responses that end with a terminal event (end.by: 'event').
 type FiniteResponse struct {
 	done, failed, incomplete []condition
-	content                  []extractor // places of content; nil: the data of every event is content
+	content                  []extractor // places of content, or nil if the data of every event is content
 	total                    chunkTotal
 }
 
 // A chunkTotal describes the totals that the service states for a response (end.stated).
 type chunkTotal struct {
-	event, subject *string   // name of the event that contains the totals, and of the events that they count; nil: any
+	event, subject *string   // names of the event with the totals and of the events that they count; nil means any event
 	text, chunks   extractor // the whole text, and the number of chunks
 	tokens         extractor // the number of tokens, which is at least the number of chunks
 }
@@ -26,7 +26,7 @@ type condition struct {
 	block  matcher
 	inJSON bool    // path must have a value
 	path   int     // index in Service.paths
-	value  *string // required value as text; nil: any value except null and false
+	value  *string // required value as text; nil means any value except null and false
 }
 
 // A Chunk is the content of one block of a response.
@@ -36,8 +36,8 @@ type Chunk struct {
 	Done, Failed, Incomplete bool
 	// Heartbeat reports whether the block is a heartbeat, or has no data.
 	Heartbeat bool
-	// Content reports whether the block has a part of the response's content. Text is that part if it is a string,
-	// otherwise nil. Text may point into the block.
+	// Content reports whether the block has a part of the response's content. Text is that part if message.content finds
+	// it as a string or a number, otherwise nil. Text may point into the block.
 	Content bool
 	Text    []byte
 	// Seq is the number of the block in its response, if HasSeq.
@@ -58,7 +58,7 @@ type Chunk struct {
 	Err error
 }
 
-// ReadChunk returns the content of a block of a response. Finite must not be nil.
+// ReadChunk returns the content of a block of a response. s.Finite must not be nil.
 func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	f := s.Finite
 	if s.heartbeat.matches(b) || !b.HasData {
@@ -124,7 +124,8 @@ func (t *chunkTotal) read(b *Block, d *document, c *Chunk) {
 }
 
 // contentOf reports whether a block has content at a place that message.content names. The value false, an empty
-// string, an empty object and an empty list are not content. text is the first content that is a string, or nil.
+// string, an empty object and an empty list are not content. text is the first content that is a string or a number; nil
+// if all content consists of other values.
 func (f *FiniteResponse) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
@@ -196,7 +197,7 @@ func (p *parser) conditions(n *node, path string) (out []condition) {
 		out = append(out, p.condition(item, path))
 	}
 	if n != nil && len(out) == 0 {
-		p.mistakes.add(n.at, "%s is an empty list; name a block or a value in its JSON, or remove it", path)
+		p.mistakes.add(n.at, "%s must name a block or a value in its JSON, got an empty list", path)
 	}
 	return out
 }
@@ -208,7 +209,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	}
 	place, value := f.valueNode("json"), f.valueNode("is")
 	if f.valueNode("event") != nil || f.valueNode("data") != nil || f.valueNode("comment") != nil || place == nil {
-		c.block = p.matcher(f, path)
+		c.block = p.matcher(f, path, "event, data, comment or json")
 	}
 	if text, ok := p.text(place, path+".json"); ok {
 		steps, err := parsePath(text)
@@ -243,8 +244,8 @@ func (f *FiniteResponse) StatesTextOrChunks() bool {
 	return f.total.text.source != fromNowhere || f.total.chunks.source != fromNowhere
 }
 
-// ClientHeader returns the name of the response header whose value is {client} in the next request of the same client;
-// "": none.
+// ClientHeader returns the name of the response header whose value is {client} in the next request of the same client.
+// It returns "" if connect.client does not name a header.
 func (s *Service) ClientHeader() string { return s.clientHeader }
 
 // DefaultPrompt returns the prompt of a request if the user sets none. The numbered model, a test server, reads the id

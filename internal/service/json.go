@@ -66,7 +66,7 @@ func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 		return false
 	}
 	d.data = data
-	d.visit(gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data))), paths) // #nosec G103 -- the results are not used after data
+	d.visit(gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data))), paths) // #nosec G103 -- the results do not outlive data
 	return true
 }
 

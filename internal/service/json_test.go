@@ -65,8 +65,8 @@ func requireSame(t *testing.T, data []byte, path string, steps []segment) {
 	d := new(document)
 	valid := parseJSON(d, data, branches([][]segment{steps}))
 	if valid != json.Valid(data) {
-		require.False(t, valid, "%q is not JSON", data)
-		require.Greater(t, bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")), maxDepth, "%q is JSON", data)
+		require.False(t, valid, "parseJSON accepts %q, which is not JSON", data)
+		require.Greater(t, bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")), maxDepth, "parseJSON rejects %q, which is JSON", data)
 		return
 	}
 	if !valid {

@@ -51,7 +51,7 @@ func read(text []byte) (*node, error) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return nil, fmt.Errorf("the description is not JSON: %w", err)
+	return nil, fmt.Errorf("read the description as JSON: %w", err)
 }
 
 func readNode(decoder *json.Decoder, depth int) (*node, error) {

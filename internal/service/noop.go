@@ -15,8 +15,8 @@ func (s *Service) MatchesBackend() bool { return s.Name == plan.NoopService }
 // show it.
 func (s *Service) MeasuresSilence() bool { return s.Name != plan.NoopService }
 
-// BuiltIn returns the description of a service that is part of this program. An empty name means noop. ok is false for
-// the name of a module.
+// BuiltIn returns the description of a service that is part of this program: noop. An empty name means noop, too. ok is
+// false for any other name.
 func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	if name != "" && name != plan.NoopService {
 		return nil, false
@@ -24,8 +24,8 @@ func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	return Noop(interval), true
 }
 
-// Noop returns the description of the default service, which sends one noop per interval of at least 1 ms. For scripts,
-// load-tests/services/noop.js is the same description.
+// Noop returns the description of the default service, which sends one noop per interval (at least 1 ms). The module
+// load-tests/services/noop.js is the same description for scripts.
 func Noop(interval time.Duration) *Service {
 	s, err := Parse([]byte(`{
 		"name": "noop", "token": "BACKEND_TOKEN",

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// decimal matches a JSON number, even with leading zeros. It limits the exponent, because expanding 1e999999999 would
-// exhaust the memory.
+// decimal matches a JSON number, even with leading zeros. It limits the digits and the exponent, because expanding
+// 1e999999999 would exhaust the memory.
 var decimal = regexp.MustCompile(`^-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?$`)
 
 func parseDecimal(text []byte) (*big.Rat, bool) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Parse checks and compiles a description. It returns the errors of all fields at once, as [Mistakes]. An error of
-// any other type means that the description is not JSON.
+// any other type means that the description cannot be read as JSON.
 //
 // A description is the default export of a JavaScript module as JSON, with true instead of the functions token, url
 // and body: JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v)).
@@ -48,8 +48,8 @@ func digest(description []byte) (string, error) {
 type parser struct {
 	service  *Service
 	mistakes mistakes
-	// isUnclear reports whether connect or publish has mistakes. If so, their placeholders are not compared.
-	isUnclear bool
+	// hasRequestMistakes reports whether connect or publish has mistakes. If so, checkPublisher is skipped.
+	hasRequestMistakes bool
 }
 
 // nameOfService matches the name of a service, which file names contain.
@@ -82,7 +82,7 @@ func (p *parser) root(n *node) {
 	if paths := len(s.paths); paths > maxPaths {
 		p.mistakes.add(n.at, "the description has %d JSON paths; the maximum is %d", paths, maxPaths)
 	}
-	p.isUnclear = afterConnect > beforeConnect || len(p.mistakes) > beforePublish
+	p.hasRequestMistakes = afterConnect > beforeConnect || len(p.mistakes) > beforePublish
 	p.checkContradictions(f)
 }
 
@@ -152,11 +152,12 @@ func (p *parser) heartbeat(root *fields) {
 	if f == nil {
 		return
 	}
-	p.service.heartbeat = p.matcher(f, "heartbeat")
+	p.service.heartbeat = p.matcher(f, "heartbeat", "event, data or comment")
 	p.service.HeartbeatEvery = p.seconds(f.valueNode("every"), "heartbeat.every")
 }
 
-func (p *parser) matcher(f *fields, path string) (m matcher) {
+// matcher parses the fields of a block. required lists the fields of which one must be set.
+func (p *parser) matcher(f *fields, path, required string) (m matcher) {
 	m.event = p.optionalText(f.valueNode("event"), path+".event")
 	m.data = p.optionalText(f.valueNode("data"), path+".data")
 	if c := f.valueNode("comment"); c != nil && c.kind == kindBool {
@@ -172,7 +173,7 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 		m.comment = p.optionalText(c, path+".comment")
 	}
 	if f.valueNode("event") == nil && f.valueNode("data") == nil && f.valueNode("comment") == nil && f.valueNode("header") == nil {
-		p.mistakes.add(f.node.at, "%s needs event, data or comment, such as { event: 'ping' } or { comment: true }", path)
+		p.mistakes.add(f.node.at, "%s needs %s, such as { event: 'ping' } or { comment: true }", path, required)
 	}
 	return m
 }
@@ -330,7 +331,7 @@ func (p *parser) gap(resume *fields, noResume bool) {
 	if f == nil {
 		return
 	}
-	p.service.gap = p.matcher(f, "resume.gap")
+	p.service.gap = p.matcher(f, "resume.gap", "event, data, comment or header")
 	if h, ok := p.text(f.valueNode("header"), "resume.gap.header"); ok {
 		if part := gapHeader.FindStringSubmatch(h); part != nil {
 			p.service.Resume.GapHeader, p.service.Resume.GapValue = part[1], part[2]

@@ -6,7 +6,7 @@ import (
 )
 
 type fields struct {
-	path     string // path of the object; "": the whole description
+	path     string // path of the object, or "" for the whole description
 	node     *node
 	byName   map[string]member
 	reported map[string]bool // fields with a reported mistake: null, or a misspelled name
@@ -79,7 +79,7 @@ func (f *fields) position(name string) int64 {
 	return f.node.at
 }
 
-// text returns the text of n. It returns false if n is nil. If n is not a string, it adds a mistake and returns false.
+// text returns the text of n. It returns false if n is nil or not a string. A node that is not a string is a mistake.
 func (p *parser) text(n *node, path string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -95,7 +95,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	return text, ok
 }
 
-// optionalText returns the text of n, which may be empty; nil if n is nil or not a string.
+// optionalText returns the text of n, which may be empty, or nil if n is nil or not a string.
 func (p *parser) optionalText(n *node, path string) *string {
 	if text, ok := p.text(n, path); ok {
 		return &text

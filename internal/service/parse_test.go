@@ -29,7 +29,7 @@ func check(description []byte) Mistakes {
 	return nil
 }
 
-// fullDescription has every field of endless streams.
+// fullDescription has most fields of endless streams.
 const fullDescription = `{
   "name": "mine", "token": true,
   "connect": { "maxEventSize": 4000000, "method": "POST", "url": "{base}/s/{topic}?n={n}&id={id}", "headers": { "Authorization": "Bearer {token}", "Accept": "text/event-stream" },

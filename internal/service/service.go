@@ -17,17 +17,17 @@ type Service struct {
 	Name string
 	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). These run
 	// in JavaScript, once per attempt to connect. token() returns Values.Token. url(n) and body(n) replace the URL and
-	// the body of Connect for stream n.
+	// the body of Connect.
 	HasToken, HasURL, HasBody bool
-	// TokenVariable is the environment variable that contains Values.Token; "" if token is a function or missing.
+	// TokenVariable is the environment variable that contains Values.Token. It is "" if token is a function or missing.
 	TokenVariable string
 
 	Connect Request // opens a stream; its URL is empty if HasURL
-	// MaxEventSize limits a line, and the data of an event, in bytes; 0: 1 MiB.
+	// MaxEventSize limits the data of an event, and a line other than a comment, in bytes. 0 means 1 MiB.
 	MaxEventSize  int
 	SecondRequest *SecondRequest // nil: streams need no second request
 
-	HeartbeatEvery time.Duration // longest time between two heartbeats; 0: unknown
+	HeartbeatEvery time.Duration // longest time between two heartbeats, or 0 if it is unknown
 	Message        Message
 	End            End
 	Resume         Resume
@@ -36,7 +36,7 @@ type Service struct {
 
 	heartbeat, gap matcher
 	client         extractor // finds {client}; clientPaths are its JSON paths
-	clientHeader   string    // name of the response header that contains {client}; "": none
+	clientHeader   string    // name of the response header that contains {client}, or ""
 	resumeID       extractor // finds Reading.ID
 	paths          [][]segment
 	branches       []branch // tree of paths
@@ -110,8 +110,8 @@ func (h Header) Omitted(v *Values) bool {
 	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
 }
 
-// A SecondRequest is a request that a stream needs before messages arrive. It is sent after the first block with Event.
-// [Service.Client] finds its {client} in that block.
+// A SecondRequest is a request that a stream needs before messages arrive. It is sent after the first event with the
+// name Event. [Service.Client] finds its {client} in that event.
 type SecondRequest struct {
 	Event string
 	Request
@@ -131,16 +131,16 @@ type Message struct {
 	PerTopic bool
 	// AnyOrder allows reordered messages; AtLeastOnce allows duplicates.
 	AnyOrder, AtLeastOnce bool
-	// Interval is the time between two messages; 0: none.
+	// Interval is the time between two messages, or 0 without message.every.
 	Interval time.Duration
 
-	event                  []string // names of the events that are messages; nil: any
+	event                  []string // names of the events that are messages; nil means all names
 	data                   *string
 	seq, marker, sent, sum extractor
 	content                extractor // finds the part that is the same for all streams, if Shared
 }
 
-// Data returns message.data, the required data of each message; "" if the description has none.
+// Data returns message.data, the required data of each message, or "" if the description has none.
 func (m *Message) Data() string {
 	if m.data == nil {
 		return ""
@@ -170,15 +170,15 @@ type End struct {
 // A Resume describes how a client resumes a stream.
 type Resume struct {
 	Header bool   // the client sends Last-Event-ID
-	Query  string // name of the parameter in the URL; "": none
-	// GapHeader and GapValue are the name and the value of a response header that announces missing messages; "": none.
+	Query  string // name of the parameter in the URL, or ""
+	// GapHeader and GapValue are the name and the value of a response header that announces missing messages, or "".
 	// GapValue may be AnotherID.
 	GapHeader, GapValue string
 	// SendsReadingID reports whether the client sends Reading.ID of the last message instead of its id: field.
 	SendsReadingID bool
 }
 
-// AnotherID is the GapValue of a service whose response names the id after which it resumes. Any id except the
+// AnotherID is the GapValue of a service whose response names the id after which the stream resumes. Any id except the
 // requested one announces missing messages.
 const AnotherID = "{other}"
 
@@ -197,7 +197,7 @@ func (r *Resume) Missed(header http.Header, requested []byte) bool {
 // Resumes reports whether a client can resume after the last message of the previous stream.
 func (r *Resume) Resumes() bool { return r.Header || r.Query != "" }
 
-// String names the header or parameter in which a client sends its position.
+// String names the header or parameter in which a client sends its position. It returns "none" if the client sends none.
 func (r *Resume) String() string {
 	switch {
 	case r.Header:
@@ -208,7 +208,7 @@ func (r *Resume) String() string {
 	return "none"
 }
 
-// Gap describes how the service announces missing messages; "" if it does not.
+// Gap describes how the service announces missing messages. It returns "" if the service does not announce them.
 func (s *Service) Gap() string {
 	m := &s.gap
 	for _, by := range []struct {
@@ -233,6 +233,6 @@ func (s *Service) Gap() string {
 // Hash returns the SHA-256 of the description in hex. It depends neither on the order of fields nor on white space.
 func (s *Service) Hash() string { return s.hash }
 
-// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it; "" if the
-// description does not have the field.
+// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns ""
+// if the description does not have the field.
 func (s *Service) Source(field string) string { return gjson.GetBytes(s.source, field).Raw }

@@ -40,8 +40,9 @@ func (s *Service) Complete(p *plan.Plan) error {
 	return nil
 }
 
-// interval returns the seconds between two messages of a stream. The default is the interval of the plan, but at most
-// half of the time until streams end.
+// interval returns the seconds between two messages of a stream. Without numbers and comparison, the interval of
+// heartbeats replaces an unknown interval of messages. The default is the interval of the plan, but at most half of the
+// time until streams end.
 func (s *Service) interval(p *plan.Plan) float64 {
 	switch {
 	case p.Published():

@@ -21,7 +21,7 @@ func (p *parser) parseShared(f *fields) {
 		p.mistakes.add(n.at, "message.same cannot be combined with message.every: the interval is stronger evidence; remove message.same")
 	}
 	if per := f.valueNode("per"); per != nil && per.value != "topic" {
-		p.mistakes.add(per.at, "message.per must be 'topic' with message.same, which compares the streams of a topic, got %v", per.value)
+		p.mistakes.add(per.at, "message.per must be 'topic' with message.same, which compares the streams of a topic, got '%v'", per.value)
 	}
 	m.PerTopic = true
 }

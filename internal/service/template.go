@@ -20,7 +20,7 @@ const (
 	Seq                  // number of the message in its topic, from 1
 	SentAt               // time at which the message is sent, in microseconds since 1970
 	Token                // return value of token(), or the value of TokenVariable; in publish, PUBLISH_TOKEN
-	Client               // value from the first block of a stream, or from an earlier response of a finite service
+	Client               // value from the event of connect.then, or from an earlier response of a finite service
 	Sum                  // checksum of Run, Seq and SentAt
 	Padding              // text that extends a message to its planned size; often ""
 	Prompt               // text for the request of a finite response

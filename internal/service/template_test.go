@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var everyField = []Field{Base, Topic, N, ID, Run, Seq, SentAt, Token, Client, Sum}
+var everyField = []Field{Base, Topic, N, ID, Run, Seq, SentAt, Token, Client, Sum, Padding, Prompt}
 
 func fill(t testing.TB, text string, l language, v Values) string {
 	t.Helper()
@@ -41,7 +41,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// A topic with any text arrives unchanged, and does not change the text around it.
+// A topic with any text arrives unchanged in a URL or a body, and does not change the text around it.
 func FuzzEscape(f *testing.F) {
 	for _, text := range []string{"a", "t 1/é?&=#%+\"\\{}\n\r\x00\x7f", `","x":"`, "../..", "😀"} {
 		f.Add(text)

@@ -10,7 +10,7 @@ import (
 // received every message from its first to its last one exactly once and in order.
 type chain struct {
 	from, to    int    // indexes of its first and last span
-	first, last uint64 // numbers of its first and last message; 0: it received no message, or has no place
+	first, last uint64 // numbers of its first and last message; 0 if it received no message or no place is known
 	state       placing
 }
 

@@ -37,7 +37,7 @@ type changes struct {
 	order     []uint32
 	copies    map[uint32]bool
 	place     []uint32
-	numbers   []map[uint32]uint64 // per log: its numbers by id; nil: not needed so far
+	numbers   []map[uint32]uint64 // per log: its numbers by id, or nil if not needed so far
 	originals map[uint32]uint32   // the result
 }
 

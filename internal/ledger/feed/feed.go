@@ -37,7 +37,7 @@ type Feed struct {
 	logs       []*Log
 	nodes      []node     // by id; 0 is the head of the list
 	ids        [][]uint32 // per log: ids of its entries
-	orders     [][]uint32 // per log: its numbers in the order of most of its streams; nil: ascending
+	orders     [][]uint32 // per log: its numbers in the order of most of its streams, or nil if that order is ascending
 	extras     [][]uint32 // per log: ids of its extras
 	disorders  []disorder
 	disorderOf map[uint32]int    // index in disorders by id
@@ -56,8 +56,8 @@ type Feed struct {
 type Message struct {
 	Count uint32 // streams that received it
 	Live  bool   // clients are expected to receive it: it is Live as a ledger.Entry, and certainly not a copy
-	// At is the first arrival by the clock of the first log, or the earliest possible arrival if the order of the
-	// messages contradicts the first one. Doubt is the time from At to the latest possible arrival.
+	// At is the first arrival by the clock of the first log. If the order of the messages contradicts that time, At is
+	// the earliest possible arrival. Doubt is the time from At to the latest possible arrival.
 	At, Doubt ledger.Instant
 
 	id uint32

@@ -70,7 +70,7 @@ type linker struct {
 	*Feed
 	log     int32
 	entries []ledger.Entry
-	ids     []uint32          // per entry: the id of its message; 0: not found so far
+	ids     []uint32          // per entry: the id of its message, or 0 if it has not been found
 	index   map[uint64]uint32 // id of the first message with a print
 	shift   ledger.Instant    // added to an instant of the log to convert it to the clock of the first log
 }

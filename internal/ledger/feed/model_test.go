@@ -319,7 +319,7 @@ func describe(streams []script, runners, order []int) string {
 	return fmt.Sprintf("%q on runners %v in the order %v", names, runners, order)
 }
 
-// The test tries all pairs of clients in all orders of arrival.
+// The test tries all decidable pairs of clients in all orders of arrival.
 func TestTwoStreamsAgreeWithModel(t *testing.T) {
 	t.Parallel()
 	count := 0

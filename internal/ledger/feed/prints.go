@@ -8,7 +8,7 @@ import (
 )
 
 type deviation struct {
-	number uint64 // log number; 0: an extra
+	number uint64 // log number, or 0 for an extra
 	print  uint64
 	at     ledger.Instant
 }

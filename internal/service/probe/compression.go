@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// compression returns a sentence for each stream that requested compression. The sentence compares the stream with the
-// other streams. If the service compressed no stream, compression returns one sentence for all encodings.
+// compression returns a sentence for each stream that requested compression. For a compressed stream, the sentence
+// states the delay relative to the other streams. If the service compressed no stream, compression returns one sentence
+// for all encodings.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.tracksOf(plain) {
@@ -29,7 +32,7 @@ func (f *findings) compression() (out []string) {
 		case t.err != nil:
 			out = append(out, prefix+t.err.Error()+": the service or a proxy delays even the headers, or refuses the request.")
 		case t.open == nil:
-			out = append(out, fmt.Sprintf("%sanswered %d %s.", prefix, t.status, http.StatusText(t.status)))
+			out = append(out, prefix+"answered "+stream.StatusInWords(t.status)+".")
 		case cmp.Or(encoding, "identity") == "identity":
 			out = append(out, prefix+"not compressed.")
 		default:

@@ -112,7 +112,7 @@ func (f *findings) connectNotes() (out []string) {
 				continue
 			}
 			heads = append(heads, t.headersAt.Sub(t.requestedAt))
-			answers[fmt.Sprintf("%d %s", t.status, http.Header(t.header).Get("Content-Type"))]++
+			answers[strings.TrimSpace(fmt.Sprintf("%d %s", t.status, http.Header(t.header).Get("Content-Type")))]++
 		}
 	}
 	var notes []string
@@ -120,7 +120,7 @@ func (f *findings) connectNotes() (out []string) {
 		notes = append(notes, fmt.Sprintf("%s (%s)", f.session.quote(answer), times(n)))
 	}
 	slices.Sort(notes)
-	note := "Answered " + strings.Join(notes, ", ")
+	note := "Results of the requests: " + strings.Join(notes, ", ")
 	if len(heads) > 0 {
 		note += fmt.Sprintf("; headers after %.0f ms at most", math.Ceil(float64(slices.Max(heads))/float64(time.Millisecond)))
 	}
@@ -143,7 +143,7 @@ func (f *findings) connectNotes() (out []string) {
 	return append(out, f.compression()...)
 }
 
-// origin returns the origin to which the streams were redirected; "" if it is the requested one.
+// origin returns the origin to which the streams were redirected, or "" without a redirect to another origin.
 func (f *findings) origin() string {
 	requested, _ := url.Parse(f.session.requests.base)
 	for _, t := range f.tracksOf(plain) {
@@ -193,7 +193,7 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	if float64(longest) > 1.5*float64(most) {
-		f.missing = append(f.missing, fmt.Sprintf("end: %s Other streams were open for %s, so that is not a lifetime.", note, formatSeconds(longest)))
+		f.missing = append(f.missing, fmt.Sprintf("end: %s Another stream was open for %s, so that is not a lifetime.", note, formatSeconds(longest)))
 		return
 	}
 	// The lifetimes of a few streams do not cover the whole range.
@@ -201,8 +201,8 @@ func (f *findings) addEnd(o *object) {
 	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" The range was widened by a tenth at both ends.")
 }
 
-// floorTo and ceilTo round a lifetime to whole seconds, or to tenths if it is below 10 s. They ignore a deviation of up
-// to 2 % of that unit.
+// floorTo and ceilTo round a lifetime down and up, to whole seconds, or to tenths of a second if the lifetime is below
+// 10 s. They ignore a deviation of up to 2 % of that unit.
 func floorTo(d time.Duration) float64 {
 	unit := unitOf(d)
 	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)

@@ -50,8 +50,8 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	return findFiniteResponses(s.tracks, s.disconnected) != nil
 }
 
-// findFiniteResponses returns the responses, or nil if the service did not end each with a terminal event. disconnected
-// is the stream that the probe closed.
+// findFiniteResponses returns the responses, or nil if the service did not end each with a terminal event after at least
+// one other block. disconnected is the stream that the probe closed.
 func findFiniteResponses(tracks []*track, disconnected *track) *finiteResponses {
 	f := &finiteResponses{}
 	for _, t := range tracks {
@@ -142,7 +142,8 @@ func (f *finiteResponses) endsAll(done object) bool {
 	return true
 }
 
-// chunks returns the blocks of each response with the given event name, without the terminal event; "": any name.
+// chunks returns the blocks of each response with the given event name, without the terminal event. If event is "",
+// chunks returns the blocks with any name.
 func (f *finiteResponses) chunks(event string) []series {
 	var out []series
 	for _, response := range f.responses {
@@ -248,7 +249,7 @@ func (f *finiteResponses) message() (o object, missing []string) {
 	if seq != "" {
 		o.add("seq", seq, fmt.Sprintf("It counts up from %d in each response.", first))
 	} else {
-		missing = append(missing, "message.seq: no value in the events counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
+		missing = append(missing, "message.seq: no value was found in the events that counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
 	}
 	if content := f.findContent(); content != "" {
 		o.add("content", content, "This text changed most within a response. A block without it is not content.")
@@ -286,7 +287,7 @@ func (f *finiteResponses) bursts() string {
 // the name of the module.
 func (f *finiteResponses) end() (o object, module string) {
 	o.add("by", "event")
-	note := fmt.Sprintf("This event ended each of %s: %s", format.Count(len(f.responses), "response"), f.last().example())
+	note := fmt.Sprintf("This event ended %s: %s", format.Count(len(f.responses), "response"), f.last().example())
 	api, isKnown := apis[literal(f.done)]
 	if !isKnown {
 		o.add("done", f.done, note, "No response contained an error. If the service can report one, add its event, such as", "failed: { event: 'error' },")

@@ -52,7 +52,7 @@ data: {"n":0,"text":"a"}`, `event: piece
 data: {"n":1,"text":"b"}`, `event: piece
 data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 			[]string{`"message":{"event":"piece","seq":"json:$.n","content":"json:$.text","per":"request"}`, `"end":{"by":"event","done":{"event":"finished"}}`},
-			[]string{"failed: { event: 'error' },", "counts up from 0", "ended each of 3 responses"}},
+			[]string{"failed: { event: 'error' },", "counts up from 0", "ended 3 responses"}},
 		{"an event after one without a number", []string{"event: start\ndata: {}", `event: piece
 data: {"n":1,"text":"a"}`, `event: piece
 data: {"n":2,"text":"b"}`, `event: piece

@@ -12,7 +12,7 @@ import (
 )
 
 type heartbeat struct {
-	match    object  // fields in the description; nil: no heartbeat was observed
+	match    object  // fields in the description, or nil if no heartbeat was observed
 	interval float64 // in seconds
 	notes    []string
 	matches  func(u *unit) bool // never nil
@@ -38,7 +38,7 @@ var (
 	heartbeatData = regexp.MustCompile(`(?i)^(\{\}|\[\]|null|"?(ping|heart.?beat|keep.?alive|hb|noop)"?|\{"(type|event|kind)": ?"(ping|heart.?beat|keep.?alive)"\})?$`)
 )
 
-// groupOf returns the key and a new group for a unit that may be a heartbeat; "" and nil for other units.
+// groupOf returns the key and a new group for a unit that may be a heartbeat, or "" and nil for another unit.
 func groupOf(u *unit) (key string, b *group) {
 	switch {
 	case u.isComment():
@@ -104,7 +104,7 @@ func (f *findings) groups() []*group {
 }
 
 // isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats. If
-// other blocks are messages, blocks with constant data at a constant interval are heartbeats, too.
+// other blocks are messages, at least three blocks with constant data at a constant interval are heartbeats, too.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
@@ -161,7 +161,8 @@ func typicalInterval(d []time.Duration) time.Duration {
 	return middle
 }
 
-// ratio returns the longest duration divided by the shortest, or by 1 ms if that is longer; +Inf without durations.
+// ratio returns the longest duration divided by the shortest, or by 1 ms if that is longer. It returns +Inf for an empty
+// list.
 func ratio(d []time.Duration) float64 {
 	if len(d) == 0 {
 		return math.Inf(1)

@@ -20,8 +20,8 @@ import (
 // LongestIdle is the maximum of Config.Length for Idle.
 const LongestIdle = 15 * time.Minute
 
-// checkTimes are the silences after which a message checks a stream, just below and just above the known limits. A
-// message ends the silence, so each stream has one check.
+// checkTimes are the silences after which a message checks a stream: 30 s, and times just below and just above each
+// known limit. A message ends the silence, so each stream has one check.
 var checkTimes = []time.Duration{
 	30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 125 * time.Second, 235 * time.Second, 245 * time.Second,
 	345 * time.Second, 355 * time.Second,
@@ -49,11 +49,11 @@ const (
 	lost                         // the message did not arrive, and the stream did not end
 )
 
-// A silentStream is a stream to which the probe publishes nothing before its check. One message at the start tests
-// publishing.
+// A silentStream is a stream to which the probe publishes one message at the start, to test publishing, and nothing more
+// until its check.
 type silentStream struct {
 	*track
-	checkAfter time.Duration // silence before the check; 0: no check
+	checkAfter time.Duration // silence before the check, or 0 without a check
 	outcome    silenceOutcome
 	silence    time.Duration // silence before the outcome
 	longest    time.Duration // longest silence that the stream survived
@@ -283,7 +283,7 @@ func (i *idleProbe) conclusion() string {
 		case s.silence < to:
 			from = max(from, s.silence)
 		case len(dead) == 1 && s.silence > to+slack:
-			return "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again."
+			return "One stream failed, and another was alive after a longer silence, so the silence was not the reason. Probe again."
 		}
 	}
 	if first.outcome == closed {

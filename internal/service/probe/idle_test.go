@@ -164,7 +164,7 @@ func TestKnownLimits(t *testing.T) {
 	require.Contains(t, lostFirst, "at least every 28 s")
 	for _, f := range []silenceOutcome{closed, lost} {
 		one := conclude(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second)...)...)
-		require.Equal(t, "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again.", one)
+		require.Equal(t, "One stream failed, and another was alive after a longer silence, so the silence was not the reason. Probe again.", one)
 		require.Contains(t, conclude(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second, 60*time.Second)...)...), "Known limit of 60 s")
 	}
 }

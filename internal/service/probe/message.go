@@ -14,7 +14,7 @@ import (
 // A message is the message field of a description. It has only the parts that were found.
 type message struct {
 	match object   // its fields
-	seq   string   // place of the number; "": not found
+	seq   string   // place of the number, or "" if it was not found
 	notes []string // evidence for the message as a whole
 }
 
@@ -86,7 +86,7 @@ func (f *findings) findMessage() (m message) {
 
 func (f *findings) reportNoMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
-		text := fmt.Sprintf("message: %s confirmed (%s), but none arrived on any stream.", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses))
+		text := fmt.Sprintf("message: %s confirmed (%s), but did not arrive on any stream.", format.Plural(n, "published message was", "published messages were"), joinNumbers(f.session.statuses))
 		if others := units(f.others()); len(others) > 0 {
 			text += fmt.Sprintf(" Other events arrived, such as %s. If they are the messages, the service changes or omits the published text; put the placeholders into another field (--publish-body).", others[0].example())
 		}
@@ -216,7 +216,7 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 }
 
 // findTime finds the place of the published time, or of another time near the time of arrival, and adds it to m.
-// published reports whether a time was published; nil: the probe published no messages.
+// published reports whether a time was published. It is nil if the probe published no messages.
 func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, int64) bool) {
 	const maxDistance = time.Minute
 	best, coarse := "", ""
@@ -275,6 +275,8 @@ func (f *findings) describeIDs(arrivals []*unit) string {
 		return "The messages had no id."
 	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.hasOneIDPerStream():
 		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", excerpt(ids[0]))
+	case len(ids) == 1:
+		return fmt.Sprintf("One message had an id: %s.", excerpt(ids[0]))
 	case uuid.MatchString(ids[0]):
 		return fmt.Sprintf("The ids were random (%s): no sequence.", excerpt(ids[0]))
 	}

@@ -156,8 +156,8 @@ func quoteJS(text string) string {
 	return out.String()
 }
 
-// writeComment writes sentences as line comments. It replaces line breaks and control characters with spaces, because
-// sentences may quote the service.
+// writeComment writes sentences as line comments. It replaces line breaks, control characters and format characters with
+// spaces, because sentences may quote the service.
 func writeComment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "

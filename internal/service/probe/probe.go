@@ -1,4 +1,4 @@
-// Package probe examines an SSE service for some minutes with a few streams.
+// Package probe examines an SSE service with a few streams.
 //
 // [Run] returns the description of the service: a module like the modules in load-tests/services/. Comments in the
 // module state the evidence for each field, and the fields that were not found. [Idle] reports the silence after which
@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
@@ -24,14 +23,14 @@ import (
 type Config struct {
 	URL           string  // URL of a stream
 	Connect       Request // the other parts of the request that opens a stream
-	SecondRequest Request // the second request that a stream needs; empty: none
-	Publish       Request // publishes a message; empty: the probe publishes nothing
-	Topic         string  // topic that the URLs contain, where {topic} replaces it; "": soak-probe
+	SecondRequest Request // the second request that a stream needs, if not empty
+	Publish       Request // the request that publishes a message, if not empty
+	Topic         string  // topic in the URLs, which {topic} replaces; "" means soak-probe
 	Name          string  // name of the description
 
 	Streams int           // number of streams; Run opens more, and Idle may open a different number
 	Length  time.Duration // length of the probe
-	Pace    time.Duration // time between two published messages, and the unit of other waits; 0: 1 s
+	Pace    time.Duration // time between two published messages, and the unit of other waits; 0 means 1 s
 
 	SubscribeToken, PublishToken string
 	FollowRedirects              bool   // follow redirects to other origins
@@ -41,10 +40,10 @@ type Config struct {
 	Progress   func(sentence string) // may be nil
 	UsageError func(err error) error // wraps an error of invalid usage; may be nil
 
-	// Dial opens a connection; nil: package net.
+	// Dial opens a connection. nil means the dialer of package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	checkTimes []time.Duration // silences after which Idle checks streams, in tests; nil: the default
+	checkTimes []time.Duration // silences after which Idle checks streams; nil, except in tests
 }
 
 // Limits of Config.Streams and Config.Length, which the caller of Run or Idle checks. The maxima keep the load of a
@@ -126,8 +125,8 @@ func (c *Config) reportProxy() {
 func (s *session) describe() (Result, error) {
 	f := conclude(s)
 	if f.finite == nil && s.requests.uses("{prompt}") {
-		return Result{}, fmt.Errorf("{prompt} requires responses that end with a terminal event, but %s did not all end with one within %s; probe for longer (--seconds)",
-			format.Count(s.streams, "response"), formatSeconds(time.Since(s.started)))
+		return Result{}, fmt.Errorf("{prompt} requires responses that end with a terminal event, but at least one response did not within %s; probe for longer (--seconds)",
+			formatSeconds(time.Since(s.started)))
 	}
 	description := f.description()
 	if _, err := service.Parse(toJSON(description)); err != nil {

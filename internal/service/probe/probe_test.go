@@ -55,7 +55,7 @@ func TestDescriptions(t *testing.T) {
 			},
 			[]string{
 				published, `"heartbeat":{"event":"ping","every":0.3}`, `"resume":{"by":"header"}`, `"publish":{"url":"{base}/pub/{topic}"`, `"connect":{"url":"{base}/sub/{topic}"}`,
-				"200 text/event-stream", "All of them were sent again.", "Examples of ids: 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "A stream that requested an unknown id received no notice",
+				"200 text/event-stream", "It received 3 of 3 missed messages.", "Examples of ids: 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "A stream that requested an unknown id received no notice",
 			},
 			[]string{`"gap"`, `"end"`, `"token"`, `"ok"`, `"event":"message"`},
 		},
@@ -107,17 +107,17 @@ func TestDescriptions(t *testing.T) {
 		{
 			"ids, but no message is sent again",
 			&fakeservice.Hub{ID: fakeservice.DecimalID},
-			[]string{`"resume":{"by":"none"}`, "None of them was sent again.", "A stream that requested an unknown id received no notice of missing messages."}, nil,
+			[]string{`"resume":{"by":"none"}`, "It received 0 of 3 missed messages.", "A stream that requested an unknown id received no notice of missing messages."}, nil,
 		},
 		{
 			"all messages are sent again, also to new streams",
 			&fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Newcomers: true},
-			[]string{`"resume":{"by":"header"}`, "A new stream without that header also received 3 of them."}, nil,
+			[]string{`"resume":{"by":"header"}`, "A new stream without that header received 3 of 3, too."}, nil,
 		},
 		{
 			"nothing arrives",
 			&fakeservice.Hub{Lose: func(string, string) bool { return true }},
-			[]string{`"message":"unchecked"`, "13 published messages were confirmed (200), but none arrived on any stream"}, []string{`"publish"`},
+			[]string{`"message":"unchecked"`, "13 published messages were confirmed (200), but did not arrive on any stream"}, []string{`"publish"`},
 		},
 		{
 			"the text of messages is changed",

@@ -57,12 +57,12 @@ func (s *session) send(ctx context.Context, n int) error {
 	if err == nil || s.countConfirmed() == 0 {
 		return err
 	}
-	s.notes = append(s.notes, fmt.Sprintf("Message %d was not published: %v.", v.Seq, err))
+	s.notes = append(s.notes, fmt.Sprintf("Message %d was not confirmed: %v.", v.Seq, err))
 	return nil
 }
 
 func refusalError(r stream.Request, answer stream.Answer) error {
-	text := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
+	text := fmt.Sprintf("%s answered %s", r, stream.StatusInWords(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
 		return fmt.Errorf("%s, to %s, which is not followed; use that URL", text, format.Shorten(secret.Hide(to, r.Secret()), 200))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
 type resume struct {
@@ -38,17 +39,10 @@ func (f *findings) findResume() (r resume) {
 		return withMethod("header")
 	}
 	resent, unrequested, repeated := f.countAtStart(reopened, missed), f.countAtStart(control, missed), f.countRepeated(reopened)
-	note := fmt.Sprintf("One stream was disconnected for %s, missed %s, and was reopened with Last-Event-ID: %s.", formatSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
-	switch {
-	case resent == len(missed):
-		note += " All of them were sent again."
-	case resent > 0:
-		note += fmt.Sprintf(" %d of them were sent again.", resent)
-	default:
-		note += " None of them was sent again."
-	}
+	note := fmt.Sprintf("One stream was disconnected for %s, and reopened with Last-Event-ID: %s. It received %d of %s.",
+		formatSeconds(s.reopenedAt.Sub(s.disconnectedAt)), s.quote(s.disconnectedID), resent, format.Count(len(missed), "missed message"))
 	if unrequested > 0 {
-		note += fmt.Sprintf(" A new stream without that header also received %d of them.", unrequested)
+		note += fmt.Sprintf(" A new stream without that header received %d of %d, too.", unrequested, len(missed))
 	}
 	if repeated > 0 {
 		note += fmt.Sprintf(" %s from before the disconnect arrived again, which fails a run.", format.Count(repeated, "message"))
@@ -83,7 +77,7 @@ func (f *findings) refusal(role role) string {
 		case t.err != nil:
 			return t.err.Error()
 		default:
-			return strings.TrimSpace(fmt.Sprintf("%d %s %s", t.status, http.StatusText(t.status), t.refusal))
+			return strings.TrimSpace(stream.StatusInWords(t.status) + " " + t.refusal)
 		}
 	}
 	return ""
@@ -120,14 +114,14 @@ func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 }
 
 // countRepeated counts the messages that arrived before the disconnect and again at the start of the resumed stream.
-func (f *findings) countRepeated(stream *track) (n int) {
+func (f *findings) countRepeated(reopened *track) (n int) {
 	earlier := map[string]bool{}
 	for _, u := range f.units[f.session.disconnected] {
 		if f.isMessage(u) {
 			earlier[f.key(u)] = true
 		}
 	}
-	return f.countAtStart(stream, earlier)
+	return f.countAtStart(reopened, earlier)
 }
 
 // gap finds how the service announces that it could not resume a stream. It searches a stream with an unknown event ID

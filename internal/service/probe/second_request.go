@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"regexp"
 	"sync"
 	"time"
@@ -47,7 +46,7 @@ func (s *session) openSecond(ctx context.Context) error {
 		}
 		u, ok := t.firstEvent(ctx, s.Pace)
 		if !ok {
-			return fmt.Errorf("no event arrived on a stream within %s, but the second request needs the first event", formatSeconds(requestTimeout))
+			return fmt.Errorf("no event arrived on a stream within %s or before its end, but the second request needs the first event", formatSeconds(requestTimeout))
 		}
 		first, opened = append(first, u), append(opened, t)
 	}
@@ -72,7 +71,7 @@ func (s *session) openSecond(ctx context.Context) error {
 		}
 		if s.secondStatus = answer.Status; answer.Status < 200 || answer.Status > 299 {
 			v := s.values(t.n)
-			return fmt.Errorf("%s answered %d %s (%s)", stream.Fill(&s.service.SecondRequest.Request, &v), answer.Status, http.StatusText(answer.Status), answer.Body)
+			return fmt.Errorf("%s answered %s (%s)", stream.Fill(&s.service.SecondRequest.Request, &v), stream.StatusInWords(answer.Status), answer.Body)
 		}
 	}
 	return nil

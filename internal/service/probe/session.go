@@ -185,9 +185,9 @@ func (s *session) checkFirst(t *track) error {
 	case t.status == http.StatusOK:
 		return fmt.Errorf("%s answered with %q%s, which is not an event stream; pass the URL of an event stream", r, kind, body)
 	case t.status == http.StatusUnauthorized || t.status == http.StatusForbidden:
-		return fmt.Errorf("%s answered %d %s%s; pass credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, t.status, http.StatusText(t.status), body)
+		return fmt.Errorf("%s answered %s%s; pass credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, stream.StatusInWords(t.status), body)
 	}
-	return fmt.Errorf("%s answered %d %s%s; pass the URL of an event stream", r, t.status, http.StatusText(t.status), body)
+	return fmt.Errorf("%s answered %s%s; pass the URL of an event stream", r, stream.StatusInWords(t.status), body)
 }
 
 var encodings = []string{"gzip", "br", "zstd"}
@@ -240,8 +240,8 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	_ = s.publish(ctx, 2)
 }
 
-// await waits until each open plain stream has received n further blocks with data, or until limit has passed. If there
-// is only one stream, it always waits for limit, because that stream may be disconnected.
+// await waits until each plain stream that the service has not ended has received n further blocks with data, or until
+// limit has passed. If there is only one stream, await always waits for limit, because that stream may be disconnected.
 func (s *session) await(ctx context.Context, limit time.Duration, n int) {
 	from := time.Now()
 	isWaiting := func(t *track) bool {
@@ -287,7 +287,7 @@ func (s *session) progress() string {
 		}
 		t.mu.Unlock()
 	}
-	return fmt.Sprintf("%d blocks and %d comments on %d streams", blocks, comments, s.streams)
+	return fmt.Sprintf("%s and %s on %s", format.Count(blocks, "block"), format.Count(comments, "comment"), format.Count(s.streams, "stream"))
 }
 
 var (

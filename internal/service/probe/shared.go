@@ -60,7 +60,7 @@ func (f *findings) sharedNames() (names []string) {
 	return names
 }
 
-// isSteady reports whether an event of the name arrived on a stream later than Pace after its start.
+// isSteady reports whether an event with the name arrived later than Pace after the start of its stream.
 func (f *findings) isSteady(name string) bool {
 	return slices.ContainsFunc(f.messages(plain), func(messages series) bool {
 		return slices.ContainsFunc(messages.units, func(u *unit) bool {

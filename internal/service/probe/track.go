@@ -38,7 +38,7 @@ type track struct {
 	parts         []stream.Part
 	size          int   // bytes of parts
 	keepsLast     bool  // stores the last parts, not the first, if there are too many
-	ended         error // reason for the end; nil: the stream is open
+	ended         error // reason for the end, or nil if the stream is open
 	endedAt       time.Time
 	closedByProbe bool
 	lastID        string // last event ID

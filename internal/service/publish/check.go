@@ -18,7 +18,7 @@ func (c *Config) check() (planned uint64, err error) {
 	if c.Timeout <= 0 {
 		c.Timeout = 10 * time.Second
 	}
-	messages := max(0, math.Ceil(c.For.Seconds()*c.Rate-1e-6)) // in binary, .1 × 30 is slightly more than 3
+	messages := max(0, math.Ceil(c.For.Seconds()*c.Rate-1e-6)) // in binary, 0.07 × 100 is slightly more than 7
 	switch {
 	case c.Service == nil:
 		return 0, errors.New("publishing needs a service description; set SERVICE")
@@ -51,7 +51,7 @@ func (c *Config) checkURL(topic, run string) error {
 	case at >= 0:
 		return fmt.Errorf("publish.url for the topic %s must have only printable ASCII characters and no spaces, got %.200q; correct publish.url, or the URL of the service", topic, display)
 	case err != nil:
-		return fmt.Errorf("publish.url for the topic %s must be a URL (%w), got %.200q; correct publish.url, or the URL of the service", topic, reason(err), display)
+		return fmt.Errorf("publish.url for the topic %s must be a URL (%w), got %.200q; correct publish.url, or the URL of the service", topic, withoutURL(err), display)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return fmt.Errorf("publish.url for the topic %s must begin with http:// or https:// and a host, got %.200q", topic, display)
 	case u.Fragment != "":
@@ -60,8 +60,8 @@ func (c *Config) checkURL(topic, run string) error {
 	return nil
 }
 
-// reason removes the URL, which may contain a token, from an error of url.Parse.
-func reason(err error) error {
+// withoutURL removes the URL, which may contain a token, from an error of url.Parse.
+func withoutURL(err error) error {
 	var bad *url.Error
 	if errors.As(err, &bad) {
 		return bad.Err

@@ -30,7 +30,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rate float64
-		part string // part of the response before the connection ends; "new": each connection ends after one request
+		part string // part of the response before the connection ends; "new": each connection ends without a response
 		idle bool
 	}{
 		"idle for 300 ms":      {rate: 3.3, idle: true}, // between minIdle and maxIdle, far from both
@@ -63,7 +63,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 			require.Len(t, p.Unanswered(), 1)
 			require.Equal(t, c.idle, p.Unanswered()[0].Idle)
 			if c.idle {
-				require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the response; the connection had been idle for ")
+				require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the response was complete; the connection had been idle for ")
 			}
 		})
 	}

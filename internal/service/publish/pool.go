@@ -84,8 +84,8 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 	return &conn{Conn: opened, origin: o}, false, nil
 }
 
-// isUsable reports whether an idle connection can be reused. It returns false if the system cannot determine whether
-// the server has closed it, because the outcome of a message on it would be unknown.
+// isUsable reports whether an idle connection can be reused. If the system cannot determine whether the server has
+// closed the connection, isUsable returns false, because the outcome of a message on that connection would be unknown.
 func (c *conn) isUsable() bool {
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil
@@ -114,10 +114,10 @@ func (c *conn) release(response http.Header) {
 
 // mayBeClosedAsIdle reports whether the server may have closed the connection as idle while a request was in transit.
 // The connection must have been idle for at least minIdle, and have ended within maxIdle after the request, without a
-// byte of a response. sent is the time since the request was sent.
-func (c *conn) mayBeClosedAsIdle(err error, sent time.Duration) bool {
+// byte of a response. elapsed is the time since the request was sent.
+func (c *conn) mayBeClosedAsIdle(err error, elapsed time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < maxIdle
+	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && elapsed < maxIdle
 }
 
 func (p *pool) close() {

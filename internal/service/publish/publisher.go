@@ -32,7 +32,7 @@ type Config struct {
 	Rate    float64                // messages per second, all topics together
 	Start   time.Time              // when the first message is due
 	For     time.Duration          // period in which messages are due
-	Timeout time.Duration          // time limit of a response; 0: 10 s
+	Timeout time.Duration          // time limit of a response; 0 means 10 s
 	Padding string                 // padding of each message
 
 	InsecureSkipVerify bool

@@ -134,7 +134,7 @@ func TestSilentServiceLeavesMessagesOpen(t *testing.T) {
 	require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 99, Open: 1}, withoutLag(p.Sums()))
 	require.Equal(t, shard.Open, p.Topic(0)[2].State)
 	require.Zero(t, p.Topic(0)[2].AnsweredUS)
-	const unit = 500 // microseconds; the log rounds each time down to a multiple
+	const unit = 500 // microseconds; the log rounds each time down to a multiple of unit
 	// The timeout starts when the message is due or later, but before the time of sending if a connection must be
 	// opened.
 	require.Greater(t, p.Topic(0)[3].SentUS, p.Due(4)+2_000_000-unit, "the next message must wait for the timeout of the previous one")
@@ -208,7 +208,7 @@ func TestPublisherEndsWithItsContext(t *testing.T) {
 	<-requested
 	<-requested
 	cancel()
-	await(t, p.Done()) // it does not wait for responses
+	await(t, p.Done()) // the publisher does not wait for responses
 	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, withoutLag(p.Published().Sums()))
 	require.Equal(t, "the publisher was stopped", p.Published().Unanswered()[0].Text)
 }

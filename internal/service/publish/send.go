@@ -39,24 +39,24 @@ func (s *sender) send(topic int) {
 func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
-	refused := func(err error) shard.PublishOutcome {
-		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: "no connection: " + p.reasonOf(err)}
+	refused := func(operation string, err error) shard.PublishOutcome {
+		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: operation + ": " + p.reasonOf(err)}
 	}
 	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
 	u, err := url.Parse(string(s.url))
 	if err != nil {
-		return refused(reason(err))
+		return refused("invalid URL", withoutURL(err))
 	}
 	for {
 		c, reused, err := p.pool.connect(p.ctx, u, deadline)
 		if err != nil {
-			return refused(err)
+			return refused("no connection", err)
 		}
 		v.SentAt = p.now()
 		r, err := s.encode(v, c.origin.route)
 		if err != nil {
 			_ = c.Close()
-			return refused(err)
+			return refused("invalid request", err)
 		}
 		if n, err := c.Write(s.out.Bytes()); err != nil {
 			_ = c.Close()
@@ -77,7 +77,7 @@ func (s *sender) encode(v *service.Values, route *proxy.Proxy) (*http.Request, e
 	s.body = description.Body.Append(s.body[:0], v)
 	r, err := http.NewRequestWithContext(s.p.ctx, description.Method, string(s.url), bytes.NewReader(s.body))
 	if err != nil {
-		return nil, reason(err)
+		return nil, withoutURL(err)
 	}
 	r.Header.Set("User-Agent", "sse-soak")
 	for name, value := range description.FilledHeaders(v) {
@@ -87,7 +87,7 @@ func (s *sender) encode(v *service.Values, route *proxy.Proxy) (*http.Request, e
 	return r, http1.WriteRequest(&s.out, r, route)
 }
 
-// failedOutcome returns the outcome of a message whose connection failed. Some of the message may have been sent.
+// failedOutcome returns the outcome of a message whose connection failed. Part of the message may have been sent.
 func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.PublishOutcome {
 	o := shard.PublishOutcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
 	if c.mayBeClosedAsIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
@@ -110,7 +110,7 @@ func (p *Publisher) reasonOf(err error) string {
 	case errors.As(err, &late) && late.Timeout():
 		return fmt.Sprintf("no response within %s", p.c.Timeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed before the response"
+		return "the connection was closed before the response was complete"
 	}
 	return err.Error()
 }

@@ -50,7 +50,7 @@ func TestMessagesAreSentOnce(t *testing.T) {
 					}
 					mu.Lock()
 					query, _ := url.QueryUnescape(r.URL.RawQuery)
-					times[number.FindString(query+string(body))]++
+					times[seqPattern.FindString(query+string(body))]++
 					mu.Unlock()
 					if n == 4 { // on a reused connection, which ends like an idle connection
 						return
@@ -76,7 +76,7 @@ func TestMessagesAreSentOnce(t *testing.T) {
 	}
 }
 
-var number = regexp.MustCompile(`seq\D+[0-9]+`)
+var seqPattern = regexp.MustCompile(`seq\D+[0-9]+`)
 
 // A connection is kept after a complete response. Before the publisher sends the next message, it detects whether the
 // service closed the idle connection.

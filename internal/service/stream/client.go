@@ -23,9 +23,9 @@ import (
 
 // A Client makes requests. It applies K6_INSECURE_SKIP_TLS_VERIFY.
 type Client struct {
-	Timeout         time.Duration                                                        // time limit for the head of the response; 0: none
-	Dial            func(ctx context.Context, network, address string) (net.Conn, error) // nil: package net
-	Proxies         proxy.Chooser                                                        // nil: the proxies of the environment
+	Timeout         time.Duration                                                        // time limit for the head of the response; 0 means no limit
+	Dial            func(ctx context.Context, network, address string) (net.Conn, error) // nil means package net
+	Proxies         proxy.Chooser                                                        // nil means the proxies of the environment
 	HTTPVersion     string                                                               // 1.1 or 2; otherwise the server chooses
 	FollowRedirects bool                                                                 // follow redirects to other origins
 }
@@ -95,7 +95,7 @@ type Answer struct {
 	Body   string // beginning of the body, on one line
 }
 
-// Do sends a request whose response is not a stream.
+// Do sends a request whose response is not a stream. The response may have any status.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	r.Plain = true
 	s, err := c.Open(ctx, r)

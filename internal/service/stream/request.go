@@ -18,10 +18,11 @@ type Request struct {
 
 	// NoRedirect makes a redirect the final response, as for the publisher of a run.
 	NoRedirect bool
-	// NoKeepAlive turns off TCP keep-alive, which would show routers that a silent connection is in use.
+	// NoKeepAlive turns off TCP keep-alive, which would show routers that a silent connection is in use. It has no
+	// effect if Client.Dial is set.
 	NoKeepAlive bool
 
-	MaxEventSize int // maximum event size of the stream in bytes; 0: 1 MiB
+	MaxEventSize int // maximum event size of the stream in bytes; 0 means 1 MiB
 
 	secret string // token in the request; errors and excerpts of the response hide it
 }
@@ -45,7 +46,7 @@ func (r Request) Accepts(name string) bool {
 	return coding.Accepts(r.AcceptEncoding, name)
 }
 
-// String returns method and URL, without the query, which may contain a token.
+// String returns the method and the URL, without the query, which may contain a token.
 func (r Request) String() string {
 	target, _, hasQuery := strings.Cut(r.URL, "?")
 	if hasQuery {

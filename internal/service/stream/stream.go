@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -88,6 +91,11 @@ func (s *Stream) Context() context.Context { return s.ctx }
 
 // Close ends the stream. A blocked Next returns context.Canceled.
 func (s *Stream) Close() { s.cancel() }
+
+// StatusInWords returns an HTTP status with its text, such as "404 Not Found", or only the number if it has no text.
+func StatusInWords(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+}
 
 // EndInWords describes the end of a stream for an error of Next.
 func EndInWords(err error) string {

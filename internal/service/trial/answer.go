@@ -9,9 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Answer sends one request whose response ends by itself, and reads the response to its terminal event. A response
-// without content is an error. A missing terminal event is only passed to Note, because the run checks for it. Answer
-// sends nothing if only a script can make the request. It returns the same errors as Run.
+// Answer sends one request whose response ends by itself, and reads the response to its terminal event. A response that
+// ends without content is an error. A missing terminal event is only passed to Note, because the run checks for that
+// event. Answer sends nothing if only a script can make the request. It returns the same errors as Run.
 func Answer(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).answer)
 }

@@ -155,9 +155,9 @@ func (t *trial) checkReading(p stream.Part, r service.Reading) error {
 	return nil
 }
 
-// jsonField returns the name of a field that the description reads from JSON.
+// jsonField returns the name of a field that the description reads from the JSON of a message.
 func (t *trial) jsonField() string {
-	for _, name := range []string{"message.seq", "message.run", "message.sentAt"} {
+	for _, name := range []string{"message.seq", "message.run", "message.sentAt", "message.sum", "message.same"} {
 		if strings.HasPrefix(t.s.Source(name), `"json:`) {
 			return name
 		}

@@ -19,7 +19,7 @@ func (t *trial) replay(ctx context.Context) error {
 	second, err := t.client.Open(ctx, t.subscribe(&values))
 	switch {
 	case err != nil && ctx.Err() == nil && t.lateHeaders:
-		return nil // without an event the service sends no headers
+		return nil // the service sends no headers before the first event
 	case err != nil:
 		return fmt.Errorf("connect.url: %w", err)
 	}
@@ -30,7 +30,8 @@ func (t *trial) replay(ctx context.Context) error {
 		return !p.Line && r.Kind == service.Delivery && r.HasSeq && r.Seq == 1
 	})
 	if err == nil {
-		return fmt.Errorf("message.run is not set, but a new stream receives earlier messages, so messages of other runs could be counted; add message.run (%s)", f.summary())
+		return fmt.Errorf("message.run is not set, but a new stream receives earlier messages, so messages of other runs could be counted; add message.run (received again: %s)",
+			f.last(func(p stream.Part) bool { return !p.Line }))
 	}
 	return nil
 }

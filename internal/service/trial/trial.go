@@ -1,6 +1,6 @@
 // Package trial checks a service description against its service before the load. It opens a stream, or requests one
 // response that ends by itself, and publishes a message if the description has publish. An error is one sentence that
-// names the field.
+// names a field of the description, unless the context ended.
 package trial
 
 import (
@@ -42,14 +42,14 @@ type Config struct {
 	SubscribeToken string // value of the variable that Service.Variable names
 	CustomToken    bool   // token() returns a value other than SUBSCRIBE_TOKEN; only a script can compute it
 	PublishToken   string
-	HTTPVersion    string // HTTP version of requests: 1.1 or 2; "": chosen by the server
-	AcceptEncoding string // Accept-Encoding of streams, if the description has none; "": no header
+	HTTPVersion    string // HTTP version of requests: 1.1 or 2; with "", the server chooses
+	AcceptEncoding string // Accept-Encoding of streams if the description has none; "" means no header
 
 	FollowRedirects bool // streams follow redirects to other origins
-	// Dial opens a connection; nil: package net.
+	// Dial opens a connection. nil means the dialer of package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	Patience time.Duration // time limit for headers, a message or the end of a response; 0: 10 s
+	Patience time.Duration // time limit for headers, a message or the end of a response; 0 means 10 s
 	Note     func(string)  // receives sentences about untried parts, and about a missing terminal event; may be nil
 }
 
@@ -174,9 +174,9 @@ func (t *trial) connect(ctx context.Context) error {
 		return mismatch("connect.url", "%s answered 200 with %s%s, which is not an event stream; expected text/event-stream",
 			r, cmp.Or(answer.Header.Get("Content-Type"), "no Content-Type"), quoteBody(answer.Excerpt()))
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return mismatch("connect.headers", "%s answered %s%s; %s", r, statusWithText(answer.Status), quoteBody(answer.Excerpt()), t.subscribeRemedy())
+		return mismatch("connect.headers", "%s answered %s%s; %s", r, stream.StatusInWords(answer.Status), quoteBody(answer.Excerpt()), t.subscribeRemedy())
 	}
-	return mismatch("connect.url", "%s answered %s%s", r, statusWithText(answer.Status), quoteBody(answer.Excerpt()))
+	return mismatch("connect.url", "%s answered %s%s", r, stream.StatusInWords(answer.Status), quoteBody(answer.Excerpt()))
 }
 
 func mismatch(field, format string, args ...any) error {
@@ -269,14 +269,14 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	case request.Accepts(answer.Status):
 		return nil
 	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
-		return fmt.Errorf("%s: %s answered %s%s; %s", field, r, statusWithText(answer.Status), quoteBody(answer.Body), remedy())
+		return fmt.Errorf("%s: %s answered %s%s; %s", field, r, stream.StatusInWords(answer.Status), quoteBody(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
 		return fmt.Errorf("%[1]s.url: %[2]s answered %[3]s, to %[4]s, and a run does not follow this redirect; set %[1]s.url to the final URL",
-			field, r, statusWithText(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
+			field, r, stream.StatusInWords(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
-		return fmt.Errorf("%s.ok: %s answered %s, which the description does not accept as confirmation: %s", field, r, statusWithText(answer.Status), t.field(field+".ok"))
+		return fmt.Errorf("%s.ok: %s answered %s, which the description does not accept as confirmation: %s", field, r, stream.StatusInWords(answer.Status), t.field(field+".ok"))
 	}
-	return fmt.Errorf("%s: %s answered %s%s", field, r, statusWithText(answer.Status), quoteBody(answer.Body))
+	return fmt.Errorf("%s: %s answered %s%s", field, r, stream.StatusInWords(answer.Status), quoteBody(answer.Body))
 }
 
 func (t *trial) end(ctx context.Context) error {

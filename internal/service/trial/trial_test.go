@@ -135,6 +135,11 @@ func TestMismatchNamesTheField(t *testing.T) {
 		{"matches the gap", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
 		{"no JSON", &fakeservice.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the received message is not JSON: data: …`},
 		{
+			"no JSON, in which only the checksum is searched", &fakeservice.Hub{Wrap: func(p string) string { return p + "]" }},
+			withChecksum("json:$.sum", `"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"}`, `"seq":"data:seq.:([0-9]+)","run":"data:(run-[A-Za-z0-9-]+)","sentAt":"data:t.:([0-9]+)","sum":"json:$.sum"}`),
+			`message.sum is "json:$.sum", but the data of the received message is not JSON: data: …`,
+		},
+		{
 			"no heartbeat", &fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond}, []string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
 			`heartbeat is {"event":"ping","every":0.1}, but no heartbeat arrived within 2.1 s: …`,
 		},
@@ -213,7 +218,7 @@ func TestServerErrorsAreReported(t *testing.T) {
 		},
 		{
 			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body) // net/http detects the end of the connection after the body
+				_, _ = io.Copy(io.Discard, r.Body) // net/http detects the end of the connection only after the body
 				<-r.Context().Done()
 			}),
 			"connect.url: GET " + base + "/sub/soak-topic-0: no response within 10 s; publish.url: POST " + base + "/pub/soak-topic-0: no response within 10 s",
@@ -230,7 +235,7 @@ func TestServerErrorsAreReported(t *testing.T) {
 	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger value")
 }
 
-// withoutPublish replaces the message and publish of hubDescription.
+// withoutPublish returns a replacement of the fields message and publish of hubDescription.
 func withoutPublish(message string) []string {
 	return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 }

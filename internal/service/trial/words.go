@@ -2,17 +2,12 @@ package trial
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
-
-func statusWithText(status int) string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
-}
 
 func quoteBody(body string) string {
 	if body == "" {
