@@ -86,8 +86,8 @@ func AppendNumber(ranges []Range, n uint64) []Range {
 	return append(ranges, Range{n, n})
 }
 
-// maxSpans is the maximum number of spans that a connection lists. The messages expected in further spans are unknown. A
-// service that ends each stream after 5 minutes causes 288 spans per day, and each may leave a hole.
+// maxSpans is the maximum number of spans that a connection lists. The messages expected in further spans are unknown.
+// A service that ends each stream after 5 minutes causes 288 spans per day, and each may leave a hole.
 const maxSpans = 1000
 
 // deliveries count the messages of a connection by number alone, because no message is due at a known time. A stream
@@ -208,8 +208,9 @@ func (c *deliveries) restart(number uint64) {
 	c.first, c.numbers.highest = number, number
 }
 
-// lostCount returns the number of certainly lost messages. If the run publishes, it omits messages in a separate hole,
-// which may not have been expected. With AnyOrder, such a run omits all holes, whose messages may have been in transit.
+// lostCount returns the number of certainly lost messages. If the run publishes, lostCount omits separate holes, whose
+// messages may not have been expected. If messages may also arrive in any order, it omits all holes, whose messages may
+// have been in transit.
 func (c *deliveries) lostCount() (sum uint64) {
 	for _, h := range c.numbers.holes {
 		if !c.stream.cfg.Published || !h.separate && !c.stream.cfg.AnyOrder {

@@ -68,8 +68,8 @@ func FuzzLedger(f *testing.F) {
 		r, events, streams, expected := playCode(code)
 		require.Empty(t, invariantViolation(r))
 		if r.ReceivedWithoutFault() {
-			// A faultless client received one noop per interval of its streams, except at most one at each end of
-			// a stream, and its numbers have no holes.
+			// A client without a fault received one noop per interval of its streams, except at most one at each
+			// end of a stream, and one per late noop.
 			require.LessOrEqual(t, wholeIntervals(expected, interval), r.Received+uint64(2*streams)+r.Late, "%+v", r)
 		}
 		if r.Numbered && streams == 1 && len(events) > 0 && r.ReceivedWithoutFault() {

@@ -296,8 +296,8 @@ type SteadySums struct {
 	LastAt                 Instant
 }
 
-// Steady returns the sums of a steady connection; ok is false for any other. It takes a third of the time of Sums, and
-// is called on every ledger once a second.
+// Steady returns the sums of a steady connection; ok is false for any other connection. Steady takes a third of the
+// time of Sums, and is called on every ledger once a second.
 func (l *Ledger) Steady() (s SteadySums, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

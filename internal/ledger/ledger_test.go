@@ -24,7 +24,7 @@ func newTape() *tape {
 
 func (p *tape) wait(d time.Duration) *tape { p.at += d; return p }
 
-// noop counts a noop with number n (0: none) after d.
+// noop counts a noop after d, with the number n, or without a number if n is 0.
 func (p *tape) noop(d time.Duration, n uint64) *tape {
 	p.at += d
 	p.Noop(Noop{At: p.at, Number: n, Intact: true})

@@ -175,14 +175,14 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 	}
 }
 
-// clientEnds reports whether the client ends the stream. It does if the service accepts no request to end streams, if
-// the request could not be sent, or if the stream was not open when the end was requested.
+// clientEnds reports whether the client ends the stream. The client does so if the service accepts no request to end
+// streams, if the request could not be sent, or if the stream was not open when the end was requested.
 func (l *Ledger) clientEnds() bool {
 	return l.stream.cfg.ClientEnds || l.stream.clientEnds || l.stream.openedAfterRequest()
 }
 
 // checkLifetime counts a stream as ended early if it was shorter than Lifetime, measured from the dial, because the
-// headers may be late.
+// headers may be late. Otherwise, a complete response sets lifetimeOver.
 func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
 		l.extras().EndedEarly++
@@ -205,7 +205,8 @@ func (l *Ledger) checkLongestLifetime(at Instant) {
 	}
 }
 
-// Explain adds the text of an error, or of the response that refused the client, to the finding that Closed recorded.
+// Explain adds the text of an error, or of the response that refused the client, to the finding that Closed recorded,
+// if any. It ignores further texts for the same finding.
 func (l *Ledger) Explain(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -91,7 +91,7 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	return number
 }
 
-// hasNearby reports whether a message within lookback of a number has this content. A later message may be a copy.
+// hasNearby reports whether a message within lookback of a number has this content.
 func (l *Log) hasNearby(number, print uint64) bool {
 	for n := max(number, lookback+1) - lookback; n <= min(number+lookback, l.last()); n++ {
 		if l.at(n).Print == print {

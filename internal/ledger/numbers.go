@@ -25,7 +25,7 @@ func (h hole) finding() Finding {
 	return Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.size(), At: h.at}
 }
 
-// numbers records which numbers arrived since the server last started at 1.
+// numbers records which numbers of the present numbering arrived.
 type numbers struct {
 	highest   uint64
 	holes     []hole

@@ -16,7 +16,7 @@ const (
 	ResponseTruncated  ResponseState = "truncated"   // ended before its terminal event or its last chunk number
 	ResponseError      ResponseState = "error_event" // the service reported an error inside a response with status 200
 	ResponseRefused    ResponseState = "refused"     // no event stream: no connection, wrong status or wrong type
-	ResponseEmpty      ResponseState = "empty"       // no content
+	ResponseEmpty      ResponseState = "empty"       // no event before the end, or no content before the terminal event
 	ResponseIdle       ResponseState = "idle"        // silent for too long, so the client closed the stream
 	ResponseLingering  ResponseState = "lingering"   // the stream stayed open after the terminal event
 	ResponseAfterDone  ResponseState = "after_done"  // an event arrived after the terminal event
@@ -118,8 +118,8 @@ func (r *Response) content(at Instant) {
 	r.Last = at
 }
 
-// AddNumber adds a chunk number from the text, and the total that the text states. An invalid number, which belongs to a
-// changed chunk or to another response, counts as corrupted.
+// AddNumber adds a chunk number from the text, and the total that the text states. An invalid number, which belongs to
+// a changed chunk or to another response, counts as corrupted.
 func (r *Response) AddNumber(k, total uint64, valid bool) {
 	if !valid || !r.text.add(k) {
 		r.Corrupted++
@@ -219,8 +219,8 @@ func (r *Response) finalState(closing Closing) ResponseState {
 	return ResponseTruncated
 }
 
-// Totals returns the counts of chunks. They are based on the numbers in the text, or else on the numbers of the service,
-// or, without any numbers, on content. The last chunks are expected only if the terminal event arrived.
+// Totals returns the counts of chunks. They are based on the numbers in the text, or else on the numbers of the
+// service, or, without any numbers, on content. The last chunks are expected only if the terminal event arrived.
 func (r *Response) Totals() (c Totals) {
 	if s := r.numbers(); s.started {
 		missed := s.missed()

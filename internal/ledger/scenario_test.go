@@ -10,7 +10,7 @@ import (
 
 type wireEvent struct {
 	at      Instant
-	number  uint64 // 0: none
+	number  uint64 // 0: no number
 	corrupt bool
 	message bool
 }

@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// The assumptions about a service; docs/accounting.md gives the reasons.
+// The assumptions about a service; see docs/accounting.md.
 const (
 	// jitter is the maximum time by which a noop that was not delayed arrives after its slot, in intervals.
 	jitter = .3

@@ -46,7 +46,7 @@ func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.onlyComments }
 // unnamed is the name of an event without an event line, in descriptions and in browsers.
 const unnamed = "message"
 
-// EventName returns the name of the event; "message" if the block has no event line.
+// EventName returns the name of the event, or "message" if the block has no event line.
 func (b *Block) EventName() string {
 	if len(b.Event) == 0 {
 		return unnamed
@@ -71,8 +71,8 @@ const (
 	Heartbeat              // keeps a stream alive
 	Delivery               // a message of this run
 	Gap                    // the service announces missing messages (resume.gap)
-	Foreign                // a message with the marker of another run, or of another topic (but see WithFamily)
-	OtherTopic             // a message of this run on a stream of another topic, if the reader has a family
+	Foreign                // a message with the marker of another run, or, without WithFamily, of another topic
+	OtherTopic             // with WithFamily, a message of this run on a stream of another topic
 	Unmarked               // an event that message.event names, without a marker
 )
 
@@ -176,8 +176,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	return out
 }
 
-// otherNumber reads the number of an event that is not a message. Such an event has a number only with message.every and
-// numbers in ids.
+// otherNumber reads the number of an event that is not a message. Such an event has a number only with message.every
+// and numbers in ids.
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.source == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
@@ -196,10 +196,10 @@ func (m *Message) hasName(event []byte) bool {
 	return m.event == nil
 }
 
-// classifyOwner returns Delivery for a message with the marker of the reader, and Foreign for one with any other marker.
-// A block without a marker is Unmarked if message.event names it, otherwise Other. If the description or the reader has
-// no marker, each block is a Delivery. Invalid JSON with the marker of the reader, or half of it, is a corrupted
-// Delivery.
+// classifyOwner returns Delivery for a message with the marker of the reader, and Foreign for one with any other
+// marker. A block without a marker is Unmarked if message.event names it, otherwise Other. If the description or the
+// reader has no marker, each block is a Delivery. Invalid JSON with the marker of the reader, or half of it, is a
+// corrupted Delivery.
 func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.source == fromJSON && !valid {

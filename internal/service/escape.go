@@ -23,7 +23,7 @@ func (e escape) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// removeControl is for strings.Map. It removes control characters except tabs, because they are invalid in a header.
+// removeControl is for strings.Map. It removes control characters, which are invalid in a header, except tabs.
 func removeControl(c rune) rune {
 	if c < ' ' && c != '\t' || c == 0x7f {
 		return -1

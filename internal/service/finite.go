@@ -124,8 +124,8 @@ func (t *chunkTotal) read(b *Block, d *document, c *Chunk) {
 }
 
 // contentOf reports whether a block has content at a place that message.content names. The value false, an empty
-// string, an empty object and an empty list are not content. text is the first content that is a string or a number; nil
-// if all content consists of other values.
+// string, an empty object and an empty list are not content. text is the first content that is a string or a number;
+// nil if all content consists of other values.
 func (f *FiniteResponse) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)

@@ -235,7 +235,7 @@ func endsByEvent(root *fields) bool {
 	return end != nil && slices.ContainsFunc(end.members, func(m member) bool { return m.name == "by" && m.node.value == "event" })
 }
 
-// end parses end. Each field other than by is valid for one value of end.by only.
+// end parses the field end. Each of its fields except by is valid for only one value of by.
 func (p *parser) end(root *fields) {
 	f := p.fields(root.valueNode("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok", "done", "failed", "incomplete", "stated")
 	if f == nil {

@@ -197,7 +197,8 @@ func (r *Resume) Missed(header http.Header, requested []byte) bool {
 // Resumes reports whether a client can resume after the last message of the previous stream.
 func (r *Resume) Resumes() bool { return r.Header || r.Query != "" }
 
-// String names the header or parameter in which a client sends its position. It returns "none" if the client sends none.
+// String names the header or parameter in which a client sends its position. It returns "none" if the client sends
+// none.
 func (r *Resume) String() string {
 	switch {
 	case r.Header:
@@ -233,6 +234,6 @@ func (s *Service) Gap() string {
 // Hash returns the SHA-256 of the description in hex. It depends neither on the order of fields nor on white space.
 func (s *Service) Hash() string { return s.hash }
 
-// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns ""
-// if the description does not have the field.
+// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns
+// "" if the description does not have the field.
 func (s *Service) Source(field string) string { return gjson.GetBytes(s.source, field).Raw }

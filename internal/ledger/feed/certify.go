@@ -13,8 +13,8 @@ func (f *Feed) certifies() bool {
 }
 
 // certify sets the received messages from the places of the chains. It reports whether it is certain which messages the
-// connection received. A chain without a place is faulty if other streams prove that it received the wrong messages;
-// its recorded messages remain. For any other chain without a place, certify assumes messages.
+// connection received. A chain without a place is faulty if other streams prove that it received the wrong messages.
+// certify keeps the recorded messages of a faulty chain, and assumes messages for any other chain without a place.
 func (c *correction) certify() (certain bool) {
 	r := &c.record
 	recordedRanges := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes)

@@ -128,7 +128,8 @@ func (c *correction) original(print, n uint64) uint64 {
 	return 0
 }
 
-// countDisorder counts the messages that arrived after a message with a higher number.
+// countDisorder counts the messages that arrived after a message with a higher number, unless messages may arrive in
+// any order or the place of the message is uncertain.
 func (c *correction) countDisorder() {
 	if c.AnyOrder {
 		return
@@ -228,8 +229,8 @@ func (c *correction) renumber() {
 	}
 }
 
-// renumberCuts renumbers the messages around the disconnects. If the message after a disconnect is a copy, it gets the
-// number of the message before the disconnect.
+// renumberCuts renumbers the messages before and after each cut. If the message after a cut is a copy, it gets the
+// number of the message before the cut.
 func (c *correction) renumberCuts() {
 	if c.record.Cuts == nil {
 		return

@@ -55,7 +55,7 @@ type Feed struct {
 // A Message is one message of the topic.
 type Message struct {
 	Count uint32 // streams that received it
-	Live  bool   // clients are expected to receive it: it is Live as a ledger.Entry, and certainly not a copy
+	Live  bool   // clients are expected to receive it; see ledger.Entry, copies and dropUnproven
 	// At is the first arrival by the clock of the first log. If the order of the messages contradicts that time, At is
 	// the earliest possible arrival. Doubt is the time from At to the latest possible arrival.
 	At, Doubt ledger.Instant

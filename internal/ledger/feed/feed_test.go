@@ -76,7 +76,6 @@ func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
 	}
 }
 
-// single returns the number of copies if each stream receives a message once.
 func single(int) int { return 1 }
 
 // prices returns a random walk of prices: a price often stays the same for several messages, and may return later.

@@ -150,8 +150,8 @@ func contexts(prints []uint64, length int) map[uint64]int {
 	return places
 }
 
-// dropOutliers drops messages that are far from the place or the time that most others indicate. A message before the
-// first stream of one runner may have the content of a message after the last stream of another runner.
+// dropOutliers withdraws matches that are far from the place or the time that most matches indicate. A message before
+// the first stream of one runner may have the content of a message after the last stream of another runner.
 func (l *linker) dropOutliers() {
 	place := l.places(l.order())
 	var found []int // indexes of the entries with a message

@@ -168,7 +168,7 @@ func (s *series) longestOpen(other period) (longest period) {
 }
 
 // shifts reports whether the first messages of a part equal earlier messages, or its last messages equal later ones.
-// Then it is unknown whether a stream that received the part lagged, or lost messages inside the part.
+// In that case, it is unknown whether a stream that received the part lagged, or lost messages inside the part.
 func (s *series) shifts(from, to, first, end int) bool {
 	length := min(to-from, 2*contextLength)
 	for at := first; at < from; at++ {

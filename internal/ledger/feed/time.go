@@ -7,8 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxDelay is the maximum time by which one runner receives a message later than another runner. It applies if only the
-// time distinguishes several messages with the same content.
+// maxDelay is the maximum time by which one runner receives a message later than another runner.
 const maxDelay = 5 * time.Second
 
 // setShift sets the difference of the clocks to the median difference between the arrivals of the messages that are
@@ -28,8 +27,8 @@ func (l *linker) setShift() {
 	}
 }
 
-// maxSpread is the maximum time between the first arrivals of one message at several runners. It applies if no other
-// message distinguishes neighbors with the same content.
+// maxSpread is the usual maximum time between the first arrivals of one message at several runners. Unlike maxDelay, it
+// can distinguish neighbors with the same content.
 const maxSpread = 100 * time.Millisecond
 
 func (l *linker) distance(i int, id uint32) time.Duration {

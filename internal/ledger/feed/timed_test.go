@@ -78,8 +78,8 @@ func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 	return w
 }
 
-// faults returns the number of lost messages, and the number of other faults. A message is lost if it arrived at other
-// streams while the stream was open and its position was certain.
+// faults returns the number of lost messages, and the number of other faults. A message counts as lost on a stream if
+// it arrived on other streams while that stream was open and had a certain position.
 func faults(w *simulation) (lost, others uint64) {
 	records, f := w.end()
 	for i, r := range records {

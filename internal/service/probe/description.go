@@ -41,7 +41,7 @@ func (f *findings) description() (o object) {
 		return f.withCheckedMessage(o, f.message.match)
 	}
 	publishing := slices.Clone(o)
-	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s confirmed with %s, one every %s; the first one before any stream was open.", format.Plural(s.countConfirmed(), "message was", "messages were"), joinNumbers(s.statuses), formatSeconds(s.Pace)))
+	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s confirmed with %s. The probe published one every %s, the first one before any stream was open.", format.Plural(s.countConfirmed(), "message was", "messages were"), joinNumbers(s.statuses), formatSeconds(s.Pace)))
 	_, err := service.Parse(toJSON(publishing))
 	if err == nil {
 		return publishing

@@ -50,8 +50,8 @@ func (s *session) awaitEnds(ctx context.Context) bool {
 	return findFiniteResponses(s.tracks, s.disconnected) != nil
 }
 
-// findFiniteResponses returns the responses, or nil if the service did not end each with a terminal event after at least
-// one other block. disconnected is the stream that the probe closed.
+// findFiniteResponses returns the responses, or nil if the service did not end each with a terminal event after at
+// least one other block. disconnected is the stream that the probe closed.
 func findFiniteResponses(tracks []*track, disconnected *track) *finiteResponses {
 	f := &finiteResponses{}
 	for _, t := range tracks {
@@ -249,7 +249,7 @@ func (f *finiteResponses) message() (o object, missing []string) {
 	if seq != "" {
 		o.add("seq", seq, fmt.Sprintf("It counts up from %d in each response.", first))
 	} else {
-		missing = append(missing, "message.seq: no value was found in the events that counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
+		missing = append(missing, "message.seq: in the events, the probe found no value that counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
 	}
 	if content := f.findContent(); content != "" {
 		o.add("content", content, "This text changed most within a response. A block without it is not content.")

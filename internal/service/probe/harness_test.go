@@ -27,7 +27,8 @@ type description struct {
 	variables []string // Result.Variables
 }
 
-// probe probes a service at base on a fake clock, by default for 1.6 s. It then calls each use in the same synctest bubble.
+// probe probes a service at base on a fake clock, by default for 1.6 s. It then calls each use in the same synctest
+// bubble.
 func probe(t *testing.T, h http.Handler, c Config, uses ...func(t *testing.T, d description, c Config)) (d description) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -161,8 +161,8 @@ func typicalInterval(d []time.Duration) time.Duration {
 	return middle
 }
 
-// ratio returns the longest duration divided by the shortest, or by 1 ms if that is longer. It returns +Inf for an empty
-// list.
+// ratio returns the longest duration divided by the shortest, or by 1 ms if that is longer. It returns +Inf for an
+// empty list.
 func ratio(d []time.Duration) float64 {
 	if len(d) == 0 {
 		return math.Inf(1)

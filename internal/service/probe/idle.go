@@ -49,8 +49,8 @@ const (
 	lost                         // the message did not arrive, and the stream did not end
 )
 
-// A silentStream is a stream to which the probe publishes one message at the start, to test publishing, and nothing more
-// until its check.
+// A silentStream is a stream to which the probe publishes one message at the start, to test publishing, and nothing
+// more until its check.
 type silentStream struct {
 	*track
 	checkAfter time.Duration // silence before the check, or 0 without a check
@@ -264,7 +264,8 @@ func (i *idleProbe) report() string {
 	return b.String()
 }
 
-// conclusion returns the known limits near the measured one, and the remedy; or the reason why no limit was found.
+// conclusion returns the known limits near the measured one, and a remedy. If no limit was measured, conclusion returns
+// the reason.
 func (i *idleProbe) conclusion() string {
 	dead := append(i.withOutcome(closed), i.withOutcome(lost)...)
 	survived := time.Duration(0)

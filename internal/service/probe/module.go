@@ -66,7 +66,7 @@ func toJSON(v any) []byte {
 const lineWidth = 110
 
 // toModule returns the description as a JavaScript module that begins with the sentences of head as a comment. The
-// module does not refer to type declarations, because its folder has none.
+// module does not refer to type declarations, because its folder may have none.
 func toModule(o object, head []string) string {
 	var out strings.Builder
 	writeComment(&out, "", head)
@@ -156,8 +156,8 @@ func quoteJS(text string) string {
 	return out.String()
 }
 
-// writeComment writes sentences as line comments. It replaces line breaks, control characters and format characters with
-// spaces, because sentences may quote the service.
+// writeComment writes sentences as line comments. It replaces line breaks, control characters and format characters
+// with spaces, because sentences may quote the service.
 func writeComment(out *strings.Builder, indent string, sentences []string) {
 	for _, sentence := range sentences {
 		prefix := "// "

@@ -112,7 +112,7 @@ func TestDescriptions(t *testing.T) {
 		{
 			"all messages are sent again, also to new streams",
 			&fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Newcomers: true},
-			[]string{`"resume":{"by":"header"}`, "A new stream without that header received 3 of 3, too."}, nil,
+			[]string{`"resume":{"by":"header"}`, "A new stream without that header received 3 of 3."}, nil,
 		},
 		{
 			"nothing arrives",

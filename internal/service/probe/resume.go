@@ -42,7 +42,7 @@ func (f *findings) findResume() (r resume) {
 	note := fmt.Sprintf("One stream was disconnected for %s, and reopened with Last-Event-ID: %s. It received %d of %s.",
 		formatSeconds(s.reopenedAt.Sub(s.disconnectedAt)), s.quote(s.disconnectedID), resent, format.Count(len(missed), "missed message"))
 	if unrequested > 0 {
-		note += fmt.Sprintf(" A new stream without that header received %d of %d, too.", unrequested, len(missed))
+		note += fmt.Sprintf(" A new stream without that header received %d of %d.", unrequested, len(missed))
 	}
 	if repeated > 0 {
 		note += fmt.Sprintf(" %s from before the disconnect arrived again, which fails a run.", format.Count(repeated, "message"))

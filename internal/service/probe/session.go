@@ -102,7 +102,7 @@ func (s *session) observe(ctx context.Context) error {
 	return nil
 }
 
-// closeAll ends all streams; the tracks do not change afterwards.
+// closeAll ends all streams. The tracks do not change afterwards.
 func (s *session) closeAll() {
 	var closing sync.WaitGroup
 	for _, t := range s.tracks {

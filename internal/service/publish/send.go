@@ -39,8 +39,8 @@ func (s *sender) send(topic int) {
 func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
-	refused := func(operation string, err error) shard.PublishOutcome {
-		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: operation + ": " + p.reasonOf(err)}
+	refused := func(problem string, err error) shard.PublishOutcome {
+		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: problem + ": " + p.reasonOf(err)}
 	}
 	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
 	u, err := url.Parse(string(s.url))

@@ -20,7 +20,7 @@ func TestAnswer(t *testing.T) {
 		"data: {\"text\":\"a\"}\n\nevent: end\ndata: {}\n\n":   {},
 		"data: {\"text\":\"a\"}\n\nevent: error\ndata: {}\n\n": {},
 		"data: {\"text\":\"a\"}\n\n":                           {"", `had no terminal event (end.done is {"event":"end"}): the stream ended `},
-		"data: {\"txt\":\"a\"}\n\nevent: end\ndata: {}\n\n":    {`message.content: the response had no content: 2 other blocks arrived`, ""},
+		"data: {\"txt\":\"a\"}\n\nevent: end\ndata: {}\n\n":    {`message.content: the response had no content: 2 blocks arrived`, ""},
 		"": {`message.content: the response had no content: nothing arrived; message.content is "json:$.text"`, ""},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -96,9 +96,9 @@ func (f *subscription) summary() string {
 	}
 	switch last := f.last(func(p stream.Part) bool { return !p.Line }); {
 	case n == 1:
-		return "one other block arrived, with " + last
+		return "one block arrived, with " + last
 	case n > 0:
-		return fmt.Sprintf("%d other blocks arrived, the last one with %s", n, last)
+		return fmt.Sprintf("%d blocks arrived, the last one with %s", n, last)
 	case len(f.received) > 0:
 		return "only comments arrived"
 	}

@@ -158,7 +158,7 @@ func TestMismatchNamesTheField(t *testing.T) {
 		},
 		{
 			"another first event", &fakeservice.Hub{RequireJoin: true}, []string{`"connect":{`, `"connect":{"then":{"event":"hello","url":"{base}/join"},`},
-			`connect.then.event is "hello", but no such event arrived within 3 s: one other block arrived, with event: HELLO, data: …`,
+			`connect.then.event is "hello", but no such event arrived within 3 s: one block arrived, with event: HELLO, data: …`,
 		},
 		{
 			"no client in the first event", &fakeservice.Hub{RequireJoin: true}, []string{`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.id","url":"{base}/join"},`},
