@@ -99,15 +99,15 @@ func TestOverdueStreamIsFound(t *testing.T) {
 
 // A busy client records the headers late. The service may have started the stream at the request, but not before.
 func TestLifetimeStartsAtTheRequest(t *testing.T) {
-	for opened, want := range map[time.Duration]uint64{time.Second: 0, 2 * time.Second: 0, 2*time.Second + 1: 1} {
+	for requested, want := range map[time.Duration]uint64{time.Second: 0, 2 * time.Second: 0, 2*time.Second + 1: 1} {
 		l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
 		l.Connecting(time.Second) // the request is refused, so no stream starts
 		l.Closed(time.Second, "status 503", false, true)
-		l.Connecting(min(opened, 2*time.Second+1))
+		l.Connecting(requested)
 		l.Opened(2*time.Second + 1)
 		l.Closed(62*time.Second, "server", true, true)
 		if r := l.Record(); r.EndedEarly != want {
-			t.Errorf("requested at %s: %d ended early, want %d: %+v", opened, r.EndedEarly, want, r)
+			t.Errorf("requested at %s: %d ended early, want %d: %+v", requested, r.EndedEarly, want, r)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 			l.Connecting(71 * time.Second)
 			l.Closed(71*time.Second, "status 503", false, true)
 			l.CloseRequested(72 * time.Second)
-		}, Waiting, 0}, // the verdict counts it as dropped
+		}, Waiting, 0}, // the verdict counts the client as dropped
 		{"ended before its lifetime", func(l *Ledger) {
 			l.Closed(7*time.Second, "server", true, true)
 			l.CloseRequested(8 * time.Second)

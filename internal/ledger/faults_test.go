@@ -42,7 +42,7 @@ func TestFaults(t *testing.T) {
 		{"numbered, silent from the fifth on", func(p *tape) Record {
 			return p.regular(1, 4, true).end(5*interval + 5*sec)
 		}, want{missed: 5, findings: []string{"tail 5"}}},
-		{"numbered, never a noop", func(p *tape) Record {
+		{"numbered, no noop arrives", func(p *tape) Record {
 			return p.end(4*interval + 5*sec)
 		}, want{missed: 4, findings: []string{"tail 1"}}},
 		{"unnumbered, the third is lost", func(p *tape) Record {

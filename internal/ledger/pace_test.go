@@ -105,7 +105,7 @@ func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 				}
 			}
 			got := float64(l.Record().UnevenGaps) / 400
-			require.True(t, c.least <= got && got <= c.most, "%s, numbered %v: the share of uneven gaps is %g", c.name, numbered, got)
+			require.True(t, c.least <= got && got <= c.most, "%s, numbered %v: the share of uneven gaps is %g, want %g to %g", c.name, numbered, got, c.least, c.most)
 		}
 	}
 }

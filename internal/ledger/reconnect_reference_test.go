@@ -40,14 +40,10 @@ func (s *refStream) replays(within int) (n int) {
 	return n
 }
 
-type bound struct{ min, max int }
-
-func (b *bound) include(n int) { b.min, b.max = min(b.min, n), max(b.max, n) }
-
-// emptySlots tries all times at which the first noop of a stream may have been due, and counts the empty slots up to
-// until. replays is the number of arrivals that may have been replayed and belong to no slot.
-func (l *refClient) emptySlots(s *refStream, replays, until int) (b bound) {
-	b.min = refMaxNoops
+// emptySlots tries all times at which the first noop of a stream may have been due, and returns the minimum number of
+// empty slots up to until. replays is the number of arrivals that may have been replayed and belong to no slot.
+func (l *refClient) emptySlots(s *refStream, replays, until int) (fewest int) {
+	fewest = refMaxNoops
 	regular := s.arrivals[replays:]
 	for phase := 0; phase <= l.latest; phase++ {
 		explained := len(regular) == 0
@@ -68,9 +64,9 @@ func (l *refClient) emptySlots(s *refStream, replays, until int) (b bound) {
 				arrived++
 			}
 		}
-		b.include(max(due-arrived, 0))
+		fewest = min(fewest, max(due-arrived, 0))
 	}
-	return b
+	return fewest
 }
 
 // A refSum is the minimum number of lost noops, and the number of further undetectable losses.
@@ -97,7 +93,7 @@ func (l *refClient) explain() (sum refSum) {
 			empty, emptyAfter = empty+emptyAfter, 0
 		}
 		regular := s.arrivals[replays:]
-		slots := l.emptySlots(s, replays, s.closed-l.late).min
+		slots := l.emptySlots(s, replays, s.closed-l.late)
 		switch {
 		case len(regular) == 0:
 			emptyAfter += slots
@@ -134,7 +130,7 @@ func (l *refClient) explain() (sum refSum) {
 func (l *refClient) atEnd(sum *refSum, detected, lastSlotAt int) {
 	s := &l.streams[len(l.streams)-1]
 	if !l.numbered && len(s.arrivals) == 0 && len(l.streams) > 1 {
-		sum.lost += max((min(s.opened, s.closed-l.late)-l.clockStart(len(l.streams)-1, lastSlotAt))/refInterval, 0) + l.emptySlots(s, 0, s.closed-l.late).min
+		sum.lost += max((min(s.opened, s.closed-l.late)-l.clockStart(len(l.streams)-1, lastSlotAt))/refInterval, 0) + l.emptySlots(s, 0, s.closed-l.late)
 	}
 	if lastSlotAt == 0 {
 		return
@@ -202,7 +198,7 @@ func (l *refClient) disagreement(r Record) string {
 		return fmt.Sprintf("another count: want %+v", want)
 	// Replays may hide the phase, and thus one loss.
 	case missed+undetectable < want.lost+want.undetectable && (undetectable == 0 || missed+undetectable < want.lost+want.undetectable-1):
-		return fmt.Sprintf("more undetectable losses than it reports: want %+v", want)
+		return fmt.Sprintf("more undetectable losses than the record reports: want %+v", want)
 	}
 	return ""
 }

@@ -123,7 +123,7 @@ type Finding struct {
 	At       Instant       `json:"at_ns"` // time of detection
 	Lateness time.Duration `json:"lateness_ns,omitempty"`
 	Note     string        `json:"note,omitempty"`
-	Source   Source        `json:"source,omitempty"` // evidence, if not the stream itself or the data
+	Source   Source        `json:"source,omitempty"` // evidence other than the stream and the data
 	Sent     uint64        `json:"sent,omitempty"`   // part of Count that the server's own ledger lists as sent
 }
 

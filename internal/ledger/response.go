@@ -16,7 +16,7 @@ const (
 	ResponseTruncated  ResponseState = "truncated"   // ended before its terminal event or its last chunk number
 	ResponseError      ResponseState = "error_event" // the service reported an error inside a response with status 200
 	ResponseRefused    ResponseState = "refused"     // no event stream: no connection, wrong status or wrong type
-	ResponseEmpty      ResponseState = "empty"       // no event before the end, or no content before the terminal event
+	ResponseEmpty      ResponseState = "empty"       // no event before a normal end, or no content before the terminal event
 	ResponseIdle       ResponseState = "idle"        // silent for too long, so the client closed the stream
 	ResponseLingering  ResponseState = "lingering"   // the stream stayed open after the terminal event
 	ResponseAfterDone  ResponseState = "after_done"  // an event arrived after the terminal event
