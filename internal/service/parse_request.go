@@ -129,10 +129,14 @@ func (p *parser) statuses(f *fields, r *Request) {
 		return
 	}
 	for _, item := range n.items {
-		number, _ := item.value.(json.Number)
+		number, isNumber := item.value.(json.Number)
 		status, err := number.Int64()
 		if err != nil || status < 200 || status > 399 {
-			p.mistakes.add(item.at, "%s must contain only statuses from 200 to 399, got %v", f.qualifiedName("ok"), item.value)
+			got := string(item.kind)
+			if isNumber {
+				got = number.String()
+			}
+			p.mistakes.add(item.at, "%s must contain only statuses from 200 to 399, got %s", f.qualifiedName("ok"), got)
 			continue
 		}
 		r.OK = append(r.OK, int(status))

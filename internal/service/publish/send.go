@@ -40,7 +40,7 @@ func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 	p := s.p
 	deadline := time.Now().Add(p.c.Timeout)
 	refused := func(problem string, err error) shard.PublishOutcome {
-		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: problem + ": " + p.reasonOf(err)}
+		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: problem + ": " + p.reasonOf(err, "the server closed the connection during the TLS handshake")}
 	}
 	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
 	u, err := url.Parse(string(s.url))
@@ -89,7 +89,7 @@ func (s *sender) encode(v *service.Values, route *proxy.Proxy) (*http.Request, e
 
 // failedOutcome returns the outcome of a message whose connection failed. Part of the message may have been sent.
 func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.PublishOutcome {
-	o := shard.PublishOutcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
+	o := shard.PublishOutcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err, "the connection was closed before the response was complete")}
 	if c.mayBeClosedAsIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
 		o.Idle = true
 		o.Text += fmt.Sprintf("; the connection had been idle for %s, so the service may have closed it as idle while the message was being sent", c.idle.Round(time.Millisecond))
@@ -97,7 +97,8 @@ func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Publis
 	return o
 }
 
-func (p *Publisher) reasonOf(err error) string {
+// reasonOf returns the reason for a failure. closed is the reason if a read returned EOF.
+func (p *Publisher) reasonOf(err error, closed string) string {
 	var late net.Error
 	var proxied *proxy.Error
 	isProxy := errors.As(err, &proxied)
@@ -110,7 +111,7 @@ func (p *Publisher) reasonOf(err error) string {
 	case errors.As(err, &late) && late.Timeout():
 		return fmt.Sprintf("no response within %s", p.c.Timeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed before the response was complete"
+		return closed
 	}
 	return err.Error()
 }

@@ -206,6 +206,16 @@ func TestOverTLS(t *testing.T) {
 	require.EqualValues(t, 1, dials.Load())
 }
 
+func TestConnectionClosedDuringTheHandshake(t *testing.T) {
+	t.Parallel()
+	base := serve(t, func(_ net.Conn, in *bufio.Reader) { _, _ = in.ReadByte() })
+	c := newConfig(t, strings.Replace(base, "http://", "https://", 1))
+	c.Topics, c.For = []string{"a"}, time.Second/20
+	p := publishAll(t, c)
+	require.EqualValues(t, 10, p.Sums().Refused)
+	require.Equal(t, "no connection: the server closed the connection during the TLS handshake", p.Refusals()[0].Text)
+}
+
 func TestRefusalIsDescribedWithoutTheToken(t *testing.T) {
 	t.Parallel()
 	for want, handler := range map[string]http.HandlerFunc{
