@@ -89,7 +89,7 @@ type Reading struct {
 	// SentAt is the send time of a message in microseconds since 1970, if HasSentAt. The service may round it to seconds.
 	SentAt int64
 	// ID is the value of resume.id, from which a client resumes after this message. It points into the block. It is nil
-	// if the description has no resume.id, or the block has no such value without escapes.
+	// if the description has no resume.id, if the block has no such value, or if the value must be decoded.
 	ID []byte
 
 	// Fingerprint is a hash of the part of a message that all streams of a topic receive, if message.same is set.

@@ -140,8 +140,8 @@ func (f *FiniteResponse) contentOf(b *Block, d *document) (found bool, text []by
 	return found, nil
 }
 
-// isEmptyJSON reports whether JSON is false, an empty object or an empty list. The JSON must not be a string or a
-// number.
+// isEmptyJSON reports whether a JSON value is false, an empty object or an empty list. The value must not be a string
+// or a number.
 func isEmptyJSON(text []byte) bool {
 	return string(text) == "false" || len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 }

@@ -143,7 +143,8 @@ func canDisprove(k ledger.Kind) bool {
 	return k == ledger.KindDuplicated || k == ledger.KindReordered || k == ledger.KindCorrupted
 }
 
-// dropFaults drops the findings of a period that the alignment can disprove, with their counts and the copies of cuts.
+// dropFaults drops the findings of a period that the alignment can disprove, and reduces the counts of faults and of
+// copies after cuts.
 func (c *correction) dropFaults(p period) {
 	r := &c.record
 	r.Findings = slices.DeleteFunc(r.Findings, func(f ledger.Finding) bool {
