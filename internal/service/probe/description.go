@@ -162,7 +162,7 @@ func (f *findings) thenNotes() []string {
 	if f.session.clientSource != "" {
 		note += "; its value at " + quoteJS(f.session.clientSource) + " differed on each stream"
 	}
-	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.secondStatus)}
+	return []string{fmt.Sprintf("%s. The service answered the second request with %d.", note, f.session.secondStatus)}
 }
 
 const minLifetime = 100 * time.Millisecond

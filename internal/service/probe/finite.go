@@ -24,7 +24,7 @@ var (
 
 type finiteResponses struct {
 	responses []series // blocks of each response without heartbeats, the terminal event last
-	heartbeat string   // name of the event; "" for none
+	heartbeat string   // name of the event, or ""
 	done      object   // matches the terminal event and no other block
 }
 
@@ -278,7 +278,7 @@ func (f *finiteResponses) bursts() string {
 		note = fmt.Sprintf("%s In %s all chunks arrived together.", note, format.Count(atOnce, "response"))
 	}
 	if 2*together > chunks {
-		note += " A proxy may buffer them, such as nginx with proxy_buffering on."
+		note += " A proxy, such as nginx with proxy_buffering on, may buffer chunks."
 	}
 	return note
 }

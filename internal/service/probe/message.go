@@ -74,7 +74,7 @@ func (f *findings) findMessage() (m message) {
 	if len(f.session.published) == 0 {
 		all, arrivals = f.selectMessages(&m, all)
 	}
-	m.notes = append(m.notes, fmt.Sprintf("%s arrived, such as %s", format.Count(len(arrivals), "message"), arrivals[len(arrivals)-1].example()), ids)
+	m.notes = append(m.notes, fmt.Sprintf("%s arrived%s %s", format.Count(len(arrivals), "message"), format.Form(len(arrivals), ":", ", such as"), arrivals[len(arrivals)-1].example()), ids)
 	if len(f.session.published) > 0 {
 		f.findPublished(&m, arrivals)
 	} else {

@@ -249,18 +249,6 @@ func TestValuesInPayloadsThatAreNotJSON(t *testing.T) {
 	require.Equal(t, service.Reading{Kind: service.Delivery, Seq: 17, HasSeq: true, SentAt: 1732250000000000, HasSentAt: true}, reading)
 }
 
-func TestSecondRequest(t *testing.T) {
-	t.Parallel()
-	d := probe(t, &fakeservice.Hub{RequireJoin: true, ID: func(int) string { return "c1" }}, Config{
-		URL: base + "/sub/all", Publish: publishRequest,
-		SecondRequest: Request{URL: "{base}/join", Body: `{"client":"{client}","topic":"{topic}"}`},
-	})
-	require.Contains(t, d.json, `"connect":{"url":"{base}/sub/all","then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"}}`)
-	require.Contains(t, d.json, published)
-	require.Contains(t, d.notes, "The id was the same in all messages of a stream (c1): no sequence.")
-	require.Contains(t, d.notes, "Answered 204.")
-}
-
 // A chat forwards the text of a message, and adds its own fields.
 func TestMessagesOfPlainText(t *testing.T) {
 	t.Parallel()
@@ -320,6 +308,18 @@ func TestProbeErrors(t *testing.T) {
 		_, err := Run(t.Context(), c.give)
 		require.EqualError(t, err, c.want)
 	}
+}
+
+func TestStreamWithoutContentType(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dial := memory.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+			w.WriteHeader(http.StatusOK)
+		}))
+		_, err := Run(t.Context(), Config{URL: base + "/sub", Streams: 1, Length: time.Minute, Dial: dial})
+		require.EqualError(t, err, "GET "+base+"/sub answered with no Content-Type, which is not an event stream; pass the URL of an event stream")
+	})
 }
 
 func TestStoppedProbeWritesDescription(t *testing.T) {

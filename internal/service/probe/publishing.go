@@ -66,9 +66,7 @@ func refusalError(r stream.Request, answer stream.Answer) error {
 	if to := answer.Header.Get("Location"); to != "" {
 		return fmt.Errorf("%s, to %s, which is not followed; use that URL", text, format.Shorten(secret.Hide(to, r.Secret()), 200))
 	}
-	if answer.Body != "" {
-		text += " (" + answer.Body + ")"
-	}
+	text += stream.InParentheses(answer.Body)
 	if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
 		text += "; pass credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
 	}

@@ -71,7 +71,7 @@ func (s *session) openSecond(ctx context.Context) error {
 		}
 		if s.secondStatus = answer.Status; answer.Status < 200 || answer.Status > 299 {
 			v := s.values(t.n)
-			return fmt.Errorf("%s answered %s (%s)", stream.Fill(&s.service.SecondRequest.Request, &v), stream.StatusInWords(answer.Status), answer.Body)
+			return fmt.Errorf("%s answered %s%s", stream.Fill(&s.service.SecondRequest.Request, &v), stream.StatusInWords(answer.Status), stream.InParentheses(answer.Body))
 		}
 	}
 	return nil

@@ -169,11 +169,11 @@ func (s *session) request(life context.Context, t *track) {
 func (s *session) checkFirst(t *track) error {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)
-	body := ""
-	if t.refusal != "" {
-		body = " (" + t.refusal + ")"
+	body := stream.InParentheses(t.refusal)
+	kind := "no Content-Type"
+	if given := http.Header(t.header).Get("Content-Type"); given != "" {
+		kind = strconv.Quote(given)
 	}
-	kind := http.Header(t.header).Get("Content-Type")
 	switch {
 	case t.open != nil:
 		return nil
@@ -183,7 +183,7 @@ func (s *session) checkFirst(t *track) error {
 		}
 		return fmt.Errorf("%s: %w", r, t.err)
 	case t.status == http.StatusOK:
-		return fmt.Errorf("%s answered with %q%s, which is not an event stream; pass the URL of an event stream", r, kind, body)
+		return fmt.Errorf("%s answered with %s%s, which is not an event stream; pass the URL of an event stream", r, kind, body)
 	case t.status == http.StatusUnauthorized || t.status == http.StatusForbidden:
 		return fmt.Errorf("%s answered %s%s; pass credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, stream.StatusInWords(t.status), body)
 	}

@@ -97,6 +97,14 @@ func StatusInWords(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
+// InParentheses returns a body in parentheses after a space, or "" if the body is empty.
+func InParentheses(body string) string {
+	if body == "" {
+		return ""
+	}
+	return " (" + body + ")"
+}
+
 // EndInWords describes the end of a stream for an error of Next.
 func EndInWords(err error) string {
 	switch {

@@ -1,20 +1,12 @@
 package trial
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
-
-func quoteBody(body string) string {
-	if body == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (%s)", body)
-}
 
 func (t *trial) quote(p stream.Part) string {
 	var parts []string
