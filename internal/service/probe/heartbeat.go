@@ -132,6 +132,9 @@ func (f *findings) findHeartbeat() heartbeat {
 	}
 	b := found[0]
 	after, evidence := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))+" apart"
+	if b.n == 1 {
+		evidence = "after " + formatSeconds(b.intervals[0])
+	}
 	if ratio(b.silences) < ratio(b.intervals) {
 		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}

@@ -295,7 +295,7 @@ var (
 	lastDigits = regexp.MustCompile(`[0-9]{1,15}([^0-9]*)$`)
 )
 
-// unusedID returns an event ID that has the same form as id but belongs to no event.
+// unusedID returns an event ID that probably belongs to no event. If id has digits, the result has the same form.
 func unusedID(id string) string {
 	if at := uuid.FindStringIndex(id); at != nil {
 		return id[:at[0]] + "5f0ac000-0000-4000-8000-000000000000" + id[at[1]:]

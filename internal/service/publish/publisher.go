@@ -43,7 +43,7 @@ type Config struct {
 
 // Progress is the state of a publisher.
 type Progress struct {
-	Sent, Confirmed, Refused, Open uint64        // Open: without a response, including those in flight
+	Sent, Confirmed, Refused, Open uint64        // Open: without a response, including messages in flight
 	Lag                            time.Duration // how long the oldest due message has been waiting
 }
 
