@@ -122,7 +122,7 @@ func (o *explanations) disagreement(r Record, tight bool) (difference string, un
 	case !complete && !simplest[got] && !next[got] && !covered(simplest, got, r.Undetectable) && events <= fewEvents:
 		difference = "another count"
 	case tight && (events == 0 || !numbered) && got.lost+int(r.Undetectable) < maxLost:
-		difference = "more undetectable losses than it reports"
+		difference = "more undetectable losses than the record reports"
 	}
 	return difference, len(simplest) > 1
 }

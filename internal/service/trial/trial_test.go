@@ -135,7 +135,7 @@ func TestMismatchNamesTheField(t *testing.T) {
 		{"matches the gap", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
 		{"no JSON", &fakeservice.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the received message is not JSON: data: …`},
 		{
-			"no JSON, in which only the checksum is searched", &fakeservice.Hub{Wrap: func(p string) string { return p + "]" }},
+			"no JSON, read only for the checksum", &fakeservice.Hub{Wrap: func(p string) string { return p + "]" }},
 			withChecksum("json:$.sum", `"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"}`, `"seq":"data:seq.:([0-9]+)","run":"data:(run-[A-Za-z0-9-]+)","sentAt":"data:t.:([0-9]+)","sum":"json:$.sum"}`),
 			`message.sum is "json:$.sum", but the data of the received message is not JSON: data: …`,
 		},
