@@ -68,7 +68,7 @@ release: internal/report/html/bundle/page.js ## build a release in dist/: archiv
 test: ## run all tests of CI, and list the tests that failed or that this machine could not run
 	@MAKE='$(MAKE)' .ci/test
 
-# It runs at the lowest priority, so that parallel tests do not wait for a core.
+# lint runs at the lowest priority, so that parallel tests do not wait for a core.
 .PHONY: lint
 lint: node_modules ## run gofmt, vet, staticcheck, golangci-lint, govulncheck, actionlint, tsc, eslint, shellcheck and Vale; check commit subjects; compile for macOS and Windows
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
@@ -92,7 +92,7 @@ node_modules: package.json package-lock.json
 	@touch node_modules
 
 # These packages start no goroutine, or start programs, which the race detector does not observe (soak-aws). Their tests
-# take several times as long with it.
+# take several times as long with the race detector.
 SEQUENTIAL = cmd/soak-aws internal/ledger internal/ledger/feed internal/results/archive internal/results/compare internal/secret \
 	internal/shard internal/sseclient/coding internal/suite test/docs
 
@@ -238,7 +238,7 @@ stack-images:
 		SOURCE_DATE_EPOCH=946684800 docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack || exit; \
 	done
 
-# Its programs are built for Linux and ARCH; the programs in bin/ are for this machine.
+# The programs of the image are built for Linux and ARCH; the programs in bin/ are for this machine.
 .PHONY: image-k6
 image-k6: internal/report/html/bundle/page.js
 	@mkdir -p 'bin/linux-$(ARCH)'

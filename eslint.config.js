@@ -29,11 +29,11 @@ export default [
       'no-shadow': 'error',
       'no-restricted-imports': [
         'error',
-        { patterns: [{ regex: '^https?:', message: 'Remote imports cannot be had offline.' }] },
+        { patterns: [{ regex: '^https?:', message: 'Remote imports need a network; import a file of this repository.' }] },
       ],
     },
   },
-  { files: ['examples/*.js'], rules: { 'no-console': 'off' } }, // a first script says what it sees
+  { files: ['examples/*.js'], rules: { 'no-console': 'off' } }, // first scripts print what they receive
   {
     files: ['internal/report/html/**/*.js'],
     languageOptions: { ecmaVersion: 2023, globals: { ...globals.browser, process: 'readonly' } },

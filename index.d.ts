@@ -8,7 +8,7 @@
  * - There is no origin and therefore no CORS. `withCredentials` has no effect. Requests send the cookies of the virtual user. A redirect to
  *   another origin fails with reason `status` unless `followRedirects` is set.
  * - The delay before a reconnect is the reconnection time multiplied by a random factor in [1, 2). It doubles after repeated failures, up
- *   to 30 s, and honors `Retry-After`. The standard allows all of this; `exactDelay` turns it off.
+ *   to 30 s, and honors `Retry-After`. The standard allows all of this. With `exactDelay`, the delay is the reconnection time.
  * - Events have no constructor and cannot be canceled. Their attributes are properties of the event itself. `EventTarget` is not in the
  *   prototype chain. Listeners have the option `once`, but not `signal`, `capture` or `passive`.
  * - An exception in a listener ends the iteration, as everywhere in k6.

@@ -28,7 +28,7 @@ func allowActions(cmd *cobra.Command, commands []string) error {
 		return err
 	}
 	out := cmd.ErrOrStderr()
-	fmt.Fprintf(out, "%s runs these commands on this machine:\n", plan.SettingsFile)
+	fmt.Fprintf(out, "%s sets --at or --at-env. The run executes these commands on this machine:\n", plan.SettingsFile)
 	for _, command := range commands {
 		fmt.Fprintf(out, "  %q\n", command) // quoted, because control characters could hide part of the command
 	}

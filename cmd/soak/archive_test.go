@@ -99,7 +99,7 @@ func TestArchiveWithDataIsNotReplaced(t *testing.T) {
 		requests = 0
 		var output bytes.Buffer
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run, Prometheus: prometheus.URL}, to, &output))
-		require.Contains(t, output.String(), "data     15 samples", "although one of the requests failed")
+		require.Contains(t, output.String(), "data     15 samples", "a failed request must be repeated")
 		output.Reset()
 		require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run, SkipReason: "its host is gone"}, to, &output))
 		require.Contains(t, output.String(), "was kept")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 )
@@ -108,7 +109,7 @@ func pruneRuns(folder string, keep int, dryRun bool, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "%-12s  %s: %s\n", result, d.Name, d.Reason)
 	}
-	fmt.Fprintf(out, "%s %d of %d runs in %s\n", removal, removals, len(decisions), folder)
+	fmt.Fprintf(out, "%s %d of %s in %s\n", removal, removals, format.Count(len(decisions), "run"), folder)
 	if dryRun {
 		return nil
 	}

@@ -261,8 +261,8 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 // keptFiles are the files of the user that init did not replace.
 type keptFiles struct{ description, settings bool }
 
-// firstRun describes the first run. Its size is unknown if init keeps the settings of the user, and its checks if init
-// keeps the description.
+// firstRun describes the first run. The size of the run is unknown if init keeps the settings of the user. The checks
+// are unknown if init keeps the description.
 func firstRun(result probe.Result, kept keptFiles) string {
 	size, checks, command := fmt.Sprintf(" of %d streams", firstConnections), "checks every message", "soak run"
 	switch {

@@ -127,7 +127,8 @@ func requestFlags(f *pflag.FlagSet, r *probe.Request, prefix, subject string) {
 	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+subject+", as 'Name: value'; repeatable")
 }
 
-// checkProbe checks the settings. If the service has no name, checkProbe sets it to the file name in out, without .js.
+// checkProbe checks the settings. If the service has no name, checkProbe sets the name to the file name in out, without
+// .js.
 func checkProbe(c *probe.Config, out string, idle bool) error {
 	longest := probe.Longest
 	if idle {

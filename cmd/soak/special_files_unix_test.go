@@ -64,7 +64,7 @@ func TestPipesDoNotBlockCommands(t *testing.T) {
 		{command: "report OUT/second", file: "second/" + results.RunFile},
 		{command: "report OUT/second", file: "second/" + shardFile},
 		{command: "report OUT/second", file: "second/" + results.LedgerFile},
-		{command: "report OUT/second", file: "second/" + results.ResourcesFile, silent: true}, // a warning of the report
+		{command: "report OUT/second", file: "second/" + results.ResourcesFile, silent: true}, // only the report has a warning
 		{command: "report OUT/second", file: "second/" + results.VerdictFile, silent: true},
 		{command: "report OUT/second", file: "second/" + results.ManifestFile},
 		{command: "report OUT/second", file: "first/" + results.VerdictFile, silent: true},

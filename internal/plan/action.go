@@ -38,8 +38,8 @@ func ParseActions(lines []string) (out []Action, err error) {
 	return out, nil
 }
 
-// StartVariable is the environment variable of a runner that replaces another one. Its value is the start of the first
-// runner that was replaced, in microseconds since 1970.
+// StartVariable is the environment variable of a runner that replaces another one. Its value is the start time of the
+// first runner that was replaced, in microseconds since 1970.
 const StartVariable = "SOAK_FIRST_START_US"
 
 // ActionsVariable is the environment variable that passes the result of ActionTimes to a runner, for its metrics.
@@ -55,7 +55,8 @@ func ActionTimes(actions []Action) string {
 	return strings.Join(list, ",")
 }
 
-// ParseActionTimes parses a list that ActionTimes returned. It ignores invalid entries. The actions have no commands.
+// ParseActionTimes parses a list that ActionTimes returned. It ignores invalid entries. The returned actions have no
+// commands.
 func ParseActionTimes(list string) (out []Action) {
 	for entry := range strings.SplitSeq(list, ",") {
 		text, name, _ := strings.Cut(entry, "=")
@@ -78,7 +79,8 @@ func parseAction(line string) (a Action, err error) {
 	}
 	if len(words) == 2 {
 		if a.Name = words[1]; !actionName.MatchString(a.Name) {
-			return a, fmt.Errorf("--at must have a name of up to 40 letters, digits, '.', '_' and '-', got %q in %q", a.Name, line)
+			return a, fmt.Errorf("--at must have a name of up to 40 letters, digits, '.', '_' and '-' that starts with a letter or a digit, got %q in %q",
+				a.Name, line)
 		}
 	}
 	return a, nil
@@ -90,7 +92,7 @@ const AllVariables = "all"
 // variableNames matches names of environment variables, separated by commas. It also matches AllVariables.
 var variableNames = regexp.MustCompile(`^[A-Za-z_]\w*(?:,[A-Za-z_]\w*)*$`)
 
-// CheckVariables returns an error if a value of AT_ENV is not valid.
+// CheckVariables returns an error if names is not a valid value of AT_ENV. "" is valid.
 func CheckVariables(names string) error {
 	if names != "" && !variableNames.MatchString(names) {
 		return fmt.Errorf("AT_ENV must be comma-separated names of variables or %s, got %q", AllVariables, names)

@@ -47,7 +47,7 @@ func TestParseActionsRejectsInvalidLines(t *testing.T) {
 		": true":                            "--at must be TIME [NAME]: COMMAND",
 		"60: true":                          `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`,
 		"-1s: true":                         `2h, got "-1s"`,
-		"60s ../x: true":                    "--at must have a name of up to 40 letters",
+		"60s ../x: true":                    "--at must have a name of up to 40 letters, digits, '.', '_' and '-' that starts with a letter or a digit",
 		"http://host/x":                     `2h, got "http"`,
 		"5s action-1: a\n":                  "",
 		"5s a/b: rm -rf \"$X\"":             "--at must have a name of up to 40 letters",

@@ -47,15 +47,15 @@ func (p *Plan) shares() (out []int, err error) {
 	sum := 0
 	for part := range strings.SplitSeq(cmp.Or(p.CutShares, defaultShares), ",") {
 		name, text, hasValue := strings.Cut(strings.TrimSpace(part), ":")
+		i := slices.Index(kinds, name)
+		if i < 0 {
+			return nil, fmt.Errorf("CUTS must be shares of fin, rst, half and pause, such as %s, got %q", defaultShares, p.CutShares)
+		}
 		share := 1
 		if hasValue {
 			if share, err = strconv.Atoi(text); err != nil || share < 0 || share > maxShare {
 				return nil, fmt.Errorf("the share of %s in CUTS must be a whole number up to %d, got %q", name, maxShare, text)
 			}
-		}
-		i := slices.Index(kinds, name)
-		if i < 0 {
-			return nil, fmt.Errorf("CUTS must be shares of fin, rst, half and pause, such as %s, got %q", defaultShares, p.CutShares)
 		}
 		out[i] += share
 		sum += share
@@ -68,7 +68,7 @@ func (p *Plan) shares() (out []int, err error) {
 
 // CutPeriod returns the period in which streams are disconnected or paused, relative to the start of the first stream.
 // Before the period, each stream can receive a message. After the period, a client can end a pause, reconnect, and
-// receive a message.
+// receive a message. If the run is too short for this, from and to are equal.
 func (p *Plan) CutPeriod() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
@@ -136,10 +136,10 @@ func (p *Plan) checkCuts() error {
 	case !p.Reconnect:
 		return errors.New("CUTS_PER_SECOND needs RECONNECT=1, because clients must reconnect after a disconnect")
 	case len(p.PlannedCuts()) == 0:
-		return fmt.Errorf("SECONDS must leave time for cuts after the first message of each stream and before its last, got %v at %v cuts per second; lengthen the run, or shorten PAUSE",
+		return fmt.Errorf("SECONDS must leave time for cuts after the first message of each stream and before its last, got %v at %v cuts per second; raise SECONDS or CUTS_PER_SECOND, or shorten PAUSE",
 			to-from, p.CutsPerSecond)
 	case p.CutsPerSecond*p.cutOutage() > float64(p.Connections):
-		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g for %d streams, because a disconnect takes about %.3g s, got %v; lower it, or raise CONNECTIONS",
+		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g with CONNECTIONS %d, because a disconnect takes about %.3g s, got %v; lower CUTS_PER_SECOND, or raise CONNECTIONS",
 			float64(p.Connections)/p.cutOutage(), p.Connections, p.cutOutage(), p.CutsPerSecond)
 	}
 	return nil

@@ -56,7 +56,8 @@ type Source struct {
 	variable func(name string) string
 }
 
-// SourceOf returns the source of a runner. variable returns the value of an environment variable; "" if it is not set.
+// SourceOf returns the source of a runner. variable must return the value of an environment variable, or "" if the
+// variable is not set.
 func SourceOf(variable func(name string) string) (*Source, error) {
 	s := &Source{variable: variable}
 	text := variable(DocumentVariable)
@@ -76,7 +77,8 @@ func SourceOf(variable func(name string) string) (*Source, error) {
 	return s, nil
 }
 
-// Setting returns a setting of the suite's script from the document or, without one, from its variable; "" if not set.
+// Setting returns the text of a setting of the suite's script from the document or, without a document, from the
+// setting's variable. It returns "" for a setting that is not set.
 func (s *Source) Setting(name string) string {
 	if s.document != nil {
 		return s.document.Settings[name]
@@ -93,7 +95,7 @@ func (s *Source) CheckInterval() error {
 	return err
 }
 
-// ParseInterval parses the value of NOOP_INTERVAL.
+// ParseInterval parses and validates a value of NOOP_INTERVAL.
 func ParseInterval(text string) (time.Duration, error) {
 	seconds, err := sharedRows("NOOP_INTERVAL")[0].Parse(text)
 	p := Plan{}
@@ -117,7 +119,7 @@ func (s *Source) WithSeconds(seconds int) (d Document) {
 	return d
 }
 
-// Text returns the text of a setting of the script or of the plan; "" if neither has it.
+// Text returns the text of a setting of the script or of the plan. It returns "" if neither has the setting.
 func (s *Source) Text(name string) string {
 	if text := s.Setting(name); text != "" {
 		return text

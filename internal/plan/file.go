@@ -27,9 +27,10 @@ const (
 )
 
 // FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It does not change flags that the
-// command line or a variable has set. A key without a flag is an error unless unknownKey accepts the key, because other
-// commands read the same file. A missing file is an error if explicit is true; otherwise read is false.
-func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
+// command line or a variable has set. A key without a flag is an error unless ignoreKey reports true for the key,
+// because other commands read the same file. If the file is missing, read is false, and explicit decides whether this
+// is an error. A link to a missing file is always an error.
+func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, ignoreKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("read the settings: %s must be a regular file; name another file with --config", path)
 	}
@@ -53,7 +54,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
 		node := settings[name]
-		if flags.Lookup(name) == nil && unknownKey(name) {
+		if flags.Lookup(name) == nil && ignoreKey(name) {
 			continue
 		}
 		if err := setFromFile(flags, name, &node); err != nil {
@@ -94,7 +95,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	for _, value := range values {
 		switch {
 		case value.Kind != yaml.ScalarNode:
-			return fmt.Errorf("%s must be a string or a number; put quotes around a string that contains a colon and a space", name)
+			return fmt.Errorf("%s must be a string, a number or a boolean; put quotes around a string that contains a colon and a space", name)
 		case value.Tag == "!!null":
 			return fmt.Errorf("%s must have a value; write one%s, or remove the line", name, example(flag))
 		}
@@ -105,7 +106,8 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	return nil
 }
 
-// example returns the default of a flag as a line of the settings file, for the end of a sentence; "" for no default.
+// example returns the default of a flag as a line of the settings file, for the end of a sentence. It returns "" for a
+// flag without a default.
 func example(flag *pflag.Flag) string {
 	if flag.DefValue == "" {
 		return ""
@@ -129,7 +131,7 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{end}}`))
 
 // SettingsText returns the text of a settings file with all settings of a soak that have a flag. values maps names of
-// flags to values; only a repeatable flag may have several. For a setting that is not in values, the file has a comment
+// flags to values; only a repeatable flag may have several values. A setting that is not in values becomes a comment
 // with the default.
 func SettingsText(values map[string][]string) (string, error) {
 	type row struct{ Help, Line string }

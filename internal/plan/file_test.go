@@ -59,9 +59,9 @@ func TestFlagsFromFileRejectsInvalidFiles(t *testing.T) {
 		"conections: 5":                   "line 1: conections is not a setting; `soak run --help-all` lists all settings",
 		"seconds: 60\nconnections: many":  `line 2: connections must be a whole number, got "many"`,
 		"connections:":                    "line 1: connections must have a value; write one, such as `connections: 1200`",
-		"connections: {a: 1}":             "connections must be a string or a number",
+		"connections: {a: 1}":             "connections must be a string, a number or a boolean",
 		"topic:":                          "topic must have a value; write one, or remove the line",
-		"at:\n  - 1s deploy: make":        "at must be a string or a number; put quotes around a string that contains a colon and a space",
+		"at:\n  - 1s deploy: make":        "at must be a string, a number or a boolean; put quotes around a string that contains a colon and a space",
 		"backend-token: abc":              "backend-token must not be in a file, because it is a secret; set the variable BACKEND_TOKEN",
 		"config: other.yaml":              "config is not a setting",
 		"seconds: 60\nseconds: 61":        "already defined at line 1",
@@ -98,7 +98,6 @@ func TestOnlyAnExplicitFileMustExist(t *testing.T) {
 	}
 }
 
-// A topic that looks like a number keeps its text.
 func TestSettingsTextKeepsStrings(t *testing.T) {
 	t.Parallel()
 	for _, topic := range []string{"news", "7", "007", "1e3", "0x1f", "1_000", "true", "null", "a: b", "12345678901234567890123"} {

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -48,7 +47,7 @@ type Plan struct {
 	MaxLate           int     `json:"max_late"` // negative: no limit
 	Reconnect         bool    `json:"reconnect"`
 	EndTimeoutS       float64 `json:"end_timeout_s"`                    // maximum time from the response to the end request until the stream ends; 0: see EndTimeout
-	MaxHidden         int     `json:"max_hidden"`                       // maximum undetectable losses; -1: none with numbers or a ledger, else no limit
+	MaxHidden         int     `json:"max_hidden"`                       // maximum undetectable losses; -1: 0, or no limit if losses at the ends of streams are undetectable
 	RequireMessages   bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage       float64 `json:"min_coverage,omitempty"`           // minimum watched client time in percent; 0: 100
 	WindowS           float64 `json:"window_s,omitempty"`               // length of a window in seconds; 0: an hour
@@ -73,22 +72,22 @@ type Plan struct {
 	PublishRate float64  `json:"publish_rate,omitempty"` // messages per second over all topics
 	MessageKB   int      `json:"message_kb,omitempty"`   // size of the padding in each published message
 	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // lifetime of a token, passed to token(); 0: not passed
-	Marker      string   `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
+	Marker      string   `json:"marker,omitempty"`       // start of the value of {run}, which identifies the messages of this run; see MarkerOf
 
-	// Settings of a run that disconnects its own streams; not in the JSON of other runs. See cuts.go.
+	// Settings of a run that disconnects or pauses its own streams; not in the JSON of other runs. See Cut.
 
-	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // disconnects per second over all runners; 0: none
-	CutShares     string  `json:"cuts,omitempty"`            // shares of the kinds of disconnects; "": equal shares
+	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // cuts per second over all runners; 0: none
+	CutShares     string  `json:"cuts,omitempty"`            // shares of the kinds of cuts; "": equal shares
 	PauseS        float64 `json:"pause_s,omitempty"`         // duration of a pause in seconds; 0: defaultPause
-	Seed          int     `json:"seed,omitempty"`            // seed of the times and kinds of disconnects
+	Seed          int     `json:"seed,omitempty"`            // seed of the times and kinds of cuts
 	AllowGaps     bool    `json:"allow_announced_gaps,omitempty"`
 }
 
 // idPart matches a test id, and the prefix of client ids. Both may be empty.
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// IsShort reports whether samples and charts have steps of a second. With steps of 5 s, charts would have too few
-// points.
+// IsShort reports whether the run has a planned length of at most 120 s. Samples and charts of such a run have steps of
+// 1 s, because with steps of 5 s its charts would have too few points.
 func (p *Plan) IsShort() bool { return p.Seconds > 0 && p.Seconds <= 120 }
 
 // Check returns an error if the plan is not valid.
@@ -109,7 +108,7 @@ func (p *Plan) CheckDeclared() error { return p.check(SuiteSettings(p.Settings()
 // temporary files are longer than the test id.
 const maxTestID = 200
 
-// CheckTestID returns an error unless id can name a folder or is empty.
+// CheckTestID returns an error if id is not a valid test id. "" is valid.
 func CheckTestID(id string) error {
 	if !idPart.MatchString(id) || id == "." || id == ".." {
 		return fmt.Errorf("TESTID must be the name of a folder, with only letters, digits, '.', '_' and '-', got %q", id)
@@ -120,7 +119,7 @@ func CheckTestID(id string) error {
 	return nil
 }
 
-// check validates the given settings, and the values that need more than bounds.
+// check validates the given settings, and also TESTID, CONTROL_URL and BACKEND_URL, which bounds alone cannot validate.
 func (p *Plan) check(settings []Setting) error {
 	for _, s := range settings {
 		if err := s.check(); err != nil {
@@ -152,18 +151,18 @@ func (p *Plan) checkStreams() error {
 	return p.checkCuts()
 }
 
-// longestURL is the maximum length of a URL in bytes, below the limit of a shard.
-const longestURL = 1000
+// maxControlURL is the maximum length of CONTROL_URL in bytes, below the limit of a shard.
+const maxControlURL = 1000
 
-// CheckControl validates the address of the reference target. The error omits the address, which may contain a
-// password.
+// CheckControl validates the address of the reference target. "" is valid. The error omits the address, which may
+// contain a password.
 func (p *Plan) CheckControl() error {
 	if p.ControlURL == "" {
 		return nil
 	}
 	normal, err := NormalURL("CONTROL_URL", p.ControlURL)
-	if err != nil || !strings.HasPrefix(normal, "http://") || strings.TrimSpace(p.ControlURL) != p.ControlURL || len(normal) > longestURL {
-		return errors.New("CONTROL_URL must be the address of a reference target, such as http://10.0.0.2:7070, without TLS, password or query")
+	if err != nil || !strings.HasPrefix(normal, "http://") || strings.TrimSpace(p.ControlURL) != p.ControlURL || len(normal) > maxControlURL {
+		return fmt.Errorf("CONTROL_URL must be the address of a reference target, such as http://10.0.0.2:7070, without TLS, password, query or blanks, and with at most %d bytes", maxControlURL)
 	}
 	return nil
 }
@@ -178,7 +177,8 @@ func (p *Plan) checkURL() error {
 	return nil
 }
 
-// BackendURLs returns the URLs of the services, normalized if the plan passes Check; one "" if BACKEND_URL is empty.
+// BackendURLs returns the URLs of the services, in their canonical form if all are valid. If BACKEND_URL is empty, the
+// result is one "".
 func (p *Plan) BackendURLs() []string {
 	normal, err := NormalURLs("BACKEND_URL", p.BackendURL)
 	if err != nil {
@@ -234,9 +234,10 @@ func (p *Plan) Sockets(streams int) int {
 	return users*((perUser-1)/perConnection+1) + (remainder+perConnection-1)/perConnection
 }
 
-// StreamsPerVU returns the number of streams per virtual user. A virtual user needs twenty times the memory of a
-// stream, so several streams share one. Several virtual users let a runner use all its cores, and the failure of one
-// affects few streams. Their number is limited, because all of them have requests in flight when their streams end.
+// StreamsPerVU returns the number of streams per virtual user that `soak run` chooses. A virtual user needs twenty
+// times the memory of a stream, so several streams share one. Several virtual users let a runner use all its cores, and
+// the failure of one affects few streams. Their number is limited, because all of them have requests in flight when
+// their streams end.
 func (p *Plan) StreamsPerVU() int {
 	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
@@ -248,13 +249,12 @@ func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
 
-// Values of HTTP_VERSION. anyHTTP lets the server choose over TLS, and means HTTP/1.1 over http://.
-const (
-	anyHTTP  = "auto"
-	httpRule = "auto, 1.1 or 2"
-)
+// anyHTTP is the value of HTTP_VERSION that lets the server choose over TLS. Over http:// it means HTTP/1.1.
+const anyHTTP = "auto"
 
 var httpVersions = []string{anyHTTP, "1.1", HTTP2}
+
+const httpRule = "auto, 1.1 or 2"
 
 // AcceptHeader returns the Accept-Encoding of each stream; "" for none. The plan must pass Check.
 func (p *Plan) AcceptHeader() string {

@@ -161,7 +161,7 @@ func TestRunnersUseTheServicesInTurn(t *testing.T) {
 	require.ErrorContains(t, p.Check(), `BACKEND_URL must begin with http:// or https:// and name a host, got "b"`)
 }
 
-// 100 connections, 6 per virtual user, need 17 users; the last holds 4.
+// 100 connections, 6 per virtual user, need 17 users; the last one has 4.
 func TestShareCountsTheConnectionsOfARunner(t *testing.T) {
 	t.Parallel()
 	p := Default()
@@ -204,7 +204,7 @@ func TestStreamsOfAVirtualUserShareConnections(t *testing.T) {
 func TestEndTimeout(t *testing.T) {
 	t.Parallel()
 	p := Default()
-	require.Equal(t, 22500*time.Millisecond, p.EndTimeout(), "a service may check at its next tick")
+	require.Equal(t, 22500*time.Millisecond, p.EndTimeout(), "a service may end a stream only when the next noop is due")
 	p.NoopInterval = 1
 	require.Equal(t, 15*time.Second, p.EndTimeout())
 	p.EndTimeoutS = .5

@@ -36,7 +36,7 @@ func shareOf(name, help string) Setting {
 	return Setting{Name: name, Value: decimalType, Min: 1, Max: 50, Rule: "from 1 to 50 percent", Help: help}
 }
 
-// sharedRows returns rows of Plan.Settings for scripts that declare the plan of their streams.
+// sharedRows returns the named rows of Plan.Settings, for scripts that declare the plan of their streams.
 func sharedRows(names ...string) []Setting {
 	return slices.DeleteFunc(new(Plan).Settings(), func(s Setting) bool { return !slices.Contains(names, s.Name) })
 }
@@ -57,8 +57,8 @@ const MaxOpenLate = "MAX_OPEN_LATE"
 var bystanderSetting = Setting{Name: MaxOpenLate, Value: wholeType, NoLimit: true, Rule: "at least 0, or -1 (no limit)",
 	Help: "maximum number of late noops on undisturbed streams (-1: no limit; default: 0)"}
 
-// scriptSettings is the table of the settings that only the script of a suite reads, by suite. The profiles of the
-// script have the defaults.
+// scriptSettings is the table of the settings that the script of a suite reads, by suite. The profiles of the script
+// have the defaults.
 var scriptSettings = map[string][]Setting{
 	"burst": append([]Setting{
 		{Name: "BURSTS", Value: numbersType, Help: "sizes of the bursts, separated by commas"},
@@ -192,5 +192,6 @@ var scriptSettings = map[string][]Setting{
 	},
 }
 
-// ScriptSettings returns the settings that only the script of a suite reads. They have no value: see Setting.Parse.
+// ScriptSettings returns the settings that the script of a suite reads. Setting.Parse returns their values; the rows
+// have none.
 func ScriptSettings(suite string) []Setting { return scriptSettings[suite] }

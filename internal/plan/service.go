@@ -21,7 +21,7 @@ func IsServiceFile(text string) bool {
 	return strings.HasSuffix(text, ".js") || strings.ContainsRune(text, filepath.Separator)
 }
 
-// ServiceName returns the name of the service for display: without the folder of a user's module.
+// ServiceName returns the name of the service for display: without the folder and the extension of a user's module.
 func (p *Plan) ServiceName() string {
 	return strings.TrimSuffix(filepath.Base(cmp.Or(p.Service, NoopService)), ".js")
 }

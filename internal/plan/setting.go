@@ -14,18 +14,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Setting is one value of a run with its variable, its flag, its bounds and its help; table.go lists all. It is the
-// pflag.Value of its flag, so flag and variable accept the same texts.
+// A Setting is one value of a run with its variable, its flag, its bounds and its help; see table.go and scripts.go. It
+// is the pflag.Value of its flag, so flag and variable accept the same texts.
 type Setting struct {
 	Name        string // of the environment variable; the flag is the name in lower case with hyphens
-	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); a nil pointer in scriptSettings
+	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); rows of scriptSettings have no field
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
-	Min, Max  float64  // bounds of a number, if it has a Rule; Max 0: no maximum
+	Min, Max  float64  // bounds of a number, if the setting has a Rule; Max 0: no maximum
 	NoLimit   bool     // −1 means no limit
 	BareValue string   // value of the flag without an argument; "": the argument is required
-	ZeroText  string   // text of the zero value, which is then within the bounds, such as "noop" for SERVICE
+	ZeroText  string   // text of the zero value, such as "noop" for SERVICE; "": zero must be within the bounds
 	Texts     []string // valid values of a text; nil: any
 	Rule      string   // for a value out of bounds: NAME must be RULE
 
@@ -81,7 +81,8 @@ func (s Setting) String() string {
 // number formats a number without an exponent.
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Set parses text and sets the value. If the value is a list, Set appends the lines of the text to it.
+// Set parses text and sets the value. To a list of texts, Set appends the lines of text; to a list of numbers, it
+// appends the numbers, which are separated by commas.
 func (s Setting) Set(text string) (err error) {
 	if s.ZeroText != "" && text == s.ZeroText {
 		s.assign(nil)
@@ -118,7 +119,7 @@ func (s Setting) Set(text string) (err error) {
 	return nil
 }
 
-// Parse returns the value of a text, and checks it. It does not change the value of s.
+// Parse parses and validates text, and returns the value. It does not change the value of s.
 func (s Setting) Parse(text string) (any, error) {
 	s.Value = reflect.New(reflect.TypeOf(s.Value).Elem()).Interface()
 	if err := s.Set(text); err != nil {
@@ -186,7 +187,7 @@ func Kind(flag pflag.Value) string {
 // Property returns the name of the property in scripts, "" for none, and reports whether it is optional.
 func (s Setting) Property() (name string, optional bool) { return strings.CutSuffix(s.Script, "?") }
 
-// Get returns the value for scripts. For a string it returns the text of String, so an empty one becomes ZeroText.
+// Get returns the value for scripts. For a string it returns the text of String, so "" becomes ZeroText.
 func (s Setting) Get() any {
 	if s.Type() == "string" {
 		return s.String()
@@ -209,8 +210,8 @@ func reset(settings []Setting) {
 	}
 }
 
-// check returns an error if a value is out of bounds. A setting without a Rule has no bounds. Below the minimum, -1 is
-// valid with NoLimit, and 0 with a ZeroText.
+// check returns an error if the value is out of bounds, or is not one of Texts. A setting without a Rule has no bounds.
+// Below the minimum, -1 is valid with NoLimit, and 0 with a ZeroText.
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // false for NaN
@@ -306,8 +307,15 @@ func Difference(want, other Plan, scope Scope) string {
 	planned := want.Settings()
 	for i, s := range other.Settings() {
 		if s.Scope <= scope && !reflect.DeepEqual(s.value(), planned[i].value()) {
-			return fmt.Sprintf("%s is %v, not %v", s.Name, s.value(), planned[i].value())
+			return fmt.Sprintf("%s is %v, not %v", s.Name, quoteEmpty(s.value()), quoteEmpty(planned[i].value()))
 		}
 	}
 	return ""
+}
+
+func quoteEmpty(value any) any {
+	if value == "" {
+		return `""`
+	}
+	return value
 }

@@ -16,7 +16,7 @@ var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00
 var absoluteURL = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 
 // NormalURL returns the canonical form of a service's URL: scheme and host in lower case, without trailing slashes,
-// question mark or hash. Errors contain name, the variable of the URL.
+// question mark or hash. name is the variable of the URL, for errors.
 func NormalURL(name, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !absoluteURL.MatchString(text) {
@@ -60,7 +60,7 @@ func NormalURLs(name, text string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// OnLoopback reports whether the host of each service is localhost or a loopback address.
+// OnLoopback reports whether the host of each service is localhost or a loopback address. services are URLs.
 func OnLoopback(services ...string) bool {
 	return !slices.ContainsFunc(services, func(service string) bool {
 		u, err := url.Parse(service)

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// An actionLog copies the output of an action to its log, without secrets. The action writes to an unlinked file.
+// An actionLog copies the output of an action to a log file, without secrets. The action writes to an unlinked file.
 // Unlike a pipe, this file stays writable for processes that still run after soak has exited.
 type actionLog struct {
 	raw    *os.File // the unlinked file
@@ -79,7 +79,7 @@ func (l *actionLog) copy() {
 	}
 }
 
-// Write writes text without secrets to the log. The caller holds mu, except in close.
+// Write writes text, which has no secrets, to the log. The caller holds mu, except in close.
 func (l *actionLog) Write(text []byte) (int, error) {
 	l.end = append(l.end, text...)
 	l.end = l.end[max(0, len(l.end)-maxOutput):]

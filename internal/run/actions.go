@@ -93,7 +93,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	case <-p.Done():
 	case <-ctx.Done():
 		select {
-		case <-p.Done(): // it ended at the same time as the run
+		case <-p.Done(): // the action ended at the same time as the run
 		default:
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
 			result.Problem = "it was stopped when the run ended"

@@ -141,7 +141,7 @@ func TestActionLogHasNoSecrets(t *testing.T) {
 	large, many := strings.Repeat("x", copyBytes-8), strings.Repeat("x", 9*copyBytes)
 	bounded := strings.Repeat("é", maxOutput) + "x\n"
 	for name, c := range map[string]struct {
-		parts     []string // written with a pause; the results do not depend on the pause
+		parts     []string // written with pauses between them; the results do not depend on the pauses
 		log, tail string   // the whole log ("": not checked), and the end of its tail
 	}{
 		"in one line":             {[]string{secretHead, secretTail + "yy"}, "[redacted]yy", "[redacted]yy"},

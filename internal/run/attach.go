@@ -80,7 +80,7 @@ func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.RunFile)); statErr == nil {
 		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended: `soak merge %[1]s` makes its verdict; on Kubernetes: %[2]w", d.Relative(), err)
 	}
-	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target or ran actions; start the service separately, pass BACKEND_URL, and repeat the run", err)
+	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target, ran actions, or ran a suite other than soak; start the service separately, pass BACKEND_URL, and repeat the run", err)
 }
 
 // prepare creates the folder of the run, or uses the folder of the soak process that was killed. A target that this
@@ -108,7 +108,8 @@ func (d *local) runnersSurvive() bool {
 	return d.runnerNumber == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
-// removePipes removes the pipes of the runners, which have ended. Until then, another soak process may attach.
+// removePipes removes the pipes of the runners, which have ended. Another soak process may attach to the run until the
+// pipes are removed.
 func (s *session) removePipes() {
 	for i := 1; i <= s.Plan.Runners; i++ {
 		_ = os.Remove(runners.PipePath(string(s.dir), i))

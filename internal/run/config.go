@@ -118,7 +118,7 @@ func (s *session) complete(now time.Time) (err error) {
 	s.Plan.Suite = s.Suite.InPlan()
 	if s.isModule {
 		s.setMarker()
-		err = s.checkService() // describe fills in the rest
+		err = s.checkService() // describe checks the plan after it has loaded the description
 	} else if err = s.Suite.Check(s.Plan); s.Suite.Plan.BySettings {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
@@ -153,7 +153,7 @@ func (s *session) checkBackends() error {
 	case len(s.Plan.BackendURLs()) > 1 && s.On == "k8s":
 		return errors.New("BACKEND_URL must have one URL on Kubernetes, such as the URL of a Service or a load balancer")
 	case s.Backends < 1 || s.Backends > s.Plan.Runners:
-		return fmt.Errorf("--backends must be 1 to %[2]d, the number of runners, got %[1]d", s.Backends, s.Plan.Runners)
+		return fmt.Errorf("--backends must be from 1 to the number of runners (%[2]d), got %[1]d", s.Backends, s.Plan.Runners)
 	case s.Backends > 1 && s.Plan.BackendURL != "":
 		return errors.New("--backends cannot be combined with BACKEND_URL; remove one of them")
 	}

@@ -40,11 +40,11 @@ type rig struct {
 	stop, kill      func()
 }
 
-// A driverOfRig runs the runners of a rig, and returns the data to check its result.
+// A driverOfRig runs the runners of a rig, and returns the outcome and the record of the run.
 type driverOfRig func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.RunRecord, err error)
 
-// withDrivers calls test for the named drivers, or for all if there are no names. Each call has its own rig, whose
-// runners have the given behavior.
+// withDrivers calls test for the named drivers, or for all drivers if no names are given. Each call has its own rig,
+// whose runners have the given behavior.
 func withDrivers(t *testing.T, behavior string, test func(*testing.T, *rig, driverOfRig), names ...string) {
 	t.Helper()
 	for name, drive := range drivers {
@@ -235,7 +235,7 @@ func TestDrivers(t *testing.T) {
 				assert.Equal(t, c.want, outcome, "%s", text)
 				assert.Contains(t, string(text), c.wantText)
 				for _, pid := range r.pids() {
-					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d still runs", pid)
+					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "the runner with pid %d still runs", pid)
 				}
 				if c.behavior == holds && r.force.Err() == nil {
 					shards, _ := filepath.Glob(r.dir().Path(results.ShardsDir + "/*"))

@@ -18,15 +18,17 @@ const ControlCommand = "control"
 
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
-// serveControl starts the reference target of the control group in its own process, because a stall of a runner must
-// not affect it. It sets the target's URL in the plan, unless the plan has one. If the start fails, the run continues
-// without a control group.
+// serveControl starts the reference target of the control group in a separate process, so that a stall of a runner does
+// not affect the target. It sets the target's URL in the plan, unless the plan has the URL of another reference target.
+// With such a URL only a part serves a target too. A failed start causes only a warning.
 func (d *local) serveControl() {
 	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.runnerNumber == 0 {
 		return
 	}
 	url, err := d.startControl()
 	switch {
+	case err != nil && d.Plan.ControlURL != "":
+		d.warn(fmt.Sprintf("no reference target on this machine: %v", err))
 	case err != nil:
 		d.warn(fmt.Sprintf("%s: %v", noControl, err))
 	case d.runnerNumber > 0:

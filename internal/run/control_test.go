@@ -81,6 +81,9 @@ func TestReferenceAddress(t *testing.T) {
 		"remote":          {func(c *Config) { c.Plan.ControlURL = "http://other:7070" }, false, "http://other:7070", ""},
 		"address in use":  {func(c *Config) { c.ControlListen = listener.Addr().String() }, false, "none", "CONTROL_LISTEN: listen tcp"},
 		"missing program": {func(c *Config) { c.Executable = "/none/soak" }, false, "none", "start reference: "},
+		"part with a remote reference and an address in use": {func(c *Config) {
+			c.Runner, c.Plan.ControlURL, c.ControlListen = "1/2", "http://other:7070", listener.Addr().String()
+		}, false, "http://other:7070", "no reference target on this machine: CONTROL_LISTEN: listen tcp"},
 		"part with a remote reference": {func(c *Config) {
 			c.Runner, c.Plan.ControlURL = "1/2", "http://other:7070"
 		}, true, "http://other:7070", ""},

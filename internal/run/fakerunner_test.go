@@ -25,7 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// TestMain acts as k6 if the binary has that name. Otherwise it runs the tests with a fake Prometheus server, which
+// TestMain acts as k6 if the binary is named k6. Otherwise it runs the tests with a fake Prometheus server, which
 // responds to every query with one value.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "k6" {
@@ -72,7 +72,8 @@ func fakeK6(t *testing.T, behavior ...string) (k6, folder string) {
 	return filepath.Join(folder, "k6"), folder
 }
 
-// fakeRunner acts as a runner without faults: it writes a shard at its start and a shard at its end.
+// fakeRunner acts as `k6 inspect` or as a runner without faults. A runner writes a shard at its start and, unless it
+// crashes, a shard at its end.
 func fakeRunner(args []string) int {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)

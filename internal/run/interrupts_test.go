@@ -9,7 +9,7 @@ import (
 )
 
 // timeout(1) sends its signal twice at once, which must not kill the runners. A later signal kills them. The test is
-// not parallel, because each session receives the signals.
+// not parallel, because every session in this process receives the signals.
 func TestRepeatedSignal(t *testing.T) {
 	graceful, force, stop := interrupts(t.Context())
 	defer stop()

@@ -24,7 +24,7 @@ import (
 type Kubernetes struct {
 	Namespace    string        // of a run to attach to
 	Via          string        // HOST or HOST:PORT at which this machine reaches the service; "": at its URL
-	Context      string        // of the kubeconfig; "": its current one
+	Context      string        // name of a context of the kubeconfig; "": the current context
 	StartTimeout time.Duration // for each Deployment of the overlay, and for each of initializer, runners and starter
 	Keep         bool          // leave TestRun and pods in the cluster
 }
@@ -114,7 +114,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 		}
 		d.createControl(ctx)
 		if d.Live == "" {
-			d.report("the runners write their shards to the bucket; watch them: " + liveCommand(d.location))
+			d.report("the runners write their shards to the bucket; watch the run: " + liveCommand(d.location))
 		}
 	}
 	d.created = true
@@ -155,7 +155,7 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	err := f.Run.Wait(graceful, d.report)
 	if errors.Is(err, cluster.ErrUnreachable) {
 		d.connectionLost = true
-		return fmt.Errorf("%w; the run continues there; follow it with `soak attach %s`", err, d.Plan.TestID)
+		return fmt.Errorf("%w; the run continues in the cluster; follow it with `soak attach %s`", err, d.Plan.TestID)
 	}
 	if phase := f.Phase(); graceful.Err() == nil || phase != cluster.Running {
 		return nil
@@ -238,7 +238,7 @@ type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)
 	poll     time.Duration
-	lastUnix map[int]int64 // last reported bucket, by runner
+	lastUnix map[int]int64 // time of the last reported bucket, by runner
 }
 
 // follow reads the checkpoints until ctx ends. Reading uses at most 1/pauseFactor of a core.

@@ -41,7 +41,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 		d.Shards, _ = store.Split(m.Output())
 	}
 	if !strings.HasPrefix(d.Shards, "s3://") {
-		return UsageError{errors.New("the runners need a bucket for their shards; set --shards s3://BUCKET/PREFIX, or set it in the overlay")}
+		return UsageError{errors.New("the runners need a bucket for their shards; set --shards s3://BUCKET/PREFIX, or set a bucket in the overlay")}
 	}
 	d.location = store.Join(d.Shards, d.Plan.TestID)
 	if d.Plan.Control > 0 && d.Plan.ControlURL == "" {
@@ -66,9 +66,10 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	if err := d.reachTarget(ctx); err != nil {
 		return err
 	}
+	// A target outside of the cluster need not answer this machine. The runners report if it does not answer them.
 	err = d.targets.Probe(ctx, d.interval)
 	if err != nil && d.backend != nil {
-		return err // for a target outside of the cluster, the runners report the error
+		return err
 	}
 	d.reachable = err == nil
 	return d.claim(ctx, false)
@@ -124,7 +125,7 @@ func (d *kubernetes) apply(ctx context.Context) error {
 		return err
 	}
 	if len(skipped) > 0 {
-		d.report("this user has no permission to change " + format.Count(len(skipped), "object") + " of the overlay; assuming that all exist")
+		d.report("this user has no permission to change " + format.Count(len(skipped), "object") + " of the overlay; soak assumes that no object is missing")
 	}
 	for _, o := range d.manifests.Setup {
 		if o.GetKind() != "Deployment" {

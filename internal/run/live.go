@@ -63,8 +63,8 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// closeLivePage closes the live page. If the run has a report, it waits until the viewers have loaded the report, or
-// until Ctrl-C.
+// closeLivePage closes the live page. If the run has a report, the page stays open until the viewers have loaded the
+// report, or until Ctrl-C.
 func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return
@@ -81,7 +81,7 @@ func (s *session) closeLivePage(graceful, force context.Context) {
 	s.page.server.Finish(graceful, report)
 }
 
-// checkListen returns an error unless the address of a flag is "" or can be an address to listen on.
+// checkListen returns an error if the address of a flag cannot be an address to listen on. "" is valid.
 func checkListen(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -93,8 +93,8 @@ func checkListen(flag, address string) error {
 	return nil
 }
 
-// liveAddress returns the listen address for the value of --live; "": no page. The default is reachable only from this
-// machine.
+// liveAddress returns the listen address for a value of --live, or "" for no page. The default is reachable only from
+// this machine.
 func liveAddress(text string) string {
 	switch text {
 	case "", "0", "false":

@@ -100,8 +100,8 @@ func (d *local) prepare(ctx context.Context) error {
 	return nil
 }
 
-// createFolder creates the folder of the run with its manifest, and claims the location of the shards. If another run
-// has the generated test id, it chooses another one.
+// createFolder creates the folder of the run with its manifest. It claims the location of the shards or, if the shards
+// are in the folder, generates another test id while another run has the generated one.
 func (d *local) createFolder(ctx context.Context) (err error) {
 	if d.Shards != "" {
 		d.location = store.Join(d.Shards, d.Plan.TestID)
@@ -121,7 +121,7 @@ func (d *local) createFolder(ctx context.Context) (err error) {
 				d.setMarker()
 			}
 			d.dir, err = results.Create(d.Out, d.Plan.TestID)
-			printMessage("another run has this test id; this one is " + d.Plan.TestID)
+			printMessage("another run has the same test id; this run is " + d.Plan.TestID)
 		}
 	}
 	if err != nil {
@@ -143,8 +143,8 @@ func (d *local) targetConfig() target.LocalConfig {
 	return config
 }
 
-// openTargets starts the targets of this machine, and waits until all targets answer. It sets the URLs of the target
-// and of the cluster that the suite compares with it.
+// openTargets starts the targets of this machine, and waits until all targets answer. It sets the URL of the target,
+// and the URL of the cluster that the suite compares with the target.
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := d.targetConfig()
 	var urls []string

@@ -27,7 +27,7 @@ func Locate(elements ...string) (string, error) {
 			return filepath.Abs(path)
 		}
 	}
-	return "", fmt.Errorf("%s was not found in the folder of %s; build it with `make build`, or use the archive of a release", name, strconv.Quote(os.Args[0]))
+	return "", fmt.Errorf("%s was not found in the folder of %s or in the working directory; build it with `make build`, or use the archive of a release", name, strconv.Quote(os.Args[0]))
 }
 
 // Program finds a program of this repository by its name without .exe.

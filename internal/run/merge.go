@@ -25,8 +25,8 @@ const mergeMemory = 600 << 20
 
 // Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It
 // writes the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number
-// of laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number. If there
-// is no verdict either, any number is valid.
+// of laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number. Without a
+// verdict, any number is valid.
 func Merge(location, out string, expect int, stdout io.Writer, options report.TerminalOptions, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		d, problems, err := fetchRun(location, out)
@@ -49,8 +49,8 @@ func Merge(location, out string, expect int, stdout io.Writer, options report.Te
 	})
 }
 
-// fetchRun returns the folder of a run. It copies a run in a bucket to out first. problems are the files that it could
-// not copy.
+// fetchRun returns the folder of a run. It first copies a run in a bucket to out. problems describes the files that it
+// could not copy.
 func fetchRun(location, out string) (d results.Dir, problems []string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -73,9 +73,9 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 	})
 }
 
-// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with; "": the last
-// one that passed without a regression. expect is as in Merge. problems make the verdict invalid. Judge limits the
-// memory of this process to mergeMemory.
+// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with; "" means
+// the last run that passed without a regression. expect is as in Merge. problems make the verdict invalid. If a report
+// cannot be written, Judge returns the verdict and an error. Judge limits the memory of this process to mergeMemory.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.JudgeExpecting(expect, problems...)
@@ -107,7 +107,7 @@ func WriteRunList(d results.Dir, out string) (page string) {
 	return filepath.Join(folder, results.HistoryFile)
 }
 
-// resolveLink returns the absolute path without links, such as results/latest.
+// resolveLink returns the absolute path, with links such as results/latest resolved if they exist.
 func resolveLink(path string) string {
 	if resolved, err := filepath.Abs(path); err == nil {
 		path = resolved

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -56,8 +57,8 @@ func findShard(ctx context.Context, shards store.Store, index int, runID string)
 	return name, last, err
 }
 
-// eachShard calls read with each shard of the runner with the given index; 0: of all runners. It includes the shards of
-// other runs at the same location.
+// eachShard calls read with each shard of the runner with the given index, or of all runners if index is 0. It includes
+// the shards of other runs at the same location.
 func eachShard(ctx context.Context, shards store.Store, index int, read func(name string, s *shard.Shard)) error {
 	names, err := shards.Names(ctx)
 	if err != nil {
@@ -101,8 +102,8 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	}
 	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.runnerNumber, s.Plan.Runners, result.Runner.State)
 	if s.Suite.Target.Streams {
-		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d %s received, %d missed, %d faulty, %d late",
-			sum.Opened, sum.Refused, sum.Dropped, sum.Received, s.messages(), sum.Missed(), sum.Faults(), sum.Late)
+		fmt.Fprintf(s.Stdout, ": %s opened, %d refused, %d dropped; %s received, %d missed, %d faulty, %d late",
+			format.Plural(sum.Opened, "stream", "streams"), sum.Refused, sum.Dropped, s.receivedMessages(sum.Received), sum.Missed(), sum.Faults(), sum.Late)
 	}
 	if p := result.Published; p != nil {
 		sums := p.Sums()

@@ -42,7 +42,7 @@ func (s *session) display(m *meter) *display {
 		d.started = s.runStart
 	}
 	if s.Progress == plan.ProgressFull {
-		d.full = &fullDisplay{watch: s.watch, runners: s.runnersHere(), noun: s.messages()}
+		d.full = &fullDisplay{watch: s.watch, runners: s.runnersHere(), noun: s.service.Noun()}
 	}
 	return d
 }
@@ -104,17 +104,17 @@ func (s *session) progress(m *meter) string {
 	var parts []string
 	switch p := s.localPlan(); {
 	case s.Suite.Plan.BySettings && !s.service.Counted():
-		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
+		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), format.Plural(sum.Heartbeats, "heartbeat", "heartbeats"))
 	case s.Suite.Plan.BySettings:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
 			s.receivedText(sum.Received, p.Connections*p.MinNoopsPerStream()), fmt.Sprintf("%d missed", sum.Missed()))
 	case s.Suite.Target.Streams:
-		parts = append(parts, fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late))
+		parts = append(parts, fmt.Sprintf("%d open · %s · %d missed · %d late", sum.Open, format.Plural(sum.Received, "noop", "noops"), sum.Missed(), sum.Late))
 	default:
 		if sum.Stage != "" {
 			parts = append(parts, sum.Stage)
 		}
-		parts = append(parts, fmt.Sprintf("%d requests", sum.Requests), fmt.Sprintf("%d failed", sum.Failed))
+		parts = append(parts, format.Plural(sum.Requests, "request", "requests"), fmt.Sprintf("%d failed", sum.Failed))
 	}
 	for _, problem := range []struct {
 		count int
@@ -140,9 +140,13 @@ func (s *session) progress(m *meter) string {
 // stream may receive one message more than planned, at its end.
 func (s *session) receivedText(count uint64, planned int) string {
 	if s.service.CountBasis != shard.CountByInterval || s.Plan.Published() {
-		return fmt.Sprintf("%d %s", count, s.messages())
+		return s.receivedMessages(count)
 	}
 	return fmt.Sprintf("%d/%d %s", count, max(planned, int(min(count, 1<<62))), s.messages())
+}
+
+func (s *session) receivedMessages(count uint64) string {
+	return format.Plural(count, s.service.Noun(), s.messages())
 }
 
 // clock formats a duration as MM:SS, or as H:MM:SS from one hour on.
@@ -158,7 +162,7 @@ func clock(d time.Duration) string {
 type fullDisplay struct {
 	watch         *live.Watch
 	runners       []int
-	noun          string // the word for messages
+	noun          string // the word for a message
 	nextFinding   int    // number of the first finding that is not written yet
 	unlistedCount int    // number of unlisted findings in the lines written so far
 }
@@ -181,9 +185,9 @@ func (f *fullDisplay) line(index int, now time.Time) string {
 		return name + " starting"
 	}
 	r := &runners[i]
-	parts := []string{fmt.Sprintf("%d open", r.Open), fmt.Sprintf("%d %s", r.Received, f.noun), fmt.Sprintf("%d missed", r.Missed())}
+	parts := []string{fmt.Sprintf("%d open", r.Open), format.Plural(r.Received, f.noun, f.noun+"s"), fmt.Sprintf("%d missed", r.Missed())}
 	if r.Requests > 0 && r.Received == 0 {
-		parts = []string{fmt.Sprintf("%d requests", r.Requests), fmt.Sprintf("%d failed", r.Failed)}
+		parts = []string{format.Plural(r.Requests, "request", "requests"), fmt.Sprintf("%d failed", r.Failed)}
 	}
 	if r.Undecided > 0 {
 		parts = append(parts, fmt.Sprintf("%d undecided", r.Undecided))

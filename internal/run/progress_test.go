@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 
 func TestProgressHasALineForEachRunner(t *testing.T) {
 	t.Parallel()
-	f := &fullDisplay{watch: new(live.Watch), runners: []int{1, 2}, noun: "noops"}
+	f := &fullDisplay{watch: new(live.Watch), runners: []int{1, 2}, noun: "noop"}
 	require.Equal(t, "runner 2   starting", f.line(2, time.Now()))
 	h := shard.NewHistogram()
 	h.Record(100 * time.Millisecond)
@@ -31,8 +32,11 @@ func TestProgressHasALineForEachRunner(t *testing.T) {
 	})
 	require.Equal(t, "runner 2   600 open · 7200 noops · 2 missed · 3 undecided · late p99 100 ms  ▆ · 12% 80 MiB", f.line(2, time.Now()))
 	require.Contains(t, f.line(2, time.Now().Add(time.Minute)), " · silent for 60 s")
+	f.watch.Add(2, &shard.Progress{Requests: 1})
+	require.Contains(t, f.line(2, time.Now()), "1 request · 0 failed")
+	f.watch.Add(2, &shard.Progress{Counts: ledger.Counts{Received: 1}})
 	f.watch.Add(2, nil)
-	require.Contains(t, f.line(2, time.Now()), "0 open · 7200 noops")
+	require.Contains(t, f.line(2, time.Now()), "0 open · 1 noop · ")
 	require.Contains(t, f.line(2, time.Now()), " · ended")
 }
 
@@ -64,14 +68,15 @@ func TestProgressOfAllRunners(t *testing.T) {
 		progress shard.Progress
 		want     string
 	}{
-		"soak":   {soak, "4/4 open · 40/60 noops · 2 missed · 3 dropped · 1 faulty · 6/7 confirmed · late p99 100 ms · backend 50% 16 MiB"},
-		"churn":  {soak, "4 open · 40 noops · 2 missed · 0 late · 6/7 confirmed · backend 50% 16 MiB"},
-		"rampup": {shard.Progress{Stage: "200/s", Requests: 9, Failed: 1}, "200/s · 9 requests · 1 failed · backend 50% 16 MiB"},
+		"soak":                {soak, "4/4 open · 40/60 noops · 2 missed · 3 dropped · 1 faulty · 6/7 confirmed · late p99 100 ms · backend 50% 16 MiB"},
+		"churn":               {soak, "4 open · 40 noops · 2 missed · 0 late · 6/7 confirmed · backend 50% 16 MiB"},
+		"churn with one noop": {shard.Progress{Counts: ledger.Counts{Received: 1}}, "0 open · 1 noop · 0 missed · 0 late · backend 50% 16 MiB"},
+		"rampup":              {shard.Progress{Stage: "200/s", Requests: 9, Failed: 1}, "200/s · 9 requests · 1 failed · backend 50% 16 MiB"},
 	} {
 		s := &session{Config: testConfig("http://h"), watch: new(live.Watch)}
 		s.chooseService()
 		if name != "soak" {
-			s.Suite = suiteOf(name)
+			s.Suite = suiteOf(strings.Fields(name)[0])
 		}
 		s.watch.Add(1, &c.progress)
 		require.Equal(t, c.want, s.progress(&meter{cpu: 50, last: resources.Sample{BackendRSS: 16 << 20}}), name)

@@ -92,7 +92,7 @@ func TestUnsuitableServiceIsAUsageError(t *testing.T) {
 			_ = os.WriteFile(filepath.Join(r.folder, refuses), []byte("the description of mine has no publish"), 0o600)
 		}, "the description of mine has no publish"},
 		{"a script without services", intervalService, func(r *rig) { _ = os.Remove(filepath.Join(r.folder, description)) }, "connectionTest.js does not load it"},
-		{"a description of another version", `{"name":"mine"}`, func(*rig) {}, "the description of mine: connect"},
+		{"an incomplete description", `{"name":"mine"}`, func(*rig) {}, "the description of mine: connect"},
 		{"too short for the heartbeats", strings.Replace(heartbeatService, `"every":4`, `"every":40`, 1), func(*rig) {}, "a stream must receive at least two heartbeats, got one every 40 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -52,8 +52,8 @@ func storageContext(graceful, force context.Context, limit time.Duration) (conte
 }
 
 // claim checks before the load that this machine can read shards at their location. If write is set, it also writes the
-// manifest there, and reads it back. Shards of an earlier run are an error, because a merge would mix them with the new
-// ones.
+// manifest there, and reads it back. Without --continue, shards of an earlier run are an error, because a merge would
+// mix them with the new ones.
 func (s *session) claim(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()

@@ -46,7 +46,7 @@ func (t *Tracker) timeOut(s Snapshot) {
 				reason = w
 			}
 		}
-		t.fail("the phase %q took over %v: %s (%s) is stuck: %s%s", t.phase, limit, name, location(p.Pod), reason, p.details())
+		t.fail("the phase %q lasted longer than %v: %s (%s) is stuck: %s%s", t.phase, limit, name, location(p.Pod), reason, p.details())
 	}
 	switch t.phase {
 	case Initializing:

@@ -1,6 +1,6 @@
 // Package cluster runs the runners of a soak on Kubernetes, under the k6-operator (v1.6). It renders the TestRun from
-// the plan, applies it, and follows initializer, runners and starter. It reports which pod on which node failed, and
-// why.
+// the plan, creates the TestRun, and follows the initializer, the runners and the starter. It reports which pod on
+// which node failed, and why.
 //
 // The operator's stage is not enough: it is `finished` even if runners failed, and `started` while runners are paused
 // forever. The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. All state

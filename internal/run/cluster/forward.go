@@ -126,7 +126,7 @@ func (e NotReadyError) Error() string {
 	return fmt.Sprintf("no pod of the service %s in %s is ready to answer on port %d", e.Name, e.Namespace, e.Port)
 }
 
-// targetPort returns the pod's port behind a port of the service; 0 if the service has no such port.
+// targetPort returns the pod's port behind a port of the service; 0 if the service or the pod has no such port.
 func targetPort(service *corev1.Service, pod *corev1.Pod, port int) int {
 	for _, p := range service.Spec.Ports {
 		switch {

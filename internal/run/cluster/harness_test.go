@@ -51,8 +51,8 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 	return w
 }
 
-// show replaces the objects of the cluster with the parts of a snapshot. It updates objects that exist already, because
-// the run polls continuously.
+// show stores the objects of a snapshot in the cluster. It updates objects that exist already, because the run polls
+// continuously, and keeps objects that the snapshot lacks.
 func (w *fakeCluster) show(t *testing.T, s Snapshot) {
 	t.Helper()
 	pods, jobs := corev1.SchemeGroupVersion.WithResource("pods"), batchv1.SchemeGroupVersion.WithResource("jobs")

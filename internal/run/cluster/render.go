@@ -40,7 +40,7 @@ var testID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // CheckTestID returns an error if a test id cannot name objects of a cluster.
 func CheckTestID(id string) error {
 	if len(id) > maxTestID || !testID.MatchString(id) {
-		return fmt.Errorf("TESTID must have at most %[2]d lower-case letters, digits and '-' on Kubernetes, where it names objects, got %[1]q", id, maxTestID)
+		return fmt.Errorf("TESTID must be 1 to %[2]d lower-case letters, digits and '-' on Kubernetes, and must begin and end with a letter or a digit, got %[1]q", id, maxTestID)
 	}
 	return nil
 }

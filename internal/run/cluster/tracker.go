@@ -60,7 +60,7 @@ type Tracker struct {
 	news         []string
 }
 
-// A runner is the last known state of a runner. It remains after the cluster has deleted the pod.
+// A runner has the last known state of one runner. It remains after the cluster has deleted the pod.
 type runner struct {
 	pod      *corev1.Pod
 	hasEnded bool
@@ -160,7 +160,7 @@ func (t *Tracker) checkStart(s Snapshot) {
 		}
 	}
 	if s.Stage == "error" {
-		t.fail("the operator rejected the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
+		t.fail("the operator rejected the TestRun (stage error); see the log of the operator: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
 		return
 	}
 	for i := range t.runners {

@@ -128,7 +128,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 	}{
 		"the operator does nothing": {"new", late, `the k6-operator has not processed the TestRun; check that it runs: kubectl get pods -n k6-operator-system`},
 		"the operator rejects the TestRun": {"new", func(s *Snapshot) { s.Stage = "error" },
-			"the operator rejected the TestRun (stage error); see its log"},
+			"the operator rejected the TestRun (stage error); see the log of the operator"},
 		"the script is wrong": {"initializing", func(s *Snapshot) {
 			s.Initializer = part(runName+"-initializer", batchv1.JobFailed, setExited(1, "Error"))
 			s.Initializer.Log = "BACKEND_URL is missing"
@@ -136,7 +136,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		"no image for the initializer": {"initializing", func(s *Snapshot) {
 			late(s)
 			s.Initializer.Pod = pod(runName+"-initializer", setNoImage)
-		}, `the phase "initializer" took over 1m0s: the initializer (pod soak-t-initializer-x7 on node node-a) is stuck: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`},
+		}, `the phase "initializer" lasted longer than 1m0s: the initializer (pod soak-t-initializer-x7 on node node-a) is stuck: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`},
 		"no room": {"creating", late,
 			`runner 3 (pod soak-t-3-x7, on no node) is stuck: no node accepts it: Unschedulable: 0/3 nodes are available: 3 Insufficient memory`},
 		"no quota": {"no pod", func(s *Snapshot) {
@@ -146,7 +146,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		"no image for the starter": {"starting", func(s *Snapshot) {
 			late(s)
 			s.Starter.Pod = pod(runName+"-starter", setNoImage)
-		}, `the phase "starter" took over 1m0s: the starter (pod soak-t-starter-x7 on node node-a) is stuck: ImagePullBackOff`},
+		}, `the phase "starter" lasted longer than 1m0s: the starter (pod soak-t-starter-x7 on node node-a) is stuck: ImagePullBackOff`},
 		"the starter fails": {"starting", func(s *Snapshot) {
 			s.Starter = part(runName+"-starter", batchv1.JobFailed, setExited(127, "Error"))
 			s.Starter.Log = "sh: curl: not found"
@@ -161,7 +161,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		"a runner does not end": {"running", func(s *Snapshot) {
 			s.Runners[0], s.Runners[1] = snapshot("finished").Runners[0], snapshot("finished").Runners[1]
 			s.At = noon.Add(11 * time.Minute)
-		}, `the phase "run" took over 10m0s: runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it has not ended`},
+		}, `the phase "run" lasted longer than 10m0s: runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it has not ended`},
 		"the TestRun is deleted": {"creating", func(s *Snapshot) { s.Deleted = true }, `the TestRun was deleted while it was in the phase "runners"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (g gate) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// set interrupts or restores the network. Restoring it closes all connections.
+// set interrupts the network if down is true, and otherwise restores it and closes all connections.
 func (n *network) set(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

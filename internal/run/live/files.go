@@ -41,7 +41,7 @@ func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sa
 	f.runners = runnersOf(m)
 }
 
-// SetNotice shows a sentence below the banner until the next Show; "" for none.
+// SetNotice shows a sentence below the banner until the next Show. "" removes the sentence.
 func (f *Files) SetNotice(sentence string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

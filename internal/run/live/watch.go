@@ -17,11 +17,11 @@ import (
 
 const (
 	maxFindings     = 300              // maximum number of findings that a Watch stores
-	settleTime      = 60 * time.Second // age of a bucket after which no runner updates it
+	settleTime      = 60 * time.Second // age of a bucket after which its updates are ignored
 	latenessBuckets = 24               // buckets in the chart of a runner's lateness
 )
 
-// A Finding is a fault or an action during the run.
+// A Finding is a fault, an action or a warning during the run.
 type Finding struct {
 	At     time.Time
 	Runner int    // 0: none

@@ -23,8 +23,8 @@ func PipePath(dir string, index int) string {
 // ErrAttached reports that another soak process is attached to a runner.
 var ErrAttached = errors.New("another soak process is already attached")
 
-// Attach adds a runner that another soak process started, and reports whether the runner still runs. last is the runner
-// as its last checkpoint describes it.
+// Attach adds a runner that another soak process started, if the runner still runs, and reports whether it does. last
+// is the runner as its last checkpoint describes it.
 func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	reader, err := openPipe(PipePath(c.Dir, last.Index))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// The test is not parallel, because a process that another test forks has the pipe open until it calls exec, as another
-// soak process would.
+// The test is not parallel. A process that another test forks keeps the pipe open until it calls exec, so the pipe
+// would look as if another soak process were attached.
 func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 	reports := make(chan *shard.Progress, 1)
 	c := Config{Dir: t.TempDir(), Survive: true, OnReport: func(_ int, p *shard.Progress) { reports <- p }}

@@ -7,8 +7,8 @@ import (
 )
 
 // inheritedVariables lists the k6 variables that a runner inherits, in addition to the variables with
-// RemoteWritePrefix. They determine how k6 connects to the service. Any other variable could change the load (K6_VUS,
-// K6_STAGES, K6_RPS, …) or the output (K6_OUT, K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …).
+// RemoteWritePrefix. The listed variables determine how k6 connects to the service. Any other variable could change the
+// load (K6_VUS, K6_STAGES, K6_RPS, …) or the output (K6_OUT, K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …).
 var inheritedVariables = []string{
 	"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_NO_CONNECTION_REUSE", "K6_USER_AGENT",
 }

@@ -14,7 +14,7 @@ import (
 
 // Exit codes of k6.
 const (
-	// ThresholdsFailed means that the run ended normally and missed a threshold. The verdict has the cause.
+	// ThresholdsFailed means that the run ended normally, but a threshold failed. The verdict has the cause.
 	ThresholdsFailed = 99
 	// interruptedBySignal means that the run ended gracefully after a signal.
 	interruptedBySignal = 105

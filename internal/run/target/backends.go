@@ -105,7 +105,7 @@ func (l *Local) ready(ctx context.Context) error {
 	return nil
 }
 
-// Backends returns each backend as a target that bypasses nginx; for a remote target, the target itself.
+// Backends returns each backend as a target that bypasses nginx. For a remote target it returns the target itself.
 func (t *Target) Backends() Targets {
 	if t.Local == nil {
 		return Targets{t}

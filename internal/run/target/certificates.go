@@ -26,7 +26,7 @@ func (c Certificates) path(elements ...string) string {
 	return filepath.Join(append([]string{string(c)}, elements...)...)
 }
 
-// Check returns an error that names the first missing file.
+// Check returns an error if a file is missing. The error names the first one.
 func (c Certificates) Check() error {
 	for _, file := range []string{"ca.pem", "server/server.pem", "clients/client-1.pem", "clients/stranger.pem", "clients/impostor.pem"} {
 		if _, err := os.Stat(c.path(file)); errors.Is(err, fs.ErrNotExist) {

@@ -31,7 +31,7 @@ type LocalConfig struct {
 	LogDir           string
 	NoNginx          bool            // no nginx, even if it is installed
 	RequireHTTP2     bool            // the runners use HTTP/2, which requires nginx
-	Backends         int             // number of backends; more than one requires nginx; 0: 1
+	Backends         int             // number of backends; 0 means 1, and more than one requires nginx
 	Token            string          // required by the backend; "": a random one
 	Suffix           string          // of the names of processes and logs, if there are several targets
 	CPUs             process.CPUList // CPUs of the target's processes; empty: all
@@ -96,7 +96,7 @@ func (c LocalConfig) Check() error {
 	case !c.isDirect():
 		return nil
 	case c.Backends > 1:
-		return errors.New("several backends require nginx in front of them; install it (apt-get install nginx-light)")
+		return errors.New("several backends require nginx in front of them; remove --no-nginx, and install nginx (apt-get install nginx-light)")
 	case c.RequireHTTP2:
 		return errors.New("HTTP/2 requires nginx in front of the backend; remove --no-nginx, and install nginx (apt-get install nginx-light)")
 	}

@@ -87,8 +87,8 @@ type health struct {
 	Interval float64 `json:"noop_interval_s"`
 }
 
-// health returns the content of /healthz, or a zero value if the target is not our backend. It does not read the body
-// of another service, which may be an event stream.
+// health returns the content of /healthz, or a zero value if the target is not our backend. It reads only a
+// JSON body, because another service may respond with an event stream.
 func (t *Target) health(ctx context.Context) (h health, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
@@ -178,7 +178,7 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 		return false, nil // a foreign service
 	}
 	if n := resp.Header.Get("X-Ledger-Evicted"); n != "" && n != "0" {
-		err = fmt.Errorf("the backend removed %s closed ids from its ledger; raise its LEDGER_KEEP", n)
+		err = fmt.Errorf("the ledger of the backend is incomplete, because it exceeded LEDGER_KEEP (removed ids: %s); raise LEDGER_KEEP of the backend", n)
 	}
 	if _, copyErr := io.Copy(w, resp.Body); copyErr != nil {
 		return false, fmt.Errorf("read the backend's ledger: %w", copyErr)

@@ -38,7 +38,7 @@ func TestServerLedger(t *testing.T) {
 	}{
 		{"complete", 200, "application/x-ndjson", "", true, ""},
 		{"with a charset", 200, "application/x-ndjson; charset=utf-8", "0", true, ""},
-		{"partial", 200, "application/x-ndjson", "17", true, "the backend removed 17 closed ids"},
+		{"partial", 200, "application/x-ndjson", "17", true, "because it exceeded LEDGER_KEEP (removed ids: 17)"},
 		{"a page of a foreign service", 200, "text/html", "", false, ""},
 		{"missing", 404, "application/problem+json", "", false, ""},
 		{"a broken service", 500, "application/x-ndjson", "", false, ""},
