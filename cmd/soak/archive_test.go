@@ -45,7 +45,7 @@ func TestArchiveDescribesTheRun(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(run, "k6.log"), []byte("Authorization: Bearer abc\n"), 0o600))
 	var output bytes.Buffer
 	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: run}, "", &output))
-	require.Contains(t, output.String(), "run      run-7: invalid, at an unknown time\n", "a run without shards has no times")
+	require.Contains(t, output.String(), "run      run-7: invalid, at an unknown time\n", "a run without shards must have no times")
 	require.Contains(t, output.String(), "\nsecrets  were redacted in k6.log\n")
 }
 

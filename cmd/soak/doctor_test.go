@@ -67,7 +67,7 @@ func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	require.NotContains(t, out, "the limit on open files")
 	out, _, err = doctor(t, "--backend-url", "http://a.test", "--http-version", "2", "--streams-per-connection", "65535")
 	require.NoError(t, err)
-	require.NotContains(t, out, "the limit on open files", "streams over HTTP/2 share connections")
+	require.NotContains(t, out, "the limit on open files", "the limit must count connections, which streams over HTTP/2 share")
 	write("soak.yaml", "conections: 5\n")
 	_, _, err = doctor(t)
 	require.ErrorContains(t, err, "conections is not a setting")

@@ -252,7 +252,7 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 		}
 	}
 	if len(result.Variables) > 0 {
-		fmt.Fprintf(w, "\nNo file contains the tokens. A run reads them from the environment: set %s.\n", strings.Join(result.Variables, " and "))
+		fmt.Fprintf(w, "\nNo file contains a token. A run reads tokens from the environment: set %s.\n", strings.Join(result.Variables, " and "))
 	}
 	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(result, kept))
 	return err //nolint:wrapcheck // of standard output

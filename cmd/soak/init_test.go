@@ -147,7 +147,7 @@ func TestInitUpdateKeepsEdits(t *testing.T) {
 	}
 	first := write("one\n", overwriteMode{})
 	require.Contains(t, first, "Not found:\n  - end: unknown.\n")
-	require.Contains(t, first, "A run reads them from the environment: set SUBSCRIBE_TOKEN and PUBLISH_TOKEN.\n\nNext, a first run")
+	require.Contains(t, first, "A run reads tokens from the environment: set SUBSCRIBE_TOKEN and PUBLISH_TOKEN.\n\nNext, a first run")
 	write("two\n", overwriteMode{update: true})
 	require.Contains(t, read("hub.js"), "two\n")
 	require.NoFileExists(t, "hub.new.js")

@@ -22,7 +22,7 @@ func versionCommand() *cobra.Command {
 // -ldflags "-X main.release=v1.2.3".
 var release, revision string
 
-// version returns the version of the release, else the commit, else the version of the module.
+// version returns the version of the release, else the commit, else the version of the module, else "unknown".
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -32,8 +32,8 @@ const (
 	reconnectSeconds = 3    // seconds for a stream to reconnect: a delay of 1 s to 2 s, and a connect
 )
 
-// Cuts reports whether the run disconnects or pauses its own streams.
-func (p *Plan) Cuts() bool { return p.CutsPerSecond > 0 }
+// HasCuts reports whether the run disconnects or pauses its own streams.
+func (p *Plan) HasCuts() bool { return p.CutsPerSecond > 0 }
 
 // Pause returns the duration of a pause of a reader.
 func (p *Plan) Pause() time.Duration {
@@ -88,7 +88,7 @@ type Cut struct {
 // PlannedCuts returns the cuts of all runners, ordered by time. They depend only on the plan, which includes the seed.
 func (p *Plan) PlannedCuts() (out []Cut) {
 	shares, err := p.shares()
-	if err != nil || !p.Cuts() {
+	if err != nil || !p.HasCuts() {
 		return nil
 	}
 	from, to := p.CutPeriod()
@@ -125,7 +125,7 @@ func (p *Plan) checkCuts() error {
 	if p.AllowGaps && !p.Published() {
 		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show which messages are missing; set TOPICS and PUBLISH_RATE, or remove ALLOW_ANNOUNCED_GAPS")
 	}
-	if !p.Cuts() {
+	if !p.HasCuts() {
 		return nil
 	}
 	if _, err := p.shares(); err != nil {

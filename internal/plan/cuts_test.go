@@ -46,6 +46,7 @@ func TestCheckRejectsInvalidCuts(t *testing.T) {
 	for want, change := range map[string]func(p *Plan){
 		"": func(*Plan) {},
 		`CUTS must be shares of fin, rst, half and pause, such as fin:1,rst:1,half:1,pause:1, got "fin:1,fan:2"`:                   func(p *Plan) { p.CutShares = "fin:1,fan:2" },
+		`CUTS must be shares of fin, rst, half and pause, such as fin:1,rst:1,half:1,pause:1, got ":x"`:                            func(p *Plan) { p.CutShares = ":x" },
 		`the share of fin in CUTS must be a whole number up to 1000, got "-1"`:                                                     func(p *Plan) { p.CutShares = "fin:-1" },
 		`CUTS must have a share over 0, got "fin:0"`:                                                                               func(p *Plan) { p.CutShares = "fin:0" },
 		"CUTS_PER_SECOND needs RECONNECT=1, because clients must reconnect after a disconnect":                                     func(p *Plan) { p.Reconnect = false },

@@ -33,7 +33,7 @@ func TestMaxOutage(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	_, ok := p.MaxOutage()
-	require.False(t, ok, "without reconnects there is no limit")
+	require.False(t, ok, "without reconnects there must be no limit")
 	p.Reconnect = true
 	for seconds, want := range map[float64]time.Duration{30: 30 * time.Second, 2.5: 2500 * time.Millisecond, 0: defaultMaxOutage} {
 		p.MaxOutageS = seconds
@@ -204,7 +204,7 @@ func TestStreamsOfAVirtualUserShareConnections(t *testing.T) {
 func TestEndTimeout(t *testing.T) {
 	t.Parallel()
 	p := Default()
-	require.Equal(t, 22500*time.Millisecond, p.EndTimeout(), "a service may end a stream only when the next noop is due")
+	require.Equal(t, 22500*time.Millisecond, p.EndTimeout(), "the default must be 1.5 noop intervals")
 	p.NoopInterval = 1
 	require.Equal(t, 15*time.Second, p.EndTimeout())
 	p.EndTimeoutS = .5

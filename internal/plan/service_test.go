@@ -44,7 +44,7 @@ func TestTopicsAreDistributedInTurn(t *testing.T) {
 	require.InDelta(t, 2.5, p.PublishInterval(), 0)
 	p.Topics, p.PublishRate = 0, 0
 	require.NoError(t, p.Check())
-	require.Zero(t, p.Topic(7), "without a publisher all streams have the same topic")
+	require.Zero(t, p.Topic(7), "without a publisher all streams must have the same topic")
 }
 
 func TestCheckRejectsInvalidServiceSettings(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // is the pflag.Value of its flag, so flag and variable accept the same texts.
 type Setting struct {
 	Name        string // of the environment variable; the flag is the name in lower case with hyphens
-	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); rows of scriptSettings have no field
+	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); in scriptSettings, only the type is used
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
@@ -61,7 +61,7 @@ func (s Setting) Type() string {
 
 func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface() }
 
-// String returns the value in the form that Set accepts.
+// String returns the value in the form that Set accepts. It does not support lists of numbers.
 func (s Setting) String() string {
 	if s.ZeroText != "" && reflect.ValueOf(s.Value).Elem().IsZero() {
 		return s.ZeroText

@@ -59,13 +59,16 @@ func TestEveryFieldReachesRunnersAndIsCompared(t *testing.T) {
 		}
 	}
 	require.Empty(t, Difference(validPlan(), validPlan(), Runners))
+	unnamed := validPlan()
+	unnamed.TestID = ""
+	require.Equal(t, `TESTID is "", not t`, Difference(validPlan(), unnamed, Runners))
 }
 
 // The document of a suite has the defaults of scripts, overridden by the settings of the suite.
 func TestDocumentOfASuite(t *testing.T) {
 	t.Parallel()
 	p := Plan{Suite: "churn", RunID: "r", TestID: "t", Runners: 3, BackendURL: "http://h"}
-	require.NoError(t, p.CheckDeclared(), "its script declares the other settings")
+	require.NoError(t, p.CheckDeclared(), "settings that the script declares must not be checked")
 	variables := p.Document(map[string]string{"MEAN_HOLD": "2", "NOOP_INTERVAL": "1s"}).Variables()
 	source, err := SourceOf(func(name string) string { return variables[name] })
 	require.NoError(t, err)

@@ -165,7 +165,8 @@ func TestActionLogHasNoSecrets(t *testing.T) {
 				require.Equal(t, c.log, log)
 			}
 			require.True(t, strings.HasSuffix(tail, c.tail), tail)
-			require.True(t, len(tail) <= maxOutput && utf8.ValidString(tail), "%d bytes", len(tail))
+			require.LessOrEqual(t, len(tail), maxOutput)
+			require.True(t, utf8.ValidString(tail), "%q is not valid UTF-8", tail)
 		})
 	}
 	log, _ := logOf(t, func(raw *os.File) {

@@ -31,7 +31,7 @@ func (s *session) announceTarget() {
 	p := s.Plan
 	location := p.BackendURL + s.targetDescription()
 	if len(s.record.Proxies) > 0 {
-		location += " through the proxy " + strings.Join(s.record.Proxies, ", ")
+		location += " through the " + format.Form(len(s.record.Proxies), "proxy", "proxies") + " " + strings.Join(s.record.Proxies, ", ")
 	}
 	if s.record.Cores != "" {
 		location += "; " + s.record.Cores
@@ -49,7 +49,7 @@ func (s *session) announceTarget() {
 }
 
 func (s *session) targetDescription() string {
-	if !s.targets.Local() {
+	if !s.targets.IsLocal() {
 		return ""
 	}
 	line := "backend"

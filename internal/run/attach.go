@@ -51,14 +51,14 @@ func (d *attachedDriver) check(ctx context.Context) error {
 		return UsageError{notFoundError(d.dir, err)}
 	}
 	d.namespace = d.Kubernetes.Namespace
-	job, err := d.client.Find(ctx, d.namespace, d.Plan.TestID)
+	launch, err := d.client.Find(ctx, d.namespace, d.Plan.TestID)
 	switch {
 	case errors.Is(err, cluster.ErrNoRun):
 		return UsageError{notFoundError(d.dir, err)}
 	case err != nil:
 		return notFoundError(d.dir, err)
 	}
-	d.Plan, d.location, d.Shards = job.Plan, job.Shards, job.Shards
+	d.Plan, d.location, d.Shards = launch.Plan, launch.Shards, launch.Shards
 	if d.Suite, err = suite.ByName(d.Plan); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (d *attachedDriver) check(ctx context.Context) error {
 	if err := d.Suite.Check(d.Plan); err != nil {
 		return err
 	}
-	if d.needs.Duration = job.Length; d.Suite.Plan.BySettings {
+	if d.needs.Duration = launch.Length; d.Suite.Plan.BySettings {
 		d.planNeeds()
 	}
 	return nil

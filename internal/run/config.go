@@ -169,7 +169,7 @@ func (s *session) completePlan() error {
 	if p.ConnectionsPerVU == 0 {
 		p.ConnectionsPerVU = p.StreamsPerVU()
 	}
-	p.Reconnect = p.Reconnect || p.Cuts() // clients must reconnect after a disconnect
+	p.Reconnect = p.Reconnect || p.HasCuts() // clients must reconnect after a disconnect
 	if p.MaxOutageS == 0 {
 		return errors.New("MAX_OUTAGE must be positive or -1 (no limit), got 0")
 	}

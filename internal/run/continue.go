@@ -50,7 +50,7 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 }
 
 // remaining describes a runner that ended early, from its last shard, and returns the seconds until the end of the run.
-// It prints when the runner ended. It returns an error if the runner cannot be replaced.
+// It prints when the runner wrote that shard. It returns an error if the runner cannot be replaced.
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
@@ -69,7 +69,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 		return r, 0, fmt.Errorf("continue runner %d: %w", index, err)
 	}
 	seconds = min(secondsLeft, s.Plan.Seconds)
-	fmt.Fprintf(s.Stdout, "runner %d of %s ended at %s UTC; its clients continue for %d s\n",
+	fmt.Fprintf(s.Stdout, "runner %d of %s, whose last shard is from %s UTC, is replaced; its clients continue for %d s\n",
 		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
 	return replacedRunner{runSeconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }

@@ -99,17 +99,17 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
-		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secrets: tokens, Module: d.module, RemoteWrite: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
+		launch := cluster.Launch{Plan: d.Plan, Shards: r.shards, Secrets: tokens, Module: d.module, RemoteWrite: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
 		if d.Suite.Plan.Profiles != nil { // the suite has its own script
-			job.Script = d.Suite.Script
+			launch.Script = d.Suite.Script
 		}
 		if !d.Suite.Plan.BySettings {
-			job.Script, job.Memory = d.Suite.Script, preflight.Users{VUs: (d.needs.VUs-1)/d.Plan.Runners + 1, Runners: 1, Connections: (d.needs.Connections-1)/d.Plan.Runners + 1}.Memory()
+			launch.Script, launch.Memory = d.Suite.Script, preflight.Users{VUs: (d.needs.VUs-1)/d.Plan.Runners + 1, Runners: 1, Connections: (d.needs.Connections-1)/d.Plan.Runners + 1}.Memory()
 		}
-		if err := d.manifests.Render(job); err != nil {
+		if err := d.manifests.Render(launch); err != nil {
 			return nil, err
 		}
-		if err := d.client.Create(ctx, d.manifests.TestRun, job); err != nil {
+		if err := d.client.Create(ctx, d.manifests.TestRun, launch); err != nil {
 			return nil, err
 		}
 		d.createControl(ctx)

@@ -159,7 +159,7 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {
-		d.targets = target.Targets{target.NewWithLedgerAt(d.Plan.BackendURL, token, via)}
+		d.targets = target.Targets{target.RemoteVia(d.Plan.BackendURL, token, via)}
 		return nil
 	}
 	if d.targets, err = target.Remotes([]string{d.Plan.BackendURL}, token, ""); err != nil {
@@ -174,7 +174,7 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 		return err
 	}
 	d.closers = append(d.closers, forward.Close)
-	d.targets = target.Targets{target.NewWithLedgerAt(d.Plan.BackendURL, token, forward.Address)}
+	d.targets = target.Targets{target.RemoteVia(d.Plan.BackendURL, token, forward.Address)}
 	if d.backend == nil {
 		d.backend, err = d.client.WatchPod(ctx, service.Namespace, forward.Pod)
 	}

@@ -92,9 +92,9 @@ func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; fix the cause, and run `soak report %s`", v.Verdict, err, d.Relative())
 }
 
-// WriteRunList writes the page of all runs and returns its path. If the run is not in out, it replaces only an existing
-// page in the folder above the run. It returns "" if it writes no page. An error becomes a warning, because the verdict
-// exists.
+// WriteRunList writes the page of all runs and returns its path. For a run that is not in out, WriteRunList replaces
+// only an existing page in the folder above the run. It returns "" if it writes no page. An error becomes a warning,
+// because the verdict exists.
 func WriteRunList(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(resolveLink(string(d)))
 	if (out == "" || resolveLink(out) != folder) && !results.HasHistory(folder) {

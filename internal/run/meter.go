@@ -207,7 +207,7 @@ func (m *meter) warnings() []string {
 	if m.lastError == "" {
 		return nil
 	}
-	return []string{"some resources of the target could not be sampled: " + m.lastError}
+	return []string{"some resources of the target or the host were not recorded: " + m.lastError}
 }
 
 // backend returns CPU and memory of the backend in the last sample as text; "" if they are unknown.

@@ -87,11 +87,11 @@ func TestReceivedMessages(t *testing.T) {
 	t.Parallel()
 	s := &session{service: shard.Service{CountBasis: shard.CountByInterval}}
 	require.Equal(t, "40/300 messages", s.receivedText(40, 300))
-	require.Equal(t, "302/302 messages", s.receivedText(302, 300), "each of two streams received one message more than planned")
+	require.Equal(t, "302/302 messages", s.receivedText(302, 300), "the plan must not be less than the count, because a stream may receive one message more than planned")
 	s.Plan.Topics, s.Plan.PublishRate = 1, 1
-	require.Equal(t, "3 messages", s.receivedText(3, 9), "the publisher starts later than the streams")
+	require.Equal(t, "3 messages", s.receivedText(3, 9), "the plan must be omitted, because the publisher starts later than the streams")
 	s.Plan, s.service = plan.Plan{}, shard.Service{Message: "noop"}
-	require.Equal(t, "3 noops", s.receivedText(3, 9), "the planned number is unknown")
+	require.Equal(t, "3 noops", s.receivedText(3, 9), "the plan must be omitted, because it is unknown")
 }
 
 func TestNarrowTerminalShowsCompleteParts(t *testing.T) {
@@ -112,7 +112,7 @@ func TestProgressHasTheLengthOfTheDeclaredPlan(t *testing.T) {
 	declared := plan.Plan{Seconds: 14}
 	require.Equal(t, declared.Hold(), s.duration(), "the verdict of a stopped run must have the same length")
 	s.needs.Seconds = 0
-	require.Equal(t, 86*time.Second, s.duration(), "a suite without streams has no other length")
+	require.Equal(t, 86*time.Second, s.duration(), "a suite without streams must have the maximum duration of its runners")
 	s = session{Config: Config{Suite: suite.Default(), Plan: declared}}
 	require.Equal(t, declared.Hold(), s.duration())
 }

@@ -59,7 +59,7 @@ type session struct {
 	targets       target.Targets
 	cluster       *target.Target    // the cluster with which the suite compares the target; nil: none
 	warnPrints    bool              // warn prints each warning, because printWarnings was called
-	managesTarget bool              // the target is our backend, started for this run
+	managesTarget bool              // soak starts the target for this run
 	hasShards     bool              // the shards of the run are in its folder
 	record        results.RunRecord // the observations of this session, for run.json
 	warnMu        sync.Mutex        // guards record.Warnings in warn, which actions call in parallel

@@ -17,8 +17,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// tryService opens one stream of the service before the load, and before the run has a folder. For a module, it also
-// tries publishing and the other fields of the description. A run on Kubernetes has no trial, because this machine may
+// tryService opens one stream of the first service before the load, and before the run has a folder. With the noop
+// protocol it opens one stream of each service. For a module, it also tries publishing and the other fields of the
+// description. A run on Kubernetes has no trial, because this machine may
 // be unable to reach the service.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
@@ -55,7 +56,7 @@ func (s *session) tryService(ctx context.Context) error {
 	return err
 }
 
-// Try checks the settings and opens one stream of the service, as a run does before its load. It publishes nothing.
+// Try checks the settings and opens streams of the service, as a run does before its load. It publishes nothing.
 func Try(ctx context.Context, c Config) error {
 	s := newSession(c)
 	if err := s.complete(time.Now()); err != nil {

@@ -104,7 +104,7 @@ func (a *account) cutOf(number uint64) int {
 }
 
 func (s *Streams) addCuts() {
-	if !s.m.Plan.Cuts() {
+	if !s.m.Plan.HasCuts() {
 		return
 	}
 	kinds := map[string]*Cuts{}
@@ -239,7 +239,7 @@ func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
 // CutChecks returns the checks of the cuts: all planned cuts were made, each stream resumed, and no message was lost or
 // duplicated. It returns nil if the plan has no cuts.
 func (s *Streams) CutChecks() []Check {
-	if !s.m.Plan.Cuts() {
+	if !s.m.Plan.HasCuts() {
 		return nil
 	}
 	all := s.allCuts()

@@ -23,7 +23,7 @@ const (
 func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.isStarted || !r.plan.Cuts() && !r.plan.Published() {
+	if r.isStarted || !r.plan.HasCuts() && !r.plan.Published() {
 		return r.startErr
 	}
 	r.isStarted = true
@@ -31,7 +31,7 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	if index, r.startErr = runnerIndex(runner, vu.State().Options); r.startErr != nil {
 		return r.startErr
 	}
-	if r.plan.Cuts() {
+	if r.plan.HasCuts() {
 		r.startCutter(index)
 	}
 	if r.plan.Published() && index == 1 {

@@ -97,7 +97,7 @@ func (r *recorder) setPlan(p plan.Plan) error {
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
-	c.Interval, c.LatenessLimit, c.Cuts, c.MaxOutage = p.Interval(), p.LateLimit(), p.Cuts(), p.MaxLastOutage()
+	c.Interval, c.LatenessLimit, c.Cuts, c.MaxOutage = p.Interval(), p.LateLimit(), p.HasCuts(), p.MaxLastOutage()
 	if !r.hasService {
 		r.service = service.Noop(p.Interval())
 	}

@@ -59,7 +59,7 @@ func (o *soakOutput) mayReplaceCheckpoint() bool {
 // isReplaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.
 func (o *soakOutput) isReplaceable() bool {
 	planned := o.recorder.planCopy()
-	return o.environment[plan.DocumentVariable] != "" && !planned.Cuts() && o.recorder.declaredSuite() == nil &&
+	return o.environment[plan.DocumentVariable] != "" && !planned.HasCuts() && o.recorder.declaredSuite() == nil &&
 		!o.explicitName && !(planned.Published() && o.runner.Index == 1)
 }
 

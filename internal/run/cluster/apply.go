@@ -98,10 +98,10 @@ func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *
 	return fmt.Sprintf("pod %s is running but not ready yet", pods.Items[0].Name)
 }
 
-// Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both, so the cluster
-// deletes them with the TestRun. If one of them cannot be stored, Create deletes the TestRun.
-func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j Job) error {
-	id := j.Plan.TestID
+// Create creates the TestRun of a launch, and the secret and the module of its pods. The TestRun owns both, so the
+// cluster deletes them with the TestRun. If one of them cannot be stored, Create deletes the TestRun.
+func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, l Launch) error {
+	id := l.Plan.TestID
 	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: fieldManager})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -112,14 +112,14 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j J
 		return fmt.Errorf("create the TestRun: %w", err)
 	}
 	meta := metav1.ObjectMeta{OwnerReferences: ownerReferences(created)}
-	if len(j.Secrets) > 0 {
+	if len(l.Secrets) > 0 {
 		meta.Name = tokenSecret(id)
-		secret := &corev1.Secret{ObjectMeta: meta, StringData: j.Secrets}
+		secret := &corev1.Secret{ObjectMeta: meta, StringData: l.Secrets}
 		_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, secret, metav1.CreateOptions{FieldManager: fieldManager})
 	}
-	if err == nil && j.Module != "" {
+	if err == nil && l.Module != "" {
 		meta.Name = moduleMap(id)
-		module := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{moduleKey: j.Module}}
+		module := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{moduleKey: l.Module}}
 		_, err = c.CoreV1().ConfigMaps(run.GetNamespace()).Create(ctx, module, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	if err != nil {
@@ -186,24 +186,25 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 // ErrNoRun reports that the cluster does not have the run.
 var ErrNoRun = errors.New("the run was never started, or was cleaned up")
 
-// Find reads the job of an existing TestRun from its annotations: plan, shards and length. It does not check the plan.
-func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err error) {
+// Find reads the launch of an existing TestRun from its annotations: plan, shards and length. It does not check the
+// plan.
+func (c *Client) Find(ctx context.Context, namespace, id string) (l Launch, err error) {
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return j, fmt.Errorf("there is no TestRun %s in %s: %w", Name(id), namespace, ErrNoRun)
+		return l, fmt.Errorf("there is no TestRun %s in %s: %w", Name(id), namespace, ErrNoRun)
 	}
 	if err != nil {
-		return j, fmt.Errorf("find the TestRun %s: %w", Name(id), err)
+		return l, fmt.Errorf("find the TestRun %s: %w", Name(id), err)
 	}
 	annotations := run.GetAnnotations()
-	if err := json.Unmarshal([]byte(annotations[planAnnotation]), &j.Plan); err != nil {
-		return j, fmt.Errorf("the TestRun %s has no plan, so soak did not start it: %w", Name(id), err)
+	if err := json.Unmarshal([]byte(annotations[planAnnotation]), &l.Plan); err != nil {
+		return l, fmt.Errorf("the TestRun %s has no plan, so soak did not start it: %w", Name(id), err)
 	}
-	j.Shards = annotations[shardsAnnotation]
-	if j.Length, err = time.ParseDuration(annotations[lengthAnnotation]); err != nil {
-		return j, fmt.Errorf("the TestRun %s has no length, so soak did not start it: %w", Name(id), err)
+	l.Shards = annotations[shardsAnnotation]
+	if l.Length, err = time.ParseDuration(annotations[lengthAnnotation]); err != nil {
+		return l, fmt.Errorf("the TestRun %s has no length, so soak did not start it: %w", Name(id), err)
 	}
-	return j, nil
+	return l, nil
 }
 
 func selector(name string) string {

@@ -23,9 +23,9 @@ import (
 func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)
-	job, err := w.Find(t.Context(), "ns", "t")
+	launch, err := w.Find(t.Context(), "ns", "t")
 	require.NoError(t, err)
-	assert.Equal(t, Job{Plan: testPlan(), Shards: "s3://soak/t", Length: time.Hour}, job)
+	assert.Equal(t, Launch{Plan: testPlan(), Shards: "s3://soak/t", Length: time.Hour}, launch)
 	names, err := w.OtherRuns(t.Context(), "ns", testPlan().BackendURL)
 	require.NoError(t, err)
 	assert.Equal(t, []string{runName}, names)
@@ -62,8 +62,8 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	m := buildOverlay(t, "local")
 	m.TestRun.SetName("soak-u")
 	m.TestRun.SetNamespace("ns")
-	job := Job{Plan: plan.Plan{TestID: "u"}, Secrets: map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, Module: "export default {}"}
-	require.NoError(t, w.Create(t.Context(), m.TestRun, job))
+	launch := Launch{Plan: plan.Plan{TestID: "u"}, Secrets: map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, Module: "export default {}"}
+	require.NoError(t, w.Create(t.Context(), m.TestRun, launch))
 	secret, err := w.CoreV1().Secrets("ns").Get(t.Context(), "soak-u-token", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, secret.StringData)
@@ -73,12 +73,12 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"service.js": "export default {}"}, module.Data)
 	assert.Equal(t, secret.OwnerReferences, module.OwnerReferences)
-	err = w.Create(t.Context(), m.TestRun, Job{Plan: plan.Plan{TestID: "u"}})
+	err = w.Create(t.Context(), m.TestRun, Launch{Plan: plan.Plan{TestID: "u"}})
 	require.ErrorContains(t, err, "the TestRun soak-u already exists; choose another --testid, or follow it with `soak attach u`")
 	w.dynamic.PrependReactor("create", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(testRuns.GroupResource(), "")
 	})
-	require.ErrorContains(t, w.Create(t.Context(), m.TestRun, job), "install the k6-operator v1.6 (docs/distributed.md)")
+	require.ErrorContains(t, w.Create(t.Context(), m.TestRun, launch), "install the k6-operator v1.6 (docs/distributed.md)")
 }
 
 // A pipeline's service account may create TestRuns, but not the namespace and its policies. Apply assumes that an

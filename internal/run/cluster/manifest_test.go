@@ -43,9 +43,9 @@ func TestOverlaysAreValid(t *testing.T) {
 				if withPlan {
 					_, err := m.RenewBackend(testPlan())
 					require.NoError(t, err)
-					job := jobOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)
-					job.Plan.Service, job.Module = ModulePath("/home/a/mine.js"), "export default {}"
-					require.NoError(t, m.Render(job))
+					launch := launchOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)
+					launch.Plan.Service, launch.Module = ModulePath("/home/a/mine.js"), "export default {}"
+					require.NoError(t, m.Render(launch))
 				}
 				assert.Empty(t, kubeconformErrors(t, m.TestRun))
 				assert.Empty(t, unknownFields(schema, m.TestRun.Object["spec"], "spec"))

@@ -61,8 +61,8 @@ const (
 // ModulePath returns the path at which the pods mount the user's module file.
 func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Base(file)) }
 
-// A Job is one start of the runners.
-type Job struct {
+// A Launch is one start of the runners.
+type Launch struct {
 	Plan        plan.Plan
 	Shards      string            // URL to which the runners write their shards
 	Secrets     map[string]string // variables that only the runners may read, such as tokens
@@ -75,26 +75,26 @@ type Job struct {
 	Length      time.Duration     // duration of the runners
 }
 
-// Render completes the TestRun for the job.
-func (m *Manifests) Render(j Job) error {
+// Render completes the TestRun for the launch.
+func (m *Manifests) Render(l Launch) error {
 	r := &rendering{Unstructured: m.TestRun}
-	r.SetName(Name(j.Plan.TestID))
-	r.annotate(j)
-	r.setArguments(j)
-	r.set(int64(j.Plan.Runners), "spec", "parallelism")
-	if j.Script != nil {
-		r.setScript(j.Script)
+	r.SetName(Name(l.Plan.TestID))
+	r.annotate(l)
+	r.setArguments(l)
+	r.set(int64(l.Plan.Runners), "spec", "parallelism")
+	if l.Script != nil {
+		r.setScript(l.Script)
 	}
 	for _, pod := range []string{"initializer", "runner"} {
-		r.setEnvironment(pod, j)
+		r.setEnvironment(pod, l)
 	}
-	if len(j.Secrets) > 0 { // not for the initializer, which shows its variables as arguments of `k6 archive`
-		r.extend(map[string]any{"secretRef": map[string]any{"name": tokenSecret(j.Plan.TestID)}}, "runner", "envFrom")
+	if len(l.Secrets) > 0 { // not for the initializer, which shows its variables as arguments of `k6 archive`
+		r.extend(map[string]any{"secretRef": map[string]any{"name": tokenSecret(l.Plan.TestID)}}, "runner", "envFrom")
 	}
-	if j.Module != "" {
-		r.mountModule(j.Plan)
+	if l.Module != "" {
+		r.mountModule(l.Plan)
 	}
-	r.raiseMemory(runnerMemory(j))
+	r.raiseMemory(runnerMemory(l))
 	if r.err != nil {
 		return fmt.Errorf("render the TestRun: %w", r.err)
 	}
@@ -123,12 +123,12 @@ func (r *rendering) list(field ...string) []any {
 }
 
 // annotate stores plan, shards and length in the TestRun, so that another machine can attach to its run.
-func (r *rendering) annotate(j Job) {
-	text, err := json.Marshal(j.Plan)
+func (r *rendering) annotate(l Launch) {
+	text, err := json.Marshal(l.Plan)
 	r.fail(err)
 	annotations := map[string]string{}
 	maps.Copy(annotations, r.GetAnnotations())
-	annotations[planAnnotation], annotations[shardsAnnotation], annotations[lengthAnnotation] = string(text), j.Shards, j.Length.String()
+	annotations[planAnnotation], annotations[shardsAnnotation], annotations[lengthAnnotation] = string(text), l.Shards, l.Length.String()
 	r.SetAnnotations(annotations)
 }
 
@@ -145,7 +145,7 @@ func (r *rendering) setScript(script []string) {
 
 // setArguments sets the location of the shards as an output and, if the runners write metrics, the output for
 // Prometheus.
-func (r *rendering) setArguments(j Job) {
+func (r *rendering) setArguments(l Launch) {
 	args, _, err := unstructured.NestedStringSlice(r.Object, "spec", "args")
 	r.fail(err)
 	const output = "soak="
@@ -154,9 +154,9 @@ func (r *rendering) setArguments(j Job) {
 		i = len(args) + 1
 		args = append(args, "--out", output)
 	}
-	args[i] = output + j.Shards
-	if j.RemoteWrite || slices.Contains(args, runners.RemoteWrite) {
-		args = withRemoteWrite(args, j.Plan.TestID)
+	args[i] = output + l.Shards
+	if l.RemoteWrite || slices.Contains(args, runners.RemoteWrite) {
+		args = withRemoteWrite(args, l.Plan.TestID)
 	}
 	r.fail(unstructured.SetNestedStringSlice(r.Object, args, "spec", "args"))
 }
@@ -190,15 +190,15 @@ func (m *Manifests) Output() string {
 
 // setEnvironment sets variables of a pod. It removes the overlay's variables for the plan and, if the runners write
 // metrics, for remote write. It keeps all other variables.
-func (r *rendering) setEnvironment(pod string, j Job) {
-	values := j.Plan.Document(j.Settings).PodVariables()
-	maps.Copy(values, j.Env)
+func (r *rendering) setEnvironment(pod string, l Launch) {
+	values := l.Plan.Document(l.Settings).PodVariables()
+	maps.Copy(values, l.Env)
 	list := slices.DeleteFunc(r.list("spec", pod, "env"), func(e any) bool {
 		entry, ok := e.(map[string]any)
 		name, _ := entry["name"].(string)
 		_, replaced := values[name]
 		// A variable here would override the secret.
-		return ok && (replaced || j.RemoteWrite && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
+		return ok && (replaced || l.RemoteWrite && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(l.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
 	})
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, map[string]any{"name": name, "value": values[name]})
@@ -220,10 +220,10 @@ func (r *rendering) extend(entry any, pod, list string) {
 	r.set(append(r.list("spec", pod, list), entry), "spec", pod, list)
 }
 
-func runnerMemory(j Job) int64 {
-	share := j.Plan
-	share.Connections, share.Runners = j.Plan.PerRunner(), 1
-	need := j.Memory
+func runnerMemory(l Launch) int64 {
+	share := l.Plan
+	share.Connections, share.Runners = l.Plan.PerRunner(), 1
+	need := l.Memory
 	if need == 0 {
 		need = preflight.Memory(share, preflight.Services{})
 	}

@@ -45,23 +45,23 @@ func sourceOf(t *testing.T, m *Manifests, pod string) *plan.Source {
 	return source
 }
 
-func jobOf(p plan.Plan, shards string, token bool) Job {
-	job := Job{Plan: p, Shards: shards}
+func launchOf(p plan.Plan, shards string, token bool) Launch {
+	launch := Launch{Plan: p, Shards: shards}
 	if token {
-		job.Secrets = map[string]string{"BACKEND_TOKEN": "hush"}
+		launch.Secrets = map[string]string{"BACKEND_TOKEN": "hush"}
 	}
-	return job
+	return launch
 }
 
 // The overlays have the settings of a soak. None of these settings may reach the script of another suite.
 func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
-	job := Job{
+	launch := Launch{
 		Plan: plan.Plan{Suite: "rampup", TestID: "t", Runners: 2, BackendURL: "http://b"}, Shards: "s3://b/t", Length: time.Minute,
 		Script: []string{"load-tests", "http", "rampUp.js"}, Memory: 1 << 30, Settings: map[string]string{"STAGES": "1,2"},
 	}
-	require.NoError(t, m.Render(job))
+	require.NoError(t, m.Render(launch))
 	assert.Equal(t, "/soak/load-tests/http/rampUp.js", field(t, m, "spec", "script", "localFile"))
 	for _, pod := range []string{"runner", "initializer"} {
 		source := sourceOf(t, m, pod)
@@ -73,7 +73,7 @@ func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	}
 	assert.Equal(t, "1537Mi", memory(t, m, "limits"))
 	require.NoError(t, unstructured.SetNestedField(m.TestRun.Object, "/my/soak.js", "spec", "script", "localFile"))
-	require.ErrorContains(t, m.Render(job), "is not the path of load-tests in the image")
+	require.ErrorContains(t, m.Render(launch), "is not the path of load-tests in the image")
 }
 
 func TestPlanReachesRunnersAndInitializer(t *testing.T) {
@@ -81,9 +81,9 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 	m := buildOverlay(t, "local")
 	p := testPlan()
 	p.NoopInterval = 0.5
-	require.NoError(t, m.Render(jobOf(p, "s3://bucket/t?region=x", true)))
+	require.NoError(t, m.Render(launchOf(p, "s3://bucket/t?region=x", true)))
 	assert.Contains(t, field(t, m, "spec", "runner", "envFrom"), map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
-	assert.Nil(t, field(t, m, "spec", "initializer", "envFrom"), "the initializer shows its variables as arguments")
+	assert.Nil(t, field(t, m, "spec", "initializer", "envFrom"), "the initializer must not get the token, because it shows its variables as arguments")
 	assert.Equal(t, "soak-t", m.TestRun.GetName())
 	assert.EqualValues(t, 3, field(t, m, "spec", "parallelism"))
 	assert.Equal(t, []any{"--no-color", "--out", "soak=s3://bucket/t?region=x"}, field(t, m, "spec", "args"))
@@ -92,16 +92,16 @@ func TestPlanReachesRunnersAndInitializer(t *testing.T) {
 		for name, want := range map[string]string{"NOOP_INTERVAL": "0.5", "GOGC": "50"} {
 			assert.Equal(t, []string{want}, variable(t, m, pod, name), "the %[2]s must have the variable %[1]s once", name, pod)
 		}
-		assert.NotContains(t, variable(t, m, pod, plan.DocumentVariable)[0], "{", "the operator writes the variable into a shell command")
+		assert.NotContains(t, variable(t, m, pod, plan.DocumentVariable)[0], "{", "the variable must have no characters that a shell interprets")
 	}
 }
 
 func TestPodsGetTheModuleOfTheUser(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
-	job := jobOf(testPlan(), "s3://b/t", false)
-	job.Plan.Service, job.Module = ModulePath("/home/a/my feed.js"), "export default {}"
-	require.NoError(t, m.Render(job))
+	launch := launchOf(testPlan(), "s3://b/t", false)
+	launch.Plan.Service, launch.Module = ModulePath("/home/a/my feed.js"), "export default {}"
+	require.NoError(t, m.Render(launch))
 	for _, pod := range []string{"runner", "initializer"} {
 		assert.Equal(t, "/soak/service/my feed.js", sourceOf(t, m, pod).Text("SERVICE"))
 		for list, want := range map[string]map[string]any{
@@ -112,7 +112,7 @@ func TestPodsGetTheModuleOfTheUser(t *testing.T) {
 		} {
 			entries := field(t, m, "spec", pod, list)
 			assert.Contains(t, entries, want, pod)
-			assert.Len(t, entries, 2, "the overlay mounts /tmp")
+			assert.Len(t, entries, 2, "the entry of the overlay, for /tmp, must stay")
 		}
 	}
 }
@@ -126,11 +126,11 @@ func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	original := memory(t, m, "limits")
-	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", false)))
-	assert.Equal(t, original, memory(t, m, "limits"), "400 streams fit into the memory of the overlay")
+	require.NoError(t, m.Render(launchOf(testPlan(), "s3://b/t", false)))
+	assert.Equal(t, original, memory(t, m, "limits"), "the memory of the overlay must stay, because 400 streams fit into it")
 	p := testPlan()
 	p.Connections, p.Runners = 100_000, 5
-	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))
+	require.NoError(t, m.Render(launchOf(p, "s3://b/t", false)))
 	// (64 MiB + 400 × 400 KiB + 20,000 × 18 KiB) × 1.5
 	assert.Equal(t, "858Mi", memory(t, m, "limits"))
 	assert.Equal(t, "858Mi", memory(t, m, "requests"))
@@ -142,7 +142,7 @@ func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	}
 	p.Runners = 10
 	original = memory(t, scale, "limits")
-	require.NoError(t, scale.Render(jobOf(p, "s3://b/t", false)))
+	require.NoError(t, scale.Render(launchOf(p, "s3://b/t", false)))
 	assert.Equal(t, original, memory(t, scale, "limits"))
 }
 
@@ -165,12 +165,12 @@ func TestNewBackendHasThePlannedInterval(t *testing.T) {
 	assert.NotContains(t, env, map[string]any{"name": "NOOP_INTERVAL", "value": "15"})
 	url, err = buildOverlay(t, "aws").RenewBackend(p)
 	require.NoError(t, err)
-	assert.Empty(t, url, "the overlay aws has no backend")
+	assert.Empty(t, url, "an overlay without a backend must give no URL")
 
 	m.OmitBackend()
 	assert.Nil(t, m.find("Deployment", "backend"))
 	assert.Nil(t, m.find("Service", "backend"))
-	assert.NotNil(t, m.find("Deployment", "bucket"), "a run with its own target still needs a bucket")
+	assert.NotNil(t, m.find("Deployment", "bucket"), "the bucket must stay, because every run needs one")
 }
 
 func TestObjectNamesHaveTheTestID(t *testing.T) {
@@ -211,12 +211,12 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 		require.NoError(t, err)
 		env = append(env, map[string]any{"name": "K6_PROMETHEUS_RW_SERVER_URL", "value": "http://of-the-overlay"})
 		require.NoError(t, unstructured.SetNestedSlice(m.TestRun.Object, env, "spec", "runner", "env"))
-		job := jobOf(testPlan(), "s3://b/t", write)
-		job.RemoteWrite = write
-		require.NoError(t, m.Render(job))
+		launch := launchOf(testPlan(), "s3://b/t", write)
+		launch.RemoteWrite = write
+		require.NoError(t, m.Render(launch))
 		assert.Equal(t, []any{"--no-color", "--out", "soak=s3://b/t", "--out", "experimental-prometheus-rw", "--tag", "testid=t"}, field(t, m, "spec", "args"), overlay)
 		if write {
-			assert.Empty(t, variable(t, m, "runner", "K6_PROMETHEUS_RW_SERVER_URL"), "the variable would override the secret")
+			assert.Empty(t, variable(t, m, "runner", "K6_PROMETHEUS_RW_SERVER_URL"), "the variable must be removed, because it would override the secret")
 		} else {
 			assert.Equal(t, []string{"http://of-the-overlay"}, variable(t, m, "runner", "K6_PROMETHEUS_RW_SERVER_URL"))
 			assert.Equal(t, []string{"p(50),p(99),max"}, variable(t, m, "runner", "K6_PROMETHEUS_RW_TREND_STATS"))

@@ -181,7 +181,7 @@ func TestPodCreatedDuringAPollIsNotLost(t *testing.T) {
 		return r.Ends()
 	}
 	require.Empty(t, poll())
-	require.Contains(t, poll()[0].Text, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "the watch reported the pod before the second poll, whose list does not have it")
+	require.Contains(t, poll()[0].Text, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "a pod that was known before the poll must count as lost")
 }
 
 // The run does not depend on the connection of the laptop, which may fail temporarily or permanently.

@@ -111,7 +111,7 @@ func TestDeadNodeEndsTheWait(t *testing.T) {
 	s := snapshot("running")
 	s.Runners[0] = part(runName+"-1", "", setDrained)
 	tracker.Advance(s)
-	assert.Empty(t, tracker.Ends, "a drained runner may still write its shard")
+	assert.Empty(t, tracker.Ends, "a drained runner must not count as lost while it may still write its shard")
 	s.At = noon.Add(30*time.Second + graceSlack + time.Second)
 	tracker.Advance(s)
 	require.Len(t, tracker.Ends, 1)

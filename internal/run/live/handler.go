@@ -15,8 +15,8 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// handler returns the handler of the page and of its events. It rejects requests from other sites, and requests without
-// the token.
+// handler returns the handler of the page and of its events. It rejects requests from other sites, and unauthorized
+// requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.servePage)

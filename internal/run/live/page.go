@@ -51,7 +51,7 @@ func (s *state) page() *html.LivePage {
 	out.Banner = s.banner(&sum)
 	out.Banner.Tiles = s.tiles(&sum, lateness)
 	out.Share, out.Clock = s.clock()
-	out.Sections = []report.Section{s.findingsSection(), {ID: "timelines", Title: "Timelines"}, s.health(s.requests(&sum))}
+	out.Sections = []report.Section{s.findingsSection(), {ID: "timelines", Title: "Timelines"}, s.health(s.makesRequests(&sum))}
 	return out
 }
 
@@ -83,7 +83,7 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 // interimResult describes the result so far, which may become worse but not better. lost reports losses. A script that
 // declares its load may disconnect streams, so with such a script only missing and faulty messages are losses.
 func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
-	if s.requests(sum) {
+	if s.makesRequests(sum) {
 		return format.Count(sum.Requests, "request") + " so far", false
 	}
 	var parts []string
@@ -118,11 +118,13 @@ func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 
 func (s *state) nouns() string { return s.Service.Noun() + "s" }
 
-// requests reports whether the run makes requests and opens no streams.
-func (s *state) requests(sum *shard.Progress) bool { return s.Plan.Connections == 0 && sum.Opened == 0 }
+// makesRequests reports whether the run makes requests and opens no streams.
+func (s *state) makesRequests(sum *shard.Progress) bool {
+	return s.Plan.Connections == 0 && sum.Opened == 0
+}
 
 func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.Tile {
-	if s.requests(sum) {
+	if s.makesRequests(sum) {
 		return []report.Tile{
 			{Name: "requests", Value: format.Thousands(sum.Requests), Note: sum.Stage}, {Name: "failed", Value: format.Thousands(sum.Failed)},
 		}

@@ -42,8 +42,8 @@ type Source interface {
 	Page() *html.LivePage
 }
 
-// A Server shows a run in progress to browsers, and then its report. Viewers need the token in URL, unless the server
-// listens on a loopback address.
+// A Server shows a run in progress to browsers, and then its report. Viewers need the token that URL contains, unless
+// the server listens on a loopback address.
 type Server struct {
 	source     Source
 	listener   net.Listener
@@ -199,8 +199,8 @@ func (s *Server) recordVisit(key string) {
 	}
 }
 
-// Finish shows the report in place of the run. It returns when every viewer has loaded the report, after finishTimeout,
-// when ctx ends, or at once if there is no report.
+// Finish shows the report in place of the run until every viewer has loaded the report, finishTimeout has passed or ctx
+// has ended. Then it closes the server. Without a report, it closes the server at once.
 func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.mu.Lock()
 	s.ended, s.report = true, report

@@ -24,7 +24,7 @@ func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 	}
 	_, running, err := attach()
 	require.NoError(t, err)
-	require.False(t, running, "the runner has not started")
+	require.False(t, running, "a runner that has not started must not count as running")
 
 	reader, writer, orphan, err := c.openPipes(1)
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 
 	_, running, err = attach()
 	require.NoError(t, err)
-	require.False(t, running, "the runner has ended")
+	require.False(t, running, "a runner that has ended must not count as running")
 }
 
 func TestRunnerWithoutANamedPipeEndsWithSoak(t *testing.T) {

@@ -35,7 +35,7 @@ func TestSegmentsMatchK6WithoutGaps(t *testing.T) {
 			first, _, _ := tuple.GetStripedOffsets()
 			require.EqualValues(t, i-1, first)
 			for p.Connections = 1; p.Connections < 100; p.Connections++ {
-				require.EqualValues(t, tuple.ScaleInt64(int64(p.Connections)), p.Share(i), "%d of %d", i, n)
+				require.EqualValues(t, tuple.ScaleInt64(int64(p.Connections)), p.Share(i), "the share of runner %d of %d", i, n)
 			}
 			p.Connections = 0
 			shards = append(shards, &shard.Shard{
@@ -91,7 +91,7 @@ func TestRunnersGetThePlan(t *testing.T) {
 		lines := strings.Split(log(i), "\n")
 		require.Contains(t, lines[0], "--out soak="+filepath.Join(c.Dir, "shards"))
 		require.Contains(t, lines[0], "--execution-segment "+Segment(i, 2)+" --execution-segment-sequence 0,1/2,1 s.js")
-		require.NotContains(t, lines[0], "secret", "every user can read arguments")
+		require.NotContains(t, lines[0], "secret", "arguments must not contain the token, because every user can read them")
 		for _, want := range []string{
 			fmt.Sprintf("RUNNER=%d", i), "NOOP_INTERVAL=0.5", "BACKEND_TOKEN=secret", "PROGRESS_FD=3", "K6_NO_USAGE_REPORT=true",
 		} {
@@ -116,7 +116,7 @@ func TestRunnersWaitForEachOther(t *testing.T) {
 		require.Equal(t, c.K6+".1 "+c.K6+".2\n", log(i))
 	}
 	_, log = runToEnd(t, fakeConfig(t, 1, "env"))
-	require.NotContains(t, log(1), "START_FD", "the runner has no other runner to wait for")
+	require.NotContains(t, log(1), "START_FD", "a single runner must not wait for others")
 }
 
 func TestRunnersGetThePrometheusOutput(t *testing.T) {
@@ -216,7 +216,7 @@ func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}, variables)
-	require.Contains(t, log(1), noConfiguration+"\n", "a configuration file in the home of the user may set vus too")
+	require.Contains(t, log(1), noConfiguration+"\n", "k6 must not read the configuration file of the user, which may set vus")
 	require.Equal(t, "K6_CONFIG, K6_DURATION, K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_LINGER, K6_NO_SETUP, K6_NO_THRESHOLDS, K6_OUT, K6_RPS, K6_STAGES, K6_VUS in the environment: "+
 		"ignored, because soak sets the options of the runners", IgnoredVariables())
 }
@@ -258,7 +258,7 @@ func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
 	settings, err := RemoteWriteSettings()
 	require.NoError(t, err)
-	require.Nil(t, settings, "by default there is no Prometheus")
+	require.Nil(t, settings, "without the URL of a server there must be no settings")
 
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "http://u:p%2Fw@h:1/api/v1/write")
 	t.Setenv("K6_PROMETHEUS_RW_HTTP_HEADERS", "X-Scope-OrgID:a")

@@ -20,7 +20,7 @@ const (
 
 // A backend is one of the processes behind nginx, or the only process of a target without nginx.
 type backend struct {
-	*service
+	*supervisor
 	name   string // value of the response header X-Server
 	listen string
 	client *http.Client
@@ -48,12 +48,12 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	case l.config.Suffix != "": // one of several targets, each with a backend
 		b.name = "backend" + l.config.Suffix
 	}
-	b.service = newService(name, func(restart bool) (*process.Process, error) { return l.startBackend(b, restart) })
+	b.supervisor = newSupervisor(name, func(restart bool) (*process.Process, error) { return l.startBackend(b, restart) })
 	l.backends = append(l.backends, b)
 	if err := b.start(false); err != nil {
 		return err
 	}
-	return l.await(ctx, b.service, b.client, l.readinessURL())
+	return l.await(ctx, b.supervisor, b.client, l.readinessURL())
 }
 
 func (l *Local) socket(n int) string {
@@ -81,7 +81,7 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 		log = b.name
 	}
 	c, err := process.Start(process.Spec{
-		Name: b.service.name, Path: l.config.Backend, Args: args, Log: l.logPath(log), Env: env, OrphanSignal: syscall.SIGTERM, CPUs: l.config.CPUs,
+		Name: b.supervisor.name, Path: l.config.Backend, Args: args, Log: l.logPath(log), Env: env, OrphanSignal: syscall.SIGTERM, CPUs: l.config.CPUs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; build the backend with `make build`", err)
@@ -98,7 +98,7 @@ func (l *Local) readinessURL() string {
 
 func (l *Local) ready(ctx context.Context) error {
 	for _, b := range l.backends {
-		if err := awaitAnswer(ctx, b.service.name, func() error { return requireOK(ctx, b.client, l.readinessURL()) }); err != nil {
+		if err := awaitAnswer(ctx, b.supervisor.name, func() error { return requireOK(ctx, b.client, l.readinessURL()) }); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ type Local struct {
 	folder   *folder
 	address  string // address for the runners, HOST:PORT
 	backends []*backend
-	nginx    *service // nil without nginx
+	nginx    *supervisor // nil without nginx
 }
 
 // StartLocal starts a target on this machine and waits until it is ready. After an error none of its processes runs.
@@ -160,7 +160,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	l.nginx = newService("nginx"+l.config.Suffix, func(bool) (*process.Process, error) {
+	l.nginx = newSupervisor("nginx"+l.config.Suffix, func(bool) (*process.Process, error) {
 		return process.Start(process.Spec{
 			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, OrphanSignal: syscall.SIGTERM, CPUs: l.config.CPUs,
 		})
@@ -176,7 +176,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 }
 
 // await waits until url returns 200 or the process exits, at most 15 s.
-func (l *Local) await(ctx context.Context, s *service, client *http.Client, url string) error {
+func (l *Local) await(ctx context.Context, s *supervisor, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	for {

@@ -47,9 +47,9 @@ func runnerTransport() http.RoundTripper {
 	})
 }
 
-// NewWithLedgerAt returns a remote target. soak sends its own requests, such as for the ledger, to address, which may
-// differ from the address in url. address is HOST or HOST:PORT.
-func NewWithLedgerAt(url, token, address string) *Target {
+// RemoteVia returns a remote target. soak sends its own requests, such as for the ledger, to address, which may differ
+// from the address in url. address is HOST or HOST:PORT.
+func RemoteVia(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
 	return t
@@ -115,7 +115,7 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 		if errWithRemedy := proxy.WithRemedy(err); errWithRemedy != err {
 			return fmt.Errorf("connect to %s: %w", t.host(), errWithRemedy)
 		}
-		return fmt.Errorf("connect to %s: %w; check that the service runs and that BACKEND_URL is correct", t.host(), err)
+		return fmt.Errorf("connect to %s: %w; check that the service runs and that its URL is correct", t.host(), err)
 	}
 	if actual := time.Duration(h.Interval * float64(time.Second)); actual > 0 && interval > 0 && actual != interval {
 		return fmt.Errorf("the backend sends a noop every %v, but the plan has %v; set NOOP_INTERVAL to the interval of the backend", actual, interval)

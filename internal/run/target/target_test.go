@@ -99,7 +99,7 @@ func TestProbe(t *testing.T) {
 	require.Empty(t, serve(t, endless).Version(t.Context()))
 	require.NoError(t, serve(t, http.NotFound).Probe(t.Context(), time.Second), "a foreign service need not know /healthz")
 	redirectLoop := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
-	require.NoError(t, serve(t, redirectLoop).Probe(t.Context(), time.Second), "a redirect loop is an answer")
+	require.NoError(t, serve(t, redirectLoop).Probe(t.Context(), time.Second), "a redirect must count as a response")
 	for _, foreign := range []string{"", "ok", "{}", "[1]", `{"noop_interval_s":"x"}`, strings.Repeat(" ", 1<<17)} {
 		require.NoError(t, answer(foreign).Probe(t.Context(), time.Second), foreign[:min(len(foreign), 9)])
 	}
@@ -157,7 +157,7 @@ func TestTargetsThatNeedNginxAreRejected(t *testing.T) {
 // The error distinguishes a stopped run from a target that does not start.
 func TestStoppedStartIsCanceled(t *testing.T) {
 	t.Parallel()
-	s := newService("the backend", func(bool) (*process.Process, error) {
+	s := newSupervisor("the backend", func(bool) (*process.Process, error) {
 		return process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", "exec sleep 60"}, Log: filepath.Join(t.TempDir(), "log"), OrphanSignal: syscall.SIGKILL})
 	})
 	require.NoError(t, s.start(false))
@@ -185,7 +185,7 @@ func TestCrashNamesTheOutcomeOfTheRestart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			log := filepath.Join(t.TempDir(), "log")
-			s := newService("the backend", func(restart bool) (*process.Process, error) {
+			s := newSupervisor("the backend", func(restart bool) (*process.Process, error) {
 				script := "exit 3"
 				if restart {
 					if script = "exec sleep 60"; c.restart != nil {
@@ -228,7 +228,7 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	second, err := newFolder()
 	require.NoError(t, err)
 	require.DirExists(t, first.path, "a folder whose owner still runs must stay")
-	require.DirExists(t, foreign, "the folder belongs to another program")
+	require.DirExists(t, foreign, "the folder of another program must stay")
 	second.remove()
 	first.remove()
 	entries, err := os.ReadDir(parent)

@@ -60,12 +60,12 @@ func (s Targets) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Local reports whether soak started the targets on this machine.
-func (s Targets) Local() bool { return len(s) > 0 && s[0].Local != nil }
+// IsLocal reports whether soak started the targets on this machine.
+func (s Targets) IsLocal() bool { return len(s) > 0 && s[0].Local != nil }
 
 // Nginx returns the version of nginx; "" if soak started none.
 func (s Targets) Nginx() string {
-	if !s.Local() {
+	if !s.IsLocal() {
 		return ""
 	}
 	return s[0].Local.Nginx

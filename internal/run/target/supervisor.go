@@ -13,11 +13,12 @@ import (
 
 const (
 	restartPause = 500 * time.Millisecond
-	maxCrashes   = 10 // after more crashes a process is not restarted
+	maxCrashes   = 10
 )
 
-// A service is one process of the target. It restarts after a crash, and records the crash.
-type service struct {
+// A supervisor runs one process of the target. It records each crash, and restarts the process after the first
+// maxCrashes crashes.
+type supervisor struct {
 	name         string
 	startProcess func(restart bool) (*process.Process, error)
 
@@ -28,12 +29,12 @@ type service struct {
 	watchers sync.WaitGroup
 }
 
-func newService(name string, startProcess func(restart bool) (*process.Process, error)) *service {
-	return &service{name: name, startProcess: startProcess, stopping: make(chan struct{})}
+func newSupervisor(name string, startProcess func(restart bool) (*process.Process, error)) *supervisor {
+	return &supervisor{name: name, startProcess: startProcess, stopping: make(chan struct{})}
 }
 
 // start starts the process and watches it for a crash. restart reports whether the process has crashed before.
-func (s *service) start(restart bool) error {
+func (s *supervisor) start(restart bool) error {
 	p, err := s.startProcess(restart)
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (s *service) start(restart bool) error {
 	return nil
 }
 
-func (s *service) watch(p *process.Process) {
+func (s *supervisor) watch(p *process.Process) {
 	select {
 	case <-s.stopping:
 		return
@@ -90,27 +91,27 @@ type Crash struct {
 	Text string
 }
 
-func (s *service) recordCrash(at time.Time, text string) int {
+func (s *supervisor) recordCrash(at time.Time, text string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.crashes = append(s.crashes, Crash{at, text})
 	return len(s.crashes) - 1
 }
 
-func (s *service) crashList() []Crash {
+func (s *supervisor) crashList() []Crash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.crashes)
 }
 
-func (s *service) current() *process.Process {
+func (s *supervisor) current() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
 }
 
 // stop ends the process without a restart and waits for it. It kills the process after grace, or when ctx ends.
-func (s *service) stop(ctx context.Context, grace time.Duration) {
+func (s *supervisor) stop(ctx context.Context, grace time.Duration) {
 	close(s.stopping)
 	s.watchers.Wait() // no further restart is possible
 	if p := s.current(); p != nil {
