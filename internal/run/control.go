@@ -20,7 +20,7 @@ const noControl = "no control group, so only stalls of the runners show delays o
 
 // serveControl starts the reference target of the control group in a separate process, so that a stall of a runner does
 // not affect the target. It sets the target's URL in the plan, unless the plan has the URL of another reference target.
-// With such a URL only a part serves a target too. A failed start causes only a warning.
+// In that case, only a part starts a target. A failed start causes only a warning.
 func (d *local) serveControl() {
 	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.runnerNumber == 0 {
 		return

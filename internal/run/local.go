@@ -100,8 +100,8 @@ func (d *local) prepare(ctx context.Context) error {
 	return nil
 }
 
-// createFolder creates the folder of the run with its manifest. It claims the location of the shards or, if the shards
-// are in the folder, generates another test id while another run has the generated one.
+// createFolder creates the folder of the run with its manifest. With --shards, it first claims the location of the
+// shards. Without --shards, it generates another test id if another run has the generated one.
 func (d *local) createFolder(ctx context.Context) (err error) {
 	if d.Shards != "" {
 		d.location = store.Join(d.Shards, d.Plan.TestID)

@@ -39,7 +39,7 @@ func newNetwork(t *testing.T, address string) *network {
 	serving.Go(n.serve)
 	t.Cleanup(func() {
 		_ = l.Close()
-		n.set(false) // ends open connections
+		n.setDown(false) // ends open connections
 		serving.Wait()
 	})
 	return n
@@ -94,8 +94,8 @@ func (g gate) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// set interrupts the network if down is true, and otherwise restores it and closes all connections.
-func (n *network) set(down bool) {
+// setDown interrupts the network if down is true, and otherwise restores it and closes all connections.
+func (n *network) setDown(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down = down
@@ -111,7 +111,7 @@ func (n *network) set(down bool) {
 func TestBrowserFollowsARun(t *testing.T) {
 	t.Parallel()
 	browser := untested.Browser(t)
-	h := newHour(1)
+	h := newSimulatedRun(1)
 	h.at = time.Now().Add(-10 * time.Minute)
 	h.started = h.at
 	h.Prometheus = "http://127.0.0.1:9090"
@@ -142,7 +142,7 @@ func TestBrowserFollowsARun(t *testing.T) {
 			}
 			tick <- time.Time{}
 		case "/disconnect", "/restore":
-			n.set(r.URL.Path == "/disconnect")
+			n.setDown(r.URL.Path == "/disconnect")
 		case "/finish":
 			finished.Go(func() { s.Finish(t.Context(), []byte("<!doctype html><title>soak t pass</title><h1>the report")) })
 		}

@@ -18,18 +18,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A simulatedHour is a run of two runners that a test advances without waiting.
-type simulatedHour struct {
+// A simulatedRun is a run of two runners that a test advances without waiting.
+type simulatedRun struct {
 	*View
 	at   time.Time
 	rand *rand.Rand
 	sent [3]uint64
 }
 
-func newHour(interval float64) *simulatedHour {
+func newSimulatedRun(interval float64) *simulatedRun {
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, interval
-	h := &simulatedHour{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
+	h := &simulatedRun{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
 	h.View = &View{Watch: new(Watch), Header: Header{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
 	h.clock = func() time.Time { return h.at }
 	h.Start()
@@ -37,7 +37,7 @@ func newHour(interval float64) *simulatedHour {
 }
 
 // second advances the run by one second.
-func (h *simulatedHour) second() {
+func (h *simulatedRun) second() {
 	h.at = h.at.Add(time.Second)
 	unix := h.at.Unix()
 	for runner := 1; runner <= 2; runner++ {
@@ -64,7 +64,7 @@ func (h *simulatedHour) second() {
 // The charts are drawn again after each bucket or after each 200th of the elapsed time, whichever is longer.
 func TestLongRunsRedrawChartsLessOften(t *testing.T) {
 	t.Parallel()
-	h := newHour(1)
+	h := newSimulatedRun(1)
 	draws := func(seconds int) (n int) {
 		for range seconds {
 			h.second()
@@ -91,19 +91,19 @@ func TestInterimResult(t *testing.T) {
 		"2 noops faulty, 4 dropped":          {Counts: ledger.Counts{Corrupted: 2}, Dropped: 4},
 		"1,200 refused":                      {Refused: 1200},
 	} {
-		h := newHour(15)
+		h := newSimulatedRun(15)
 		h.Watch.Add(1, &p)
 		l := h.Page()
 		require.Equal(t, want, l.Banner.Sentence)
 		require.Equal(t, want[0] != 'n', l.Banner.Tone == report.Bad, want)
-		h.Declared = true // its script disconnects streams
+		h.Declared = true // the script disconnects streams
 		require.Equal(t, p.Missed()+p.Faults() > 0, h.Page().Banner.Tone == report.Bad, want)
 	}
 }
 
 func TestBannerShowsTheStage(t *testing.T) {
 	t.Parallel()
-	h := newHour(15)
+	h := newSimulatedRun(15)
 	fresh := &View{Watch: new(Watch), Header: h.Header}
 	require.Equal(t, "STARTING", fresh.Page().Banner.Word)
 	for range 30 {
@@ -127,7 +127,7 @@ func TestBannerShowsTheStage(t *testing.T) {
 
 func TestLinksToPrometheus(t *testing.T) {
 	t.Parallel()
-	h := newHour(15)
+	h := newSimulatedRun(15)
 	require.Empty(t, h.Page().Links)
 	h.Prometheus = "http://127.0.0.1:9090/prometheus/"
 	require.Len(t, h.Page().Links, 1)
@@ -144,7 +144,7 @@ func TestLinksToPrometheus(t *testing.T) {
 }
 
 func BenchmarkSecondAfterEightHours(b *testing.B) {
-	h := newHour(15)
+	h := newSimulatedRun(15)
 	for range 8 * 3600 {
 		h.second()
 	}
@@ -161,7 +161,7 @@ func BenchmarkSecondAfterEightHours(b *testing.B) {
 // A run that checks no messages does not look like a passing one.
 func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
 	t.Parallel()
-	h := newHour(15)
+	h := newSimulatedRun(15)
 	require.Equal(t, "nothing received yet", h.Page().Banner.Sentence)
 	h.second()
 	require.Equal(t, "nothing lost yet", h.Page().Banner.Sentence)
@@ -331,7 +331,7 @@ func TestPageOfFiles(t *testing.T) {
 // The page of a short run shows a point per second.
 func TestChartsOfAShortRun(t *testing.T) {
 	t.Parallel()
-	h := newHour(1)
+	h := newSimulatedRun(1)
 	for unix := range int64(4) {
 		h.Watch.Add(1, &shard.Progress{Points: []shard.Bucket{bucket(1000+unix, 10, time.Millisecond)}})
 	}
