@@ -36,7 +36,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 				return err
 			}
 			if p.Connections < 1 || p.Runners < 1 || c.Backends < 1 {
-				return usageError{Err: errors.New("CONNECTIONS, RUNNERS and --backends must be at least 1")}
+				return usageError{Err: fmt.Errorf("CONNECTIONS, RUNNERS and --backends must be at least 1, got %d, %d and %d", p.Connections, p.Runners, c.Backends)}
 			}
 			if p.ConnectionsPerVU == 0 {
 				p.ConnectionsPerVU = p.StreamsPerVU()

@@ -20,13 +20,13 @@ import (
 
 const (
 	actionGrace = 5 * time.Second // between SIGTERM and SIGKILL
-	maxOutput   = 4 << 10         // bytes of an action's output in run.json
+	maxOutput   = 4 << 10         // maximum bytes of an action's output in run.json
 )
 
 func (s *session) checkActions() error {
 	for _, a := range s.actions {
 		if a.At >= s.duration() {
-			return fmt.Errorf("--at: the action %[1]s must start before %[3]s, when the streams end, got %[2]s", a.Name, a.At, s.duration())
+			return fmt.Errorf("--at: the action %[1]s must start before %[3]s, the end of the load, got %[2]s", a.Name, a.At, s.duration())
 		}
 	}
 	return nil

@@ -198,7 +198,7 @@ func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "output")} // streams end 5 s before the run of 20 s
 	_, _, err := driveLocal(t, r)
 	require.ErrorAs(t, err, &UsageError{})
-	require.ErrorContains(t, err, "the action late must start before 15s, when the streams end, got 15s")
+	require.ErrorContains(t, err, "the action late must start before 15s, the end of the load, got 15s")
 	require.Empty(t, r.pids())
 	require.NoDirExists(t, string(r.dir()))
 	require.Equal(t, plan.Action{Name: "late", At: 15 * time.Second, Command: "touch " + filepath.Join(r.folder, "output")}, r.session(r.config).actions[0])

@@ -33,14 +33,14 @@ func (s *session) announceTarget() {
 	if len(s.record.Proxies) > 0 {
 		location += " through the " + format.Form(len(s.record.Proxies), "proxy", "proxies") + " " + strings.Join(s.record.Proxies, ", ")
 	}
-	if s.record.Cores != "" {
-		location += "; " + s.record.Cores
-	}
 	if p.Service != "" {
 		location = p.ServiceName() + " at " + location
 	}
 	if s.cluster != nil {
 		location += " and a cluster at " + s.ClusterURL
+	}
+	if s.record.Cores != "" {
+		location += "; " + s.record.Cores
 	}
 	fmt.Fprintf(s.Stdout, "target %s\n", location)
 	for _, a := range s.actions {

@@ -80,7 +80,7 @@ func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.RunFile)); statErr == nil {
 		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended: `soak merge %[1]s` makes its verdict; on Kubernetes: %[2]w", d.Relative(), err)
 	}
-	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target, ran actions, or ran a suite other than soak; start the service separately, pass BACKEND_URL, and repeat the run", err)
+	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target, ran actions, ran a part, or ran a suite other than soak; start the service separately, pass BACKEND_URL, and repeat the run", err)
 }
 
 // prepare creates the folder of the run, or uses the folder of the soak process that was killed. A target that this

@@ -25,10 +25,10 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 	}
 	done := make(chan struct{})
 	go func() {
-		message := "stopping the runners; their results are kept. Press Ctrl-C again to kill them."
+		message := "stopping the run; results so far are kept. Press Ctrl-C again to kill all processes."
 		select {
 		case <-hangups:
-			message = "the terminal was closed: stopping the runners; their results are kept. Under nohup a run continues."
+			message = "the terminal was closed: stopping the run; results so far are kept. Under nohup a run continues."
 		case <-signals:
 		case <-done:
 			return

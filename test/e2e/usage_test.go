@@ -37,7 +37,7 @@ func TestUsageErrors(t *testing.T) {
 		return append([]string{"run", name, "--profile", "smoke"}, args...)
 	}
 	for wantText, args := range map[string][]string{
-		"the action deploy must start before 30s, when the streams end, got 30s":              {"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"},
+		"the action deploy must start before 30s, the end of the load, got 30s":               {"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"},
 		"to continue a whole run after its soak process was killed, use `soak attach TESTID`": {"run", "--continue"},
 		"unknown flag": {"run", "--nonsense"},
 		`unexpected argument "stom": no such suite; did you mean storm?`: {"run", "stom"},

@@ -35,7 +35,7 @@ type Client struct {
 const requestTimeout = 30 * time.Second
 
 // Connect returns a client with the configuration that kubectl would use: KUBECONFIG, ~/.kube/config, or the service
-// account of the pod. context names a context in the file; "" is the current one.
+// account of the pod. context names a context of the kubeconfig; "" is the current one.
 func Connect(context string) (*Client, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()

@@ -37,7 +37,11 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		if !s.isAuthorized(r) {
-			http.Error(w, "open the complete address that soak printed, with its token, or the loopback address on this machine", http.StatusForbidden)
+			remedy := "open the address that soak printed, on this machine"
+			if s.token != "" {
+				remedy = "open the complete address that soak printed, with its token"
+			}
+			http.Error(w, remedy, http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)

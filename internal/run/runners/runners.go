@@ -142,7 +142,10 @@ func startRunner(c Config, index int, gate gate) (*runner, error) {
 	})
 	if err != nil {
 		_ = reader.Close()
-		return nil, fmt.Errorf("%w; build k6 with `make build`", err)
+		if _, statErr := os.Stat(c.K6); statErr != nil {
+			err = fmt.Errorf("%w; build k6 with `make build`", err)
+		}
+		return nil, err
 	}
 	r.readers.Add(1)
 	go r.readReports(reader)

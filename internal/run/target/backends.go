@@ -83,10 +83,10 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 	c, err := process.Start(process.Spec{
 		Name: b.supervisor.name, Path: l.config.Backend, Args: args, Log: l.logPath(log), Env: env, OrphanSignal: syscall.SIGTERM, CPUs: l.config.CPUs,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%w; build the backend with `make build`", err)
+	if _, statErr := os.Stat(l.config.Backend); err != nil && statErr != nil {
+		err = fmt.Errorf("%w; build the backend with `make build`", err)
 	}
-	return c, nil
+	return c, err
 }
 
 func (l *Local) readinessURL() string {
