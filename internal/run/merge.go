@@ -73,8 +73,8 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 	})
 }
 
-// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with; "" means
-// the last run that passed without a regression. expect is as in Merge. problems make the verdict invalid. If a report
+// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with; "" means the
+// last run that passed without a regression. expect is as in Merge. problems make the verdict invalid. If a report
 // cannot be written, Judge returns the verdict and an error. Judge limits the memory of this process to mergeMemory.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)

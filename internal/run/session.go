@@ -68,7 +68,7 @@ type session struct {
 	page          *livePage         // nil: no live page
 }
 
-// Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless
+// Run runs a session with the settings of c. After an error it returns no verdict, and all processes have ended unless
 // the error states otherwise. The first Ctrl-C stops the runners gracefully; a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {

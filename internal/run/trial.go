@@ -19,8 +19,7 @@ import (
 
 // tryService opens one stream of the first service before the load, and before the run has a folder. With the noop
 // protocol it opens one stream of each service. For a module, it also tries publishing and the other fields of the
-// description. A run on Kubernetes has no trial, because this machine may
-// be unable to reach the service.
+// description. A run on Kubernetes has no trial, because this machine may be unable to reach the service.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil

@@ -87,8 +87,8 @@ type health struct {
 	Interval float64 `json:"noop_interval_s"`
 }
 
-// health returns the content of /healthz, or a zero value if the target is not our backend. It reads only a
-// JSON body, because another service may respond with an event stream.
+// health returns the content of /healthz, or a zero value if the target is not our backend. It reads only a JSON body,
+// because another service may respond with an event stream.
 func (t *Target) health(ctx context.Context) (h health, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
