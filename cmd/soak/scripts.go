@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -19,7 +18,7 @@ func scriptsCommand() *cobra.Command {
 			"    soak scripts load-tests\n    k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m \\\n      --env BACKEND_URL=http://HOST",
 		Args: oneArg("folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := os.Stat(args[0]); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(args[0]); err == nil {
 				return usageError{Err: fmt.Errorf("%s already exists; name a new folder", args[0])}
 			}
 			if err := scripts.Write(args[0]); err != nil {

@@ -103,8 +103,8 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// deal returns a list of kinds with the given length, in proportion to their shares. Each kind with a share occurs at
-// least once if count is large enough.
+// deal returns a list of kinds with the given length, in proportion to their shares. Each kind whose share is over 0
+// occurs at least once if count is large enough.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	counts := make([]int, len(shares))

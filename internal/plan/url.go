@@ -25,7 +25,7 @@ func NormalURL(name, text string) (string, error) {
 	part := serviceURL.FindStringSubmatch(text)
 	if part == nil {
 		if strings.Trim(text[strings.IndexAny(text+"?", "?#"):], "?#") != "" || strings.Contains(text, "@") {
-			return "", fmt.Errorf("%s must not have a query, a fragment or a password; set the token in BACKEND_TOKEN, or run `soak init` with the URL of an event stream", name)
+			return "", fmt.Errorf("%s must not have a query, a fragment, a user name or a password; set the token in BACKEND_TOKEN, or run `soak init` with the URL of an event stream", name)
 		}
 		return "", fmt.Errorf("%s must be the URL of a service, such as http://127.0.0.1:8080, got %q", name, text)
 	}

@@ -134,8 +134,8 @@ func (s *session) trialOf(desc *service.Service) trial.Config {
 	}
 }
 
-// The headers of a noop stream must arrive within noopTimeout. A service may send them with its first noop, which may
-// be later. In that case, any response to a request for /healthz within healthTimeout is enough.
+// The headers of a noop stream must arrive within noopTimeout. A service may send them with its first noop. If noops
+// are over 5 s apart, a response to a request for /healthz within healthTimeout is therefore enough.
 const (
 	noopTimeout   = 6 * time.Second
 	healthTimeout = 3 * time.Second

@@ -60,7 +60,7 @@ type Tracker struct {
 	news         []string
 }
 
-// A runner has the last known state of one runner. It remains after the cluster has deleted the pod.
+// A runner has the last known state of one runner, even after the cluster has deleted the pod.
 type runner struct {
 	pod      *corev1.Pod
 	hasEnded bool

@@ -204,9 +204,9 @@ func (s *state) health(requests bool) report.Section {
 	if requests {
 		numbers = []string{"#requests", "#failed"}
 	}
-	t := report.Table{
-		Columns: report.Columns(append(append([]string{"runner", "state"}, numbers...), "#CPU", "#memory")...),
-		Note:    "late p99 covers the last 5 s in which a message arrived; the bars show the last two minutes, from 1 ms to 1 s",
+	t := report.Table{Columns: report.Columns(append(append([]string{"runner", "state"}, numbers...), "#CPU", "#memory")...)}
+	if !requests {
+		t.Note = fmt.Sprintf("late p99 covers the last 5 s (1 s in a run of at most 2 min) in which a message arrived; the bars show the last %d of these values, from 1 ms to 1 s", latenessBuckets)
 	}
 	for i := range s.runners {
 		r := &s.runners[i]

@@ -172,6 +172,15 @@ func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
 	require.Equal(t, "not checked", page.Banner.Tiles[1].Value)
 }
 
+func TestRunnersOfARunOfRequestsHaveNoLateness(t *testing.T) {
+	t.Parallel()
+	h := newSimulatedRun(15)
+	h.second()
+	require.Contains(t, h.Page().Sections[2].Tables[0].Note, "late p99")
+	h.Plan.Connections = 0
+	require.Empty(t, h.Page().Sections[2].Tables[0].Note)
+}
+
 func bucket(unix int64, noops int, late time.Duration) shard.Bucket {
 	h := shard.NewHistogram()
 	h.Record(late)

@@ -16,8 +16,8 @@ const (
 	maxCrashes   = 10
 )
 
-// A supervisor runs one process of the target. It records each crash, and restarts the process after the first
-// maxCrashes crashes.
+// A supervisor runs one process of the target. It records each crash, and restarts the process after each of the
+// first maxCrashes crashes.
 type supervisor struct {
 	name         string
 	startProcess func(restart bool) (*process.Process, error)
