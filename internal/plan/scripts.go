@@ -82,7 +82,7 @@ var scriptSettings = map[string][]Setting{
 		{Name: "LEVELS", Value: numbersType, Help: "numbers of concurrent requests, separated by commas"},
 		{Name: "ROUNDS", Value: wholeType, Min: 1, Rule: "at least 1, or 2 to separate a difference from chance",
 			Help: "number of rounds; each applies all levels to both targets in turn"},
-		{Name: "ROUND_SECONDS", Value: decimalType, Min: math.SmallestNonzeroFloat64, Rule: "over 0, or over 2 to find the limiting resource",
+		{Name: "ROUND_SECONDS", Value: decimalType, Min: math.SmallestNonzeroFloat64, Rule: "over 0, or at least 2 to find the limiting resource",
 			Help: "seconds per level, target and round (below 2: bottleneck not known)"},
 		atLeast(0, "WARMUP_SECONDS", "duration of each target's warm-up, which is not counted, in seconds"),
 		countOf(2, "CLUSTER_SIZE", "number of backends in the cluster at --cluster-url, or to start here (default: 3)"),

@@ -106,7 +106,7 @@ func TestInvalidProfilesAreRejected(t *testing.T) {
 		{"churn", "NOOP_INTERVAL", "0", "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
 		{"cluster", "CLUSTER_SIZE", "1", "CLUSTER_SIZE must be at least 2, got 1"},
 		{"cluster", "ROUNDS", "0", "ROUNDS must be at least 1, or 2 to separate a difference from chance, got 0"},
-		{"cluster", "ROUND_SECONDS", "0", "ROUND_SECONDS must be over 0, or over 2 to find the limiting resource, got 0"},
+		{"cluster", "ROUND_SECONDS", "0", "ROUND_SECONDS must be over 0, or at least 2 to find the limiting resource, got 0"},
 		{"finite", "ARRIVAL", "uneven", `ARRIVAL must be constant or poisson, got "uneven"`},
 		{"finite", "RATE", "2e6", "RATE must be from 0 to 1000000, got 2e+06"},
 		{"finite", "ABANDON", "101", "ABANDON must be from 0 to 100, got 101"},

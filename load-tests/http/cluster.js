@@ -13,7 +13,7 @@ import { Schedule } from '../lib/schedule.js';
 const full = {
   LEVELS: [5, 10, 20, 50, 100, 200],
   ROUNDS: 5,
-  ROUND_SECONDS: 3, // more than 2: in less time the bottleneck cannot be determined
+  ROUND_SECONDS: 3, // at least 2: in less time the bottleneck cannot be determined
   WARMUP_SECONDS: 2,
   CLUSTER_SIZE: 3,
   MAX_FAILED_PERCENT: 1,

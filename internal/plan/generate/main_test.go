@@ -35,5 +35,5 @@ func TestMakefileHasTheSameDefaults(t *testing.T) {
 			count++
 		}
 	}
-	require.GreaterOrEqual(t, count, 7, "the Makefile has too few settings")
+	require.GreaterOrEqual(t, count, 7, "the Makefile must have the seven settings of a soak")
 }

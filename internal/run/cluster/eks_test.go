@@ -69,7 +69,7 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 		assert.Contains(t, string(tolerations), `"key":"`+group.Taints[0].Key+`"`)
 		forRunners = true
 	}
-	assert.True(t, forRunners && forOthers)
+	assert.True(t, forRunners && forOthers, "there must be nodes for runners and nodes for other pods")
 
 	// The page has the policy too, for existing clusters.
 	page, err := os.ReadFile("../../../docs/distributed.md")
