@@ -184,7 +184,7 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 }
 
 // restartControl starts a reference target of the control group at the address of the previous one, which ended with
-// its soak process. It does nothing if that address is not a loopback address.
+// its soak process. It does nothing if that address is not a loopback address, or if the path of soak is unknown.
 func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Executable == "" || reference.Host == "" {

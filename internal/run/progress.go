@@ -176,7 +176,7 @@ func (s *session) runnersHere() (out []int) {
 	return out
 }
 
-// line returns the line of one runner. Its bars are the p99 of lateness in the last two minutes, from 1 ms to 1 s.
+// line returns the line of one runner. Its bars are the p99 of lateness in the last buckets, from 1 ms to 1 s.
 func (f *fullDisplay) line(index int, now time.Time) string {
 	name := fmt.Sprintf("runner %-3d", index)
 	runners := f.watch.Runners()
