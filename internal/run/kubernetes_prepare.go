@@ -153,9 +153,9 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 	}
 }
 
-// reachTarget sets the address at which this machine reaches the target: the address that the user set (Via), the URL
-// of the target, or a port that the API server forwards. In the last case it records the restarts of the pod for
-// targetState.
+// reachTarget sets the address at which this machine reaches the target. This is the address that the user set (Via),
+// the URL of the target, or a port that the API server forwards. In the last case, reachTarget also records the
+// restarts of the pod for targetState.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {
