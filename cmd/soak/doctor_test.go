@@ -41,7 +41,8 @@ func TestDoctorJSON(t *testing.T) {
 	require.Subset(t, names, map[string]bool{"open files": true, "clock": true, "k6": true, "nginx": true})
 }
 
-// A file of settings may name a service, so that the run needs no backend, or exceed the limits of the machine.
+// A file of settings may name a service, so the run needs no backend. The plan in the file may exceed the limits of the
+// machine.
 func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }

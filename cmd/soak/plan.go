@@ -18,10 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// usualSizes are the numbers of streams that `soak plan` shows by default.
 var usualSizes = []int{1200, 12_000, 120_000, 1_000_000, 5_000_000}
 
-// planOptions are the flags of `soak plan`.
 type planOptions struct {
 	connections, seconds int
 	interval, maxUSD     float64

@@ -100,7 +100,7 @@ func TestBackgroundProcessesOfAnActionEndWithTheRun(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "process %d still runs", pid)
 }
 
-// An action that prints its request, as curl -v does, or its environment leaves no secret in the folder of the run.
+// An action may print its request, as curl -v does, or its environment. No secret may reach the folder of the run.
 func TestActionOutputHasNoSecrets(t *testing.T) {
 	t.Setenv("SUBSCRIBE_TOKEN", "to/read-1")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d")

@@ -24,7 +24,7 @@ const (
 	interruptedTimeout = 10 * time.Second // for each access after an interrupted run
 )
 
-// printMessage prints a message on the terminal, outside of progress and verdict.
+// printMessage prints a message to stderr, above the lines of progress.
 func printMessage(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
 // withProgress returns a context in which stores report their retries, each cause at most once per reportEvery.

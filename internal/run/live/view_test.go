@@ -36,7 +36,6 @@ func newSimulatedRun(interval float64) *simulatedRun {
 	return h
 }
 
-// second advances the run by one second.
 func (h *simulatedRun) second() {
 	h.at = h.at.Add(time.Second)
 	unix := h.at.Unix()

@@ -131,7 +131,7 @@ func TestVersionOfNginx(t *testing.T) {
 	}
 }
 
-// A certificate that the runners do not verify does not prevent the run.
+// If the runners do not verify certificates, an untrusted certificate does not prevent the run.
 func TestCertificateIsVerifiedAsByRunners(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
