@@ -88,8 +88,8 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	}
 	values := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
-		if values = node.Content; len(values) > 1 && !isRepeatable(flag) {
-			return fmt.Errorf("%s must have one value, got %d; write one, such as `%[1]s: %[3]s`", name, len(values), values[0].Value)
+		if values = node.Content; len(values) != 1 && !isRepeatable(flag) {
+			return fmt.Errorf("%s must have one value, got %d; write one%s", name, len(values), example(flag))
 		}
 	}
 	for _, value := range values {
