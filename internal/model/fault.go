@@ -84,7 +84,7 @@ type Fault struct {
 	K    int // number of a chunk from 1; 0: before the first
 }
 
-// parseFault parses NAME or NAME@K. The name "none" returns no fault.
+// parseFault parses NAME or NAME@K.
 func parseFault(text string) (Fault, error) {
 	name, number, hasNumber := strings.Cut(text, "@")
 	kind := slices.Index(kinds[:], name)

@@ -120,10 +120,10 @@ var terminals = map[string][]string{
 }
 
 type account struct {
-	Numbers        []int // of valid chunks, in their order
+	Numbers        []int // of the valid chunks before the terminal event, in the order received
 	Corrupt        int
 	Terminals      int
-	ChunksAfterEnd int // after the terminal event
+	ChunksAfterEnd int // valid chunks after the terminal event
 	Failures       int
 }
 
@@ -177,7 +177,7 @@ func awaitRecord(t testing.TB, url, id string) Record {
 		if found := records(t, url, id); len(found) == 1 && found[0].Ended != 0 {
 			return found[0]
 		} else if time.Now().After(deadline) {
-			require.Fail(t, "the ledger did not record the end of the request", found)
+			require.Fail(t, "the ledger does not have exactly one record of the id, with its end", found)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -80,8 +80,8 @@ func (r *response) sendStream() {
 	}
 }
 
-// sendChunks sends each chunk at its time. If the fault ends the answer at a chunk, sendChunks stops there and waits
-// for the time of the next chunk.
+// sendChunks sends each chunk at its time, or all chunks at the time of the last one (Burst). If the fault ends the
+// answer at a chunk, sendChunks stops there and waits for the time of the next chunk.
 func (r *response) sendChunks() bool {
 	a := r.a
 	last := a.Chunks
@@ -127,7 +127,7 @@ func (r *response) count(chunks int) {
 	r.server.metrics.chunks.Add(float64(chunks))
 }
 
-// end ends a response after chunk K of its fault, without a terminal event.
+// end ends an incomplete response in the way of its fault.
 func (r *response) end() {
 	switch r.a.Fault.Kind {
 	case Error:

@@ -87,7 +87,6 @@ func TestStatusFaults(t *testing.T) {
 	}
 }
 
-// A stalled or lingering stream remains open until its client closes the connection. The ledger records the time.
 func TestStalledStreamsStayOpenUntilTheClientDisconnects(t *testing.T) {
 	_, url := start(t, noDelays())
 	for _, path := range paths {
@@ -161,9 +160,8 @@ func TestAnswersWithoutAStream(t *testing.T) {
 	}
 }
 
-// Every event is JSON, events have the order of the real APIs, and the events of OpenAI Responses are numbered without
-// a gap.
-func TestEventsOfEachAPI(t *testing.T) {
+// The types and the order of the events are as in the real APIs. The events of OpenAI Responses are numbered from 0.
+func TestEventsOfResponsesAndMessages(t *testing.T) {
 	_, url := start(t, noDelays())
 	for path, want := range map[string]string{
 		"/v1/responses": "response.created response.in_progress response.output_item.added response.content_part.added " +

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Command returns a copy of a command line that can be published. It replaces the values of secret flags, and text that
-// looks like a secret.
+// Command returns a command line without its secrets. It replaces the values of secret flags, and text that looks like
+// a secret.
 func Command(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range args {

@@ -53,8 +53,8 @@ func oneRune(r rune, width int) (c [utf8.UTFMax]byte, n, _ int) {
 	return c, utf8.EncodeRune(c[:], r), width
 }
 
-// percent returns the byte of the percent escape at the start of text, and the length of the escape; 0 if there is
-// none.
+// percent returns the byte of the percent escape at the start of text, and the length of the escape. Without an escape
+// the length is 0.
 func percent(text []byte) (code byte, width int) {
 	if len(text) < 3 || text[0] != '%' {
 		return 0, 0

@@ -49,13 +49,13 @@ var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 // placeholder matches a value that stands for a secret, as in --header 'Authorization: Bearer {token}'.
 var placeholder = regexp.MustCompile(`(?i)^` + scheme + `(?:\{token\}|…)$`)
 
-// The maximum distances of a match before and after a hint, in bytes. Servers do not accept longer headers.
+// The maximum numbers of bytes of a match before and after a hint. Servers do not accept longer headers.
 const (
 	bytesBeforeHint = 256
 	bytesAfterHint  = 8 << 10
 )
 
-// Redact replaces all text in a line that looks like a secret.
+// Redact returns the line, with Redacted in place of text that looks like a secret.
 func Redact(line []byte) []byte {
 	for _, l := range lookalikes {
 		line = l.redact(line)
@@ -70,7 +70,7 @@ func (l *lookalike) redact(line []byte) []byte {
 	for _, part := range l.parts(line) {
 		from, text := part[0], line[part[0]:part[1]]
 		for _, match := range l.pattern.FindAllSubmatchIndex(text, -1) {
-			isPartial := match[0] == 0 && from > 0 // it may start in the middle of a name
+			isPartial := match[0] == 0 && from > 0 // the match may start in the middle of a name
 			if isPartial || !l.isSecret(text, match) {
 				continue
 			}

@@ -48,7 +48,8 @@ var projectVariables = []string{
 var common = regexp.MustCompile(`^(?:[A-Za-z]{1,11}|[0-9.]{1,9}|sse-soak)$`)
 
 // Environment returns the secrets in an environment of NAME=value pairs. It also returns the passwords in addresses,
-// and in variables whose value is a URL or the address of a proxy.
+// and in variables whose value is a URL or the address of a proxy. It ignores short values of variables and common
+// passwords.
 func Environment(environment []string, addresses ...string) *Values {
 	v := &Values{}
 	passwordIn := func(name, address string) {
@@ -106,8 +107,8 @@ func (v *Values) add(name, value string, word bool) {
 	}
 }
 
-// inBase64 returns the base64 characters that depend only on the value, in both alphabets and for each offset of the
-// value modulo 3 in the encoded text.
+// inBase64 returns the base64 characters that depend only on the value, in both alphabets and for each offset (modulo
+// 3) of the value in the text before encoding.
 func inBase64(value string) (forms []string) {
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for offset, first := range []int{0, 2, 3} {
@@ -119,7 +120,7 @@ func inBase64(value string) (forms []string) {
 	return slices.Compact(forms)
 }
 
-// Replace replaces the values in all their forms. It returns text itself if it contains no value.
+// Replace replaces the values in all their forms. It returns text itself if text contains no value.
 func (v *Values) Replace(text []byte, replacement string) []byte {
 	var out []byte
 	done := 0
@@ -153,7 +154,7 @@ func (v *Values) FindRemaining(text []byte) string {
 	return ""
 }
 
-// Clean replaces the values, and any other text that looks like a secret. found reports whether it replaced anything.
+// Clean replaces the values, and any other text that looks like a secret. found reports whether text changed.
 func (v *Values) Clean(text []byte) (clean []byte, found bool) {
 	var out bytes.Buffer
 	for line := range bytes.Lines(v.Replace(text, Redacted)) {
@@ -295,7 +296,7 @@ func (f *form) end(text []byte, at, done int) int {
 // color matches the part of a color sequence after its escape character.
 var color = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
 
-// skip returns the offset after the line breaks and color sequences at an offset, which may split a value.
+// skip returns the offset after the line breaks and color sequences that start at an offset. They may split a value.
 func skip(text []byte, at int) int {
 	for range 3 { // CR, LF and a color sequence
 		if at >= len(text) {

@@ -17,19 +17,19 @@ const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d" // an output of openssl rand -h
 func TestLongValuesMatchInEveryContext(t *testing.T) {
 	t.Parallel()
 	for name, context := range map[string]string{
-		"plain":                     "key is T.",
-		"underscores":               "_T_",
-		"a URL-encoded parameter":   "x%3DT%26y",
-		"a URL-encoded header":      "bearer%20T",
-		"a line break in JSON":      `"ready\nT"`,
-		"an ampersand in JSON":      `"a\u0026T\u0026b"`,
-		"an equals sign in JSON":    `"a\u003dT"`,
-		"a line break in JSON JSON": `"{\"a\":\"ready\\nT\"}"`,
-		"a color":                   "\x1b[31mT\x1b[0m",
-		"a color in JSON":           `\u001b[31mT\u001b[0m`,
-		"a URL-encoded key":         "access_key%3AT",
-		"letters next to it":        "abcTdef",
-		"an HTML entity":            "a&#61;T&amp;b",
+		"plain":                   "key is T.",
+		"underscores":             "_T_",
+		"a URL-encoded parameter": "x%3DT%26y",
+		"a URL-encoded header":    "bearer%20T",
+		"a line break in JSON":    `"ready\nT"`,
+		"an ampersand in JSON":    `"a\u0026T\u0026b"`,
+		"an equals sign in JSON":  `"a\u003dT"`,
+		"JSON in JSON":            `"{\"a\":\"ready\\nT\"}"`,
+		"a color":                 "\x1b[31mT\x1b[0m",
+		"a color in JSON":         `\u001b[31mT\u001b[0m`,
+		"a URL-encoded key":       "access_key%3AT",
+		"adjacent letters":        "abcTdef",
+		"an HTML entity":          "a&#61;T&amp;b",
 	} {
 		for _, secret := range []string{token, `pa/ss+wo"rd&<ü\nq=1`, "😀 emoji-password"} {
 			v := Environment([]string{"GRAFANA_PASSWORD=" + secret})
@@ -103,7 +103,7 @@ func TestLongValuesMatchInEveryForm(t *testing.T) {
 	}
 }
 
-// A short value is part of other words, unless an escape separates it from them.
+// A short value inside a longer word is not replaced. An escape separates words.
 func TestShortValuesMatchAsWords(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=s0ak", "OTHER_TOKEN=s0ak", "DB_PASS=v4lue-8c"})

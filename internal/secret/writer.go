@@ -13,7 +13,7 @@ const (
 	maxTries    = 64        // positions that are tried for the end of a part
 )
 
-// longestCharacter is the maximum length in bytes of one escaped character of a secret.
+// longestCharacter is the length in bytes that overlap assumes for each escaped character of a secret.
 const longestCharacter = 12
 
 // A Writer removes secrets from text, as Values.Clean does, and writes the text to another writer. It keeps the end of
@@ -30,7 +30,7 @@ type Writer struct {
 // Writer returns a Writer to out. The caller must close it.
 func (v *Values) Writer(out io.Writer) *Writer { return &Writer{values: v, out: out} }
 
-// overlap returns the length in bytes of the longest text that one secret can occupy.
+// overlap returns the maximum length in bytes that the Writer assumes for the text of one secret.
 func (v *Values) overlap() int {
 	longest := 0
 	for _, f := range v.forms {
@@ -65,7 +65,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 }
 
-// next writes the first n bytes of rest without secrets. It writes nothing if the replacement of some of them is
+// next writes the first n bytes of rest without secrets. It writes nothing if the replacement of some of these bytes is
 // already written.
 func (w *Writer) next(n int) error {
 	text, inSecret := w.rest[:n], w.redacted > 0
@@ -93,7 +93,8 @@ func (w *Writer) hide(n int) error {
 }
 
 // Rest returns the text that is not yet written, without secrets. It also replaces the start of a secret, if the text
-// contains at least minLengthToken bytes of it.
+// contains at least minLengthToken bytes of it. It returns nil if the text starts inside a secret that is already
+// replaced.
 func (w *Writer) Rest() []byte {
 	if w.redacted > 0 {
 		return nil
@@ -194,8 +195,8 @@ func (v *Values) spans(text []byte) (open int, complete [][2]int) {
 	return len(text), complete
 }
 
-// partialStart returns the first offset in text[from:to] at which a secret that continues after the text may start, or
-// to.
+// partialStart returns the first offset in text[from:to] at which a secret that continues after the text may start. It
+// returns to if no secret may start there.
 func (v *Values) partialStart(text []byte, from, to int) int {
 	for at := from; at < to; at++ {
 		if len(v.forms) > 0 && mayContinue(text[at:]) || v.startsForm(text, at) {

@@ -62,7 +62,7 @@ func TestWriterCleansLongLinesInParts(t *testing.T) {
 	require.Equal(t, string(want), writeInParts(t, v, line.String(), 100_000))
 }
 
-// A possible secret may have any length. The Writer then replaces a whole part.
+// A possible secret may have any length. The Writer replaces a part that it cannot split.
 func TestWriterLimitsItsMemory(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
