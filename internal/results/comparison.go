@@ -115,7 +115,8 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	out.Tables = []report.Table{t}
 }
 
-// noise returns the range due to chance: the band or, for a fault, the range of the old runs; "–" if it is unknown.
+// noise returns the range due to chance: the band or, for a fault, the range of the old runs. It returns "–" if the
+// range is unknown.
 func noise(c compare.Change) string {
 	low, high := c.Old.Min, c.Old.Max
 	switch {
@@ -145,7 +146,7 @@ func (d Dir) saveBaseline(baseline Dir) error {
 	return d.WriteJSON(BaselineFile, baselineName{baseline.name()})
 }
 
-// Baseline returns the name of the folder in BaselineFile; "" if there is no such file.
+// Baseline returns the name of the folder in BaselineFile, or "" if there is no such file.
 func (d Dir) Baseline() (string, error) {
 	var n baselineName
 	_, err := d.readJSON(BaselineFile, &n)

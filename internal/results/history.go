@@ -40,7 +40,7 @@ type Entry struct {
 
 	Plan        *PlanRuns           // the runs of the same plan; nil without a verdict
 	Previous    *Entry              // the previous run of the same plan, or else of the same suite; nil for the first
-	Comparison  *compare.Comparison // with earlierRuns; nil if there are too few, or the verdict is invalid or missing
+	Comparison  *compare.Comparison // with earlierRuns; nil if the run cannot be compared with them
 	earlierRuns []compare.Run       // the earlier runs of the plan that define the normal range, the latest first
 	metrics     map[string]float64  // values by the name of the metric; nil without a verdict
 }
@@ -98,7 +98,7 @@ func ReadHistory(folder string) (*History, error) {
 
 func isHidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
-// readEntry returns the entry of a folder; nil if it is not the folder of a run.
+// readEntry returns the entry of a folder, or nil if the folder does not belong to a run.
 func readEntry(folder string) *Entry {
 	d := Dir(folder)
 	r := &Entry{Name: filepath.Base(folder), Page: d.exists(PageFile)}
@@ -140,7 +140,7 @@ func (r *Entry) unfinishedEntry(d Dir) *Entry {
 	return r
 }
 
-// modTime returns the modification time of a file, to the second; the zero time if it is unknown.
+// modTime returns the modification time of a file, to the second, or the zero time if it is unknown.
 func (d Dir) modTime(name string) time.Time {
 	info, err := os.Stat(d.Path(name))
 	if err != nil {

@@ -150,7 +150,7 @@ func (h *History) banner() report.Banner {
 	_, b.Tone = last.mark()
 	b.Sentence = fmt.Sprintf("Last run %s: %s", last.Name, last.outcome())
 	if worse := last.regressions(); len(worse) > 0 {
-		b.Sentence += ", with a regression: " + strings.Join(worse, "; ")
+		b.Sentence += ", worse than earlier runs: " + strings.Join(worse, "; ")
 	}
 	n := h.count()
 	for _, group := range outcomeTiles {
@@ -197,7 +197,8 @@ func (h *History) runs() report.Section {
 	return out
 }
 
-// id returns the id of the table with the metrics of a plan, to which the page links; "" for a plan with one run.
+// id returns the id of the table with the metrics of a plan, to which the page links. It returns "" for a plan with one
+// run.
 func (h *History) id(p *PlanRuns) string {
 	if len(p.Runs) < 2 {
 		return ""
@@ -216,7 +217,7 @@ func (h *History) plans() report.Section {
 		}
 	}
 	if len(out.Tables) > 0 {
-		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d runs. Red is a regression; a gap is an invalid run, or one without the metric.", maxPoints)}
+		out.Notes = []string{fmt.Sprintf("Each line shows the last %d runs of a plan, from the oldest to the newest. Its scale begins at 0. Red is a regression; a gap is an invalid run, or one without the metric.", maxPoints)}
 	}
 	return out
 }
@@ -294,7 +295,7 @@ func (p *PlanRuns) sum() string {
 func (h *History) otherFolders() report.Section {
 	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
 	if len(h.Unrelated) > 0 {
-		out.Lead = []string{"These folders have neither a verdict nor a plan: " + strings.Join(h.Unrelated, ", ") + "."}
+		out.Lead = []string{"Folders with neither a verdict nor a plan: " + strings.Join(h.Unrelated, ", ") + "."}
 	}
 	return out
 }

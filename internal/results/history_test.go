@@ -124,7 +124,7 @@ func TestListedStates(t *testing.T) {
 	require.Contains(t, rows[1]["figures"], "its verdict.json cannot be read (unexpected end of JSON input)")
 	require.Contains(t, rows[2]["figures"], "a runner left no shard 286,800 of 286,800 noops received")
 	require.Contains(t, rows[3]["figures"], "noops missed 1 286,799 of 286,800 noops received, lateness p99 20.2 ms")
-	require.Equal(t, "These folders have neither a verdict nor a plan: campaign.", doc.Find("#others p").Text())
+	require.Equal(t, "Folders with neither a verdict nor a plan: campaign.", doc.Find("#others p").Text())
 	require.Equal(t, "./run-001/report.html", doc.Find("#runs tbody tr").Last().Find("a").First().AttrOr("href", ""))
 	require.Zero(t, doc.Find("#runs tbody tr").First().Find("a").Length(), "a run without a verdict must not link to a report")
 	require.Equal(t, "5 runs", doc.Find(".banner .word").Text())
@@ -247,7 +247,7 @@ func TestChangesSincePreviousRun(t *testing.T) {
 	_, rows := page(t, out)
 	require.Equal(t, []string{
 		"k6 v2.2.0 → v2.3.0", "noop_interval_s 15 → 30; max_outage_s 30 → 60", "soak commit-0 → commit-1", "nothing", "the first of its suite",
-	}, column(rows, "changed since the previous run"), "the previous run is the last one of the same plan, or else of the same suite")
+	}, column(rows, "changed since the previous run"), "the previous run must be the last one of the same plan, or else of the same suite")
 }
 
 func TestHistoryEscapesMarkup(t *testing.T) {
@@ -341,7 +341,7 @@ func TestAllSuitesAreListed(t *testing.T) {
 	}
 }
 
-// The page of all runs is written after each run, so this must not take long.
+// Each run writes the page of all runs again.
 func TestHundredRunsAreReadFast(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -357,7 +357,7 @@ func TestHundredRunsAreReadFast(t *testing.T) {
 	duration := time.Since(startTime)
 	info, err := os.Stat(filepath.Join(out, HistoryFile))
 	require.NoError(t, err)
-	t.Logf("100 runs in %v, a page of %d KB", duration, info.Size()>>10)
+	t.Logf("100 runs in %v, a page of %d KiB", duration, info.Size()>>10)
 	require.Less(t, duration, 12*time.Second) // about 0.06 s, more with the race detector and other tests
 	require.Less(t, info.Size(), int64(1<<20)/5)
 }

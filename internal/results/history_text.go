@@ -32,7 +32,7 @@ func (h *History) Text(w io.Writer, limit int) error {
 		out.Table(&facts)
 	}
 	if omitted := len(h.Runs) - len(newest); omitted > 0 {
-		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s lists all runs.", omitted, HistoryFile))
+		out.Wrap("\n", fmt.Sprintf("… and %d more; raise --limit to show more runs, or open %s.", omitted, HistoryFile))
 	}
 	for _, p := range h.Plans {
 		if h.id(p) != "" && slices.ContainsFunc(newest, func(r *Entry) bool { return r.Plan == p }) {
@@ -75,7 +75,7 @@ func ReadPair(older, newer string) (p Pair, err error) {
 	return p, nil
 }
 
-// Text writes the differences of the two runs.
+// Text writes the differences between the two runs.
 func (p Pair) Text(w io.Writer) error {
 	out := report.NewText(w, false)
 	header := report.Table{}
@@ -108,7 +108,7 @@ func (p Pair) Text(w io.Writer) error {
 	out.Table(&t)
 	fmt.Fprintln(out)
 	if err := compare.SamePlan(p.Old.Run, p.New.Run); err != nil {
-		out.Wrap("", "The runs have different plans, so the service is not the only cause of differences between their metrics.")
+		out.Wrap("", "The runs have different plans, so differences between their metrics may have other causes than the service.")
 	} else {
 		out.Wrap("", "The runs have the same plan. Differences between two runs may be due to chance; soak compare checks this with three or more runs.")
 	}
@@ -144,7 +144,8 @@ func (r *Entry) faults() (out []string) {
 	return out
 }
 
-// problem returns the faults of a run, or else the first reason why it did not pass; "" for a pass without faults.
+// problem returns the faults of a run or, without faults, the first reason why it did not pass. It returns "" if the
+// run has neither.
 func (r *Entry) problem() string {
 	v := r.Verdict
 	if faults := r.faults(); len(faults) > 0 {

@@ -265,7 +265,7 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, baseline Dir) error {
 	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, report.Full(page)) })
 }
 
-// maxInPage is the maximum size of a file in a page, in bytes: 100,000 connections in a table make browsers slow.
+// maxInPage is the maximum size of a file in a page, in bytes: a table of 100,000 connections makes browsers slow.
 const maxInPage = 8 << 20
 
 // page collects the content of report.html. verdict.json and the tables must exist.

@@ -106,7 +106,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	case err != nil:
 		problems = append(problems, err.Error())
 	case !exists && p.RunID != "":
-		problems = append(problems, d.Path(ManifestFile)+" is missing; it lists the files of this run")
+		problems = append(problems, d.Path(ManifestFile)+" is missing; it must list the files of this run")
 	}
 	if exists {
 		return problems // the merge compares the shards with the run id of the plan

@@ -202,8 +202,8 @@ func TestWarningsNameTheirPart(t *testing.T) {
 	judge(t, d, verdict.Invalid, "run-1.json")
 }
 
-// The machine counters from Prometheus are evidence: a merge reads them again and reports a missing file. A damaged
-// file makes a run invalid.
+// The machine counters from Prometheus are evidence: a merge reads them again. A missing or damaged file makes a run
+// invalid.
 func TestMachinesFromPrometheus(t *testing.T) {
 	t.Parallel()
 	w := machine.Follow("stack", time.Second)

@@ -50,7 +50,8 @@ func Rejoin(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// Run returns run.json or, in a run in parts, the record of the runner with index first; empty if it cannot be read.
+// Run returns run.json or, in a run in parts, the record of the runner with index first. It returns an empty record if
+// the file cannot be read.
 func (d Dir) Run(first int) RunRecord {
 	var run RunRecord
 	exists, err := d.readJSON(RunFile, &run)
@@ -63,8 +64,8 @@ func (d Dir) Run(first int) RunRecord {
 	return run
 }
 
-// runInfo returns the programs and the machine of the run; nil if they are not recorded. first is the index of the
-// first runner.
+// runInfo returns the programs and the machine of the run, or nil if no file has them. first is the index of the first
+// runner.
 func (d Dir) runInfo(first int) *verdict.RunInfo {
 	run := d.Run(first)
 	if info := run.runInfo(); info != nil {
@@ -87,7 +88,8 @@ func (run *RunRecord) runInfo() *verdict.RunInfo {
 	}
 }
 
-// readRecord reads a record, if the file exists. A null would decode to a record without problems and failures.
+// readRecord reads a record, if the file exists. It rejects null, which would decode to a record without problems and
+// failures.
 func (d Dir) readRecord(name string, record *RunRecord) error {
 	decoded := record
 	if exists, err := d.readJSON(name, &decoded); !exists || err != nil {
@@ -99,7 +101,8 @@ func (d Dir) readRecord(name string, record *RunRecord) error {
 	return nil
 }
 
-// readRun reads run.json and adds the records of parts, whose sentences then begin with the number of the runner.
+// readRun reads run.json and adds the records of parts. It puts the number of the runner before each sentence of a
+// part.
 func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 	if err := d.readRecord(RunFile, &run); err != nil {
 		return run, err
@@ -128,15 +131,15 @@ func (d Dir) readRun(runners []shard.Runner) (run RunRecord, err error) {
 	return run, nil
 }
 
-// A ledgerReader returns the server's ledger of a run without parts; nil if the server has no ledger. It reads the file
-// once.
+// A ledgerReader returns the server's ledger of a run without parts, or nil if the server has no ledger. It reads the
+// file once.
 type ledgerReader func() (verdict.ServerLedger, error)
 
 func (d Dir) serverLedger() ledgerReader {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }
 
-// modelLedger returns the ledger of the numbered model, merged from all parts of a run; nil if no part has one.
+// modelLedger returns the ledger of the numbered model, merged from all parts of a run, or nil if no part has one.
 func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	l, err := verdict.ReadModelLedger(nil, d.Path(LedgerFile))
 	for _, r := range m.Runners {
@@ -148,7 +151,7 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	return l, err
 }
 
-// ledgerOf returns the server's ledger; nil if no part has one. Each part of a run reads the ledger after the end of
+// ledgerOf returns the server's ledger, or nil if no part has one. Each part of a run reads the ledger after the end of
 // its own streams, so ledgerOf uses the entry from the part that opened the stream. It returns an error if only some
 // parts have a ledger, because the messages of the other parts would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedger, error) {

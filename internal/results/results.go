@@ -160,7 +160,7 @@ func (d Dir) readJSON(name string, v any) (exists bool, err error) {
 	return true, nil
 }
 
-// Relative returns the path relative to the working directory if the folder is below it, else the full path.
+// Relative returns the path relative to the working directory if the folder is below it, else the unchanged path.
 func (d Dir) Relative() string {
 	wd, err := os.Getwd()
 	if err != nil {

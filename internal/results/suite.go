@@ -92,7 +92,7 @@ func (d Dir) evidence(merged *shard.Merged, run RunRecord, ledger ledgerReader) 
 	return e, nil
 }
 
-// machines returns the records of machines from a Prometheus server; nil if there is no file.
+// machines returns the records of machines from a Prometheus server, or nil if the run has no such file.
 func (d Dir) machines() (records []*machine.Record, err error) {
 	if _, err := d.readJSON(MachinesFile, &records); err != nil {
 		return nil, err

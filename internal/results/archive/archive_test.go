@@ -43,7 +43,7 @@ func folder(t *testing.T, extra map[string]string) string {
 	return dir
 }
 
-// serve serves a handler until the end of the test, and returns its HOST:PORT.
+// serve starts a server until the end of the test, and returns its HOST:PORT.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -107,13 +107,13 @@ func TestArchiveContents(t *testing.T) {
 func TestUnreachablePrometheus(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
-	closedURL := server.Listener.Addr().String()
+	closed := server.Listener.Addr().String()
 	server.Close()
 	denied := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) })
 	for address, want := range map[string]string{
-		"":                                 "no Prometheus address",
-		"http://me:pass-word@" + closedURL: "connection refused",
-		"http://me:pass-word@" + denied:    ": 401 Unauthorized: who are you?",
+		"":                              "no Prometheus address",
+		"http://me:pass-word@" + closed: "connection refused",
+		"http://me:pass-word@" + denied: ": 401 Unauthorized: who are you?",
 	} {
 		file, c := makeArchive(t, Source{Folder: folder(t, nil), Prometheus: address})
 		require.Contains(t, c.Prometheus.Missing, want)

@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// evidenceExtensions excludes other files in the folder of a run, such as keys.
+// evidenceExtensions lists the extensions of the files that a run writes. Other files, such as keys, are omitted.
 var evidenceExtensions = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
 // isInPage reports whether report.html may contain the data of a file. The page encodes the data, so the page cannot be
@@ -76,7 +76,8 @@ func isPackable(name string) bool {
 }
 
 // addFile copies one file, and replaces its secrets. found reports whether the file has a secret. A compressed file
-// with a secret is omitted, as is a file that is too large or cannot be unpacked. report.html is copied unchanged.
+// with a secret is omitted, as is a file that is too large or cannot be unpacked. report.html is copied unchanged,
+// without a search.
 func (m *maker) addFile(path, name string) (found bool, err error) {
 	if err := m.checkName(name); err != nil {
 		return false, err
@@ -125,7 +126,7 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 	return found, err
 }
 
-// maxFile is the maximum size of a file, after decompression.
+// maxFile is the maximum size of a file, before and after decompression.
 const maxFile = safefile.Table
 
 var errUnpacked = errors.New("the unpacked file is too large")
@@ -170,6 +171,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 }
 
 // NewSecrets returns the values that an archive must not contain: secrets in an environment, a .env file and addresses.
+// It ignores a .env file that it cannot read.
 func NewSecrets(environment []string, dotenv string, addresses ...string) *secret.Values {
 	if text, err := os.ReadFile(dotenv); err == nil { // #nosec G304 -- the .env of the working directory
 		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

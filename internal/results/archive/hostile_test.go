@@ -83,7 +83,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		}, "verdict.json does not match its checksum in SHA256SUMS"},
 		"a file that is missing": {func(e []entry) []entry {
 			return slices.DeleteFunc(e, func(e entry) bool { return strings.HasSuffix(e.Name, "run.json") })
-		}, "it lacks 1 file that SHA256SUMS lists, the first being run.json"},
+		}, "it lacks 1 file that SHA256SUMS lists (first: run.json)"},
 		"a file that is not listed": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/more", Mode: 0o644}, "x"})
 		}, `"run-1/more" is not in SHA256SUMS`},
@@ -171,7 +171,7 @@ func TestOpenIsInterruptible(t *testing.T) {
 	}
 }
 
-// plantFiles returns a run with large files that another user put into its folder.
+// plantFiles returns the folder of a run in which another user put large files.
 func plantFiles(t *testing.T, size int64) string {
 	t.Helper()
 	run := folder(t, map[string]string{"k6.log": ""})

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// A Source names the locations of the evidence of a run.
+// A Source names the evidence of a run, and the secrets to remove from it.
 type Source struct {
 	Folder     string         // folder of the run
 	Prometheus string         // address, with user and password if needed; "" without Prometheus
@@ -107,8 +107,8 @@ func (m *maker) checkName(name string) error {
 		m.secrets.Replace([]byte(name), secret.Redacted), variable)
 }
 
-// remainingSecret returns the name of a variable whose value is in a file, compressed or not; "" if the files contain
-// no such value.
+// remainingSecret returns the name of a variable whose value is in a file, which may be compressed. It returns "" if
+// the file contains no such value.
 func (m *maker) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {

@@ -168,7 +168,7 @@ func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
 		return c, errors.New("it is empty")
 	}
 	if missing := slices.Sorted(maps.Keys(u.sums)); len(missing) > 0 {
-		return c, fmt.Errorf("it lacks %s that %s lists, the first being %s", format.Plural(len(missing), "file", "files"), sumsFile, missing[0])
+		return c, fmt.Errorf("it lacks %s that %s lists (first: %s)", format.Plural(len(missing), "file", "files"), sumsFile, missing[0])
 	}
 	return readContents(root)
 }

@@ -38,7 +38,7 @@ func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 		return nil, errors.New("start Prometheus: the program is not installed; install it (apt-get install prometheus, brew install prometheus)")
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte("# It scrapes nothing, because its data is loaded.\nglobal: {}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("# This server scrapes nothing, because its data is loaded.\nglobal: {}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	address, err := freeAddress(ctx)

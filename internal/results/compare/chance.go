@@ -20,7 +20,7 @@ func Summarize(values []float64) Summary {
 	return Summary{Median: stats.Sample{Xs: values}.Quantile(.5), Min: low, Max: high}
 }
 
-// Spread returns the range of the runs as a share of their median; 0 if the median is 0.
+// Spread returns the range of the runs as a share of their median, or 0 if the median is 0.
 func (s Summary) Spread() float64 {
 	if s.Median == 0 {
 		return 0
@@ -31,8 +31,8 @@ func (s Summary) Spread() float64 {
 // A Difference states whether two sets of runs differ by more than chance explains. The evidence is the p-value of a
 // test, or a band if there are too few runs for a test.
 type Difference struct {
-	P           float64 // p-value; unused for a first fault, which needs no test
-	Band        *Band   // nil if P applies
+	P           float64 // p-value; 0 with a Band, and for a first fault, which needs no test
+	Band        *Band   // nil with a p-value, and for a first fault
 	Significant bool
 }
 

@@ -23,8 +23,8 @@ const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
 	Worse  Outcome = "worse"
-	// Unsure is the outcome of a metric that may have gotten worse because of the load generator, not the service. It
-	// may be a time that includes the generator's delay, or a rate that the generator limited.
+	// Unsure is the outcome of a metric that may have gotten worse because of the load generator, not the service. The
+	// metric is a time that includes the generator's delay, or a rate that the generator limited.
 	Unsure Outcome = "unsure"
 )
 
@@ -69,7 +69,7 @@ func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
 	allRuns := append(slices.Clone(old), recent...)
 	switch {
 	case len(allRuns) < minAll || len(old) < minOld:
-		return nil, fmt.Errorf("a comparison needs at least %d runs of one plan, %d of them old ones", minAll, minOld)
+		return nil, fmt.Errorf("a comparison needs at least %d runs of one plan, at least %d of them old ones", minAll, minOld)
 	case len(recent) == 0:
 		return nil, errors.New("name at least one new run after --")
 	case !(tolerance >= 0):
@@ -224,7 +224,7 @@ func changeOf(metric verdict.Metric, old, recent []float64, tolerance float64) (
 	return c, nil
 }
 
-// isChance reports whether the new runs may have more failed requests than the old ones by chance alone. It is a
+// isChance reports whether the new runs may have more failed requests than the old ones by chance alone. It uses a
 // one-sided binomial test: the probability that a failure is in a new run is the new runs' share of all requests.
 // Runs without a failure have no spread, so the band alone would call one failure in a million requests a regression.
 func isChance(old, recent []verdict.Metric) bool {
@@ -262,7 +262,8 @@ func (c *Comparison) Verdict() verdict.Outcome {
 	return verdict.Pass
 }
 
-// negligibleChange is the largest change that does not matter, by the unit of the metric; 0 for other units.
+// negligibleChange is the largest change that does not matter, by the unit of the metric. In other units, every change
+// matters.
 var negligibleChange = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
 // sendingMetrics lists the metrics that count from the time of sending, if clocks allow it.
@@ -289,7 +290,7 @@ func (c *Comparison) undetectableChanges() (out []string) {
 	return out
 }
 
-// clockOf returns the time from which the latency of a run counts; "" if the run has no latency.
+// clockOf returns the time from which the latency of a run counts, or "" if the run has no latency.
 func clockOf(r Run) string {
 	if r.Verdict.LatencyMS == nil {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// folder writes the files that a comparison reads of run n to a new folder. edit may be nil.
+// folder writes the files of run n that a comparison reads, and returns their folder. edit may be nil.
 func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
 	t.Helper()
 	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", SHA256: "of noop", CountBasis: shard.CountByInterval, Message: "noop"}}, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}
@@ -99,8 +99,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// An additional 5 ms for every message changes no gap between messages. Without a common clock, no metric shows this
-// delay, and the comparison must state that.
+// An equal delay of every message changes no gap between messages. Without a common clock, no metric shows this delay,
+// and the comparison must state that.
 func TestCompareListsUndetectableChanges(t *testing.T) {
 	t.Parallel()
 	latencyFrom := func(from string) func(*verdict.Verdict) {
@@ -186,8 +186,8 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 	}
 }
 
-// requests returns a function that turns a run into a ramp-up in which failed of 6,000 requests failed. times overrides
-// its times, in milliseconds, by metric.
+// requests returns a function that turns a run into a ramp-up of 6,000 requests with the given number of failures.
+// times overrides the milliseconds of metrics by name.
 func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
 	return func(v *verdict.Verdict) {
 		v.Plan.Suite = "rampup"
@@ -253,7 +253,7 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	require.Contains(t, text(t, c), "failed at 200/s: 0.8 % instead of 0.0 % (from 0; outside")
 	c, err = Compare(readAll(t, 1, 3, requests(300, nil)), readAll(t, 50, 1, requests(301, nil)), .1)
 	require.NoError(t, err)
-	require.Empty(t, c.Regressions(), "failures that did not increase must not be a regression")
+	require.Empty(t, c.Regressions(), "one failure in addition to 300 must not be a regression")
 }
 
 // The same number of faults as in earlier runs is not a regression; a higher number is.
@@ -282,7 +282,7 @@ func TestCompareErrors(t *testing.T) {
 		wantText    string
 	}{
 		{"two runs", good[:1], good[1:2], "at least 3 runs"},
-		{"no old runs", nil, good, "2 of them old ones"},
+		{"no old runs", nil, good, "at least 2 of them old ones"},
 		{"no new runs", good, nil, "at least one new run"},
 		{"another plan", good, other, "connections is 1200 in the first and 7 in the second"},
 		{"another action", good, deploy, "actions is missing in the first and 1m0s: x in the second"},
@@ -315,8 +315,8 @@ func TestReadNeedsAJudgedRun(t *testing.T) {
 	}
 }
 
-// A rate that the load generator limited is a lower bound. If most new runs have such a rate, it is not comparable. In
-// old runs, the actual rate was even higher, so it is still compared.
+// A rate that the load generator limited is a lower bound. If at least half of the new runs have such a rate, the rates
+// are not comparable. Old runs may have such rates, because their actual rates were even higher.
 func TestGeneratorLimitedRate(t *testing.T) {
 	t.Parallel()
 	runs := func(first int, rate float64, bounds ...bool) (out []Run) {

@@ -44,11 +44,11 @@ func (c *Comparison) Text(w io.Writer) error {
 }
 
 func (c *Comparison) rule() string {
-	worse := fmt.Sprintf("A median is worse if it got worse by more than %.0f %% (and by more than 5 ms, 1 µs of CPU, 1 MiB or\n1 %% of a core), and by more than chance explains:", 100*c.Tolerance)
+	worse := fmt.Sprintf("A metric is worse if its median got worse by more than %.0f %% (and by more than 5 ms, 1 µs of CPU, 1 MiB or\n1 %% of a core), and by more than chance explains:", 100*c.Tolerance)
 	const firstFault = "A fault that no old run had is always worse."
 	n, m := len(c.Old), len(c.New)
 	if p := MinP(n, m); p > alpha {
-		return fmt.Sprintf("%s it is outside of the band in which\n%.0f %% of further runs fall (Student's t over the old runs). A rank-sum test needs more runs,\nsuch as 4 old and 4 new ones: with %d old and %d new, p is at least %.2g.\n%s",
+		return fmt.Sprintf("%s the mean of the new runs is outside of the range that\ncontains it with %.0f %% probability (Student's t over the old runs). A rank-sum test needs more runs,\nsuch as 4 old and 4 new ones: with %d old and %d new, p is at least %.2g.\n%s",
 			worse, 100*(1-alpha), n, m, p, firstFault)
 	}
 	return fmt.Sprintf("%s p is at most %.2g in a two-sided\nrank-sum test (Mann-Whitney). %s", worse, alpha, firstFault)
