@@ -32,12 +32,12 @@ var limitedResources = []resource{
 	{"descriptors of the backend", .98, "raise its limit on open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
 	{"connections of nginx", 1, "raise worker_connections: a proxied request needs two",
-		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "failures for lack of a connection")},
+		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "failure", "for lack of a connection")},
 	{"accept queue of the service", 1, "raise net.core.somaxconn and the backlog of the listener, and accept sooner; " +
 		"clients that keep their connections connect less often", acceptQueue},
 	{"accept queue behind nginx", 1, "raise net.core.somaxconn before the backend starts, " +
 		"and keep more idle connections to it (keepalive in upstream)",
-		nginxLog(func(log resources.NginxLog) int { return log.QueueFull }, "connects of nginx found it full")},
+		nginxLog(func(log resources.NginxLog) int { return log.QueueFull }, "connect", "of nginx found it full")},
 	{"CPU of the load generator", machineFull, "run the generator on more cores or machines (--runner K/N): the service did not break", generatorCPU},
 	{"connections of the load generator", 1, "let the generator open more connections (MAX_CONNECTIONS): the service did not break", generatorConnections},
 	{"the generator's ports, descriptors and IPv6 addresses", 1, "widen net.ipv4.ip_local_port_range, raise ulimit -n, add machines for runners, or use IPv4: " +
@@ -126,7 +126,7 @@ func (b *Bottleneck) String() string {
 		b.list("; full later: ", func(u ResourceUse) bool { return u.FullFrom > first.FullFrom })
 }
 
-// list returns intro and the selected resources with their use at the bad load; "" if no resource is selected.
+// list returns intro and the selected resources with their use at the bad load, or "" if no resource is selected.
 func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	var out []string
 	for _, u := range b.Uses {
@@ -185,8 +185,8 @@ const (
 	minMedianResponses = 100 // minimum number of responses for a comparison of medians
 )
 
-// speedupFacts explains why responses at a higher load were faster than at the lowest load; nil if none were. It
-// compares good loads with at least minMedianResponses. docs/http.md explains each cause.
+// speedupFacts explains why responses at a higher load were faster than at the lowest load. It returns nil if they were
+// not faster. It compares good loads with at least minMedianResponses responses. docs/http.md explains each cause.
 func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {

@@ -118,7 +118,7 @@ func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdic
 	compare("the backend's memory (MiB)", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ledgerEntry*streams)>>20)
 	c = check(CheckLeaks, "growth of the backend", "none", append(reasons, "none")[0], len(reasons) == 0, reasons...)
 	t = newTable("The backend, early and late",
-		fmt.Sprintf("maximum from 20 to %.0f %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes per stream", 100*earlyEnd, ledgerEntry), "|early|late")
+		fmt.Sprintf("maximum from 20 to %.0f %% of the run, and from 60 to 90 %%; the backend's ledger may keep %d bytes per stream", 100*earlyEnd, ledgerEntry), "|early|late")
 	t.Add(row("streams", early.Streams, late.Streams)...)
 	t.Add(row("other descriptors", early.Files, late.Files)...)
 	t.Add(row("goroutines", early.Goroutines, late.Goroutines)...)

@@ -289,8 +289,8 @@ func checkAnsweringServers(levels []StageResult, sum *Requests, size int) verdic
 		for _, server := range servers {
 			if st.Servers[server] == 0 {
 				c.Pass = false
-				c.Actual += fmt.Sprintf(", %s did not answer at %d at a time", server, st.Concurrency)
-				c.Reasons = append(c.Reasons, sentence("%s answered none of %v requests to the cluster at %v at a time", server, st.OK.Count(), st.Concurrency))
+				c.Actual += fmt.Sprintf(", %s did not answer with %d at a time", server, st.Concurrency)
+				c.Reasons = append(c.Reasons, sentence("%s answered none of %v requests to the cluster with %v at a time", server, st.OK.Count(), st.Concurrency))
 			}
 		}
 	}

@@ -176,7 +176,7 @@ func TestClusterFindsFaults(t *testing.T) {
 			stages := &r.Rounds[0].Suite.Stages
 			*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})
 			r.respond(0, 1, 2).addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-0").addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-2")
-		}, verdict.Fail, "backend-1 answered none of 300 requests to the cluster at 9 at a time"},
+		}, verdict.Fail, "backend-1 answered none of 300 requests to the cluster with 9 at a time"},
 		{"the servers count fewer requests", counted, verdict.Invalid, "2,100 requests reached the backends; the runners counted 2,500"},
 		{"a crash resets the count of a server, and fails the run", func(r *Run) {
 			counted(r)

@@ -61,7 +61,7 @@ func (f *finiteRun) summary() string {
 		}
 	}
 	if n := f.responses.Uncovered; n > 0 {
-		text += sentence("; chunks of %s have no numbers, so losses inside these responses could not have been detected", format.Count(n, "response"))
+		text += sentence("; chunks of %s have no numbers, so losses of these chunks could not have been detected", format.Count(n, "response"))
 	}
 	if f.responses.OpenTails > 0 {
 		text += "; " + verdict.OpenTailsText(f.responses)
@@ -97,7 +97,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 		facts = append(facts, verdict.Fact{Name: "incomplete", Value: sentence("the service reported %s as shortened", format.Count(f.v.Incomplete, "response"))})
 	}
 	if f.v.Abandoned > 0 {
-		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s abandoned by their clients after %v chunks on average",
+		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s abandoned by the client after %v chunks on average",
 			format.Count(f.v.Abandoned, "response"), float64(f.responses.AbandonedChunks)/float64(f.v.Abandoned))})
 	}
 	if c := f.v.Cancellation; c != nil {
@@ -162,7 +162,7 @@ func (f *finiteRun) checks() []verdict.Check {
 		sentence("none of %v responses was complete", v.Started))
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkippedShare), ratio(v.Skipped, v.Started+v.Skipped),
 		share(v.Skipped, v.Started+v.Skipped) <= maxSkippedShare,
-		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was below the plan", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
+		sentence("%v of %v requests were skipped at the maximum of %s in flight (MAX_IN_FLIGHT): the load was below the plan", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
 	out := []verdict.Check{
 		invalidateIfUnmet(complete),
 		zeroCheck(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
@@ -257,7 +257,7 @@ func (f *finiteRun) checkNumbers() verdict.Check {
 		without = f.responses.Uncovered
 	}
 	return check(CheckNumbered, "complete responses without chunk numbers", "0", without, without == 0,
-		sentence("%s no chunk numbers in the text; the text of %v others has numbers", format.Plural(without, "complete response has", "complete responses have"), f.responses.Numbered))
+		sentence("%s no chunk numbers in the text; the text of %s has numbers", format.Plural(without, "complete response has", "complete responses have"), format.Count(f.responses.Numbered, "other")))
 }
 
 func (f *finiteRun) stateTable() verdict.Table {

@@ -93,7 +93,7 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 	require.Empty(t, fact(run(nil, open), "gauge"))
 	v := run(withGauge, func(float64) *float64 { return nil })
 	require.Empty(t, fact(v, "gauge"))
-	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running has no samples")
+	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running has fewer than two samples")
 }
 
 // Skipped or late requests turn a pass into invalid. They do not hide faults of the service. In floating point,

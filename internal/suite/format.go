@@ -37,7 +37,7 @@ func figure(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// ratio formats n, and its percentage of total; "0" if total is 0.
+// ratio formats n, and its percentage of total. It returns "0" if total is 0.
 func ratio(n, total int64) string {
 	if total == 0 {
 		return "0"
@@ -51,7 +51,7 @@ func percentOf(share float64) string { return format.FixedPercent(100*share, 2) 
 // percent formats a share, 0 to 1, as a percentage without decimals.
 func percent(share float64) string { return format.FixedPercent(100*share, 0) }
 
-// change formats the relative change of a figure as a percentage; "–" if the first value is 0.
+// change formats the relative change of a figure as a percentage. It returns "–" if the first value is 0.
 func change(from, to float64) string {
 	if from == 0 {
 		return "–"

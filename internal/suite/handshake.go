@@ -26,7 +26,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 	sum := total(stages)
 	rate := count(sum.PerSecond()) + " full handshakes per second"
 	if r.OneHost {
-		rate += fmt.Sprintf(", on %d cores shared by runners and server", r.Cores)
+		rate += fmt.Sprintf(", on %s shared by runners and server", format.Count(r.Cores, "core"))
 	}
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
@@ -235,7 +235,7 @@ func peakOpen(m *shard.Merged, stages []StageResult) string {
 	for _, st := range stages {
 		highest = max(highest, open[st.Name].Max)
 	}
-	text := count(highest) + " connections open at the same time"
+	text := format.Count(int64(highest), "connection") + " open at the same time"
 	if len(m.Runners) > 1 {
 		text += fmt.Sprintf(" in one of %d runners", len(m.Runners))
 	}

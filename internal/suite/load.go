@@ -86,7 +86,7 @@ func (l Limits) Judge(v Level) Trial {
 	return Trial{v.Load, Bad, reason}
 }
 
-// exceededLimits describes the limits that a level exceeds; "" if it exceeds none.
+// exceededLimits describes the limits that a level exceeds. It returns "" if the level exceeds none.
 func (l Limits) exceededLimits(failed, p95, answered float64, failure string) string {
 	var reason []string
 	if failed > l.FailedShare {
@@ -270,7 +270,7 @@ func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 }
 
 // NextLoad returns the next load of the search for the breaking point. It returns 0 if the breaking point is known
-// within 10 %, or cannot be found.
+// within 10 % or between two consecutive whole numbers, or cannot be found.
 func (b BreakingPoint) NextLoad() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
@@ -327,8 +327,9 @@ func checkResponses(counted *Requests, stages []StageResult) verdict.Check {
 	return c
 }
 
-// checkServerCount returns the check that the backends counted as many requests as the runners; nil unless soak started
-// the backends, on this machine. A failed request may or may not have reached a backend.
+// checkServerCount returns the check that the backends counted as many requests as the runners. It returns nil unless
+// soak started the backends on this machine, and they reported a count. A failed request may or may not have reached a
+// backend.
 func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil

@@ -216,7 +216,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	r.cores(&t, m)
 	t.Killed, _ = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.OOMKills })
 	t.AllowanceExceeded, t.HasAllowanceExceeded = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
-	for _, s := range r.Samples { // any sample has the limit, but a backend without free descriptors cannot report it
+	for _, s := range r.Samples { // of any time, because a backend without free descriptors cannot report its limit
 		t.MaxFiles = max(t.MaxFiles, float64(s.MaxFiles))
 	}
 	samples := r.samplesBetween(from, to)

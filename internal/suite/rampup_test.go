@@ -328,8 +328,8 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		require.Equal(t, c.status, trials[0].Status, "%s: %s", name, trials[0].Reason)
 		bottleneck := findBottleneck(stages, findBreakingPoint(trials))
 		if c.status == ByGenerator {
-			require.Contains(t, trials[0].Reason, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
-			require.Contains(t, bottleneck.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)
+			require.Contains(t, trials[0].Reason, "the limit of 20 connections was reached, and with a connection a request took 1.6 s on average", name)
+			require.Contains(t, bottleneck.String(), "connections of the load generator: full from 20/s on, 20 of 20 in use", name)
 			require.Contains(t, bottleneck.advice(), "MAX_CONNECTIONS", name)
 		} else {
 			require.Empty(t, bottleneck.Full(), name)
@@ -339,8 +339,8 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 }
 
 // If 150 of 200 responses per second arrive in the stage, the rate is 150 and the load is not sustained, even if the
-// others arrive later. A service with 0.9 s per response has 0.9 s of responses in flight at the end of the stage, and
-// sustains the load.
+// others arrive later. A service with 0.9 s per response has the responses of the last 0.9 s in flight at the end of
+// the stage, and sustains the load.
 func TestRateExcludesResponsesAfterTheStage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

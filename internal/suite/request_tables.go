@@ -155,8 +155,9 @@ const codeConnectionRefused = shard.CodeNet + "1212"
 // minRefusedShare is the share of a stage's requests below which refusals are not mentioned.
 const minRefusedShare = .01
 
-// refusals returns a fact if refusals arrived faster than good responses in the stage with the most refusals; otherwise
-// nil. Refusals are the failures with the most frequent code among HTTP statuses and refused connections.
+// refusals returns a fact if refusals arrived faster than good responses in the stage with the most refusals.
+// Otherwise, or if their share is below minRefusedShare, it returns nil. Refusals are the failures with the most
+// frequent code among HTTP statuses and refused connections.
 func refusals(stages []StageResult) []verdict.Fact {
 	mainRefusal := func(st StageResult) (code string, n int64) {
 		for _, code := range st.codesByCount() {
@@ -187,7 +188,7 @@ func refusals(stages []StageResult) []verdict.Fact {
 func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	byStage := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
 	cores := newTable("Busy cores", sentence("reserved cores: %s for the service, %s for the runners; the side whose cores were full "+
-		"(at least %s busy) was the limit, or the busier side if the cores of both were; not known: the stage was over within two "+
+		"(at least %s busy) was the limit, or the busier side if the cores of both were full; not known: the stage was over within two "+
 		"seconds, or other programs used most of the full cores", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
 		"stage|service|generator|limit")
 	for _, st := range listed {
@@ -266,7 +267,7 @@ func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 // returns the rows.
 func (r *Run) cpuTable(part, runners, note string) verdict.Table {
 	return newTable("CPU by "+part+", % of one core",
-		fmt.Sprintf("the machine has %d cores, which other programs may also use; waited: time that threads of the runners waited for a core%s", r.Cores, note),
+		fmt.Sprintf("the machine has %s, which other programs may also use; waited: time that threads of the runners waited for a core%s", format.Count(r.Cores, "core"), note),
 		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
 }
 

@@ -76,9 +76,9 @@ func (st *StageResult) onlyWaited() bool {
 	return st.Machine.HasControl && st.BytesSent > 0 && st.BytesSent <= maxSmallRequest*float64(st.Total())
 }
 
-// hadFreeCores reports whether the control group was on time. A lack of cores for the generator then does not explain a
-// delay of the given duration. It returns false if the runners use at least half of their cores, because requests may
-// wait in queues of the runners.
+// hadFreeCores reports whether the control group was on time, so that a lack of cores for the generator does not
+// explain a delay of the given duration. It returns false if the runners use at least half of their cores, because
+// requests may wait in queues of the runners.
 func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
 	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.ControlDelay < duration
@@ -162,7 +162,7 @@ func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float
 	if duration > maxSlowdown*idle {
 		return ""
 	}
-	return fmt.Sprintf("all %s were in use, and with a connection a request took %s on average, at most %d times the fastest; raise MAX_CONNECTIONS",
+	return fmt.Sprintf("the limit of %s was reached, and with a connection a request took %s on average, at most %d times the fastest; raise MAX_CONNECTIONS",
 		format.Count(st.Connections, "connection"), ms(duration), maxSlowdown)
 }
 
@@ -210,7 +210,7 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 		causes = append(causes, fmt.Sprintf("%s of them because the load generator waited, or had %s", format.Thousands(st.Attributed), lackedResources))
 	}
 	if st.AttributedDropped > 0 {
-		causes = append(causes, fmt.Sprintf("the load generator did not make %s requests", format.Thousands(st.AttributedDropped)))
+		causes = append(causes, fmt.Sprintf("the load generator did not make %s", format.Count(st.AttributedDropped, "request")))
 	}
 	causes = append(causes, fmt.Sprintf("the load generator waited up to %s for a CPU", ms(1000*st.Machine.Wait.Seconds())))
 	v.GeneratorDelay = strings.Join(causes, ", ")
@@ -305,7 +305,8 @@ func (m Machine) GeneratorLimit() string {
 	return ""
 }
 
-// generatorDelay describes a measured delay of the generator or its network that limits a throughput; "" if none.
+// generatorDelay describes a measured delay of the generator or its network that limits a throughput. It returns "" if
+// no delay does.
 func (m Machine) generatorDelay() string {
 	switch {
 	case m.PacketsDropped > 0:

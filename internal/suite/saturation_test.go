@@ -139,7 +139,7 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	}{
 		"less than half of the measurements": {few, ByGenerator},
 		"half of the measurements":           {half, Bad},
-		"its reference target was late":      {late, ByGenerator},
+		"a late reference target":            {late, ByGenerator},
 		"no measurements before the stage":   {before, Bad},
 		"unknown size of the requests":       {run(0).withControlGroup(0), ByGenerator},
 		"no control group":                   {run(300), ByGenerator},

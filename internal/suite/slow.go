@@ -209,8 +209,8 @@ func (s *slowStreams) checkBuffers(r *Run, compressed bool) verdict.Check {
 			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).AsDoubt()
 }
 
-// checkDelivered returns the checks of broadcasts; nil if none were expected. Other messages are part of the check of
-// missed messages.
+// checkDelivered returns the checks of broadcasts, or nil if no delivery was expected. Other messages are part of the
+// check of missed messages.
 func (s *slowStreams) checkDelivered() []verdict.Check {
 	if s.due == 0 {
 		return nil
@@ -223,8 +223,8 @@ func (s *slowStreams) checkDelivered() []verdict.Check {
 	}
 }
 
-// checkPolicy returns the check that the service disconnected slow streams as CUT_SLOW requires; nil if CUT_SLOW allows
-// both.
+// checkPolicy returns the check that the service disconnected slow streams as CUT_SLOW requires, or nil if CUT_SLOW
+// requires nothing.
 func (s *slowStreams) checkPolicy(r *Run) []verdict.Check {
 	const name = "slow streams disconnected"
 	switch r.number("CUT_SLOW") {
@@ -319,7 +319,8 @@ func (m *memory) table() verdict.Table {
 	return t
 }
 
-// closeTime returns the time until our backend had n fewer streams than before; 0 if never, and for other services.
+// closeTime returns the time until our backend had n fewer streams than before. It returns 0 if the backend never had,
+// and for other services.
 func (r *Run) closeTime(start time.Time, n int) time.Duration {
 	before := 0
 	for _, s := range r.Samples {

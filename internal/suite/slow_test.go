@@ -94,7 +94,7 @@ func TestSlowListsEachSecondOfTheMemoryOnce(t *testing.T) {
 	require.NotEqual(t, "50.0", rows[len(rows)-2][0])
 }
 
-// A client that does not read does not detect that the service closed the stream, but the gauge of our backend does.
+// A client that does not read does not detect that the service closed the stream. The gauge of our backend shows it.
 func TestSlowClientsDetectDisconnectsLater(t *testing.T) {
 	t.Parallel()
 	r := newSlowRun()

@@ -12,7 +12,7 @@ import (
 // does not declare a suite.
 var soak = Suite{
 	Name:     "soak",
-	Short:    "keep every stream open for the whole run, and check all their messages",
+	Short:    "keep all streams open for the whole run, and check all their messages",
 	Script:   []string{"load-tests", "sse", "connectionTest.js"},
 	Plan:     Plan{BySettings: true},
 	Target:   Target{Streams: true},
@@ -115,7 +115,7 @@ func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	return append(out, soakMetrics(v)...)
 }
 
-// endTables returns the table of the requests that ended the streams; nil if no request was made.
+// endTables returns the table of the requests that ended the streams, or nil if no request was made.
 func endTables(e *verdict.EndRequests) []verdict.Table {
 	if e == nil {
 		return nil

@@ -94,7 +94,7 @@ func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 			s.Title+": no stream reconnected at its first attempt, so the dial delay of the load generator is unknown").AsDoubt()
 	}
 	gap, wait := s.dropGap, s.dialDelay.Trend.Quantile(.99)
-	reason := sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late (limit: %v, DIAL_MS); "+
+	reason := sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v, and its dial delay was %v at p99 (limit: %v, DIAL_MS); "+
 		"use more machines, or fewer streams", s.Title, gap, wait, limit)
 	if max(s.runnerDropGap, wait) <= limit { // each runner was fast enough
 		reason = sentence("%s: the runners did not start at the same time: each dropped 99 %% of its streams within %v, and all together within %v (limit: %v, DIAL_MS); "+

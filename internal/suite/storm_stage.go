@@ -143,7 +143,7 @@ func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refus
 	return at
 }
 
-// reconnectTime returns the time from the first drop until a share of the streams had reconnected; 0 if fewer did.
+// reconnectTime returns the time from the first drop until a share of the streams had reconnected, or 0 if fewer did.
 func (s *stormStage) reconnectTime(share float64) time.Duration {
 	rank := int(math.Ceil(share * float64(s.dropped)))
 	if rank == 0 || rank > len(s.reconnects) {
@@ -159,7 +159,7 @@ func (s *stormStage) reconnectText(share float64) string {
 	return "–"
 }
 
-// rate returns the connects per second until 99 % of the streams had reconnected; 0 if fewer did.
+// rate returns the connects per second until 99 % of the streams had reconnected, or 0 if fewer did.
 func (s *stormStage) rate() float64 {
 	duration := s.reconnectTime(.99)
 	if duration == 0 {
@@ -180,7 +180,7 @@ func (s *stormStage) rateText() string {
 	return count(s.rate())
 }
 
-// backoffText states why the rate is a lower bound; "" if waits of the clients did not limit it.
+// backoffText states why the rate is a lower bound, or returns "" if waits of the clients did not limit the rate.
 func (s *stormStage) backoffText() string {
 	if !s.isLimitedByBackoff() {
 		return ""
@@ -197,7 +197,8 @@ func (s *stormStage) refusals() (n int) {
 	return n
 }
 
-// refusalText states the refusals, and the number of connects before the first one; "" if the service refused nothing.
+// refusalText states the refusals, and the number of connects before the first one. It returns "" if the service
+// refused no attempt.
 func (s *stormStage) refusalText() string {
 	if s.refusals() == 0 {
 		return ""

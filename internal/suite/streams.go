@@ -72,7 +72,8 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness returns the lateness of messages in the buckets that lie completely between two times; nil if none do.
+// lateness returns the lateness of messages in the buckets that lie completely between two times, or nil if no bucket
+// does.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {
@@ -103,8 +104,8 @@ func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) =
 
 func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
 
-// streamsOf returns the counts of the selected streams, with MAX_OPEN_LATE as their limit on late messages. The moments
-// of the control groups then count the late messages of undisturbed streams only.
+// streamsOf returns the counts of the selected streams, with MAX_OPEN_LATE as their limit on late messages. It uses the
+// moments of the control groups without the late messages of disturbed streams.
 func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m

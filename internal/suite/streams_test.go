@@ -193,7 +193,7 @@ func (r *Run) refuse(n int) {
 	c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, ClosedAt: c.OpenedAt}
 }
 
-// connectionsBetween returns the connections at the indexes from ≤ i < to.
+// connectionsBetween returns the connections at the indexes i with from ≤ i < to.
 func connectionsBetween(m *shard.Merged, from, to int) (selected shard.Connections) {
 	for i, c := range m.Connections.All() {
 		if i >= from && i < to {

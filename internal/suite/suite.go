@@ -31,7 +31,7 @@ type Suite struct {
 	Sampling  Sampling
 	Page      Page
 	Assess    func(*Run) verdict.Assessment
-	// Metrics returns further metrics to compare with other runs; nil if Assess returns all metrics.
+	// Metrics returns further metrics to compare with other runs. A nil func means that Assess returns all metrics.
 	Metrics func(*verdict.Verdict) []verdict.Metric
 	// Next returns the environment of the next round; nil ends the run. A nil func means one round. Only a run with all
 	// runners on this machine has further rounds.

@@ -56,7 +56,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 					lowest = min(lowest, st.Concurrency)
 				}
 			}
-			sufficient := sentence("%v at a time reach 90 %% of the peak; with more, requests only wait", lowest)
+			sufficient := sentence("a concurrency of %v reaches 90 %% of the peak; with more, requests only wait", lowest)
 			a.Facts = append(a.Facts, verdict.Fact{Name: "sufficient", Value: sufficient})
 		}
 		a.Metrics = append(a.Metrics, best.rateMetric("peak responses/s"))

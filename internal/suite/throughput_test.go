@@ -28,7 +28,7 @@ func TestThroughput(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up must not be counted")
 	require.Equal(t, "200 responses/s with 10 at a time", fact(v, "peak"))
-	require.Contains(t, fact(v, "sufficient"), "5 at a time reach 90 % of the peak")
+	require.Contains(t, fact(v, "sufficient"), "a concurrency of 5 reaches 90 % of the peak")
 	require.Equal(t, []string{"10 at a time", "2,000", "0", "200", "20.0", "good", "–"}, table(v, "By requests at a time").Rows[1])
 	require.Equal(t, []string{"1000 requests", "1,000", "0", "100", "7.00", "good", "–"}, table(v, "By number of requests").Rows[0])
 	require.Equal(t, []string{"math.add", "500", "0", "0", "17"}, table(v, "By endpoint").Rows[1], "500 in 30 s of stages")

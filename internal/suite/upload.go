@@ -82,7 +82,7 @@ func assessUpload(r *Run) verdict.Assessment {
 
 func mainFailure(q *Requests) string {
 	if len(q.Codes) == 0 {
-		return "the others were not finished in time"
+		return "the rest was not finished in time"
 	}
 	return "failure: " + codeText(q.codesByCount()[0])
 }

@@ -41,7 +41,7 @@ func TestUploadFindsFaults(t *testing.T) {
 			r.addAnswers("parallel", 3, 900).addAnswers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent)
 		}, verdict.Fail, "[4 × 5 MB in parallel: 3 of 4 arrived complete (failure: wrong response)]"},
 		{"an unfinished upload", func(r *Run) { r.addAnswers("parallel", 3, 900).addCounter(shard.DroppedIterations, "parallel", 1) },
-			verdict.Fail, "3 of 4 arrived complete (the others were not finished in time)"},
+			verdict.Fail, "3 of 4 arrived complete (the rest was not finished in time)"},
 		{"no upload", func(r *Run) { r.Rounds[0].Suite.Stages, r.Rounds[0].Metrics = nil, nil }, verdict.Fail, "every upload arrived complete: 0 of 0"},
 		{"too slow", slow, verdict.Fail, "[4 × 5 MB in parallel: 5.0 MB/s (limit: at least 10)]"},
 		{"too slow, and the generator stalled", stalled, verdict.Invalid, "[4 × 5 MB in parallel: 5.0 MB/s (limit: at least 10); the load generator may be the cause: a runner stalled for 900 ms]"},

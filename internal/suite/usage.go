@@ -42,15 +42,16 @@ func usageOf(share float64, text string, args ...any) measurement {
 // requestsPerFailure is the maximum number of requests per failure at which a resource counts as full.
 const requestsPerFailure = 1000
 
-// byFailures measures a resource by the failures that it causes when it is full.
-func byFailures(st *StageResult, failures float64, text string) measurement {
-	switch {
-	case failures == 0:
+// byFailures measures a resource by the failures that it causes when it is full. noun and text describe a failure.
+func byFailures(st *StageResult, failures float64, noun, text string) measurement {
+	if failures == 0 {
 		return usageOf(0, "none refused")
-	case failures*requestsPerFailure < float64(st.Total()):
-		return usageOf(0, "%v %s", failures, text)
 	}
-	return usageOf(1, "%v %s", failures, text)
+	share := 1.
+	if failures*requestsPerFailure < float64(st.Total()) {
+		share = 0
+	}
+	return usageOf(share, "%s %s", format.Count(int64(failures), noun), text)
 }
 
 // The possible main users of the service's cores.
@@ -212,7 +213,7 @@ func backendFiles(st *StageResult) measurement {
 // nginxFiles measures the descriptors of nginx: by its failures for lack of one, or by the share that was open.
 func nginxFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
-	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "failures for lack of a descriptor")(st); !u.measured || u.share > 0 {
+	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "failure", "for lack of a descriptor")(st); !u.measured || u.share > 0 {
 		return u
 	}
 	return usageOf(t.NginxFull, "%s open in the fullest process", percent(t.NginxFull))
@@ -223,16 +224,16 @@ func acceptQueue(st *StageResult) measurement {
 	if !st.Machine.Usage.HasOverflows {
 		return unknownValue(noPrometheus)
 	}
-	return byFailures(st, st.Machine.Usage.Overflows, "connects found it full (ListenOverflows)")
+	return byFailures(st, st.Machine.Usage.Overflows, "connect", "found it full (ListenOverflows)")
 }
 
 // nginxLog measures a resource by the messages of nginx that report it full.
-func nginxLog(messages func(resources.NginxLog) int, text string) func(*StageResult) measurement {
+func nginxLog(messages func(resources.NginxLog) int, noun, text string) func(*StageResult) measurement {
 	return func(st *StageResult) measurement {
 		if !st.Machine.Usage.HasProxy {
 			return unknownValue(noNginx)
 		}
-		return byFailures(st, float64(messages(st.Machine.Usage.Log)), text)
+		return byFailures(st, float64(messages(st.Machine.Usage.Log)), noun, text)
 	}
 }
 
@@ -253,7 +254,7 @@ func generatorCPU(st *StageResult) measurement {
 func generatorConnections(st *StageResult) measurement {
 	switch {
 	case st.connectionLimit != "":
-		return usageOf(1, "all %v in use", st.Connections)
+		return usageOf(1, "%v of %v in use", st.Connections, st.Connections)
 	case st.Waiting > 0:
 		return usageOf(0, "%s waited for one of %v, because responses took longer", format.Count(int(st.Waiting), "request"), st.Connections)
 	}
@@ -267,5 +268,5 @@ func generatorPorts(st *StageResult) measurement {
 			n += times
 		}
 	}
-	return byFailures(st, float64(n), "connects found none")
+	return byFailures(st, float64(n), "connect", "found none")
 }

@@ -214,7 +214,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 	case g.name == "":
 		reason = "the gauge is unknown: for a described service, set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL"
 	case !g.sampled:
-		reason = fmt.Sprintf("the gauge %s has no samples; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
+		reason = fmt.Sprintf("the gauge %s has no samples from before the clients vanished; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
 	case g.isCounter:
 		reason = counterReason(g.name, "the streams that are open")
 	case g.isStale():
@@ -248,14 +248,14 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 		return c.AsDoubt()
 	case last < g.lowerBound():
 		c.Actual = "not known"
-		c.Reasons = []string{sentence("the gauge %s fell by %v, but only %v clients had vanished: it does not count all streams, or other clients use the service",
-			g.name, g.before-last, g.vanished)}
+		c.Reasons = []string{sentence("the gauge %s fell by %v, but only %s had vanished: it does not count all streams, or other clients use the service",
+			g.name, g.before-last, format.Count(g.vanished, "client"))}
 		return c.AsDoubt()
 	default:
 		counted := max(float64(g.vanished)-(g.before-last)/g.unit, 0)
 		c.Actual = count(counted) + " still counted"
-		c.Reasons = []string{sentence("%v after %v clients had vanished, the service still counted %v of them as open (%s): TCP itself gives up after about "+
-			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on the machine of the service", g.limit, g.vanished, counted, g.name)}
+		c.Reasons = []string{sentence("%v after %s had vanished, the service still counted %v of them as open (%s): TCP itself gives up after about "+
+			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on the machine of the service", g.limit, format.Count(g.vanished, "client"), counted, g.name)}
 	}
 	return c
 }
