@@ -189,7 +189,7 @@ export default function () {
  * Makes a connection, and records its duration.
  *
  * @param {string} scale
- * @param {boolean} keep whether it stays open
+ * @param {boolean} keep whether the connection stays open
  */
 function dial(scale, keep) {
   const start = Date.now();

@@ -34,8 +34,9 @@ const { values } = chosen;
 const operations = operationsOf(url('BACKEND_URL'));
 
 /**
- * Returns the number of connections for a rate. Requests do not wait for a connection while responses take at most a
- * second, or twice MAX_P95_MS.
+ * Returns the number of connections for a rate, at most MAX_CONNECTIONS. Below that limit, requests do not wait for a
+ * connection while responses take at most a second or twice MAX_P95_MS, whichever is longer. If MAX_P95_MS is 0, twice
+ * the timeout applies instead.
  *
  * @param {number} rate
  */

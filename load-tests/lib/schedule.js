@@ -55,7 +55,7 @@ export class Schedule {
   }
 
   /**
-   * Adds a stage with a constant rate of requests, even if the service is slower.
+   * Adds a stage with a constant rate of requests, even if the service is slower. It adds none for 0 seconds.
    *
    * @param {StageArguments & {rate: number, seconds: number, connections: number}} stage
    */
@@ -67,7 +67,7 @@ export class Schedule {
   }
 
   /**
-   * Adds a stage with a constant number of concurrent requests.
+   * Adds a stage with a constant number of concurrent requests. It adds none for 0 seconds.
    *
    * @param {StageArguments & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the time limit of `requests`
    */
@@ -81,10 +81,10 @@ export class Schedule {
   /**
    * Adds a stage with simultaneous requests, each on its own open connection. All are sent before a response is read.
    *
-   * @param {StageArguments & {requests: number, seconds: number}} stage `seconds` is its time limit
+   * @param {StageArguments & {requests: number, seconds: number}} stage `seconds` is its planned length
    */
   burst({ operations, timeout, requests, seconds, ...stage }) {
-    // Late requests must not overlap with the next burst, if their timeout is short enough.
+    // With a timeout below `seconds`, all requests end within the stage. Otherwise they may overlap with the next one.
     const limit = seconds > timeout ? seconds : seconds + timeout;
     this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, limit, () =>
       burst({ operations: resolve(operations), timeout: timeout * 1000, requests }));

@@ -7,7 +7,7 @@ import exec from 'k6/execution';
 import { MIN_IDLE_TIMEOUT, SAMPLES_BUFFER, soakConfig, DEFAULT_CONNECTIONS } from './config.js';
 import { loadService } from './service.js';
 
-/** Streams that open per second, by all runners. */
+/** Streams that open per second, on all runners together. */
 const RAMP = 500;
 
 /**

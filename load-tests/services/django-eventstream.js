@@ -9,7 +9,7 @@
 export default {
   name: 'django-eventstream',
   connect: { url: '{base}/events/{topic}/' },
-  // views.py, stream: after 20 s without an event, it sends `event: keep-alive` with an empty `data:`.
+  // views.py, stream: after 20 s without an event, the view sends `event: keep-alive` with an empty `data:`.
   heartbeat: { event: 'keep-alive', every: 20 },
   // stream-open, at the start of each stream, and stream-error are not messages. With a storage, `id:` is
   // `channel:n`. The published number is in the data, with or without a storage.

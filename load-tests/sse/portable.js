@@ -1,7 +1,7 @@
 // @ts-check
 // The soak with only sse.open: one virtual user per connection, counted in JavaScript. It runs on bin/k6 and on any
-// k6 with xk6-sse. open() blocks there, so the DELETEs are a separate scenario. The script cannot determine which
-// noop was lost and when.
+// k6 with xk6-sse. open() blocks the virtual user, so the DELETEs are a separate scenario. The script cannot determine
+// which noop was lost and when.
 //
 //   go run go.k6.io/xk6@v1.2.4 build v1.3.0 --with github.com/phymbert/xk6-sse@v0.1.12 --output bin/k6-upstream
 

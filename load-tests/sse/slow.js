@@ -45,7 +45,7 @@ if (publishes && !feeds && kb > 0 && !service.padded) {
   throw new Error(`MESSAGE_KB is ${kb}, but publish.body of the description of ${service.name} has no {padding}; add it where the service accepts any text, such as "pad":"{padding}"`);
 }
 if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB)) {
-  throw new Error(`a slow client would fall behind by less than ${values.FILL_KB} KB (FILL_KB) in ${SLOW} seconds: the service sends ${rate} messages of ${kb} KB (MESSAGE_KB) per second, and the client reads ${values.SLOW_KB} KB (SLOW_KB) per second; raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS`);
+  throw new Error(`a slow client would fall behind by less than ${values.FILL_KB} KB (FILL_KB) in ${SLOW} seconds: the service sends messages of ${kb} KB (MESSAGE_KB) at ${rate} per second, and the client reads ${values.SLOW_KB} KB (SLOW_KB) per second; raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS`);
 }
 /** Seconds after which the service may end any stream. */
 const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);

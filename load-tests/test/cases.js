@@ -81,7 +81,7 @@ export function throws(f, part) {
     message = String(error);
   }
   if (!message.includes(part)) {
-    throw new Error(`the message must contain "${part}", got "${message}"`);
+    throw new Error(`the function must throw an error with "${part}", got "${message}"`);
   }
 }
 

@@ -72,7 +72,10 @@ declare module 'k6/x/handshake' {
     readonly cipher: string;
     /** Of the key exchange, such as `"X25519MLKEM768"`. */
     readonly group: string;
-    /** Sends another request on an open connection. If the status is not 200, it closes the connection and returns false. */
+    /**
+     * Sends another request on an open connection. If the request fails or its status is not 200, it closes the connection
+     * and returns false.
+     */
     ask(): boolean;
     /** Closes an open connection. */
     close(): void;
