@@ -32,7 +32,7 @@ type answer struct {
 	sequence int   // number of the next event, for the API whose events are numbered
 }
 
-// token appends the text of chunk k, with a wrong checksum if the fault corrupts chunk k.
+// token appends the text of chunk k. If the fault corrupts chunk k, the checksum is wrong, and there is no padding.
 func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	if fault.Kind == Corrupt && k == fault.K {
 		wrongToken := numbered.Token{K: k, N: a.Chunks, CRC: ^numbered.Checksum(a.ID, k, a.Chunks)}

@@ -35,7 +35,7 @@ func start(t testing.TB, config Config) (*Server, string) {
 	return s, server.URL
 }
 
-// body returns a request body with an order, which every API accepts.
+// body returns a request body, with an order, that every API accepts.
 func body(t testing.TB, order string, stream bool) io.Reader {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{

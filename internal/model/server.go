@@ -109,7 +109,6 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 		defaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
 }
 
-// writeLedger writes the records whose id starts with the parameter prefix, as NDJSON.
 func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	encoder := json.NewEncoder(w)

@@ -19,7 +19,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// fetchConcurrency limits how many files of a bucket are fetched at a time.
 const fetchConcurrency = 8
 
 // Fetch copies the files of a run from a store to out/TESTID. It replaces all shards there, and files of the same name.

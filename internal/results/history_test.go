@@ -24,7 +24,7 @@ import (
 
 const start = 1_700_000_000
 
-// writeRun writes the files of a run that the history reads: run n started n hours after the first.
+// writeRun writes the files of a run that the history reads. Run n started n hours after run 0.
 func writeRun(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir {
 	t.Helper()
 	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", CountBasis: shard.CountByInterval, Message: "noop"}}, TestID: fmt.Sprintf("run-%03d", n), Verdict: verdict.Pass, StartedUnix: float64(start + 3600*n)}

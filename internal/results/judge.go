@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Judge returns the verdict of the run, and its merged shards. problems states why its files are incomplete.
+// Judge returns the verdict of the run, and its merged shards. The problems state why the files are incomplete.
 func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) {
 	return d.JudgeExpecting(0, problems...)
 }

@@ -45,7 +45,7 @@ func testShard(p plan.Plan, index int) *shard.Shard {
 	}
 }
 
-// newPassedRun returns the folder of a run that passed.
+// newPassedRun returns the folder of a run that passes. There is no verdict yet.
 func newPassedRun(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")

@@ -139,7 +139,7 @@ func (v *Values) Replace(text []byte, replacement string) []byte {
 }
 
 // FindRemaining returns the name of the variable whose value occurs first in text. It ignores values that match whole
-// words only. It returns "" if no value occurs.
+// words only, and returns "" if no other value occurs.
 func (v *Values) FindRemaining(text []byte) string {
 	for at := 0; at < len(text); {
 		from, to, f := v.next(text, at)
@@ -227,7 +227,6 @@ func isAlphanumeric(c byte) bool {
 
 func isBase64Char(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
 
-// fold returns a character in lower case if the form matches in any case, otherwise unchanged.
 func (f *form) fold(c byte) byte {
 	if f.anyCase && 'A' <= c && c <= 'Z' {
 		return c - 'A' + 'a'

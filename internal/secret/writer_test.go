@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeInParts writes text to a Writer in parts of the given size, and returns the output.
 func writeInParts(t *testing.T, v *Values, text string, size int) string {
 	t.Helper()
 	var out bytes.Buffer

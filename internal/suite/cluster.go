@@ -305,7 +305,6 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// comparedColumns are the columns of a Comparison in a table.
 const comparedColumns = "|single|cluster|difference|winner|by"
 
 func (c Comparison) row(ofSingle, ofCluster string) []string {

@@ -8,7 +8,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Each endpoint has its own rate, minimum and maximum in a suite with several endpoints.
 func TestEndpointRows(t *testing.T) {
 	t.Parallel()
 	for _, suite := range []string{"rampup", "burst", "throughput", "cluster"} {

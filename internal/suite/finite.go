@@ -158,8 +158,12 @@ func (f *finiteRun) checks() []verdict.Check {
 	}
 	v := f.v
 	refused := f.checkRefused()
+	noneComplete := sentence("none of %s was complete", format.Count(v.Started, "response"))
+	if v.Started == 0 {
+		noneComplete = "no request was made"
+	}
 	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faultyResponses() > 0 || !refused.Pass,
-		sentence("none of %v responses was complete", v.Started))
+		noneComplete)
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkippedShare), ratio(v.Skipped, v.Started+v.Skipped),
 		share(v.Skipped, v.Started+v.Skipped) <= maxSkippedShare,
 		sentence("%v of %v requests were skipped at the maximum of %s in flight (MAX_IN_FLIGHT): the load was below the plan", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))

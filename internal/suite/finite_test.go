@@ -47,7 +47,6 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 	}
 }
 
-// A pass accounts for each response that is not complete.
 func TestFinitePassNamesTheOtherResponses(t *testing.T) {
 	t.Parallel()
 	v := judge(newFiniteRun(map[string]string{"MAX_REFUSED": "50"}, ledger.ResponseComplete, ledger.ResponseLingering, ledger.ResponseAbandoned, ledger.ResponseAbandoned, ledger.ResponseRefused))

@@ -88,7 +88,6 @@ func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 	return out
 }
 
-// checkAllTried returns the check that all connections were tried before the run ended, for example at MAX_SECONDS.
 func checkAllTried(stages []StageResult) verdict.Check {
 	var planned, attempts int64
 	for _, st := range stages {

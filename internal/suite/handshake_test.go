@@ -124,7 +124,6 @@ func TestHandshakeFindsFaults(t *testing.T) {
 	})
 }
 
-// loseConnection records that one of 1,100 connections did not stay open to the end.
 func (r *Run) loseConnection() {
 	r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.ScriptCheck{Name: "open to the end", Passes: 1099, Fails: 1})
 }

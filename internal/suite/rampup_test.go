@@ -78,7 +78,6 @@ func TestRampupBreaks(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "requests/s sustained: 50 (limit: at least 80)")
 }
 
-// Error statuses and network errors have different texts.
 func TestCodeText(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{

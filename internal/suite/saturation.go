@@ -285,8 +285,8 @@ func (m Machine) isServiceFull() bool {
 	return service > 0 && m.Backend+m.Nginx >= 100*machineFull*service && m.Runners < 100*machineFull*runners
 }
 
-// GeneratorLimit returns why the generator may have limited a throughput; "" if there is no reason. The waits of
-// threads add up even on an idle machine, so they count only if the runners needed half of its cores.
+// GeneratorLimit returns why the generator may have limited a throughput. It returns "" if nothing shows that. The
+// waits of threads add up even on an idle machine, so they count only if the runners needed half of its cores.
 func (m Machine) GeneratorLimit() string {
 	if delay := m.generatorDelay(); delay != "" {
 		return delay

@@ -174,7 +174,7 @@ func (s *slowStreams) checkAllSlow() verdict.Check {
 		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (see the log of k6)")
 }
 
-// checkAccepted returns the check that the service accepted all messages; nil for a feed, because the run publishes
+// checkAccepted returns the check that the service accepted all messages, or nil for a feed, because the run publishes
 // nothing. A service that accepted none of the broadcasts has no endpoint for them, so the run is invalid.
 func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {

@@ -261,7 +261,8 @@ func (st *StageResult) isGeneratorLimited() bool {
 	return !st.Machine.TooShort && st.Machine.GeneratorLimit() != ""
 }
 
-// Curve returns the label of a stage in a chart of times, equal for all rounds; "" for warm-ups and health checks.
+// Curve returns the label of a stage in a chart of times, equal for all rounds. It returns "" for warm-ups and health
+// checks.
 func Curve(st shard.Stage) string {
 	if st.Kind == kindWarmup || st.Kind == kindHealth {
 		return ""

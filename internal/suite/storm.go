@@ -143,7 +143,6 @@ func (s *stormStage) checkConnectTimes() verdict.Check {
 	return advisory(check(CheckSlowConnects, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
 }
 
-// checkConnectRate returns the check that the service accepted at least MIN_RATE connects per second in the storm.
 func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 	required := r.number("MIN_RATE")
 	c := check(CheckRate, "connects per second", atLeast(required), s.rateText(), s.rate() >= required)

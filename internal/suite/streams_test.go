@@ -203,7 +203,6 @@ func connectionsBetween(m *shard.Merged, from, to int) (selected shard.Connectio
 	return selected
 }
 
-// removeSteps removes the steps after the nth.
 func (r *Run) removeSteps(n int) {
 	m := r.Rounds[0]
 	m.Connections = connectionsBetween(m, 0, m.Suite.Stages[n-1].Concurrency)

@@ -222,8 +222,7 @@ func Title(v *verdict.Verdict) string {
 }
 
 // Metrics returns the metrics by which runs are compared. A run lacks a metric whose value is unknown, so the metrics
-// of two runs must be matched by name. Units are "ms", "MiB", "%" (of a core), a unit of the suite, or "" for a count
-// of faults.
+// of two runs must be matched by name. Units are "ms", "MiB", "%" (of a core), a unit of the suite, or "" for a count.
 func Metrics(v *verdict.Verdict) []verdict.Metric {
 	failed := 0
 	if v.Verdict == verdict.Fail {

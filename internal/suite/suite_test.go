@@ -87,7 +87,6 @@ func TestRecordsMatchTheVerdict(t *testing.T) {
 	require.Equal(t, "refused dropped completed completed", strings.Join(states, " "))
 }
 
-// The help of a setting states the default of the script.
 func TestHelpShowsScriptDefaults(t *testing.T) {
 	t.Parallel()
 	defaultText := regexp.MustCompile(`[(;] ?default: (-?\d+)(?:, smoke: (\d+))?\)`)

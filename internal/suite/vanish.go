@@ -135,7 +135,7 @@ func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 	return elapsed, ok
 }
 
-// isConclusive reports whether the gauge shows when the service noticed the vanished clients.
+// isConclusive reports whether the gauge can show when the service noticed the vanished clients.
 func (g *streamGauge) isConclusive() bool {
 	return g.isGauge() && g.vanished > 0 && g.lastReading().value >= g.lowerBound()
 }
@@ -236,7 +236,6 @@ func (g *streamGauge) checkAllVanished() verdict.Check {
 		"only %v of %v clients vanished: the streams of the others were not open, or this system cannot make clients vanish (see the log of k6)")
 }
 
-// checkNoticed returns the check that the service noticed all vanished clients within the limit.
 func (g *streamGauge) checkNoticed() verdict.Check {
 	_, ok := g.fallTime(1)
 	last := g.lastReading().value

@@ -43,7 +43,6 @@ func replaceText(entries []entry, from, to string) []entry {
 	return entries
 }
 
-// openEntries packs the entries into an archive, and opens the archive in dir.
 func openEntries(t *testing.T, entries []entry, dir string) (Contents, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "hostile.tar.gz")

@@ -163,8 +163,8 @@ func (c *Comparison) warn(allRuns []Run) {
 }
 
 // isBound reports whether at least half of the new runs have only a lower bound of a metric, because their load
-// generator was the limit. The service may then be as good as before, so isBound adds a warning. Lower bounds in old
-// runs do not matter, because the actual values were even better.
+// generator was the limit. In that case the service may be as good as before, so isBound adds a warning. Lower bounds
+// in old runs do not matter, because the actual values were even better.
 func (c *Comparison) isBound(recent []verdict.Metric) bool {
 	n := 0
 	for _, m := range recent {
@@ -262,8 +262,8 @@ func (c *Comparison) Verdict() verdict.Outcome {
 	return verdict.Pass
 }
 
-// negligibleChange is the largest change that does not matter, by the unit of the metric. In other units, every change
-// matters.
+// negligibleChange is the largest absolute change that does not matter, by the unit of the metric. Other units have no
+// such limit.
 var negligibleChange = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
 // sendingMetrics lists the metrics that count from the time of sending, if clocks allow it.

@@ -1,5 +1,5 @@
 // Package compare compares runs of one plan. It computes the median and the spread of several runs, and the band in
-// which one more run should fall. It decides whether two sets of runs differ by more than chance explains.
+// which the mean of further runs should fall. It decides whether two sets of runs differ by more than chance explains.
 package compare
 
 import (
