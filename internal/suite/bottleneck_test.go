@@ -176,13 +176,13 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 // A resource may be full at lower loads than the load at which the service breaks.
 func TestFirstFullResource(t *testing.T) {
 	t.Parallel()
-	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
-	queue := func(st *StageResult) { busy(st); st.Machine.Usage.Overflows = 9 }
-	stages := []StageResult{stageAt(100, nil), stageAt(200, busy), stageAt(300, busy), stageAt(400, queue)}
+	setBusy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
+	setFullQueue := func(st *StageResult) { setBusy(st); st.Machine.Usage.Overflows = 9 }
+	stages := []StageResult{stageAt(100, nil), stageAt(200, setBusy), stageAt(300, setBusy), stageAt(400, setFullQueue)}
 	b := findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
 	require.Contains(t, b.String(), "CPU of the service: full from 200/s on, 96 % busy")
 	require.Contains(t, b.String(), "; full later: accept queue of the service 9 connects found it full")
-	stages[0] = stageAt(100, busy)
+	stages[0] = stageAt(100, setBusy)
 	stages[1] = stageAt(200, nil)
 	b = findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
 	require.InDelta(t, 300, b.Full()[0].FullFrom, 0, "the resource was not full at 200/s, so it must not count as full from 100/s on")
@@ -195,13 +195,13 @@ func TestFirstFullResource(t *testing.T) {
 
 func TestFewFailuresDoNotShowAFullResource(t *testing.T) {
 	t.Parallel()
-	few := func(st *StageResult) {
+	setFewFailures := func(st *StageResult) {
 		for range 9000 {
 			st.OK.Record(time.Millisecond)
 		}
 		st.Machine.Usage.Overflows = 9
 	}
-	b := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
+	b := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, setFewFailures)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.Empty(t, b.Full(), "9 failures of 10,000 requests must not count as a full resource")
 	require.Contains(t, b.String(), "accept queue of the service 9 connects found it full")
 }
@@ -213,8 +213,8 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	require.NotContains(t, b.String(), "not known")
 	require.Equal(t, noAdvice, b.advice())
 
-	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
-	b = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
+	clearMachine := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
+	b = findBottleneck([]StageResult{stageAt(100, clearMachine), stageAt(200, clearMachine)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports, descriptors and IPv6 addresses none refused; not known: "+
 		"CPU used by other programs, CPU limit of the service, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
@@ -340,10 +340,10 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 	require.Empty(t, speedup(at(20, .5, nil), at(100, .6, nil)), "the median rises, so there must be no fact")
 	require.Empty(t, speedup(at(20, .5, nil), at(100, .46, nil)), "the median falls by less than a tenth, so there must be no fact")
 	require.Empty(t, speedup(at(100, .5, nil), at(20, .3, nil)), "the order of the stages must not matter")
-	few := at(20, .5, nil)
-	few.Requests = newRequests()
-	few.OK.Record(time.Second)
-	require.Empty(t, speedup(few, at(100, .2, nil)), "the low load has too few responses, so there must be no fact")
+	fewResponses := at(20, .5, nil)
+	fewResponses.Requests = newRequests()
+	fewResponses.OK.Record(time.Second)
+	require.Empty(t, speedup(fewResponses, at(100, .2, nil)), "the low load has too few responses, so there must be no fact")
 	for name, c := range map[string]struct {
 		low, fast func(*Machine)
 		want      string

@@ -111,15 +111,15 @@ func TestNoWinnerWithASaturatedGenerator(t *testing.T) {
 // A stall of the generator in one of three rounds does not prevent a winner, but stalls in two rounds do.
 func TestStallInOneRound(t *testing.T) {
 	t.Parallel()
-	stalled := func(rounds ...int64) string {
+	winnerWithStalls := func(rounds ...int64) string {
 		r := newComparisonRun(1500, 1530, 1470).setCores(.97, .61)
 		for _, i := range rounds {
 			r.addSeconds(22*i+3, 1, shard.Second{StallMS: 900})
 		}
 		return fact(judge(r), "winner")
 	}
-	require.Contains(t, stalled(1), "winner: cluster")
-	require.Contains(t, stalled(0, 1), "the load generator was saturated while it tested the single backend (a runner stalled for 900 ms)")
+	require.Contains(t, winnerWithStalls(1), "winner: cluster")
+	require.Contains(t, winnerWithStalls(0, 1), "the load generator was saturated while it tested the single backend (a runner stalled for 900 ms)")
 }
 
 // newOneRoundRun returns a comparison of one round without responses of the cluster.
@@ -162,7 +162,7 @@ func (r *Run) respond(servers ...int) *Run {
 
 func TestClusterFindsFaults(t *testing.T) {
 	t.Parallel()
-	counted := func(r *Run) { // the samples have fewer requests than the runners
+	setLowCount := func(r *Run) { // the samples have fewer requests than the runners
 		r.respond(0, 1, 2)
 		r.OneHost, r.Samples = true, []resources.Sample{{Unix: start.Unix(), Served: 10}, {Unix: start.Unix() + 40, Served: 2100}}
 	}
@@ -177,9 +177,9 @@ func TestClusterFindsFaults(t *testing.T) {
 			*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})
 			r.respond(0, 1, 2).addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-0").addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-2")
 		}, verdict.Fail, "backend-1 answered none of 300 requests to the cluster with 9 at a time"},
-		{"the servers count fewer requests", counted, verdict.Invalid, "2,100 requests reached the backends; the runners counted 2,500"},
+		{"the servers count fewer requests", setLowCount, verdict.Invalid, "2,100 requests reached the backends; the runners counted 2,500"},
 		{"a crash resets the count of a server, and fails the run", func(r *Run) {
-			counted(r)
+			setLowCount(r)
 			r.Failures = []verdict.TargetFailure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
 		}, verdict.Fail, "[backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted]"},
 	})

@@ -69,7 +69,7 @@ func (l Limits) Trials(levels []Level) []Trial {
 // A level is bad if it exceeds FailedShare or P95, or if the answered share of the offered requests is below
 // AnsweredShare. A level is attributed to the load generator, and not bad, if one of these holds:
 //   - without the delays that the generator may have added, the level is good;
-//   - the machine was full, or AWS dropped packets of the runners, and delays explain the failures;
+//   - delays explain the failures, and the machine was full or AWS dropped packets of the runners;
 //   - only the wait for a connection was slow.
 func (l Limits) Judge(v Level) Trial {
 	reason := l.exceededLimits(v.FailedShare, v.P95, v.AnsweredShare, v.Failure)

@@ -173,7 +173,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 // still wake up in time, the slowness is attributed to the service.
 func TestSlownessWithTimelyRunners(t *testing.T) {
 	t.Parallel()
-	slow := func(edit func(*shard.Second), host float64) *Run {
+	slowRun := func(edit func(*shard.Second), host float64) *Run {
 		r := newRampRun(20)
 		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 1000})
 		r.addAnswers("rate-100", 900, 1100)
@@ -188,14 +188,14 @@ func TestSlownessWithTimelyRunners(t *testing.T) {
 		return r.addSeconds(30, 10, second).withUndelayedTimes(wait).addCounter(shard.DroppedIterations, "rate-100", 100)
 	}
 	unchanged := func(*shard.Second) {}
-	require.Contains(t, fact(judge(slow(unchanged, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
-	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaking point"), "between 20 and 100", "the sum of the waits of threads must not count")
-	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaking point"), "between 20 and 100")
-	require.Contains(t, fact(judge(slow(unchanged, 1.9)), "breaking point"), "between 20 and 100", "a full machine must not explain the delay if no thread waited for long")
+	require.Contains(t, fact(judge(slowRun(unchanged, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
+	require.Contains(t, fact(judge(slowRun(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaking point"), "between 20 and 100", "the sum of the waits of threads must not count")
+	require.Contains(t, fact(judge(slowRun(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaking point"), "between 20 and 100")
+	require.Contains(t, fact(judge(slowRun(unchanged, 1.9)), "breaking point"), "between 20 and 100", "a full machine must not explain the delay if no thread waited for long")
 	for name, r := range map[string]*Run{
-		"the runner woke up late": slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
-		"the runner was busy":     slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
-		"the machine was full":    slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, 1.9),
+		"the runner woke up late": slowRun(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
+		"the runner was busy":     slowRun(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
+		"the machine was full":    slowRun(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, 1.9),
 	} {
 		require.Contains(t, fact(judge(r), "breaking point"), "at 100 requests/s the load generator was saturated", name)
 	}
@@ -246,7 +246,7 @@ func TestSearch(t *testing.T) {
 // A service that gets slower with time is bad at any load at the end, so the search ends by repeating the good load.
 func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
-	broken := func(minRate string, retries ...float64) *Run {
+	brokenRun := func(minRate string, retries ...float64) *Run {
 		r := newRampRun(20, 40, 43).set("MIN_RATE", minRate).set("SEARCH", "1").addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
 		require.Equal(t, "40", searchRampup(r)["STAGES"])
 		for _, rate := range retries {
@@ -254,7 +254,7 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 		}
 		return r
 	}
-	r := broken("0", 40)
+	r := brokenRun("0", 40)
 	require.Nil(t, searchRampup(r))
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
@@ -268,7 +268,7 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	require.Equal(t, 1, count, "metrics of a repeated stage must be listed once")
 
 	for minRate, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
-		r = broken(minRate)
+		r = brokenRun(minRate)
 		last := newRampRun(40).addAnswers("rate-40", 400, 1, shard.TagCode, "status-500")
 		r.Rounds = append(r.Rounds, last.Rounds[0])
 		require.Nil(t, searchRampup(r))

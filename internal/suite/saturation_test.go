@@ -28,26 +28,26 @@ func (r *Run) withWait(index int, wait time.Duration) *Run {
 
 func TestGeneratorFaults(t *testing.T) {
 	t.Parallel()
-	incomplete := func(missing int) *Run { // a stage of 10 s at 20/s without some of its requests
+	incompleteRun := func(missing int) *Run { // a stage of 10 s at 20/s without some of its requests
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		return r.addAnswers("rate-20", 200-missing, 10).withUndelayedTimes(0)
 	}
-	timeouts := func(wait time.Duration, code string) *Run {
-		return incomplete(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withUndelayedTimes(wait)
+	timeoutRun := func(wait time.Duration, code string) *Run {
+		return incompleteRun(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withUndelayedTimes(wait)
 	}
-	dropped := func(at int64) *Run {
-		r := incomplete(20).addCounter(shard.DroppedIterations, "rate-20", 20)
+	droppedRun := func(at int64) *Run {
+		r := incompleteRun(20).addCounter(shard.DroppedIterations, "rate-20", 20)
 		m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 		m.FirstUS = (start.Unix() + 10 + at) * 1e6
 		m.LastUS = m.FirstUS + 100_000
 		return r
 	}
-	patient := func(run *Run) *Run { // requests wait for a connection for up to 4 s
+	withPatience := func(run *Run) *Run { // requests wait for a connection for up to 4 s
 		run.Rounds[0].Suite.Stages[0].Patience = 4
 		return run
 	}
-	// counted makes a counter of the runner's machine increase for 5 s. at is relative to the start of the stage.
-	counted := func(run *Run, counter string, at time.Duration) *Run {
+	// withCounter makes a counter of the runner's machine increase for 5 s. at is relative to the start of the stage.
+	withCounter := func(run *Run, counter string, at time.Duration) *Run {
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
 			w.Add(start.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
@@ -55,36 +55,36 @@ func TestGeneratorFaults(t *testing.T) {
 		run.Rounds[0].Runners[0].Machine = w.Record()
 		return run
 	}
-	packets := func(run *Run, at time.Duration) *Run { return counted(run, "pps_allowance_exceeded", at) }
-	loopback := packets(timeouts(0, "net-1050"), 0)
-	loopback.OneHost = true
+	withDroppedPackets := func(run *Run, at time.Duration) *Run { return withCounter(run, "pps_allowance_exceeded", at) }
+	loopbackRun := withDroppedPackets(timeoutRun(0, "net-1050"), 0)
+	loopbackRun.OneHost = true
 	for name, c := range map[string]struct {
 		run      *Run
 		want     Status
 		wantText string
 	}{
-		"a timeout of 2.1 s and waits of 20 ms":                                     {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
-		"a timeout of 2.1 s and a wait of 300 ms at that moment":                    {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them because the load generator waited"},
-		"a connect that timed out":                                                  {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them because the load generator waited"},
-		"a wait of 300 ms at another moment":                                        {timeouts(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets at that time":                           {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
-		"a timeout, and AWS dropped packets before":                                 {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets afterward":                              {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets, and the target is on the same machine": {loopback, Bad, "10.00 % failed"},
-		"a timeout, and an accept queue overflowed at that time":                    {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
-		"resets, and AWS dropped packets at that time":                              {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
-		"resets, with long waits":                                                   {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"status 204, with long waits":                                               {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"no ports left on this host":                                                {timeouts(0, shard.CodeNoPort), ByGenerator, "or had no port, descriptor or IPv6 address"},
-		"no route to the service":                                                   {timeouts(0, "net-1213"), Bad, "10.00 % failed"},
-		"responses of 600 ms and waits of 20 ms":                                    {incomplete(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
-		"responses of 600 ms and waits of 40 ms":                                    {incomplete(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
-		"dropped without a long wait":                                               {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
-		"dropped after the runner waited for 700 ms":                                {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "the load generator did not make 20 requests"},
-		"dropped before the runner waited for 700 ms":                               {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
-		"dropped after 4 s, and the runner had waited for 700 ms":                   {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
-		"dropped after 4 s, and the runner had waited for 2.1 s":                    {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
-		"dropped while waits of the runner blocked its virtual users":               {incomplete(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"a timeout of 2.1 s and waits of 20 ms":                                     {timeoutRun(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
+		"a timeout of 2.1 s and a wait of 300 ms at that moment":                    {timeoutRun(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them because the load generator waited"},
+		"a connect that timed out":                                                  {timeoutRun(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them because the load generator waited"},
+		"a wait of 300 ms at another moment":                                        {timeoutRun(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets at that time":                           {withDroppedPackets(timeoutRun(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
+		"a timeout, and AWS dropped packets before":                                 {withDroppedPackets(timeoutRun(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets afterward":                              {withDroppedPackets(timeoutRun(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets, and the target is on the same machine": {loopbackRun, Bad, "10.00 % failed"},
+		"a timeout, and an accept queue overflowed at that time":                    {withCounter(timeoutRun(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
+		"resets, and AWS dropped packets at that time":                              {withDroppedPackets(timeoutRun(0, "net-1220"), 0), Bad, "10.00 % failed"},
+		"resets, with long waits":                                                   {timeoutRun(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"status 204, with long waits":                                               {timeoutRun(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"no ports left on this host":                                                {timeoutRun(0, shard.CodeNoPort), ByGenerator, "or had no port, descriptor or IPv6 address"},
+		"no route to the service":                                                   {timeoutRun(0, "net-1213"), Bad, "10.00 % failed"},
+		"responses of 600 ms and waits of 20 ms":                                    {incompleteRun(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
+		"responses of 600 ms and waits of 40 ms":                                    {incompleteRun(180).addAnswers("rate-20", 180, 600).withUndelayedTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
+		"dropped without a long wait":                                               {droppedRun(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
+		"dropped after the runner waited for 700 ms":                                {droppedRun(5).withWait(4, 700*time.Millisecond), ByGenerator, "the load generator did not make 20 requests"},
+		"dropped before the runner waited for 700 ms":                               {droppedRun(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
+		"dropped after 4 s, and the runner had waited for 700 ms":                   {withPatience(droppedRun(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
+		"dropped after 4 s, and the runner had waited for 2.1 s":                    {withPatience(droppedRun(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
+		"dropped while waits of the runner blocked its virtual users":               {incompleteRun(200).addAnswers("rate-20", 180, 900).withUndelayedTimes(150*time.Millisecond).addCounter(shard.DroppedIterations, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		got := c.run.trial()
 		require.Equal(t, c.want, got.Status, "%s: %s", name, got.Reason)
@@ -122,33 +122,33 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].ControlGroup)
 		return r
 	}
-	silent := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 0 })
+	silentGroup := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 0 })
 	closedGroup := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { *during = shard.ControlCounts{} }) // no stream of the group is open
-	oneSilent := withEdit(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {                                      // the totals of all runners are complete
+	oneSilentGroup := withEdit(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {                                 // the totals of all runners are complete
 		runner.Moments = []shard.ControlMoment{{At: start.Add(15 * time.Second), Silent: true}}
 	})
-	few := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })
-	half := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
+	fewMeasurements := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })
+	halfOfMeasurements := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
 	late := withEdit(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.ReferenceUS = 300_000 })
-	before := withEdit(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {
+	silentBefore := withEdit(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {
 		runner.Moments = []shard.ControlMoment{{At: start.Add(5 * time.Second), Silent: true}, {At: start.Add(15 * time.Second)}}
 	})
 	for name, c := range map[string]struct {
 		run  *Run
 		want Status
 	}{
-		"less than half of the measurements": {few, ByGenerator},
-		"half of the measurements":           {half, Bad},
+		"less than half of the measurements": {fewMeasurements, ByGenerator},
+		"half of the measurements":           {halfOfMeasurements, Bad},
 		"a late reference target":            {late, ByGenerator},
-		"no measurements before the stage":   {before, Bad},
+		"no measurements before the stage":   {silentBefore, Bad},
 		"unknown size of the requests":       {run(0).withControlGroup(0), ByGenerator},
 		"no control group":                   {run(300), ByGenerator},
 		"on time":                            {run(300).withControlGroup(0), Bad},
 		"late":                               {run(300).withControlGroup(300 * time.Millisecond), ByGenerator},
 		"on time, with large requests":       {run(10e6).withControlGroup(0), ByGenerator},
-		"no measurements":                    {silent, ByGenerator},
+		"no measurements":                    {silentGroup, ByGenerator},
 		"closed during the stage":            {closedGroup, ByGenerator},
-		"the group of one runner was silent": {oneSilent, ByGenerator},
+		"the group of one runner was silent": {oneSilentGroup, ByGenerator},
 	} {
 		got := c.run.trial()
 		require.Equal(t, c.want, got.Status, "%s: %s", name, got.Reason)

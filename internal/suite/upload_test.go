@@ -31,9 +31,9 @@ func TestUpload(t *testing.T) {
 // reach 20 MB/s.
 func TestUploadFindsFaults(t *testing.T) {
 	t.Parallel()
-	slow := func(r *Run) { r.addAnswers("parallel", 4, 900).set("MIN_MB_PER_SECOND", "10") }
-	stalled := func(r *Run) {
-		slow(r)
+	makeSlow := func(r *Run) { r.addAnswers("parallel", 4, 900).set("MIN_MB_PER_SECOND", "10") }
+	makeStalled := func(r *Run) {
+		makeSlow(r)
 		r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 60, ProcessUsage: shard.ProcessUsage{StallMS: 900}}}
 	}
 	judgeEdits(t, newUploadRun, []runEdit{
@@ -43,10 +43,10 @@ func TestUploadFindsFaults(t *testing.T) {
 		{"an unfinished upload", func(r *Run) { r.addAnswers("parallel", 3, 900).addCounter(shard.DroppedIterations, "parallel", 1) },
 			verdict.Fail, "3 of 4 arrived complete (the rest was not finished in time)"},
 		{"no upload", func(r *Run) { r.Rounds[0].Suite.Stages, r.Rounds[0].Metrics = nil, nil }, verdict.Fail, "every upload arrived complete: 0 of 0"},
-		{"too slow", slow, verdict.Fail, "[4 × 5 MB in parallel: 5.0 MB/s (limit: at least 10)]"},
-		{"too slow, and the generator stalled", stalled, verdict.Invalid, "[4 × 5 MB in parallel: 5.0 MB/s (limit: at least 10); the load generator may be the cause: a runner stalled for 900 ms]"},
+		{"too slow", makeSlow, verdict.Fail, "[4 × 5 MB in parallel: 5.0 MB/s (limit: at least 10)]"},
+		{"too slow, and the generator stalled", makeStalled, verdict.Invalid, "[4 × 5 MB in parallel: 5.0 MB/s (limit: at least 10); the load generator may be the cause: a runner stalled for 900 ms]"},
 		{"too slow, also without a stall", func(r *Run) {
-			stalled(r)
+			makeStalled(r)
 			r.set("MIN_MB_PER_SECOND", "30")
 		}, verdict.Fail, "2 × 10 MB in sequence: 20.0 MB/s (limit: at least 30)"},
 	})

@@ -107,13 +107,13 @@ func TestArchiveContents(t *testing.T) {
 func TestUnreachablePrometheus(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
-	closed := server.Listener.Addr().String()
+	closedAddress := server.Listener.Addr().String()
 	server.Close()
-	denied := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) })
+	denyingAddress := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) })
 	for address, want := range map[string]string{
-		"":                              "no Prometheus address",
-		"http://me:pass-word@" + closed: "connection refused",
-		"http://me:pass-word@" + denied: ": 401 Unauthorized: who are you?",
+		"":                                      "no Prometheus address",
+		"http://me:pass-word@" + closedAddress:  "connection refused",
+		"http://me:pass-word@" + denyingAddress: ": 401 Unauthorized: who are you?",
 	} {
 		file, c := makeArchive(t, Source{Folder: folder(t, nil), Prometheus: address})
 		require.Contains(t, c.Prometheus.Missing, want)

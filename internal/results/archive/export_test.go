@@ -80,10 +80,10 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	require.NoError(t, out.Close())
 	require.Greater(t, windows, 4)
 
-	restored, err := StartPrometheus(ctx, t.TempDir())
+	loadedServer, err := StartPrometheus(ctx, t.TempDir())
 	require.NoError(t, err)
-	t.Cleanup(restored.Stop)
-	destination, err := NewRemote(restored.URL)
+	t.Cleanup(loadedServer.Stop)
+	destination, err := NewRemote(loadedServer.URL)
 	require.NoError(t, err)
 	require.NoError(t, Load(ctx, destination, file))
 	want := read(original, now)
@@ -93,13 +93,13 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	for _, query := range []string{`odd`, `ending_series`, `rate(requests_total[10s])`, `count_over_time(odd[1m])`, `up`} {
 		result := queryRange(t, address, query, window)
 		assert.NotEmpty(t, result, query)
-		assert.Equal(t, result, queryRange(t, restored.URL, query, window), query)
+		assert.Equal(t, result, queryRange(t, loadedServer.URL, query, window), query)
 	}
 
-	process := restored.process
-	restored.Stop()
+	process := loadedServer.process
+	loadedServer.Stop()
 	<-process.Done()
-	_, err = http.Get(restored.URL)
+	_, err = http.Get(loadedServer.URL)
 	require.Error(t, err, "the server still listens after Stop")
 }
 

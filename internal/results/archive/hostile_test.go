@@ -94,7 +94,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		"a test id of two lines": {func(e []entry) []entry { return replaceText(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
 			`names the run "run-1\nverdict pass"`},
 		"an empty archive": {func([]entry) []entry { return nil }, "it is empty"},
-		"a bomb":           {func(e []entry) []entry { return withChecksum(e, "zeros", strings.Repeat("\x00", baseBytes+16<<20)) }, "would exceed the limits: 100 times the size"},
+		"a bomb":           {func(e []entry) []entry { return withChecksum(e, "zeros", strings.Repeat("\x00", baseBytes+16<<20)) }, "would exceed the limit of all files: 16 MiB plus 100 times the size of the archive, at most 16 GiB"},
 		"a later format": {func(e []entry) []entry {
 			return replaceText(e, `"schema": 1`, `"schema": 2`)
 		}, "version 2, and this soak reads versions up to 1"},

@@ -183,7 +183,8 @@ func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 	case u.sums == nil && name != sumsFile:
 		return fmt.Errorf("its first file must be %[2]s, got %[1]q", h.Name, sumsFile)
 	case h.Size < 0 || h.Size > u.budget:
-		return fmt.Errorf("%q would exceed the limits: %d times the size of the archive, %d GiB", h.Name, maxRatio, maxBytes>>30)
+		return fmt.Errorf("%q would exceed the limit of all files: %d MiB plus %d times the size of the archive, at most %d GiB",
+			h.Name, baseBytes>>20, maxRatio, maxBytes>>30)
 	}
 	u.budget -= h.Size
 	if u.sums == nil {

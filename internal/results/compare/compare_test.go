@@ -208,7 +208,7 @@ func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
 func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	t.Parallel()
 	tail := map[string]float64{"mean": 124, "p99": 3007, "max": 3010}
-	generatorDelay := func(v *verdict.Verdict) { // the generator may have caused the whole delay
+	setGeneratorDelay := func(v *verdict.Verdict) { // the generator may have caused the whole delay
 		requests(0, tail)(v)
 		v.Generator.Saturated = true
 		for i := range v.Metrics {
@@ -216,14 +216,14 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 			v.Metrics[i].Undelayed = &undelayed
 		}
 	}
-	oneFailure := func(v *verdict.Verdict) { // one failure in all new runs
+	setOneFailure := func(v *verdict.Verdict) { // one failure in all new runs
 		failed := 0
 		if v.StartedUnix == 50 {
 			failed = 1
 		}
 		requests(failed, nil)(v)
 	}
-	saturated := func(v *verdict.Verdict) { requests(0, tail)(v); v.Generator.Saturated = true }
+	setSaturated := func(v *verdict.Verdict) { requests(0, tail)(v); v.Generator.Saturated = true }
 	for name, c := range map[string]struct {
 		edit func(*verdict.Verdict) // of the new runs
 		want []string
@@ -231,9 +231,9 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 		"no difference":                       {requests(0, nil), nil},
 		"4 % took 3 s":                        {requests(0, tail), []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
 		"0.83 % failures":                     {requests(50, nil), []string{"failed at 200/s"}},
-		"one failure":                         {oneFailure, nil},
-		"a delay by the generator":            {generatorDelay, nil},
-		"a longer delay than the generator's": {saturated, []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
+		"one failure":                         {setOneFailure, nil},
+		"a delay by the generator":            {setGeneratorDelay, nil},
+		"a longer delay than the generator's": {setSaturated, []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
 		"slower by a negligible time":         {requests(0, map[string]float64{"p50": 8, "p95": 10, "p99": 12}), nil},
 	} {
 		for _, old := range []int{3, 10} {
