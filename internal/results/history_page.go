@@ -223,7 +223,7 @@ func (h *History) plans() report.Section {
 }
 
 func (p *PlanRuns) table(id string) report.Table {
-	t := report.Table{ID: id, Caption: p.Title, Note: p.sum(), Columns: report.Columns("metric", "over the runs", "#newest", "#median", "#lowest", "#highest")}
+	t := report.Table{ID: id, Caption: p.Title, Note: p.summary(), Columns: report.Columns("metric", "over the runs", "#newest", "#median", "#lowest", "#highest")}
 	for _, l := range p.lines() {
 		label := fmt.Sprintf("%s over %s, from %s to %s", l.Name, format.Count(len(l.values), "run"), number(l.Metric, l.Min), number(l.Metric, l.Max))
 		t.Rows = append(t.Rows, report.Row{
@@ -277,7 +277,7 @@ func (p *PlanRuns) lines() (out []line) {
 	return out
 }
 
-func (p *PlanRuns) sum() string {
+func (p *PlanRuns) summary() string {
 	n := map[verdict.Outcome]int{}
 	for _, r := range p.Runs {
 		n[r.Verdict.Verdict]++

@@ -21,10 +21,10 @@ const longestCharacter = 12
 type Writer struct {
 	Found bool // a secret was replaced
 
-	values   *Values
-	out      io.Writer
-	rest     []byte // text that is not yet written
-	redacted int    // bytes at the start of rest whose replacement is already written; a secret may start in them
+	values        *Values
+	out           io.Writer
+	rest          []byte // text that is not yet written
+	redactedBytes int    // number of bytes at the start of rest whose replacement is already written; a secret may start in them
 }
 
 // Writer returns a Writer to out. The caller must close it.
@@ -52,7 +52,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		end := w.values.partEnd(w.rest, line, full)
 		var err error
 		switch {
-		case end > 0 && end >= w.redacted:
+		case end > 0 && end >= w.redactedBytes:
 			err = w.next(end)
 		case full:
 			err = w.hide(len(w.rest) - overlap)
@@ -68,8 +68,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 // next writes the first n bytes of rest without secrets. It writes nothing if the replacement of some of these bytes is
 // already written.
 func (w *Writer) next(n int) error {
-	text, inSecret := w.rest[:n], w.redacted > 0
-	w.rest, w.redacted = bytes.Clone(w.rest[n:]), 0
+	text, inSecret := w.rest[:n], w.redactedBytes > 0
+	w.rest, w.redactedBytes = bytes.Clone(w.rest[n:]), 0
 	if inSecret {
 		return nil
 	}
@@ -82,9 +82,9 @@ func (w *Writer) next(n int) error {
 // hide replaces all of rest with Redacted, and keeps the bytes after the first n to find a secret that starts in them.
 // It handles text that cannot be split outside a secret.
 func (w *Writer) hide(n int) error {
-	first := w.redacted == 0
+	first := w.redactedBytes == 0
 	w.rest = bytes.Clone(w.rest[n:])
-	w.redacted, w.Found = len(w.rest), true
+	w.redactedBytes, w.Found = len(w.rest), true
 	if !first {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (w *Writer) hide(n int) error {
 // contains at least minLengthToken bytes of it. It returns nil if the text starts inside a secret that is already
 // replaced.
 func (w *Writer) Rest() []byte {
-	if w.redacted > 0 {
+	if w.redactedBytes > 0 {
 		return nil
 	}
 	open := w.values.truncatedStart(w.rest)
@@ -138,7 +138,7 @@ func (v *Values) FindRemainingIn(text io.Reader) (string, error) {
 // set and no part can end with a line.
 func (v *Values) partEnd(text []byte, line int, full bool) int {
 	open, complete := v.spans(text)
-	outside := func(end int) int { // returns the start of the secret around end, or end
+	leaveSecret := func(end int) int { // returns the start of the secret around end, or end
 		for _, span := range slices.Backward(complete) {
 			if span[0] < end && end < span[1] {
 				return span[0]
@@ -148,7 +148,7 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 	}
 	if line > 0 {
 		end := lineEnd(text, min(line, open))
-		for start := outside(end); start < end; start = outside(end) {
+		for start := leaveSecret(end); start < end; start = leaveSecret(end) {
 			end = lineEnd(text, start)
 		}
 		if end > 0 || !full {
@@ -157,7 +157,7 @@ func (v *Values) partEnd(text []byte, line int, full bool) int {
 	}
 	end := min(open, len(text)-context)
 	for range maxTries {
-		end = outside(end)
+		end = leaveSecret(end)
 		if end <= context {
 			break
 		}

@@ -90,8 +90,8 @@ func invalidateIfUnmet(c verdict.Check) verdict.Check {
 	return c
 }
 
-// advisory returns a copy of the check that is a warning if it is not met.
-func advisory(c verdict.Check) verdict.Check {
+// warnIfUnmet returns a copy of the check. If it is not met, it is only a warning.
+func warnIfUnmet(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityWarning
 	return c
 }

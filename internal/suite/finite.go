@@ -176,7 +176,7 @@ func (f *finiteRun) checks() []verdict.Check {
 		zeroCheck(CheckResponsesAfterDone, "events after the terminal event", v.AfterDone, ledger.ResponseAfterDone),
 		zeroCheck(CheckResponsesUnfinished, "responses unfinished at the end", v.Unfinished, ledger.ResponseUnfinished),
 		refused,
-		advisory(zeroCheck(CheckResponsesLingering, "streams open after the terminal event", v.Lingering, ledger.ResponseLingering)),
+		warnIfUnmet(zeroCheck(CheckResponsesLingering, "streams open after the terminal event", v.Lingering, ledger.ResponseLingering)),
 		f.chunkCheck(CheckChunksMissed, "chunks missed", f.chunks.Missed, func(c ledger.Totals) uint64 { return c.Missed }),
 		f.chunkCheck(CheckChunksDuplicated, "chunks duplicated", f.chunks.Duplicated, func(c ledger.Totals) uint64 { return c.Duplicated }),
 		f.chunkCheck(CheckChunksReordered, "chunks reordered", f.chunks.Reordered, func(c ledger.Totals) uint64 { return c.Reordered }),

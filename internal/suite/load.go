@@ -241,7 +241,7 @@ func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 	if len(at) > 0 {
 		actual = "not at " + strings.Join(at, ", ")
 	}
-	return advisory(check(verdict.CheckGenerator, "load generator on time", limit, actual, len(at) == 0, reasons...))
+	return warnIfUnmet(check(verdict.CheckGenerator, "load generator on time", limit, actual, len(at) == 0, reasons...))
 }
 
 // checkGeneratorOfStages warns of throughputs that the load generator limited.
@@ -266,7 +266,7 @@ func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 		actual = fmt.Sprintf("unknown at %d of %d", unknown, len(stages))
 		reason = fmt.Sprintf("at %d of %d loads it is unknown whether the load generator was the limit: %s", unknown, len(stages), reasons[LimitUnknown])
 	}
-	return advisory(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
+	return warnIfUnmet(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
 }
 
 // NextLoad returns the next load of the search for the breaking point. It returns 0 if the breaking point is known
@@ -339,7 +339,7 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 		sentence("%v requests reached the backends; the runners counted %v, of which %v failed: some requests did not arrive, or another client made requests",
 			served, made.Total(), made.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count
-		c = advisory(c)
+		c = warnIfUnmet(c)
 		c.Reasons = []string{sentence("%v requests reached the backends that were running at the end; the runners counted %v: "+
 			"the count of a process is lost when the process crashes", served, made.Total())}
 	}

@@ -56,7 +56,7 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 			st.Attributed += f.Count
 		case isTimeout(f.Tags[shard.TagCode]):
 			minWait := time.Duration(f.Min / 2 * float64(time.Millisecond))
-			if st.onlyWaited() && shard.WakeUps*st.Machine.ControlDelay < minWait {
+			if st.hasMeasuredDelays() && shard.WakeUps*st.Machine.ControlDelay < minWait {
 				continue
 			}
 			st.Attributed += f.Undelayed.CountBy([]time.Duration{minWait})[0]
@@ -70,9 +70,9 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 // maxSmallRequest is the size in bytes up to which the time to send a request is negligible.
 const maxSmallRequest = 64 << 10
 
-// onlyWaited reports whether the requests of the stage are small, and the control groups measured delays. Small
-// requests only wait for their responses, so a control group shows the delay with which the generator read these.
-func (st *StageResult) onlyWaited() bool {
+// hasMeasuredDelays reports whether the control groups measured the delay with which the generator read responses. It
+// returns false for requests that are large or of unknown size, because the groups do not measure the time for sending.
+func (st *StageResult) hasMeasuredDelays() bool {
 	return st.Machine.HasControl && st.BytesSent > 0 && st.BytesSent <= maxSmallRequest*float64(st.Total())
 }
 
@@ -81,7 +81,7 @@ func (st *StageResult) onlyWaited() bool {
 // requests may wait in queues of the runners.
 func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
-	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.ControlDelay < duration
+	return st.hasMeasuredDelays() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.ControlDelay < duration
 }
 
 // maxWait returns the time for which a request waits for a connection before it is dropped. If requests do not wait, it

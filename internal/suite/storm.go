@@ -132,7 +132,7 @@ func (s *stormStage) checkReconnected() verdict.Check {
 // checkRefusals warns of refusals. They are not faults, because a service may refuse some clients to survive a storm.
 func (s *stormStage) checkRefusals() verdict.Check {
 	n := s.refusals()
-	return advisory(check(CheckRefusals, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.refusalText()))
+	return warnIfUnmet(check(CheckRefusals, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.refusalText()))
 }
 
 func (s *stormStage) checkConnectTimes() verdict.Check {
@@ -140,7 +140,7 @@ func (s *stormStage) checkConnectTimes() verdict.Check {
 	if cause := s.machine.GeneratorLimit(); cause != "" {
 		reason += "; the load generator may be the cause: " + cause
 	}
-	return advisory(check(CheckSlowConnects, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
+	return warnIfUnmet(check(CheckSlowConnects, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
 }
 
 func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
