@@ -114,9 +114,9 @@ func p95(st *StageResult) float64 { return quantile(st.OK, .95) }
 //
 // In each round, the targets are measured one after the other, so that other load on the machine affects both. The
 // difference of a round is the difference of the logarithms of the two figures. Its size does not depend on the order
-// of the targets. The mean over the rounds has a confidence interval by Student's t. There is no winner if there are
-// too few rounds, if the interval contains 0, if the difference is under minGain, or if the load generator may have
-// been the limit.
+// of the targets. The mean over the rounds has a confidence interval by Student's t. There is no winner with too few
+// rounds, if the interval contains 0, if the difference is under minGain, or if the load generator may have been the
+// limit.
 type Comparison struct {
 	Winner   string // single or cluster; "" if neither won
 	Margin   string // difference between the winner and the other target

@@ -19,7 +19,7 @@ type requestGauge struct {
 }
 
 // requestGauge evaluates the samples of the gauge. By Little's law, the mean time for which an abandoned request stayed
-// open is the time integral of the number of open abandoned requests, divided by the number of all abandoned requests.
+// open is the time integral of the open abandoned requests, divided by the number of all abandoned requests.
 func (f *finiteRun) requestGauge() (g requestGauge) {
 	if f.v.Abandoned == 0 {
 		return g

@@ -288,7 +288,7 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 		}
 		return fmt.Sprintf("%.0f", sum/float64(n))
 	}
-	baseline := received["alone"] // the single connection before the load
+	baseline := received["alone"] // the connections before the load, one at a time
 	for _, st := range stages {
 		sentOf, receivedOf := sent[st.Name], received[st.Name]
 		if sentOf.Count == 0 {
