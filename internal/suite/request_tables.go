@@ -266,8 +266,11 @@ func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 // cpuTable returns an empty table of the CPU of the processes by part of the run. Its note ends with note. Machine.row
 // returns the rows.
 func (r *Run) cpuTable(part, runners, note string) verdict.Table {
-	return newTable("CPU by "+part+", % of one core",
-		fmt.Sprintf("the machine has %s, which other programs may also use; waited: time that threads of the runners waited for a core%s", format.Count(r.Cores, "core"), note),
+	cores := "the number of cores is unknown"
+	if r.Cores > 0 {
+		cores = "the machine has " + format.Count(r.Cores, "core") + ", which other programs may also use"
+	}
+	return newTable("CPU by "+part+", % of one core", cores+"; waited: time that threads of the runners waited for a core"+note,
 		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
 }
 
