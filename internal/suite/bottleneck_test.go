@@ -150,6 +150,10 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			},
 			"CPU of the load generator: full from 400/s on, 92 % busy at 400/s", "",
 		},
+		"one lack of a port": {
+			func(st *StageResult) { st.Codes[shard.CodeNoPort] = 1 },
+			"the generator's ports, descriptors and IPv6 addresses: full from 400/s on, 1 connect found none at 400/s", "",
+		},
 		"the load generator's ports": {
 			func(st *StageResult) { st.Codes[shard.CodeNoPort] = 3 },
 			"the generator's ports, descriptors and IPv6 addresses: full from 400/s on, 3 connects found none at 400/s", "",

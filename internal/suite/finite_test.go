@@ -137,4 +137,5 @@ func TestFiniteLimits(t *testing.T) {
 		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, "%s: %v", c.name, v.Reasons)
 	}
+	require.Contains(t, judge(newFiniteRun(nil)).Reasons, "no request was made")
 }

@@ -54,6 +54,15 @@ func TestProcessesHaveTheMemoryOfAllRunners(t *testing.T) {
 	require.Equal(t, "18.0 MiB", table(judge(r), "Processes").Rows[0][3])
 }
 
+func TestNumberOfCores(t *testing.T) {
+	t.Parallel()
+	for cores, want := range map[int]string{0: "the number of cores is unknown; waited", 1: "the machine has 1 core, which", 2: "the machine has 2 cores, which"} {
+		r := newRampRun(20)
+		r.Cores = cores
+		require.Contains(t, table(judge(r), "CPU by stage, % of one core").Note, want)
+	}
+}
+
 func TestRampupBreaks(t *testing.T) {
 	t.Parallel()
 	r := newRampRun(20, 50)
