@@ -48,7 +48,7 @@ function connections(rate) {
 const schedule = new Schedule(chosen.runners);
 const rates = values.STAGES.filter((rate) => values.CEILING === 0 || rate <= values.CEILING);
 if (rates.length === 0) {
-  throw new Error(`CEILING must be at least the lowest of STAGES, ${values.STAGES.join(',')}, got ${values.CEILING}`);
+  throw new Error(`CEILING must be at least the lowest of STAGES (${Math.min(...values.STAGES)}), got ${values.CEILING}`);
 }
 for (const [i, rate] of [rates[0], ...rates].entries()) {
   schedule.open({

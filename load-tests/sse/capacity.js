@@ -22,7 +22,7 @@ const { name, values, parameters, runners } = profile('capacity', {
   smoke: { ...full, STEP: 50, STEP_SECONDS: 3, CEILING: 150 },
 });
 if (values.STEP_SECONDS < 2 * values.NOOP_INTERVAL) {
-  throw new Error(`STEP_SECONDS must be at least two intervals, ${2 * values.NOOP_INTERVAL}, got ${values.STEP_SECONDS}`);
+  throw new Error(`STEP_SECONDS must be at least two intervals (${2 * values.NOOP_INTERVAL}), got ${values.STEP_SECONDS}`);
 }
 requireOneRunner('capacity', runners);
 
@@ -36,7 +36,7 @@ for (let n = values.STEP; n <= values.CEILING; n += values.STEP) {
   stages.push({ name: `held-${n}`, title: `${n}`, kind: 'load', start: stages.length * stepSeconds, seconds: stepSeconds, concurrency: n });
 }
 if (stages.length === 0) {
-  throw new Error(`CEILING must be at least STEP, ${values.STEP}, got ${values.CEILING}`);
+  throw new Error(`CEILING must be at least STEP (${values.STEP}), got ${values.CEILING}`);
 }
 
 const seconds = Math.ceil(stages.length * stepSeconds + SETTLE);
