@@ -31,7 +31,7 @@ type Config struct {
 	Seed       uint64        // seed for the selection of the requests that have a fault from Shares
 	Keep       int           // maximum number of requests in the ledger
 	RetryAfter time.Duration // value of the header Retry-After with status 429, rounded up to seconds
-	DrainWait  time.Duration // time that open answers have when the server stops
+	DrainWait  time.Duration // time for open answers to end when the server stops
 	Log        *slog.Logger
 }
 

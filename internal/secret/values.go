@@ -25,7 +25,7 @@ type Values struct {
 type form struct {
 	name     string // the variable
 	text     string
-	word     bool // matches whole words only, because short values are parts of other words
+	word     bool // matches whole words only, because short values may be parts of other words
 	isBase64 bool // the neighboring characters are replaced, too, because they contain some bits of the value
 	anyCase  bool // text is in lower case and matches in any case, because host names may be converted to lower case
 }

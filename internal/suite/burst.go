@@ -14,7 +14,7 @@ var burst = Suite{
 	Name:    "burst",
 	Short:   "send many requests at once, and check that the service recovers",
 	Script:  []string{"load-tests", "http", "burst.js"},
-	Runners: Runners{Default: 1}, // each runner has its own barrier, so several would not send at the same time
+	Runners: Runners{Default: 1}, // each runner has its own barrier, so several runners would not send at the same time
 	Target:  Target{SeparateCores: true},
 	Page:    Page{Doc: httpDoc},
 	Assess:  assessBurst,

@@ -131,7 +131,7 @@ func (f *finiteRun) warnings() (out []string) {
 		out = append(out, f.gauge.problem)
 	}
 	switch {
-	case f.responses.Bursts.Messages <= f.v.Complete: // each response has a single chunk
+	case f.responses.Bursts.Messages <= f.v.Complete: // at most one chunk per response
 	case share(f.v.SingleBurst, f.v.Complete) > verdict.MinBufferedShare:
 		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.SingleBurst, f.v.Complete)), cause))
 	case f.v.ArrivedTogether > verdict.MinBufferedShare:

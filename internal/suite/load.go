@@ -279,7 +279,7 @@ func (b BreakingPoint) NextLoad() float64 {
 	if next := float64(int((b.Sustained + above) / 2)); next > b.Sustained {
 		return next
 	}
-	return 0 // there is no whole number between them
+	return 0 // no whole number lies between the two loads
 }
 
 // String states the limits of a good level.
