@@ -150,7 +150,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			},
 			"CPU of the load generator: full from 400/s on, 92 % busy at 400/s", "",
 		},
-		"one lack of a port": {
+		"one connect without a port": {
 			func(st *StageResult) { st.Codes[shard.CodeNoPort] = 1 },
 			"the generator's ports, descriptors and IPv6 addresses: full from 400/s on, 1 connect found none at 400/s", "",
 		},

@@ -88,10 +88,10 @@ func TestReceivedBytesAgainstASingleConnection(t *testing.T) {
 func TestHandshakeFindsFaults(t *testing.T) {
 	t.Parallel()
 	judgeEdits(t, newHandshakeRun, []runEdit{
-		{"more than a hundredth failed", func(r *Run) {
+		{"over 1 % of the connections failed", func(r *Run) {
 			r.connect("scale-2", 980, 15).failConnections("scale-2", 15, "tls_timeout").failConnections("scale-2", 5, "no_ports")
 		}, verdict.Fail, "of 1000 connections, 2.00 % failed; main cause: no TLS handshake in time (15 of 20 failures)"},
-		{"this host had no port left for more than a hundredth", func(r *Run) {
+		{"this host had no port left for over 1 % of the connections", func(r *Run) {
 			r.connect("scale-2", 900, 15).failConnections("scale-2", 5, "tls_timeout").failConnections("scale-2", 95, "no_ports")
 		}, verdict.Invalid, "of 1000 connections, 10.00 % failed; main cause: no ephemeral port left on this host (95 of 100 failures)"},
 		{"exactly MAX_FAILED_PERCENT failed", func(r *Run) {

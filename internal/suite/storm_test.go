@@ -106,7 +106,7 @@ func TestStormFindsFaults(t *testing.T) {
 				}
 			}
 		}, verdict.Invalid, "at once: the runners did not start at the same time: each dropped 99 % of its streams within 0 ms, and all together within 1.5 s (limit: 1 s, DIAL_MS); set RUNNERS=1, or raise DIAL_MS"},
-		{"no client reconnected with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream reconnected at its first attempt"},
+		{"no client reconnected at its first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream reconnected at its first attempt"},
 		{"a stream reconnected too late", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams did not reconnect within 10 s"},
 		{"a stream reconnected just in time", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams reconnected within 10 s"},
 		{"a stream did not reconnect", func(r *Run) {
@@ -155,7 +155,7 @@ func TestStormFindsFaults(t *testing.T) {
 		}, verdict.Fail, "d-10 missed 1"},
 		{"another stream was disconnected", func(r *Run) { r.endEarly(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
 		{"the service is too slow", func(r *Run) { r.set("MIN_RATE", "200") }, verdict.Fail, "connects per second: 99 (limit: at least 200)"},
-		{"the service is too slow, or the generator", func(r *Run) {
+		{"the service or the generator is too slow", func(r *Run) {
 			r.set("MIN_RATE", "200")
 			r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 20, ProcessUsage: shard.ProcessUsage{StallMS: 900}}}
 		}, verdict.Invalid, "the service accepted 99 connects per second, but 200 are required; the load generator may be the cause: a runner stalled for 900 ms"},

@@ -83,7 +83,7 @@ func TestChurnPasses(t *testing.T) {
 func TestChurnFindsFaults(t *testing.T) {
 	t.Parallel()
 	judgeEdits(t, newChurnRun, []runEdit{
-		{"no samples late in the run, so that leaks are unknown", func(r *Run) { r.Samples = r.Samples[:10] }, verdict.Pass, "[55 connections were opened and closed, 260 of 260 noops received]"},
+		{"without samples late in the run, leaks are unknown", func(r *Run) { r.Samples = r.Samples[:10] }, verdict.Pass, "[55 connections were opened and closed, 260 of 260 noops received]"},
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: nothing arrived before the stream closed"},
