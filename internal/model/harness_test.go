@@ -177,7 +177,7 @@ func awaitRecord(t testing.TB, url, id string) Record {
 		if found := records(t, url, id); len(found) == 1 && found[0].Ended != 0 {
 			return found[0]
 		} else if time.Now().After(deadline) {
-			require.Fail(t, "the ledger does not have exactly one record of the id, with its end", found)
+			require.Fail(t, "the ledger must have one record of the id, and the request must have ended", found)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -127,7 +127,7 @@ func (r *response) count(chunks int) {
 	r.server.metrics.chunks.Add(float64(chunks))
 }
 
-// end ends an incomplete response in the way of its fault.
+// end ends an incomplete response as its fault requires.
 func (r *response) end() {
 	switch r.a.Fault.Kind {
 	case Error:

@@ -160,7 +160,7 @@ func TestAnswersWithoutAStream(t *testing.T) {
 	}
 }
 
-// The types and the order of the events are as in the real APIs. The events of OpenAI Responses are numbered from 0.
+// The types and the order of the events match the real APIs. The events of OpenAI Responses are numbered from 0.
 func TestEventsOfResponsesAndMessages(t *testing.T) {
 	_, url := start(t, noDelays())
 	for path, want := range map[string]string{

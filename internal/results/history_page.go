@@ -217,7 +217,7 @@ func (h *History) plans() report.Section {
 		}
 	}
 	if len(out.Tables) > 0 {
-		out.Notes = []string{fmt.Sprintf("Each line shows the last %d runs of a plan, from the oldest to the newest. Its scale begins at 0. Red is a regression; a gap is an invalid run, or one without the metric.", maxPoints)}
+		out.Notes = []string{fmt.Sprintf("Each line shows the runs of a plan, from the oldest to the newest, at most the last %d. Its scale begins at 0. Red is a regression; a gap is an invalid run, or one without the metric.", maxPoints)}
 	}
 	return out
 }

@@ -22,7 +22,8 @@ type Decision struct {
 const removedPrefix = ".removed-"
 
 // Prune decides which runs to remove. It keeps the given number of newest runs, baselines of other runs, and the target
-// of `latest`. It also keeps runs that failed or found faults, and runs whose verdict is missing, damaged or unknown.
+// of `latest`. It also keeps runs that failed, invalid runs with faults, and runs whose verdict is missing, damaged or
+// unknown.
 func (h *History) Prune(keep int) ([]Decision, error) {
 	baselines, err := h.baselines()
 	if err != nil {

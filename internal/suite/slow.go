@@ -319,7 +319,7 @@ func (m *memory) table() verdict.Table {
 	return t
 }
 
-// closeTime returns the time until our backend had n fewer streams than before. It returns 0 if the backend never had,
+// closeTime returns the time until our backend had n fewer streams than before. It returns 0 if that never happened,
 // and for other services.
 func (r *Run) closeTime(start time.Time, n int) time.Duration {
 	before := 0

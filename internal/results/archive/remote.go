@@ -132,7 +132,7 @@ func (r *Remote) Write(ctx context.Context, series []*Series) error {
 	return err
 }
 
-// post returns the response to a message, or errTooMuch. operation is "query" or "write to", for the other errors.
+// post returns the response to a message, or errTooMuch. Most other errors begin with operation: "query" or "write to".
 func (r *Remote) post(ctx context.Context, operation, path string, message proto.Message) ([]byte, error) {
 	body, err := proto.Marshal(message)
 	if err != nil {
