@@ -33,7 +33,7 @@ export default [
       ],
     },
   },
-  { files: ['examples/*.js'], rules: { 'no-console': 'off' } }, // first scripts print what they receive
+  { files: ['examples/*.js'], rules: { 'no-console': 'off' } }, // examples print what they receive
   {
     files: ['internal/report/html/**/*.js'],
     languageOptions: { ecmaVersion: 2023, globals: { ...globals.browser, process: 'readonly' } },

@@ -58,7 +58,6 @@ func (c *Config) addSockets(backends int) {
 	}
 }
 
-// newConfig returns a configuration for start.
 func newConfig(t *testing.T) Config {
 	t.Helper()
 	dir := shortDir(t)

@@ -46,7 +46,6 @@ func site(t *testing.T, backends int) Config {
 	return c
 }
 
-// request sends a request and returns the status and the body.
 func request(t *testing.T, method, url, authorization string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)

@@ -174,7 +174,10 @@ func (s site) checkDryRun(resource string, command ...string) check {
 		case "", "VPCIdNotSpecified": // AWS did not respond, or there is no default VPC, which this dry run needs
 			return "", err
 		default:
-			return "", refuse("%v. %s", err, explain(kind+":"))
+			if remedy := explain(kind + ":"); remedy != "" {
+				return "", refuse("%v; %s", err, remedy)
+			}
+			return "", refuse("%v", err)
 		}
 	}
 }

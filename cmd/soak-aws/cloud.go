@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -33,7 +34,7 @@ func code(err error) string {
 
 var apiErrorText = regexp.MustCompile(`An error occurred \(([^)]+)\) when calling the (\w+) operation[^:]*: (.*)`)
 
-// connect returns a cloud, or an error if the AWS command line is not installed or the credentials are invalid.
+// connect returns a cloud. It returns an error if the AWS command line is not installed, or cannot identify the caller.
 func connect(ctx context.Context, region string) (*cloud, error) {
 	if _, err := exec.LookPath("aws"); err != nil {
 		return nil, errors.New("the AWS command line is not installed; install it: " +
@@ -41,7 +42,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	}
 	c := &cloud{region: region}
 	if err := c.call(ctx, c, "sts", "get-caller-identity"); err != nil { // needs no permission
-		return nil, fmt.Errorf("no valid AWS credentials; log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
+		return nil, fmt.Errorf("identify the caller of AWS: %w; log in (aws sso login), set AWS_PROFILE or AWS_ACCESS_KEY_ID, or check the network", err)
 	}
 	return c, nil
 }
@@ -67,7 +68,7 @@ func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 
 // A host is an instance that is not terminated.
 type host struct {
-	ID, Type, Run, Owner string
+	ID, Type, Run, Owner string // Owner is "unknown" without the tag
 	Launch               time.Time
 	Cores, Threads       int // Threads is the number of threads per core
 }
@@ -78,6 +79,9 @@ const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,L
 func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err error) {
 	err = c.call(ctx, &all, append([]string{"ec2", "describe-instances", "--query", hostQuery, "--filters",
 		"Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped"}, filters...)...)
+	for i := range all {
+		all[i].Owner = cmp.Or(all[i].Owner, "unknown")
+	}
 	return all, err
 }
 

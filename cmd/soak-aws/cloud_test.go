@@ -77,7 +77,7 @@ func TestVerifyDestroyed(t *testing.T) {
 	f.tagResponses = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
 	output := captureStdout(t, func() { require.NoError(t, s.verifyDestroyed(t.Context(), "", time.Minute, tick)) })
 	assert.Contains(t, output, "still listed by its tag, which AWS removes within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
-	assert.Contains(t, output, "no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak anymore")
+	assert.Contains(t, output, "no host, disk or bucket in eu-central-1 has the tag Run=sse-soak anymore")
 
 	f.tagResponses, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
 	err := s.verifyDestroyed(t.Context(), "", 0, tick)
@@ -94,5 +94,5 @@ func TestNoCredentials(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	_, err := connect(context.Background(), "eu-central-1")
-	require.ErrorContains(t, err, "no valid AWS credentials; log in")
+	require.ErrorContains(t, err, "; log in (aws sso login), set AWS_PROFILE or AWS_ACCESS_KEY_ID")
 }

@@ -49,7 +49,7 @@ func (r *recordingServer) lastCreated(resource string) string {
 	return r.bodies["POST "+resource]
 }
 
-// startStack starts a server that replaces the stack. The server responds to each request that it is ready.
+// startStack starts a server that replaces the stack. The server responds to each request with the status ready.
 func startStack(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")

@@ -25,8 +25,8 @@ type downOptions struct {
 	lag            time.Duration // maximum time for which AWS may still list destroyed resources
 }
 
-// checkpointAge returns the maximum age of the last checkpoint of a run in progress: at least 3 minutes, and twice the
-// interval between checkpoints. The interval is a thousandth of the run's age (shard.CheckpointInterval).
+// checkpointAge returns the maximum age of the last checkpoint of a run in progress: twice the interval between
+// checkpoints, but at least 3 minutes. The interval is a thousandth of the run's age (shard.CheckpointInterval).
 func checkpointAge(runAge time.Duration) time.Duration { return max(3*time.Minute, runAge/500) }
 
 // down archives runs, destroys the deployment, and verifies that only a bucket with archives still costs money.
@@ -63,7 +63,8 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 }
 
 // archive archives each run, of any user, that has shards but no archive in the bucket. It returns the keys of all
-// archives, and an error if a run is in progress.
+// archives, and an error if a run is in progress. With withoutArchive, it returns only the existing archives; with
+// withBucket, it returns none.
 func (s site) archive(ctx context.Context, options downOptions) (archives []string, err error) {
 	if s.output.Bucket == "" || options.withBucket {
 		return nil, nil
@@ -165,7 +166,11 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	for _, arn := range others {
 		fmt.Printf("still listed by its tag, which AWS removes within hours: %s\n", arn)
 	}
-	fmt.Printf("no host, disk or other bucket in %s has the tag Run=%s anymore\n", s.settings.Region, s.settings.Name)
+	bucket := "bucket"
+	if archiveBucket != "" {
+		bucket = "other bucket"
+	}
+	fmt.Printf("no host, disk or %s in %s has the tag Run=%s anymore\n", bucket, s.settings.Region, s.settings.Name)
 	return nil
 }
 
@@ -218,12 +223,17 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if err != nil {
 		return err
 	}
-	fmt.Printf("resources in %s with the tag %s=%s: %d that cost money, "+
-		"%d that are free or already deleted (delete the rest in the AWS console; deleting the VPC deletes its contents)\n  %s\n",
-		s.aws.region, key, value, len(costly), len(others), strings.Join(append(costly, others...), "\n  "))
+	fmt.Printf("resources in %s with the tag %s=%s: %d that cost money, %d that are free or already deleted\n",
+		s.aws.region, key, value, len(costly), len(others))
+	for _, resource := range append(costly, others...) {
+		fmt.Println("  " + resource)
+	}
+	if len(costly)+len(others) > 0 {
+		fmt.Println("Delete these resources in the AWS console; deleting the VPC deletes its contents.")
+	}
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {
-		fmt.Printf("host %s of %s, created by %s\n", h.ID, h.Run, h.Owner)
+		fmt.Printf("host %s of %s, owner: %s\n", h.ID, h.Run, h.Owner)
 		args = append(args, h.ID)
 	}
 	switch {

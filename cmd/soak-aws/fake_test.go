@@ -26,7 +26,7 @@ type fakeAWS struct {
 	beforeParameters  func(int, map[string]string) // called before each response with parameters
 	tagResponses      [][]string                   // successive responses of the tagging API; the last one is repeated
 	hosts             []string
-	owner             string                    // tag of the hosts
+	owner             string                    // tag Owner of the hosts
 	launched          time.Time                 // launch time of the hosts
 	otherTypes        []string                  // types of hosts without a tag
 	schedules         map[string]map[string]any // by name

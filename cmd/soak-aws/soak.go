@@ -133,8 +133,9 @@ func (s site) location(elements ...string) string {
 	return "s3://" + path.Join(s.output.Bucket, path.Join(elements...)) + "?region=" + url.QueryEscape(s.settings.Region)
 }
 
-// checkLifetime returns the time at which the first host terminates itself. It returns an error if a host is not set
-// up, or if the hosts or the credentials end before the verdict of a soak of that length.
+// checkLifetime returns the time at which the first host terminates itself. It returns an error if there are no
+// runners, if a host is not set up, or if a host ends or the credentials expire before the verdict of a soak of that
+// length.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
 		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from an address in laptop_cidrs, or set runner_node_count and run `make aws-up` again",
@@ -142,7 +143,7 @@ func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.output.Statuses)) {
 		if state, _ := setup(s.values[name], s.output.Statuses[name]); state != setupReady {
-			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; wait for them with `make aws-up`",
+			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; complete the setup with `make aws-up`",
 				s.output.Statuses[name], name, state)
 		}
 	}

@@ -18,7 +18,7 @@ func TestSweep(t *testing.T) {
 	for _, part := range []string{
 		"resources in eu-central-1 with the tag Project=sse-soak: 3 that cost money, 2 that are free or already deleted",
 		"  i-1\n  i-2\n  arn:aws:s3:::sse-soak-1\n  arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n",
-		"host i-1 of sse-soak, created by arn:aws:iam::123456789012:user/eve\n",
+		"host i-1 of sse-soak, owner: arn:aws:iam::123456789012:user/eve\n",
 	} {
 		assert.Contains(t, output, part)
 	}

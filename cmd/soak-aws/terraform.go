@@ -112,7 +112,7 @@ func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 	}
 	switch {
 	case err != nil:
-		return s, fmt.Errorf("the settings in %s are not valid (%w); see the output above", d.dir, err)
+		return s, fmt.Errorf("evaluate the settings in %s: %w; see the output above", d.dir, err)
 	case d.name != "" && s.Name != d.name:
 		return s, fmt.Errorf("terraform.tfvars has name = %q, which overrides NAME=%s; delete that line", s.Name, d.name)
 	}

@@ -47,7 +47,7 @@ type tunnel struct {
 func openTunnel(ctx context.Context, out outputs, name string, port, local int) (*tunnel, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
-		return nil, fmt.Errorf("port %d of this machine is in use (%w); choose another one with `bin/soak-aws open --port 8081`", local, err)
+		return nil, fmt.Errorf("open a local port for the tunnel: %w; choose another port with `bin/soak-aws open --port 8081`", err)
 	}
 	_ = l.Close() // the AWS command line will listen on this port
 	// The tunnel outlives ctx, because a soak reads the ledger of the backend after Ctrl-C.
@@ -71,7 +71,8 @@ func (t *tunnel) close() {
 	t.running.Wait()
 }
 
-// maintain runs one session after another until ctx ends. first receives the result of opening the first session.
+// maintain runs one session after another until ctx ends, or until the first session fails to open. first receives the
+// result of opening the first session.
 func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 	for wasOpen, hasWarned := false, false; ctx.Err() == nil; {
 		isOpen := false
@@ -143,7 +144,8 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 		case <-p.Done():
 			text, _ := os.ReadFile(log.Name())
 			reason := cmp.Or(explain(string(text)), "aws ssm start-session ended")
-			return fmt.Errorf("no tunnel to the host %s (%s): %s (%s)", t.name, t.host, reason, strings.TrimSpace(string(text)))
+			output := cmp.Or(strings.TrimSpace(string(text)), "no output")
+			return fmt.Errorf("no tunnel to the host %s (%s): %s (%s)", t.name, t.host, reason, output)
 		case <-time.After(pause):
 		}
 		switch ok := t.responds(ctx); {

@@ -26,7 +26,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// TestMain makes this program act as the AWS command line, its plugin or soak-aws if it is started with that name.
+// TestMain makes this program act as the AWS command line, its plugin or soak-aws if it is started under such a name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "aws":
@@ -313,7 +313,7 @@ func TestTunnelErrors(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		defer l.Close()
-		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "; choose another one with `bin/soak-aws open --port 8081`")
+		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "; choose another port with `bin/soak-aws open --port 8081`")
 	})
 	for output, want := range map[string]string{
 		"An error occurred (TargetNotConnected) when calling the StartSession operation: i-1 is not connected.": "`make aws-up` shows its state",

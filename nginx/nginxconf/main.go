@@ -43,7 +43,6 @@ func main() {
 // folders has the paths of the folders for the files of nginx, of Prometheus and of Alertmanager.
 type folders struct{ conf, targets, alerts string }
 
-// write writes all files to the folders.
 func write(to folders, env func(string) string) error {
 	c, err := config(env)
 	if err != nil {
@@ -125,7 +124,6 @@ func alertmanagers(env func(string) string) (list, config string, err error) {
 	return `[{"targets": ["` + alerts + `"], "labels": {"instance": "stack"}}]`, string(text), err
 }
 
-// socket returns the path of the socket of a backend.
 func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }
 
 // scrapeTargets returns the list of backends for Prometheus's file discovery. Prometheus reaches the backends through

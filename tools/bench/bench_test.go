@@ -56,8 +56,7 @@ func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string
 	return cpu, results
 }
 
-// measure measures one client. It repeats an incomplete measurement up to two times, because the machine may have
-// been saturated.
+// measure repeats an incomplete measurement up to two times, because the machine may have been saturated.
 func (c contender) measure(streams int, window time.Duration) (result cost) {
 	s := c.service
 	var err error
@@ -128,7 +127,8 @@ func BenchmarkTLS(b *testing.B) {
 	}
 }
 
-// http2Service starts a service of noops over HTTP/2, which sends one noop per second to all streams at the same time.
+// http2Service starts a noop service with HTTP/2 and HTTP/1.1, over TLS if certs is set. The service sends one noop per
+// second to all streams at the same time.
 func http2Service(b testing.TB, certs string) service {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
@@ -305,8 +305,8 @@ func BenchmarkFinite(b *testing.B) {
 // BenchmarkChurn opens and ends streams as fast as possible while many other streams are open.
 func BenchmarkChurn(b *testing.B) {
 	const (
-		spare      = 800    // streams in addition to the open ones
-		maxStreams = 20_000 // streams of a window, limited by the ports of the client
+		spare      = 800    // streams that the backend accepts in addition to the open ones
+		maxStreams = 20_000 // maximum number of streams per window, because the client's ports are limited
 	)
 	// By default, the backend reserves up to a quarter of its descriptors for other connections.
 	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+spare))

@@ -31,7 +31,7 @@ func TestScriptsExist(t *testing.T) {
 	}
 }
 
-func TestWrkRateWithoutFailures(t *testing.T) {
+func TestWrkRateRejectsFailedRequests(t *testing.T) {
 	rate, err := parseWrkRate("  60 requests in 3.00s, 1MB read\nRequests/sec:  62836.25\nTransfer/sec:     12.93MB\n")
 	require.NoError(t, err)
 	require.InDelta(t, 62836.25, rate, 0)

@@ -77,7 +77,7 @@ func readAll(ctx context.Context, epoll, open int) (received uint64, err error) 
 			return 0, err
 		}
 		if n == 0 && ctx.Err() != nil {
-			return 0, fmt.Errorf("%d streams did not end", open)
+			return 0, fmt.Errorf("wait for the ends of the streams: %d still open", open)
 		}
 		for _, e := range events[:max(n, 0)] {
 			size, err := unix.Read(int(e.Fd), buf)

@@ -4,7 +4,7 @@ package main
 type figure struct {
 	Benchmark, Metric   string
 	Section, Name, Unit string
-	Limit               float64 // 0: none
+	Limit               float64 // 0: no limit
 	Peers               string  // values of other programs in the same unit, from an earlier measurement
 	Definition          string
 }

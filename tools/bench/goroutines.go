@@ -131,7 +131,7 @@ type churnOptions struct {
 	Address    string        // host:port of the service
 	Prefix     string        // prefix of the client ids
 	Token      string        // bearer token of DELETE requests
-	Delete     bool          // a DELETE ends each stream, which is read to its end; false: a reset after the headers
+	Delete     bool          // end each stream with a DELETE and read it to its end; otherwise reset it after the headers
 	Duration   time.Duration // time after which the client opens no more streams
 	MaxStreams int64         // maximum number of streams
 }

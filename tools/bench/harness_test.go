@@ -35,7 +35,6 @@ const (
 	mb = 1024 * kb
 )
 
-// sizes has the numbers of connections and the durations of the benchmarks.
 type sizes struct {
 	few, many, encrypted  int // streams of a runner; few and many determine its memory per stream
 	handshakes            int
@@ -115,12 +114,12 @@ func certificates(b testing.TB) string {
 	return dir
 }
 
-// A service is the backend of a benchmark.
+// A service is the target of a benchmark.
 type service struct {
 	*target.Target
 	b    testing.TB
 	env  map[string]string // variables that runners need to connect
-	stop func()            // stops the backend
+	stop func()            // stops the backend; nil for http2Service
 }
 
 // backend starts bin/backend without nginx and TLS.
@@ -148,7 +147,7 @@ func (s service) feed() {
 		seconds := time.NewTicker(time.Second)
 		defer seconds.Stop()
 		for price := 10_000; ctx.Err() == nil; price++ {
-			body := fmt.Sprintf(`{"price":%d,"text":"%078d"}`, price, price)
+			body := fmt.Sprintf(`{"price":%d,"text":"%075d"}`, price, price)
 			request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/event/broadcast", strings.NewReader(body))
 			if err != nil {
 				return
@@ -208,11 +207,11 @@ func (s service) await(n int) {
 	require.Eventually(s.b, func() bool { return s.counts().open == n }, 2*time.Minute, 200*time.Millisecond, "the service must have %d open streams", n)
 }
 
-// awaitPause waits for the pause after a round of noops, so that the time between two pauses contains only complete
-// rounds. The interval of noops must be one second.
+// awaitPause waits for the pause after a round of messages, so that the time between two pauses contains only complete
+// rounds. Rounds must start one second apart.
 func (s service) awaitPause() counts {
 	start := s.counts()
-	require.Eventually(s.b, func() bool { return s.counts().sent > start.sent }, 5*time.Second, 50*time.Millisecond, "no round of noops within 5 s")
+	require.Eventually(s.b, func() bool { return s.counts().sent > start.sent }, 5*time.Second, 50*time.Millisecond, "the service sent no message within 5 s")
 	time.Sleep(400 * time.Millisecond)
 	return s.counts()
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// Requests one operation in a closed loop of k6/x/requests. As in a suite, its results are counted, and a threshold applies.
+// Requests one operation in a closed loop of k6/x/requests. As in a suite, all results are counted, with a threshold.
 
 import { url } from 'k6/x/soak';
 

@@ -124,7 +124,7 @@ func (r *report) write(w io.Writer) error {
 			rows, remaining = append(rows, remaining[0].row()), remaining[1:]
 		}
 		fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s, commit %s, %s.\n\n", strings.ToUpper(first.Section[:1]), first.Section[1:],
-			first.MeasuredAt, first.Commit, first.Machine)
+			first.MeasuredAt, cmp.Or(first.Commit, "unknown"), first.Machine)
 		page.Table(w, []string{"figure", "ours", "limit", "", "peers"}, rows)
 	}
 	fmt.Fprint(w, "\n## Definitions\n\n")

@@ -91,8 +91,8 @@ func announceGaps(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "
 func makeResumable(r *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
-	if h.Form != formID && (h.IDs == hubNone || h.IDs == hubConstant) {
-		h.IDs = oneOf(r, hubUUID, hubTime)
+	if h.Form != formID && (h.IDs == idsNone || h.IDs == idsConstant) {
+		h.IDs = oneOf(r, idsUUID, idsTime)
 	}
 	if h.Resume != "data" {
 		h.Resume = oneOf(r, "header", "query")
@@ -116,13 +116,13 @@ var stormKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Clients = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "some reconnects refused", combine(stormKind(""), refuseStormReconnects(0, "503", "reset"), expectFailure(suites.CheckAllReconnected))},
+	{"storm", "some reconnects refused", combine(stormKind(""), refuseHubReconnects(0, "503", "reset"), expectFailure(suites.CheckAllReconnected))},
 }
 
 var cleanStorms = []kind{
 	{"clean", "clean", stormKind("")},
-	{"clean", "clean", combine(stormKind(""), refuseStormReconnects(1, "503", "429", "reset"), expectUnmet(suites.CheckRefusals))},
-	{"clean", "clean", combine(stormKind(""), refuseStormReconnects(1, "slow"), expectUnmet(suites.CheckSlowConnects))},
+	{"clean", "clean", combine(stormKind(""), refuseHubReconnects(1, "503", "429", "reset"), expectUnmet(suites.CheckRefusals))},
+	{"clean", "clean", combine(stormKind(""), refuseHubReconnects(1, "slow"), expectUnmet(suites.CheckSlowConnects))},
 }
 
 // stormKind prepares a storm. seam is as in cutAndResume.
@@ -136,8 +136,9 @@ func stormKind(seam string) setup {
 	}
 }
 
-// refuseStormReconnects refuses or delays the first reconnects of a third of the clients. times 0 means all reconnects.
-func refuseStormReconnects(times int, actions ...string) setup {
+// refuseHubReconnects makes the hub refuse or delay the first reconnects of about a third of the clients. If times is
+// 0, all reconnects of these clients are affected.
+func refuseHubReconnects(times int, actions ...string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Wait = oneOf(r, actions...), times, 1200*time.Millisecond
 		if times == 0 { // clients stay disconnected for longer than MAX_OUTAGE
@@ -239,7 +240,7 @@ var actionKinds = []kind{
 		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // enough time for all streams to reconnect
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
-	{"action", "some clients never reconnect", combine(actionKind("", ""), refuseStormReconnects(0, "503"), expectFailure())},
+	{"action", "some clients never reconnect", combine(actionKind("", ""), refuseHubReconnects(0, "503"), expectFailure())},
 	{"action", "the action fails", combine(actionKind("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
 		sc.want = invalid(verdict.CheckActions)
 	})},

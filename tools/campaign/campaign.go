@@ -20,18 +20,17 @@ import (
 
 // Classes of results. Each is a column of the table.
 const (
-	classFound      = "found exactly"      // the verdict matches the fault; a clean run: passed
+	classFound      = "found exactly"      // the verdict matches the fault, or a clean run passed
 	classUndecided  = "reported undecided" // passed, and the verdict lists the loss as undetectable
-	classOther      = "found inexactly"    // not passed, but the verdict does not match the fault
+	classInexact    = "found inexactly"    // not passed, but the verdict does not match the fault
 	classMissed     = "missed"             // passed despite a detectable fault
 	classFalseAlarm = "false alarm"        // a clean run did not pass
 	classSaturated  = "saturated"          // this machine was too busy, so the result is not counted
-	classNoVerdict  = "no verdict"         // the run ended without a verdict
+	classNoVerdict  = "no verdict"         // the run ended without a verdict, or errUnclean persisted
 )
 
-var classes = []string{classFound, classUndecided, classOther, classMissed, classFalseAlarm, classSaturated, classNoVerdict}
+var classes = []string{classFound, classUndecided, classInexact, classMissed, classFalseAlarm, classSaturated, classNoVerdict}
 
-// A result is the result of one scenario.
 type result struct {
 	Scenario     *scenario
 	Class        string
@@ -47,7 +46,7 @@ type result struct {
 
 // isBug reports whether the result shows a bug in the project or in the campaign.
 func (r *result) isBug() bool {
-	return r.Class == classOther || r.Class == classMissed || r.Class == classFalseAlarm || r.Class == classNoVerdict
+	return r.Class == classInexact || r.Class == classMissed || r.Class == classFalseAlarm || r.Class == classNoVerdict
 }
 
 type campaign struct {
@@ -72,8 +71,8 @@ func (c *campaign) run(ctx context.Context) {
 	_ = workers.Wait()
 }
 
-// errUnclean is the error of a clean scenario whose service committed a fault. If the service was only late, the next
-// attempt may succeed. If the scenario is wrong, every attempt fails.
+// errUnclean is the error of a clean scenario whose service committed a fault although it was on time. Another attempt
+// may succeed, unless the scenario itself is wrong.
 var errUnclean = errors.New("the service committed a fault in a clean scenario")
 
 // runSeed runs a scenario. It repeats the run once after a saturated result, and up to three times after errUnclean.
@@ -151,7 +150,7 @@ func (r *result) classify(v *verdict.Verdict, run *run) error {
 	case sc.isClean():
 		r.Class = classFalseAlarm
 	default:
-		r.Class = classOther
+		r.Class = classInexact
 	}
 	return nil
 }
@@ -169,10 +168,10 @@ func (sc *scenario) tolerance() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner, or 0 without a hub or a feed. Messages that were sent within that time
-// of the start or end of a stream may not have been read.
+// stall returns the longest stall of a runner. It returns 0 without a hub or a feed, and for a disturbed run. Messages
+// that were sent within that time of the start or end of a stream may not have been read.
 func (sc *scenario) stall(v *verdict.Verdict) time.Duration {
-	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // disturb stops the runner on purpose
+	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // disturb may stop a runner on purpose
 		return 0
 	}
 	return time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))

@@ -49,8 +49,8 @@ func (r *run) expectEarly() *verdictExpectation {
 	return e
 }
 
-// observedSpans returns the spans in which a runner observed the streams of a client. If the runner was killed, the
-// spans of its open streams end at its last checkpoint.
+// observedSpans returns the spans in which a runner observed the streams of a client. If the runner ended early or was
+// suspended, the spans of its open streams end at observedUntil.
 func (r *run) observedSpans(d *fakeservice.NoopClient) (out []fakeservice.OpenSpan) {
 	for _, s := range d.Spans {
 		if s.To.IsZero() {

@@ -112,16 +112,16 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 		if e.Undetectable > 0 && int(j.Evidence.Undetectable) >= e.Undetectable {
 			return nil, true
 		}
-		return []string{fmt.Sprintf("the verdict is pass instead of %v (undetectable %d, expected at least %d)", e.Outcomes, j.Evidence.Undetectable, e.Undetectable)}, false
+		return []string{fmt.Sprintf("the verdict is pass instead of %v (undetectable losses: %d listed, %d possible)", e.Outcomes, j.Evidence.Undetectable, e.Undetectable)}, false
 	}
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
 	if unmet := unmetChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(unmet, id) }) {
-		differences = append(differences, fmt.Sprintf("the checks %q are met; the unmet checks are %q", e.Broken, unmet))
+		differences = append(differences, fmt.Sprintf("one of the checks %q must be unmet; the unmet checks are %q", e.Broken, unmet))
 	}
 	if j.ConnectionsOnly() != e.ConnectionsOnly {
-		differences = append(differences, "the verdict is "+j.Word())
+		differences = append(differences, fmt.Sprintf("connections only is %t instead of %t", j.ConnectionsOnly(), e.ConnectionsOnly))
 	}
 	found := countsOf(j)
 	var names []string
@@ -172,7 +172,7 @@ func (e *verdictExpectation) compareClients(j *verdict.Verdict) (differences []s
 	}
 	differences = summarizeIDs(differences, "named without a fault", unexpected)
 	if len(j.Findings) >= 50 {
-		return differences // the verdict does not list every client
+		return differences // the verdict may not list every client
 	}
 	for id, mustBeNamed := range e.Clients {
 		if mustBeNamed && !findings[id] {

@@ -36,8 +36,7 @@ const (
 	frameMessage    = "message"
 	frameForeign    = "foreign"
 	frameOtherTopic = "other topic" // message of another topic of the run
-	frameOther      = "other"
+	frameOther      = "other"       // block that no count includes
 	frameHeartbeat  = "heartbeat"
 	frameGap        = "gap"
-	frameUncounted  = "nothing" // block that no count includes
 )

@@ -122,7 +122,7 @@ func (h *hubSpec) messages() object {
 
 func (h *hubSpec) source(name string) string {
 	switch {
-	case h.Form == formID && name == "seq" && h.IDs == hubNumber:
+	case h.Form == formID && name == "seq" && h.IDs == idsNumber:
 		return "id"
 	case h.Form == formID && name == "seq":
 		return "id:^[a-z]+-([0-9]+)$"

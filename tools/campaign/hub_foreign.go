@@ -48,7 +48,7 @@ func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 		}
 		return ": nothing but a comment\n\n", kind
 	case "retry":
-		return "retry: " + strconv.Itoa(max(h.Retry, 50)) + "\n\n", frameUncounted
+		return "retry: " + strconv.Itoa(max(h.Retry, 50)) + "\n\n", frameOther
 	case "event":
 		return h.event("none-of-these", "", h.data(h.marker, "3", m.t, "00000000", m)), frameOther
 	case "text":

@@ -69,7 +69,7 @@ var publishedKinds = []kind{
 	{publishedGroup, "checksum corrupted", withChecksum(corruptSum)},
 	{publishedGroup, "data cut", func(r *rand.Rand, sc *scenario) {
 		if sc.Hub.Form == formWords {
-			sc.Hub.Form, sc.Hub.IDs = formFlat, hubUUID
+			sc.Hub.Form, sc.Hub.IDs = formFlat, idsUUID
 		}
 		orderedKind(corruptTruncated)(r, sc)
 	}},
@@ -94,9 +94,9 @@ var publishedKinds = []kind{
 	{publishedGroup, "stream ends in a message", endStreams(fakeservice.ActTruncate)},
 	{publishedGroup, "resumed too far back", func(r *rand.Rand, sc *scenario) {
 		reconnectToHub(r, sc)
-		sc.Hub.IDs, sc.Hub.Resume = hubUUID, oneOf(r, "header", "query")
+		sc.Hub.IDs, sc.Hub.Resume = idsUUID, oneOf(r, "header", "query")
 		if sc.Hub.Form == formID {
-			sc.Hub.IDs = hubNumber
+			sc.Hub.IDs = idsNumber
 		}
 		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat resets the id
 			sc.Hub.Heartbeat = "event"
@@ -109,8 +109,8 @@ var publishedKinds = []kind{
 		if sc.Hub.Resume == "none" {
 			sc.Hub.Resume = "header"
 		}
-		if sc.Hub.Form != formID && (sc.Hub.IDs == hubConstant || sc.Hub.IDs == hubNone) {
-			sc.Hub.IDs = hubUUID
+		if sc.Hub.Form != formID && (sc.Hub.IDs == idsConstant || sc.Hub.IDs == idsNone) {
+			sc.Hub.IDs = idsUUID
 		}
 		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat resets the id
 			sc.Hub.Heartbeat = "event"
@@ -184,7 +184,7 @@ func omitHubIDs(_ *rand.Rand, sc *scenario) {
 	if h.Resume == "data" {
 		h.Resume = "query"
 	}
-	h.IDs = hubNone
+	h.IDs = idsNone
 }
 
 // shortStreams makes streams so short that most messages are published near the start or end of a stream.

@@ -30,10 +30,11 @@ const (
 )
 
 // block returns a message as text on the wire. corruptShift adds offset to the number. parsed is the number that a
-// client reads, or 0 if it detects the corruption. valid reports whether the client attributes the message to the run.
-func (h *hubSpec) block(m *message, corruption string, offset int) (text string, parsed int, valid bool) {
+// client reads, or 0 if the client detects the corruption. belongs reports whether the client attributes the message to
+// the run.
+func (h *hubSpec) block(m *message, corruption string, offset int) (text string, parsed int, belongs bool) {
 	run, seq, t, sum := m.run, strconv.Itoa(m.number), m.t, m.sum
-	parsed, valid = m.number, true
+	parsed, belongs = m.number, true
 	switch corruption {
 	case corruptNumber:
 		parsed = 0
@@ -48,7 +49,7 @@ func (h *hubSpec) block(m *message, corruption string, offset int) (text string,
 		}
 	case corruptMarker:
 		run = run[:len(run)-1] + map[bool]string{true: "g", false: "h"}[run[len(run)-1] != 'g']
-		if valid = h.HasChecksum; valid {
+		if belongs = h.HasChecksum; belongs {
 			parsed = 0
 		}
 	case corruptTime:
@@ -62,9 +63,9 @@ func (h *hubSpec) block(m *message, corruption string, offset int) (text string,
 	if corruption == corruptTruncated {
 		data = data[:len(data)/2]
 		parsed = 0
-		valid = !h.HasMarker || strings.Contains(data, m.run) || strings.Contains(data, m.run[:len(m.run)/2]) || strings.Contains(data, m.run[len(m.run)/2:])
+		belongs = !h.HasMarker || strings.Contains(data, m.run) || strings.Contains(data, m.run[:len(m.run)/2]) || strings.Contains(data, m.run[len(m.run)/2:])
 	}
-	return h.event(h.eventOf(m), h.idOf(m, seq), data), parsed, valid
+	return h.event(h.eventOf(m), h.idOf(m, seq), data), parsed, belongs
 }
 
 func (h *hubSpec) event(name, id, data string) string {
@@ -91,15 +92,15 @@ func (h *hubSpec) eventOf(m *message) string {
 
 func (h *hubSpec) idOf(m *message, seq string) string {
 	switch h.IDs {
-	case hubConstant:
+	case idsConstant:
 		return "the-same"
-	case hubUUID:
+	case idsUUID:
 		return fmt.Sprintf("urn:uuid:%08x-0000-4000-8000-%012x", m.index*7919, m.index)
-	case hubTime:
+	case idsTime:
 		return fmt.Sprintf("1763000000:%d", m.index)
-	case hubNumber:
+	case idsNumber:
 		return seq
-	case hubPrefixed:
+	case idsPrefixed:
 		return "m-" + seq
 	}
 	return ""
@@ -165,7 +166,8 @@ func (h *hubSpec) text(run, seq, t, sum string) string {
 	return text + strings.Repeat("and words ", h.Pad/10)
 }
 
-// formatTime returns a time, given in microseconds, in the format of the hub, and shifted by Skew.
+// formatTime returns a time, given in microseconds, in the format of the hub, and shifted by Skew. If t is not a
+// number, it returns an empty JSON string.
 func (h *hubSpec) formatTime(t string) string {
 	us, err := strconv.ParseInt(t, 10, 64)
 	if err != nil {

@@ -13,7 +13,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	topic := h.topicOf(r)
 	m, ok := h.read(r)
 	if topic == nil || !ok {
-		http.Error(w, "the request has no topic or no message", http.StatusBadRequest)
+		http.Error(w, "the topic is unknown, or the request has no valid message", http.StatusBadRequest)
 		return
 	}
 	h.Mu.Lock()
@@ -119,7 +119,7 @@ func (h *hub) deliver(m *message, effect string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	m.delivered = true
-	skip := -1 // index of the stream that does not receive the message
+	skip := -1 // index of the stream that does not receive the message; -1: none
 	if effect == publishLosesOne {
 		skip = h.random.IntN(max(len(m.topic.streams), 1))
 	}

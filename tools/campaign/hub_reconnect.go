@@ -90,7 +90,7 @@ func restartHub(down time.Duration) func(context.Context, *run, int) {
 func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume == "query" }
 
 // sendsIDs reports whether messages carry ids from which a stream can resume.
-func (h *hubSpec) sendsIDs() bool { return h.resumesByID() && (h.IDs != hubNone || h.Form == formID) }
+func (h *hubSpec) sendsIDs() bool { return h.resumesByID() && (h.IDs != idsNone || h.Form == formID) }
 
 // receivedOnEarlierStream returns 1 if the client received a message on a stream before the given one, otherwise 0.
 func (d *hubClient) receivedOnEarlierStream(before int) (arrived span) {

@@ -31,11 +31,11 @@ func (f *hubFault) seam(id string, vanished bool) string {
 
 // resumedMessages returns the messages to replay from a position, and records the omitted ones. The caller holds Mu.
 func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
-	all := func(messages []*message) []*message {
+	delivered := func(messages []*message) []*message {
 		return slices.DeleteFunc(slices.Clone(messages), func(m *message) bool { return !m.delivered })
 	}
 	d := f.client
-	missed := all(d.topic.messages[position:])
+	missed := delivered(d.topic.messages[position:])
 	messages := slices.Clone(missed)
 	switch n := len(missed); f.fault.seam(d.ID, vanished) {
 	case seamLosesFirst:
@@ -53,7 +53,7 @@ func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
 			messages[0], messages[1] = messages[1], messages[0]
 		}
 	case seamReplaysAll:
-		messages = all(d.topic.messages)
+		messages = delivered(d.topic.messages)
 	}
 	for _, m := range missed {
 		if !slices.Contains(messages, m) {
@@ -97,11 +97,11 @@ func (f *hubStream) resumeID(m *message) string {
 	return f.idOf(m, fmt.Sprint(m.number))
 }
 
-// resumePoint returns the number of the message after which a client with the given Last-Event-ID resumes. It returns 0
-// if that message is unknown, and -1 if the client had not read any message.
+// resumePoint returns the number of the message after which a client that sends lastID resumes. It returns 0 if that
+// message is unknown, and -1 if the client had not read any message.
 func (t *hubTopic) resumePoint(f *hubStream, lastID string) int {
 	switch {
-	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):
+	case f.Resume != "data" && (f.IDs == idsConstant || f.IDs == idsNone):
 		return 0
 	case lastID == "" && f.resumesByID() && f.Heartbeat == "after a line": // a heartbeat may have reset the id
 		return 0
@@ -116,8 +116,9 @@ func (t *hubTopic) resumePoint(f *hubStream, lastID string) int {
 	return 0
 }
 
-// readUpTo records that a reconnecting client had read a stream up to the message with that number, and no later
-// message of the stream. With repeated, the client may have read only an earlier copy of the message.
+// readUpTo records that a reconnecting client had read the stream with the index span up to the message with the given
+// number, and no later message of that stream. A number of -1 means no message; 0 is unknown and changes nothing. With
+// repeated, the client may have read only an earlier copy of the message.
 func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	if span < 0 || number == 0 || d.Spans[span].EndReason == fakeservice.EndInOrder {
 		return

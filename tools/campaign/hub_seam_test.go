@@ -21,7 +21,7 @@ func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hu
 		return []int{number}
 	})
 	sc.Suite, sc.Family, sc.HubFault = "resume", "resume", fault
-	sc.Hub.IDs, h.IDs, h.fault, sc.Plan.Reconnect = hubUUID, hubUUID, fault, true
+	sc.Hub.IDs, h.IDs, h.fault, sc.Plan.Reconnect = idsUUID, idsUUID, fault, true
 	d := h.byID["h-0"]
 	whole := d.Spans[0]
 	reconnectedAt := whole.From.Add(7 * time.Second)
@@ -81,7 +81,7 @@ func TestReconnectWithoutReadMessages(t *testing.T) {
 		}
 		return nil
 	})
-	h.IDs, h.Resume = hubUUID, "header"
+	h.IDs, h.Resume = idsUUID, "header"
 	d := h.byID["h-0"]
 	d.topic.streams = map[*hubStream]bool{}
 	(&hubStream{Stream: &fakeservice.Stream{}, hub: h, client: d}).begin("")

@@ -68,12 +68,12 @@ const (
 )
 
 const (
-	hubNone     = "none"
-	hubConstant = "constant"
-	hubUUID     = "uuid"
-	hubTime     = "time:n"
-	hubNumber   = "number"   // number of the message
-	hubPrefixed = "prefixed" // text followed by that number
+	idsNone     = "none"
+	idsConstant = "constant"
+	idsUUID     = "uuid"
+	idsTime     = "time:n"
+	idsNumber   = "number"   // number of the message
+	idsPrefixed = "prefixed" // text followed by that number
 )
 
 // heartbeats has the kinds of heartbeats: their description, and the text that the hub writes.
@@ -99,7 +99,7 @@ func drawHub(r *rand.Rand) *hubSpec {
 		HasMarker: true, HasTime: r.IntN(5) > 0, EscapesMarker: r.IntN(5) == 0, HasLineBreaks: r.IntN(4) == 0,
 		Pad:         oneOf(r, 0, 0, 30, 500, 5000, 40_000, 62_000),
 		Events:      oneOf(r, nil, []string{"message"}, []string{"news"}, []string{"created", "changed"}),
-		IDs:         oneOf(r, hubNone, hubConstant, hubUUID, hubTime),
+		IDs:         oneOf(r, idsNone, idsConstant, idsUUID, idsTime),
 		HeaderDelay: oneOf(r, 0, 0, 100*time.Millisecond, time.Second), SecondRequest: r.IntN(5) == 0, End: oneOf(r, "client", "client", "request", "server"),
 		Format: fakeservice.Format{Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0, Framing: oneOf(r, "chunks", "chunks", "split", "close")},
 	}
@@ -112,7 +112,7 @@ func drawHub(r *rand.Rand) *hubSpec {
 		h.Time = "millis"
 	}
 	if h.Form == formID {
-		h.IDs = oneOf(r, hubNumber, hubPrefixed)
+		h.IDs = oneOf(r, idsNumber, idsPrefixed)
 	}
 	if h.Form == formWords {
 		h.EscapesMarker, h.HasLineBreaks = false, false
@@ -179,7 +179,7 @@ func (h *hubSpec) drawEnd(r *rand.Rand) {
 	switch {
 	case h.Heartbeat == "after a line": // such a heartbeat resets the id
 		h.Resume = "none"
-	case h.IDs != hubNone && h.IDs != hubConstant:
+	case h.IDs != idsNone && h.IDs != idsConstant:
 		h.Resume = oneOf(r, "header", "query", "none")
 	default:
 		h.Resume = "none"

@@ -47,7 +47,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	}
 	topic := h.topicOf(r)
 	if topic == nil || id == "" {
-		http.Error(w, "the request has no topic or no id", http.StatusBadRequest)
+		http.Error(w, "the topic is unknown, or the request has no id", http.StatusBadRequest)
 		return
 	}
 	until, ok := h.readToken(w, r, id)
@@ -232,8 +232,8 @@ func (f *hubStream) begin(lastID string) {
 	}
 }
 
-// resumeIndex returns the index of the first message for a client that resumes after an id. The index is lower if the
-// hub repeats messages.
+// resumeIndex returns the index of the first message for a client that resumes after an id, or 0 for an unknown id. The
+// index is lower if the hub repeats messages.
 func (t *hubTopic) resumeIndex(f *hubStream, lastID string) int {
 	i, ok := t.foreignIDs[lastID]
 	for n, m := range t.messages {

@@ -95,7 +95,7 @@ func TestHubMatchesItsDescription(t *testing.T) {
 		for _, name := range h.Foreign {
 			text, kind := hub.foreignBlock(name, 5)
 			b := parseBlock(text)
-			want := map[string]compiler.Kind{frameForeign: compiler.Foreign, frameOther: compiler.Other, frameHeartbeat: compiler.Heartbeat, frameUncounted: compiler.Other}[kind]
+			want := map[string]compiler.Kind{frameForeign: compiler.Foreign, frameOther: compiler.Other, frameHeartbeat: compiler.Heartbeat}[kind]
 			if slices.Contains(h.Events, b.EventName()) && want == compiler.Other && b.HasData {
 				want = compiler.Unmarked
 			}

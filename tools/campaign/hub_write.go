@@ -32,11 +32,11 @@ func (f *hubStream) writeFaulty(m *message) error {
 
 // writeMessage writes a message with a corruption, and records what the client will read.
 func (f *hubStream) writeMessage(m *message, corruption string) error {
-	text, seq, valid := f.block(m, corruption, f.fault.Offset)
+	text, seq, belongs := f.block(m, corruption, f.fault.Offset)
 	kind := frameMessage
 	switch {
-	case valid && (m.topic == f.client.topic || !f.HasMarker): // a marker belongs to one topic
-	case valid, corruption == corruptMarker: // the markers of all topics have the same prefix
+	case belongs && (m.topic == f.client.topic || !f.HasMarker): // a marker belongs to one topic
+	case belongs, corruption == corruptMarker: // the markers of all topics have the same prefix
 		kind = frameOtherTopic
 	default:
 		kind = frameOther

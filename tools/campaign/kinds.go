@@ -268,7 +268,7 @@ func refuseReconnects(maxOutage float64) setup {
 	}
 }
 
-// addJitter delays each noop by a random share of the interval.
+// addJitter delays each noop by a random part of the interval, at most the given share.
 func addJitter(share float64) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)

@@ -104,8 +104,8 @@ var families = []family{
 // breaking is the value of -kind that draws from all families but the first.
 const breaking = "breaking"
 
-// familyOf returns the family of a kind or a group, or a random family if only is empty. It returns nil for a scenario
-// without a hub.
+// familyOf returns the family of a kind or a group, or a random family if only is empty or breaking. It returns nil for
+// a scenario without a hub.
 func familyOf(r *rand.Rand, only string) *family {
 	index := 1
 	if only == "" {

@@ -80,7 +80,7 @@ func feedFault(fault string) setup {
 		}
 		switch fault {
 		case feedRunner:
-			// Each runner then has clients of the topic, and all of them stay connected.
+			// Each runner must have clients of the topic, and all clients must stay connected.
 			p.Runners, f.Topics, f.Cut = max(p.Runners, 2), 1, ""
 		case feedResume:
 			f.Cut = cutResumed
@@ -89,7 +89,7 @@ func feedFault(fault string) setup {
 		}
 		p.Connections = f.Topics * p.Runners * (max(2, 6/p.Runners) + r.IntN(4))
 		if f.Cut == cutLost {
-			p.Seconds += 5 // so that enough messages of the client can be checked
+			p.Seconds += 5 // so that enough messages of the disconnected client can be checked
 		}
 		if f.Personal && f.SharedSource == "data" {
 			f.SharedSource = "json:$.price"

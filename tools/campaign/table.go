@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
@@ -71,8 +72,8 @@ func (c *campaign) summary() *summary {
 	return s
 }
 
-// isAcceptable reports whether no fault was missed, every clean run passed or was saturated, and 99 % or more of the
-// decided faults were found. A fault is decided unless its class is saturated or reported undecided.
+// isAcceptable reports whether scenarios ran, no fault was missed, every clean run passed or was saturated, and 99 % or
+// more of the decided faults were found. A fault is decided unless its class is saturated or reported undecided.
 func (s *summary) isAcceptable() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
 	decidedRuns := s.Faulty.Runs - faulty[classSaturated] - faulty[classUndecided]
@@ -112,8 +113,8 @@ func (r *result) sentence() string {
 
 func (s *summary) write(w io.Writer) error {
 	m := s.Machine
-	fmt.Fprintf(w, "# A campaign of %d runs\n\nSeeds from %d on, commit %s, on %s, %d cores, %d GiB, %s, Linux %s.\n\n",
-		s.Runs, s.Seed, s.Commit, m.CPU, m.Cores, m.Memory>>30, m.System, m.Kernel)
+	fmt.Fprintf(w, "# A campaign of %s\n\nSeeds from %d on, commit %s, on %s, %s, %d GiB, %s, Linux %s.\n\n", format.Plural(s.Runs, "run", "runs"),
+		s.Seed, cmp.Or(s.Commit, "unknown"), m.CPU, format.Count(m.Cores, "core"), m.Memory>>30, m.System, m.Kernel)
 	var rows [][]string
 	for _, k := range append(slices.Clone(s.Kinds), s.Faulty, s.Clean) {
 		cells := []string{k.Group, k.Kind, strconv.Itoa(k.Runs)}

@@ -83,7 +83,7 @@ func heat(title, unit, about, query string) Panel {
 	return p
 }
 
-// A column is one query of a table, with a value for each row. Values from bad upward are red; bad 0: no value is red.
+// A column is one query of a table, with a value for each row. Values from bad upward are red; if bad is 0, none is.
 type column struct {
 	title, unit, expr string
 	bad               float64

@@ -2,6 +2,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +29,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Main runs a tool. A signal cancels its context. An error ends the program with exit code 2.
+// Main runs a tool. A signal cancels the context of run. An error ends the program with exit code 2.
 func Main(name string, run func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx)
@@ -123,7 +124,7 @@ func ThisProgram(root string) *RunInfo {
 // Origin returns a line that names the machine, the commit and the time of the figures.
 func Origin(info *RunInfo, at time.Time) string {
 	m := info.Machine
-	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, info.Go, info.Commit, at.UTC().Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, info.Go, cmp.Or(info.Commit, "unknown"), at.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // CheckBuilt returns an error if the programs of the repository at root are not built.

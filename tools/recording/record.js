@@ -4,8 +4,8 @@
 //
 //   node tools/recording/record.js OUT.svg COMMAND ARGUMENT…
 //
-// The animation shows the output at the time at which it was written. Pauses of over a second are shortened, and a text
-// that was written at once appears line by line. CONTRIBUTING.md has the command of docs/recording.svg.
+// The animation shows the output at the time at which it was written. Pauses of over a second are shortened, and a long
+// text that was written at once appears line by line. CONTRIBUTING.md has the command of docs/recording.svg.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const WIDTH = 92;
 const HEIGHT = 30;
 const MAX_PAUSE = 1; // seconds
 const END_PAUSE = 6; // seconds at the end
-const LINE_PAUSE = 0.12; // seconds per line of a text that was written at once
+const LINE_PAUSE = 0.12; // seconds per line of a long text that was written at once
 
 const [out, ...command] = process.argv.slice(2);
 if (command.length === 0) {
@@ -27,6 +27,9 @@ try {
   const [log, timing, cast] = ['log', 'timing', 'cast'].map((name) => join(folder, name));
   const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
   const run = spawnSync('script', ['--quiet', '--return', '--log-out', log, '--log-timing', timing, '--command', `stty cols ${WIDTH} rows ${HEIGHT}; ${line}`], { stdio: 'inherit', env: { ...process.env, TERM: 'xterm-256color' } });
+  if (run.error) {
+    throw run.error;
+  }
   if (run.status !== 0) {
     throw new Error(`${command.join(' ')} exited with ${run.status}; record a command that succeeds`);
   }

@@ -97,9 +97,12 @@ func (r *release) identify() error {
 	r.version = cmp.Or(r.version, git("describe", "--tags", "--always", "--dirty", "--abbrev=12"))
 	r.commit = git("rev-parse", "HEAD")
 	epoch := cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), git("log", "-1", "--format=%ct"))
+	if r.version == "" || epoch == "" {
+		return fmt.Errorf("%s is not a git clone; set -version and SOURCE_DATE_EPOCH", r.root)
+	}
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
-	if err != nil || r.version == "" {
-		return errors.New("this folder is not a git clone; set -version and SOURCE_DATE_EPOCH")
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH must be a number of seconds since 1970, got %q", epoch)
 	}
 	r.time = time.Unix(seconds, 0).UTC()
 	return os.Setenv("SOURCE_DATE_EPOCH", epoch) // read by soak when it writes the manual

@@ -88,7 +88,7 @@ type behavior struct {
 
 var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
 
-// do requests a response of n chunks and reads it to the end.
+// do requests a response of n chunks, and returns when the response has ended or the client has left.
 func (c *client) do(ctx context.Context, id, instruction string, n int, b behavior) *response {
 	body, err := json.Marshal(c.body("soak id=" + id + " " + instruction))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
@@ -78,7 +79,7 @@ func (s *sampler) costBetween(from, to time.Time) (c Cost, err error) {
 		}
 	}
 	if len(window) < 2 {
-		err := fmt.Errorf("measure the cost: only %d samples in %.0f s", len(window), to.Sub(from).Seconds())
+		err := fmt.Errorf("measure the cost: only %s in %.0f s", format.Count(len(window), "sample"), to.Sub(from).Seconds())
 		if s.lastError != nil {
 			err = fmt.Errorf("%w: %w", err, s.lastError)
 		}

@@ -93,12 +93,13 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	s := startSampler(c.usage)
 	output, exit := b.soak(ctx, r.Service, c)
 	s.stop()
-	if err := r.read(filepath.Join(b.out, "runs", r.Service)); err != nil {
+	err = r.read(filepath.Join(b.out, "runs", r.Service))
+	if errors.Is(err, os.ErrNotExist) {
 		lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
 		return fmt.Errorf("the soak ended without a verdict (%w): %s", cmp.Or(exit, errors.New("exit status 0")), bytes.TrimSpace(lines[len(lines)-1]))
 	}
-	if r.start.IsZero() {
-		return nil
+	if err != nil || r.start.IsZero() {
+		return err
 	}
 	r.Cost, err = s.costBetween(r.window())
 	r.Cost.IdleBytes = idle.Memory

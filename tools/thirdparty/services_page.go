@@ -18,8 +18,8 @@ func (b *servicesBench) write(w io.Writer) error {
 	if b.Suite != "" {
 		fmt.Fprintf(w, "`soak run %s`: ", b.Suite)
 	}
-	fmt.Fprintf(w, "%d streams, %d topics, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s.\n\n",
-		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, page.Origin(b.RunInfo, b.Date))
+	fmt.Fprintf(w, "%s, %s, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s.\n\n",
+		format.Plural(l.Connections, "stream", "streams"), format.Plural(l.Topics, "topic", "topics"), l.Rate, l.interval(), l.Seconds, page.Origin(b.RunInfo, b.Date))
 	b.table(w, "verdict, received, lost, repeated, reordered, published → received (ms: p50 / p99 / max), → last subscriber, publish answered (ms: p99)", func(row *row) []string {
 		m, latency, answer := row.Messages, "", ""
 		if row.LatencyMS != nil {

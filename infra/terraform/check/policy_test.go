@@ -187,8 +187,8 @@ func TestDeployerPolicy(t *testing.T) {
 	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "the policy must not exceed IAM's limit for a managed policy")
 }
 
-// TestDeployerPolicyIsNarrow checks that actions that change or delete resources apply only to resources with
-// the tag or the name of this project.
+// TestDeployerPolicyIsNarrow checks that actions apply only to resources with the tag or the name of this project,
+// except the actions that onEverything matches.
 func TestDeployerPolicyIsNarrow(t *testing.T) {
 	t.Parallel()
 	p, _ := deployerPolicy(t)
@@ -205,7 +205,7 @@ func TestDeployerPolicyIsNarrow(t *testing.T) {
 				continue
 			}
 			for _, action := range s.Action {
-				assert.Regexp(t, onEverything, action, fmt.Sprintf("%s: on %s, without a condition", s.Sid, resource))
+				assert.Regexp(t, onEverything, action, fmt.Sprintf("%s: the action applies to %s without a condition", s.Sid, resource))
 			}
 		}
 	}

@@ -39,7 +39,6 @@ type site struct {
 	authorities             []byte // certificates that a host trusts, in PEM
 }
 
-// newSite creates the network and the image for hosts.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{}

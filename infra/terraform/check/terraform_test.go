@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	root   = "../../.." // of the repository
-	source = ".."       // the Terraform code
+	root   = "../../.." // folder of the repository
+	source = ".."       // folder of the Terraform code
 )
 
 func run(t *testing.T, dir string, name string, args ...string) string {
