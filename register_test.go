@@ -38,7 +38,7 @@ func TestExtensionDoesNotImportTheCommandLine(t *testing.T) {
 // for a release.
 func TestMainOfAnotherModuleHasTheExtension(t *testing.T) {
 	if testing.Short() {
-		t.Skip("links a k6")
+		t.Skip("linking k6 takes too long with -short")
 	}
 	root, err := os.Getwd()
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func addPrograms(t *testing.T, files map[string]string) (bin string) {
 	return bin
 }
 
-// linkProgram creates and returns a link to the test program. The name of the link tells TestMain what to run.
+// linkProgram creates and returns a link to the test program. The name of the link determines what TestMain runs.
 func linkProgram(t *testing.T, dir, name string) string {
 	t.Helper()
 	executable, err := os.Executable()

@@ -107,8 +107,8 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
 	// The terminal also sends SIGINT and SIGHUP to soak, which then stops gracefully. A SIGTERM may reach only
 	// soak-aws, so Cancel also sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal
-	// has no effect. Under nohup, soak ignores SIGHUP and needs no terminal. It then has its own process group, so that
-	// it receives only the SIGINT of Cancel.
+	// has no effect. Under nohup, soak ignores SIGHUP and needs no terminal. A process group of its own then ensures that
+	// soak receives only the SIGINT of Cancel.
 	stop := syscall.SIGHUP
 	if signal.Ignored(syscall.SIGHUP) {
 		stop, cmd.SysProcAttr = syscall.SIGINT, &syscall.SysProcAttr{Setpgid: true}

@@ -10,7 +10,7 @@ import (
 )
 
 // runRefresh runs the script with stand-ins for docker and curl that record their arguments. It returns the output of
-// the script and the record.
+// the script and the recorded arguments.
 func runRefresh(t *testing.T, env, services, viewer string) (output, calls string) {
 	t.Helper()
 	bin := t.TempDir()

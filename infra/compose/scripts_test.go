@@ -77,7 +77,7 @@ func certificate(t *testing.T, elements ...string) *x509.Certificate {
 	return c
 }
 
-func TestCertsAreTrustedByTheirNames(t *testing.T) {
+func TestCertificatesAreValidForTheirNames(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
 		untested.SkipMissing(t, "openssl is not installed")

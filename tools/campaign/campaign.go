@@ -53,7 +53,7 @@ type campaign struct {
 	startTime  time.Time
 	seed       uint64
 	runs, jobs int
-	only       string // kind or group to run; "": all
+	only       string // value of -kind; "": all kinds
 	root, out  string
 	mu         sync.Mutex
 	results    []*result

@@ -105,8 +105,8 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	return counts
 }
 
-// compare returns the differences between a verdict and the expectation. undecided reports whether the run passed, but
-// lists the loss as undetectable.
+// compare returns the differences between a verdict and the expectation. undecided reports whether the verdict is an
+// unexpected pass that lists the losses as undetectable.
 func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, undecided bool) {
 	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
 		if e.Undetectable > 0 && int(j.Evidence.Undetectable) >= e.Undetectable {

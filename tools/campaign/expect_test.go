@@ -11,7 +11,7 @@ import (
 )
 
 // newClient returns the record of a client whose noops were due one interval apart. Each "-" in arrived is a lost noop.
-// The client requests the end of its stream at the time tail after the last noop was due.
+// The client requests the end of its stream when tail has passed since the last noop was due.
 func newClient(interval time.Duration, arrived string, tail time.Duration) *fakeservice.NoopClient {
 	start := time.Now()
 	d := &fakeservice.NoopClient{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: start}}}, First: start.Add(interval)}

@@ -21,7 +21,7 @@ func listen() (net.Listener, error) {
 	return net.Listen("tcp", net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String()+":0")
 }
 
-// startNginx starts nginx in front of a service on a Unix socket. front is the address of nginx; dir is for its files.
+// startNginx starts nginx in front of a service on a Unix socket. front is the address of nginx; dir is its folder.
 func startNginx(ctx context.Context, dir, socket string, p *plan) (front string, stop func(), err error) {
 	front, err = address.Free()
 	if err != nil {

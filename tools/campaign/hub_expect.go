@@ -115,7 +115,7 @@ func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub
 	}
 }
 
-// publishOutcome returns the name of the count of a message. ok is the status that confirms it.
+// publishOutcome returns the name of the count that includes a message. ok is the status that confirms a message.
 func publishOutcome(m *message, ok int) string {
 	switch m.status {
 	case 0:
@@ -231,8 +231,8 @@ func (sc *scenario) reconnectsOnce(id string) bool {
 	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.TokenRefused && sc.HubFault.Matches(id))
 }
 
-// isImpossible reports whether a client can detect at once that no message of the run has that number. The client then
-// counts the message as corrupted, and assumes that it replaces the next expected message.
+// isImpossible reports whether a client can detect at once that no message of the run has that number. The client
+// counts such a message as corrupted, and assumes that the next expected message was replaced.
 func (sc *scenario) isImpossible(number int) bool {
 	highest := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
 	return number <= 0 || float64(number) > highest

@@ -17,8 +17,8 @@ const (
 
 // Effects of a fault on the request that publishes a message.
 const (
-	publishRefused          = "refuse"                // answered with Status, and not delivered
-	publishRefusedDelivered = "refuse after delivery" // answered with Status, and delivered
+	publishRefused          = "refuse"                // answered with hubFault.Status, and not delivered
+	publishRefusedDelivered = "refuse after delivery" // answered with hubFault.Status, and delivered
 	publishDropped          = "close"                 // the connection is closed without a response; not delivered
 	publishUnanswered       = "close after delivery"  // the connection is closed without a response; delivered
 	publishHangs            = "hang"                  // the connection stays open without a response; not delivered

@@ -92,7 +92,8 @@ func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume =
 // sendsIDs reports whether messages carry ids from which a stream can resume.
 func (h *hubSpec) sendsIDs() bool { return h.resumesByID() && (h.IDs != idsNone || h.Form == formID) }
 
-// receivedOnEarlierStream returns 1 if the client received a message on a stream before the given one, otherwise 0.
+// receivedOnEarlierStream returns 1 if the client read a message on a stream before the given one, and 0 otherwise. If
+// the client may not have read the message, it allows both.
 func (d *hubClient) receivedOnEarlierStream(before int) (arrived span) {
 	for _, f := range d.frames {
 		if f.kind == frameMessage && f.span < before {

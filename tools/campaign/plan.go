@@ -115,7 +115,7 @@ func (p *plan) flags() []string {
 	return flags
 }
 
-// drawSchedule draws a schedule of noops. Half of the schedules differ from the planned interval, by up to 0.8 %.
+// drawSchedule draws a schedule of noops. The interval of half of the schedules differs by up to 0.8 % from the plan.
 func drawSchedule(r *rand.Rand) fakeservice.Schedule {
 	s := fakeservice.Schedule{Seed: r.Uint64(), Factor: 1, Jitter: oneOf(r, 0, 0, 0.01, 0.03, 0.1), Phase: oneOf(r, fakeservice.PhaseInterval, fakeservice.PhaseWall, fakeservice.PhaseRandom)}
 	if r.IntN(2) == 0 {

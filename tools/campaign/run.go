@@ -31,7 +31,7 @@ type run struct {
 	hub            *hub
 	feed           *feedService
 	finiteExpected *verdictExpectation // expected verdict of a finite run, from the ledger of its model
-	endings        []ending            // times at which runners ended early
+	endings        []ending            // early ends and suspensions of runners
 	stops          []func()            // functions that stop the services, in the order of the starts
 	url            string              // URL of the service; "": soak starts it
 }

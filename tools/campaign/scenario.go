@@ -33,7 +33,7 @@ type scenario struct {
 
 	// disturb disturbs the run while the soak process with the given id runs; nil: no disturbance.
 	disturb func(ctx context.Context, r *run, soak int)
-	// want is the expected verdict; nil: it follows from the actions of the service.
+	// want is the expected verdict; nil: expectation derives the verdict from the record of the service.
 	want *verdictExpectation
 }
 

@@ -51,7 +51,7 @@ func service() Board {
 				},
 				{
 					graph("Time of one broadcast", units.Seconds,
-						"Time to write one message to all streams that expect it, over one minute. Percentiles "+
+						"Time to write one message to all streams that expect it, in windows of one minute. Percentiles "+
 							"are interpolated between the bounds of a histogram. The last stream receives its "+
 							"message with this delay.",
 						`histogram_quantile(0.5, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}`+noopsWindow+`)))`, "p50",
