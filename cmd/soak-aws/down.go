@@ -53,8 +53,8 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	if err := s.verifyDestroyed(ctx, archiveBucket, options.lag, 5*time.Second); err != nil || archiveBucket == "" {
 		return err
 	}
-	fmt.Printf("kept: the bucket %s, which costs cents. Each archive is deleted %d days after its creation:\n",
-		archiveBucket, s.settings.RetentionDays)
+	fmt.Printf("kept: the bucket %s, which costs cents. Each archive is deleted %s after its creation:\n",
+		archiveBucket, format.Count(s.settings.RetentionDays, "day"))
 	for _, key := range archives {
 		fmt.Printf("  bin/soak open '%s'\n", s.location(key))
 	}

@@ -118,7 +118,7 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	err = cmd.Run()
 	latest, _ := os.Readlink(filepath.Join(f.out, "latest"))
 	run := filepath.Base(cmp.Or(latest, "TESTID"))
-	fmt.Fprintf(os.Stderr, "\nAll hosts are still running, and terminate themselves at %s. Next: %s\n"+
+	fmt.Fprintf(os.Stderr, "\nThe hosts terminate themselves at %s. Next: %s\n"+
 		"To continue an interrupted soak: bin/soak-aws attach %s\n"+
 		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), run, s.location("shards", run))
 	var exit *exec.ExitError
@@ -193,7 +193,8 @@ const (
 
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
-// end returns the time at which the first host terminates itself, and an error if a soak of that length ends later.
+// end returns the time at which the first host terminates itself. It returns an error if the hosts have terminated, or
+// if a soak of that length ends later.
 func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	hosts, err := s.aws.hosts(ctx, tagFilter("Run", s.settings.Name))
 	if err != nil {

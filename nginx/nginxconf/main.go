@@ -6,7 +6,7 @@ package main
 
 import (
 	"crypto/rand"
-	"crypto/sha1" // #nosec G505 -- the strongest hash that all builds of nginx support; the password has 192 random bits
+	"crypto/sha1" // #nosec G505 -- the strongest hash in all builds of nginx; a generated password has 192 random bits
 	"encoding/base64"
 	"encoding/json"
 	"errors"

@@ -84,7 +84,7 @@ func soak() Board {
 						openedQuery+` / `+plannedQuery, "opened").badBelow(1).asShare().withDetails("Planned and open streams"),
 					number("Refused", count,
 						"Connections that never became a stream, from the ledgers. One is enough to fail the "+
-							"run. The panel Ended by cause has the reasons.",
+							"run. The panel 'Ended by cause, client' has the reasons.",
 						`sum(k6_soak_streams_refused{testid="$testid"})`, "refused").badFrom(1).withDetails("Ended by cause, client"),
 					number("Lost", count,
 						"Streams that ended before soak closed them, from the ledgers. With RECONNECT=1 this "+
@@ -97,7 +97,7 @@ func soak() Board {
 						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedQuery, "completed").asShare(),
 					number("Checks passed", units.PercentUnit,
 						"The lowest pass rate of the three checks of connectionTest.js, from k6. The checks run "+
-							"when a stream ends, so there is no value before the end of the run.",
+							"when a stream ends, so there is no value until the first stream has ended.",
 						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).asShare().withDetails("Missed and faulty messages"),
 				},
 				{

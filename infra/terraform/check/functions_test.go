@@ -24,14 +24,11 @@ func function(t *testing.T, script, name string) string {
 	return string(found)
 }
 
-// bash runs a script with the first lines of the hosts' scripts, a stand-in for docker, and a sleep that returns at
-// once.
-func bash(t *testing.T, docker, script string) (string, error) {
+// bash runs a script with the options and the trap of the hosts' scripts, and with a sleep that returns at once.
+func bash(t *testing.T, script string) (string, error) {
 	t.Helper()
 	bin := t.TempDir()
-	for name, text := range map[string]string{"docker": docker, "sleep": "true"} {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\n"), 0o755))
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -Eeuo pipefail\nwhere= command=\n"+
 		"trap 'echo \"code $? at $where: $command\"' EXIT\n"+script)
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -42,11 +39,11 @@ func bash(t *testing.T, docker, script string) (string, error) {
 func TestCommandsAreRetried(t *testing.T) {
 	t.Parallel()
 	retry := function(t, "host/begin.sh", "retry")
-	out, err := bash(t, "", retry+"tries=0\nflaky() { tries=$((tries + 1)); ((tries > 3)); }\nretry flaky now\necho done")
+	out, err := bash(t, retry+"tries=0\nflaky() { tries=$((tries + 1)); ((tries > 3)); }\nretry flaky now\necho done")
 	require.NoError(t, err, out)
 	assert.Regexp(t, `(?s)SOAK-SETUP: flaky now failed; next attempt in 5 s.*attempt in 15 s.*attempt in 30 s\ndone\n`, out)
 
-	out, err = bash(t, "", retry+"retry false always\necho done")
+	out, err = bash(t, retry+"retry false always\necho done")
 	require.Error(t, err)
 	assert.Contains(t, out, "false always", "the output must contain the failed command")
 	assert.NotContains(t, out, "done")
@@ -60,13 +57,13 @@ func TestFetchObjectsChecksSHA256(t *testing.T) {
 	const sum = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
 	require.NoError(t, os.WriteFile(objects, []byte(sum+" images/00/a\n"+sum+" images/11/b\n"), 0o600))
 	folder := filepath.Join(t.TempDir(), "files")
-	output, err := bash(t, "", stub+fetch+"fetch_objects "+folder)
+	output, err := bash(t, stub+fetch+"fetch_objects "+folder)
 	require.NoError(t, err, output)
 	assert.Contains(t, output, "https://b.s3.r.amazonaws.com/images/00/a\nhttps://b.s3.r.amazonaws.com/images/11/b\n")
 	assert.FileExists(t, filepath.Join(folder, "b"))
 
 	require.NoError(t, os.WriteFile(objects, []byte(strings.Repeat("0", 64)+" images/00/a\n"+sum+" images/11/c\n"), 0o600))
-	output, err = bash(t, "", stub+fetch+"fetch_objects "+folder)
+	output, err = bash(t, stub+fetch+"fetch_objects "+folder)
 	require.Error(t, err, output)
 	assert.NoFileExists(t, filepath.Join(folder, "c"), "fetch_objects must stop at the first file with a wrong checksum")
 }

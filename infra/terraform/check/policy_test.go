@@ -141,7 +141,7 @@ func createdActions(t *testing.T) map[string]string {
 		for _, m := range regexp.MustCompile(`(?m)^(resource|data) "([a-z0-9_]+)"`).FindAllStringSubmatch(string(text), -1) {
 			kind := strings.TrimPrefix(m[1]+" "+m[2], "resource ")
 			rights, known := resourceRights[kind]
-			require.True(t, known, "%s has a %s; add the actions that Terraform's provider needs for it to resourceRights and to %s", file, kind, policyFile)
+			require.True(t, known, "%s has the kind %s; add the actions that Terraform's provider needs for this kind to resourceRights and to %s", file, kind, policyFile)
 			for right := range strings.FieldsSeq(rights) {
 				needed[right] = kind
 			}
