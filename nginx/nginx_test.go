@@ -14,7 +14,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// config returns the configuration of a run with 1200 streams.
 func config(dir string) Config {
 	return Config{
 		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: "127.0.0.1:18080", Sockets: []string{filepath.Join(dir, "backend.sock")},
@@ -50,7 +49,6 @@ func TestStreamMayBeSilentForFourIntervals(t *testing.T) {
 	}
 }
 
-// A fullDisk is a writer that fails.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }

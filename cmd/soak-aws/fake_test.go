@@ -178,7 +178,6 @@ func (f *fakeAWS) serveTarget(w http.ResponseWriter, target string, body []byte)
 	}
 }
 
-// serveBuckets serves S3.
 func (f *fakeAWS) serveBuckets(w http.ResponseWriter, r *http.Request) {
 	name := strings.Trim(r.URL.Path, "/")
 	bucket, key, _ := strings.Cut(name, "/")

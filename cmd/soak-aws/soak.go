@@ -67,7 +67,6 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 	return s.runSoak(ctx, f, append(command, args...))
 }
 
-// attach follows an interrupted soak to its verdict.
 func (d *deployment) attach(ctx context.Context, args []string) error {
 	s, f, err := d.soakSite(ctx, args)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestKilledRunnerAlerts(t *testing.T) {
 		assert.Less(t, time.Since(killTime), 30*time.Second)
 		assert.Equal(t, "firing", a.Status)
 		assert.Equal(t, testID+" 2", a.Labels["testid"]+" "+a.Labels["runner"])
-		assert.Contains(t, a.Annotations["summary"], fmt.Sprintf("its last report had %d streams open", streams/2))
+		assert.Contains(t, a.Annotations["summary"], fmt.Sprintf("open streams in its last report: %d", streams/2))
 	case <-time.After(time.Minute):
 		require.Fail(t, "the webhook must receive a request", s.logs())
 	}

@@ -306,7 +306,7 @@ func medianSum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error
 	return resources.Median(sums)
 }
 
-// children returns the children of a process; with a name, only the children that run that program.
+// children returns the children of a process that have not ended; with a name, only the children that run that program.
 func children(b testing.TB, pid int, name string) (out []int) {
 	processes, err := procfs.AllProcs()
 	require.NoError(b, err)

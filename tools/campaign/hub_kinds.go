@@ -17,7 +17,7 @@ var cleanPublished = []kind{
 	{"clean", "clean", useOtherClock},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) {
 		reconnectToHub(r, sc)
-		if sc.Hub.Resume == "none" { // otherwise most messages are near the start or end of a stream
+		if sc.Hub.Resume == "none" { // in a shorter run, most messages would be near the start or end of a stream
 			sc.Plan.Seconds = 20
 		}
 		strikeHub(r, sc, fakeservice.ActClose)

@@ -191,7 +191,7 @@ func (h *hubSpec) drawEnd(r *rand.Rand) {
 	switch h.End {
 	case "server":
 		h.Lifetime, h.Retry = 2.5+2*r.Float64(), oneOf(r, 50, 300)
-		if h.Resume == "none" { // otherwise most messages are near the start or end of a stream
+		if h.Resume == "none" { // with a shorter lifetime, most messages would be near the start or end of a stream
 			h.Lifetime = max(h.Lifetime, 6, 8*h.interval().Seconds())
 		}
 	case "request":

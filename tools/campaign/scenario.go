@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A scenario is one run of the campaign. Everything but the timing follows from the seed and the flag -kind. The
+// A scenario describes one run of the campaign. Everything but the timing follows from the seed and the flag -kind. The
 // unexported fields follow from Kind.
 type scenario struct {
 	Seed     uint64

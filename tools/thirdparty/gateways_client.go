@@ -20,7 +20,6 @@ const (
 	lingerLimit = 2 * time.Second  // maximum time without a byte between the terminal event and the end of the body
 )
 
-// A protocol is the protocol between clients and a gateway.
 type protocol struct {
 	path   string
 	body   func(instruction string) any
@@ -73,7 +72,7 @@ type client struct {
 	streams *sseclient.Group
 }
 
-// newClient returns a client of the gateway at a URL. token is the bearer token of its requests; "": none.
+// newClient returns a client of the gateway at url. token is the bearer token of all requests; "": none.
 func newClient(ctx context.Context, url, token string, p protocol) *client {
 	return &client{url, token, p, (&sseclient.Client{UserAgent: "sse-soak"}).Group(ctx)}
 }

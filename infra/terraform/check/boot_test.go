@@ -61,7 +61,6 @@ func TestBoot(t *testing.T) {
 	})
 }
 
-// checkSetup asserts the results of setup.sh.
 func (m *machine) checkSetup(c *cloud) {
 	t := m.t
 	assert.Empty(t, c.rejections)

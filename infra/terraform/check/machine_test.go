@@ -31,7 +31,6 @@ type machine struct {
 	ip   string
 }
 
-// boot starts a host with user data in a cloud.
 func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 	t.Helper()
 	m := &machine{t: t, name: fmt.Sprintf("soak-aws-test-%d", time.Now().UnixNano())}

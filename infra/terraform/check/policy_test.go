@@ -30,7 +30,6 @@ func (l *stringList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(l))
 }
 
-// A policy is a policy document of IAM.
 type policy struct {
 	Version   string
 	Statement []struct {
@@ -40,7 +39,6 @@ type policy struct {
 	}
 }
 
-// deployerPolicy returns the policy of the deployer, and its text.
 func deployerPolicy(t *testing.T) (p policy, text []byte) {
 	t.Helper()
 	text, err := os.ReadFile(policyFile)

@@ -40,7 +40,6 @@ func run(t *testing.T, dir string, name string, args ...string) string {
 	return out.String()
 }
 
-// needs skips a test if the tool is not installed.
 func needs(t *testing.T, tool, remedy string) {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err == nil {
