@@ -29,7 +29,7 @@ func (b *servicesBench) write(w io.Writer) error {
 			answer = formatP99(&m.Published.ResponseMS)
 		}
 		return []string{
-			row.title(), row.count(m.Received), row.count(m.Missed), row.count(m.Duplicated + m.Repeated), row.count(m.Reordered),
+			row.verdictText(), row.count(m.Received), row.count(m.Missed), row.count(m.Duplicated + m.Repeated), row.count(m.Reordered),
 			latency, formatQuantiles(m.LastSubscriberMS), answer,
 		}
 	})
@@ -83,7 +83,7 @@ func (b *servicesBench) writeTables(w io.Writer) {
 	}
 }
 
-func (r *row) title() string {
+func (r *row) verdictText() string {
 	if r.Verdict == "" {
 		return "not measured"
 	}

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	status  = "/sse-soak/stack/status"
-	secrets = "/sse-soak/stack/secrets"
-	end     = "/sse-soak/end"
+	statusParameter  = "/sse-soak/stack/status"
+	secretsParameter = "/sse-soak/stack/secrets"
+	endParameter     = "/sse-soak/end"
 )
 
 // TestBoot boots the hosts with the user data that Terraform renders. The host of the stack has systemd, cloud-init,
@@ -44,12 +44,12 @@ func TestBoot(t *testing.T) {
 
 	t.Run("the stack", func(t *testing.T) {
 		t.Parallel()
-		c := site.cloud(t, status, secrets)
+		c := site.cloud(t, statusParameter, secretsParameter)
 		c.files = objects
 		started := time.Now()
 		m := site.boot(t, c, data)
-		await(t, 20*time.Minute, "the host did not report", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
-		require.Equal(t, "ready "+instanceID, c.parameter(status))
+		await(t, 20*time.Minute, "the host did not report", m, func() bool { return !strings.HasPrefix(c.parameter(statusParameter), "pending") })
+		require.Equal(t, "ready "+instanceID, c.parameter(statusParameter))
 		t.Logf("ready after %v", time.Since(started).Round(time.Second))
 		m.checkSetup(c)
 		m.checkReboot(started)
@@ -70,7 +70,7 @@ func (m *machine) checkSetup(c *cloud) {
 	assert.Equal(t, "8192 8", m.sh("echo $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_retries2)"))
 	m.checkUpdatesDisabled()
 	assert.Equal(t, "600", m.sh("stat -c %a /opt/sse-soak/.env"))
-	secretLines := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
+	secretLines := strings.Split(strings.TrimSpace(c.parameter(secretsParameter)), "\n")
 	require.Len(t, secretLines, 3)
 	env := "\n" + m.sh("cat /opt/sse-soak/.env") + "\n"
 	for _, line := range append(secretLines, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "COMPOSE_PROFILES=reference", "PUBLIC_URL=http://localhost:8080", "NODE_TEXTFILES=/host/var/lib/prometheus/node-exporter") {
@@ -165,12 +165,12 @@ func (m *machine) checkFailedSetup(c *cloud, status string) {
 func (m *machine) checkExtension(c *cloud) {
 	t := m.t
 	later := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
-	c.store(end, later.Format(time.RFC3339))
+	c.store(endParameter, later.Format(time.RFC3339))
 	m.sh("systemctl start soak-end.service")
 	assert.Equal(t, "running", m.state())
 	assert.Equal(t, "OnCalendar="+later.Format("2006-01-02 15:04:05 MST"), m.sh("grep OnCalendar /etc/systemd/system/soak-end.timer"))
 	assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
-	c.store(end, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // the next check must find an end in the past
+	c.store(endParameter, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // the next check must find an end in the past
 }
 
 // checkEnd checks that a host shuts down as soon as it has booted, if its planned end passed while it was off.

@@ -41,7 +41,7 @@ func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	for name, text := range map[string]string{"k3s": k3s, "operator.yaml": "kind: Bundle\n", "image-k6.tar.gz": "an image\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	c := site.cloud(t, token, kubeconfig, serverStatus, agentStatus, end)
+	c := site.cloud(t, token, kubeconfig, serverStatus, agentStatus, endParameter)
 	objects, agentData := bucketObjects(t, userData["runners.agents"], "agents", folder)
 	_, serverData := bucketObjects(t, userData["runners.server"], "server", folder)
 	c.files = objects
