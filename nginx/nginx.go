@@ -45,7 +45,7 @@ type Site struct {
 	Token string
 	// OpenDisconnect allows requests without a token to end a stream, because the original test sends none.
 	OpenDisconnect bool
-	Internal       string // address:port of stub_status and metrics; a loopback address, because it is not protected
+	Internal       string // address:port of stub_status and metrics; a loopback address, because they are not protected
 	Grafana        string // address:port
 	Prometheus     string // address:port
 	PasswordFile   string // htpasswd file with the users of Prometheus

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. Its arguments are the response to
+// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. args contains the response to
 // StartSession (or the name of a variable with the response), region, "StartSession", profile, the request, and the
 // address of the service.
 func fakePlugin(args []string) int {

@@ -243,8 +243,8 @@ func (s service) measureWindow(pids []int, window time.Duration) (c cost) {
 
 var errUnaccounted = errors.New("the result is incomplete")
 
-// finish ends a client in the pause after a round of messages. It returns an error unless the client received every
-// message that was sent since start.
+// finish ends a client. The caller must have called awaitPause last, so that no round is in progress. finish returns an
+// error unless the client received every message that was sent since start.
 func (s service) finish(c client, start counts) error {
 	minimum := s.counts().sent - start.sent
 	for range 100 {

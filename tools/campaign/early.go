@@ -147,7 +147,8 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	return nil
 }
 
-// replaceRunner starts two runners and replaces the second one, which it ends first unless Early.Overlap is set.
+// replaceRunner starts two runners and replaces the second one Early.Times times. Unless Early.Overlap is set, the
+// second runner ends before its replacement starts.
 func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)

@@ -243,8 +243,9 @@ func mustHaveRead(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts the frames written to a client, and sets d.broken. The keys of the result are the messages that
-// arrived, even with an impossible number. The value false means that the client may not have read the message.
+// expectFrames counts the frames written to a client, and sets d.broken. The keys of the result are the numbers that
+// the client read; an impossible number is replaced by the published one. The value false means that the client may not
+// have read the message.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
 	arrivals, numbers, uncertainNumbers := map[int]bool{}, map[int]bool{}, map[int]bool{}

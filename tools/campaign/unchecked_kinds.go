@@ -48,7 +48,7 @@ func connectionsOnly(foreign []string) setup {
 	}
 }
 
-// uncheckableMessages prepares an invalid run: its description states how to check messages, but the service sends none
+// uncheckableMessages prepares an invalid run. The description states how to check messages, but the service sends none
 // that can be checked.
 func uncheckableMessages(marked bool, foreign ...string) setup {
 	return func(_ *rand.Rand, sc *scenario) {

@@ -113,7 +113,7 @@ func (r *release) writeFolders(w io.Writer) error {
 	return archive.Flush()
 }
 
-// config returns the configuration of the image. It makes `docker run IMAGE run --backend-url …` execute `soak run`.
+// config returns the configuration of the image. With its entrypoint, `docker run IMAGE run …` executes `soak run …`.
 func (r *release) config(p platform, image v1.Image) *v1.ConfigFile {
 	config, err := image.ConfigFile()
 	if err != nil {

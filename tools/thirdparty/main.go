@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// A comparison measures programs of one kind. Its exported fields are the figures.
+// A comparison measures programs of one kind. The exported fields of an implementation are the figures.
 type comparison interface {
 	declare(*flag.FlagSet)
 	// names returns the programs that are measured by default, and those that are measured only if -only names them.

@@ -108,7 +108,7 @@ func (m *machine) log() string {
 	return string(output)
 }
 
-// remove stops the machine in the same way as a host, so that its own containers stop gracefully, and removes it.
+// remove removes the machine. It first stops the machine like a host, so that the containers on it stop gracefully.
 func (m *machine) remove() {
 	if m.t.Failed() {
 		m.t.Log(m.log())
