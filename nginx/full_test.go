@@ -30,7 +30,7 @@ func TestLogNamesTheFullResource(t *testing.T) {
 				}()
 			}
 			return count(log.Read(c.ErrorLog)) > 0
-		}, time.Minute, 100*time.Millisecond)
+		}, time.Minute, 100*time.Millisecond, "the log must name the full resource")
 	}
 	c := newConfig(t)
 	l, err := net.Listen("unix", filepath.Join(c.Dir, "1.sock"))

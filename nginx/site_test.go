@@ -132,7 +132,7 @@ func TestLogIsJSONWithBackendTimes(t *testing.T) {
 	require.Eventually(t, func() bool {
 		log, _ = os.ReadFile(c.Site.AccessLog)
 		return len(log) > 0
-	}, time.Minute, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond, "nginx must log the request")
 	var line struct {
 		Method, URI, ID string
 		Status          int
@@ -186,7 +186,7 @@ func TestTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
 	require.NoError(t, err)
-	require.True(t, roots.AppendCertsFromPEM(ca))
+	require.True(t, roots.AppendCertsFromPEM(ca), "ca.pem must contain a certificate")
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	resp, err := client.Get("https://" + c.Site.TLSListen + "/event/connect?id=a")
 	require.NoError(t, err)

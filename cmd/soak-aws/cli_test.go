@@ -38,7 +38,7 @@ func TestTunnelWithTheRealCommandLine(t *testing.T) {
 
 	tn, err := openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
 	require.NoError(t, err)
-	assert.True(t, tn.responds(t.Context()))
+	assert.True(t, tn.responds(t.Context()), "the stack must respond through the tunnel")
 	_, port, err := net.SplitHostPort(tn.address)
 	require.NoError(t, err)
 	f.mu.Lock()

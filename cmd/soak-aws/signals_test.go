@@ -75,7 +75,7 @@ func startOnTerminal(t *testing.T, args ...string) session {
 
 func (s session) await(t *testing.T, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond)
+	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond, "the condition must be met; the screen shows: %s", s.screen)
 }
 
 func (s session) hasShown(text string) func() bool {

@@ -95,7 +95,7 @@ func TestStopInterruptsSoakOnce(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.soak(ctx, []string{"--seconds", "60", "--out", dir}) }()
-	require.Eventually(t, func() bool { return len(lines(t, signals)) > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(lines(t, signals)) > 0 }, time.Minute, 10*time.Millisecond, "soak must start")
 	stop()
 	require.Error(t, <-ended)
 	require.Equal(t, []string{"up", "HUP"}, lines(t, signals))

@@ -168,8 +168,8 @@ func TestOpen(t *testing.T) {
 		require.Eventually(t, func() bool {
 			resp, err := http.Get(address)
 			return err == nil && resp.Body.Close() == nil
-		}, time.Minute, 10*time.Millisecond)
-		require.Eventually(t, func() bool { return len(stack.targets()) > 1 }, time.Minute, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond, "the tunnel must be open")
+		require.Eventually(t, func() bool { return len(stack.targets()) > 1 }, time.Minute, 10*time.Millisecond, "the stack must receive requests")
 		time.Sleep(time.Second) // the output appears after the first response
 		interrupt()
 		require.NoError(t, <-ended)
@@ -208,7 +208,7 @@ func TestTunnelEndsWithItsProcess(t *testing.T) {
 			if signal == syscall.SIGHUP {
 				require.True(t, closed(), "soak-aws must end after its tunnel")
 			}
-			require.Eventually(t, closed, time.Minute, 10*time.Millisecond)
+			require.Eventually(t, closed, time.Minute, 10*time.Millisecond, "the port must be closed")
 		})
 	}
 }
@@ -253,8 +253,8 @@ func TestDisconnectedTunnelReopens(t *testing.T) {
 		t.Setenv("FAKE_AWS_DIES", plugin)
 		tn, warnings := startTunnel(t, time.Hour)
 		disconnect()
-		require.Eventually(t, func() bool { return len(warnings()) >= 2 }, time.Minute, 10*time.Millisecond)
-		assert.True(t, tn.responds(t.Context()))
+		require.Eventually(t, func() bool { return len(warnings()) >= 2 }, time.Minute, 10*time.Millisecond, "the tunnel must reopen")
+		assert.True(t, tn.responds(t.Context()), "the stack must respond through the reopened tunnel")
 		assert.Never(t, func() bool { return len(warnings()) > 2 }, 300*time.Millisecond, 50*time.Millisecond)
 		assert.Equal(t, []string{"the tunnel to the host stack was disconnected; reopening it", "the tunnel to the host stack is open again"}, warnings())
 		assert.Len(t, lines(t, log), 2)
@@ -273,10 +273,10 @@ func TestTunnelOutlivesCtrlC(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(tn.close)
 	interrupt()
-	assert.True(t, tn.responds(t.Context()))
+	assert.True(t, tn.responds(t.Context()), "the stack must respond through the tunnel after Ctrl-C")
 	disconnect()
 	count := len(stack.targets())
-	require.Eventually(t, func() bool { return len(stack.targets()) > count && tn.responds(t.Context()) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(stack.targets()) > count && tn.responds(t.Context()) }, time.Minute, 10*time.Millisecond, "the tunnel must reopen after Ctrl-C")
 }
 
 // The tunnel sends requests, because AWS ends idle sessions.
@@ -284,7 +284,7 @@ func TestTunnelIsNeverIdle(t *testing.T) {
 	stack := startStack(t)
 	log, _ := addSessions(t, stack.Listener.Addr().String())
 	_, warnings := startTunnel(t, 5*time.Millisecond)
-	require.Eventually(t, func() bool { return len(stack.targets()) > 20 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(stack.targets()) > 20 }, time.Minute, 10*time.Millisecond, "the tunnel must send requests")
 	assert.Empty(t, warnings())
 	assert.Len(t, lines(t, log), 1)
 }
@@ -296,12 +296,12 @@ func TestTunnelRetries(t *testing.T) {
 	_, warnings := startTunnel(t, 5*time.Millisecond)
 	t.Setenv("FAKE_AWS_REFUSES", "An error occurred (ThrottlingException)")
 	disconnect()
-	require.Eventually(t, func() bool { return len(warnings()) == 2 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(warnings()) == 2 }, time.Minute, 10*time.Millisecond, "a refused session must cause a warning")
 	assert.Contains(t, warnings()[1], "ThrottlingException)); retrying")
 	time.Sleep(50 * time.Millisecond)
 	assert.Len(t, warnings(), 2)
 	t.Setenv("FAKE_AWS_REFUSES", "")
-	require.Eventually(t, func() bool { return len(warnings()) == 3 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(warnings()) == 3 }, time.Minute, 10*time.Millisecond, "the tunnel must reopen")
 }
 
 func TestTunnelErrors(t *testing.T) {

@@ -67,7 +67,7 @@ func TestDockerIsReadOnly(t *testing.T) {
 			require.NoError(t, err)
 			resp, err = client.Do(r)
 			return err == nil
-		}, time.Minute, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond, "the proxy must respond to %s %s", method, path)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)

@@ -49,11 +49,11 @@ func TestRunnerSilentFiresForAnyClock(t *testing.T) {
 			report(runner, clock, 600)
 		}
 		return len(query(`runner:soak_streams:open == 600 and runner:soak_reports:newest`)) == len(clocks)
-	}, time.Minute, time.Second)
+	}, time.Minute, time.Second, "Prometheus must record the reports of all runners")
 	silenceStart := time.Now()
 	report("ended", clocks["ended"]+time.Millisecond, 0) // the extra millisecond makes this report later than the previous one
 	const alerts = `ALERTS{alertname="RunnerSilent",alertstate="firing"}`
-	require.Eventually(t, func() bool { return len(query(alerts)) == 3 }, time.Minute, time.Second)
+	require.Eventually(t, func() bool { return len(query(alerts)) == 3 }, time.Minute, time.Second, "the alert must fire for three runners")
 	require.Less(t, time.Since(silenceStart), 45*time.Second)
 	for _, alert := range query(alerts) {
 		require.NotEqual(t, model.LabelValue("ended"), alert.Metric["runner"])

@@ -85,7 +85,7 @@ func (r *runner) end() (received, missed uint64) {
 	}
 	for c := range shardIn(r.b, r.shards).Records() {
 		received += c.Received
-		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted // not by interval, because a saturated runner may read late
+		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted // not by interval: a saturated runner may read late
 	}
 	return received, missed
 }

@@ -182,7 +182,7 @@ func TestChurnClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, r.Errors)
 		require.Len(t, r.Connect, 500)
-		require.Eventually(t, func() bool { return service.open.Load() == 0 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return service.open.Load() == 0 }, time.Minute, time.Millisecond, "all streams must end")
 		require.EqualValues(t, service.deletes.Load(), len(r.End))
 		if withDelete {
 			require.Len(t, r.End, 500)

@@ -143,7 +143,7 @@ func merge(b *testing.B, p plan.Plan) results.Dir {
 	text, err := cmd.CombinedOutput()
 	require.NoError(b, err, string(text))
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	require.True(b, ok)
+	require.True(b, ok, "the resource usage must be a *syscall.Rusage")
 	b.ReportMetric(time.Since(start).Seconds(), "wall-s")
 	b.ReportMetric((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), "cpu-s")
 	b.ReportMetric(float64(usage.Maxrss)/1024, "RSS-MB") // Maxrss is in KiB

@@ -60,7 +60,7 @@ func TestStopCompletesUploads(t *testing.T) {
 		c, err := net.Dial("tcp", listen)
 		conn = c
 		return err == nil
-	}, time.Minute, time.Millisecond)
+	}, time.Minute, time.Millisecond, "the server must listen")
 	defer conn.Close()
 	_, err := fmt.Fprintf(conn, "PUT /soak/a HTTP/1.1\r\nHost: b\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
 	require.NoError(t, err)

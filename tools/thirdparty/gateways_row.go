@@ -30,7 +30,7 @@ type scenarioRow struct {
 	Scenario         string                       `json:"scenario"`
 	States           map[ledger.ResponseState]int `json:"states"`
 	Ends             map[string]int               `json:"ended"` // number of bodies by response.End
-	Lost             int                          `json:"lost"`  // chunks that the upstream sent and the client did not receive
+	Lost             int                          `json:"lost"`  // chunks sent by the upstream and not received
 	Duplicated       int                          `json:"duplicated"`
 	Reordered        int                          `json:"reordered"`
 	Corrupt          int                          `json:"corrupt"`

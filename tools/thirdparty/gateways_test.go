@@ -72,7 +72,7 @@ func TestRecordsOfOpenRequestsAreAnError(t *testing.T) {
 		c.do(requests, "test-1", "chunks=1000 delay=1s", 1000, behavior{})
 	}()
 	defer func() { stop(); <-ended }()
-	require.Eventually(t, func() bool { _, open, err := b.ledger(t.Context(), 1); return err == nil && open == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, open, err := b.ledger(t.Context(), 1); return err == nil && open == 1 }, 10*time.Second, time.Millisecond, "the model must have one open request")
 	defer func(timeout time.Duration) { recordsTimeout = timeout }(recordsTimeout)
 	recordsTimeout = 0
 	_, err := b.records(t.Context(), 1)

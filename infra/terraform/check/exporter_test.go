@@ -95,7 +95,7 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 						names[string(series.Metric["instance"])] = true
 					}
 					return names[want[0]] && names[want[1]]
-				}, time.Minute, 500*time.Millisecond, "%s: %s", panel.Title, q.Expr)
+				}, time.Minute, 500*time.Millisecond, "the panel %s must show the hosts %v: %s", panel.Title, want, q.Expr)
 			}
 		}
 	}
