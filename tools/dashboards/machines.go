@@ -41,7 +41,7 @@ func machines() Board {
 						`instance:node_aws_exceeded:rate1m`+hostSelector, "{{allowance}} {{instance}}").badFrom(1),
 					graph("AWS notices", units.Seconds,
 						"Time until an event that AWS has announced: reboot, maintenance, or the end of a spot "+
-							"instance. Empty if there is none.",
+							"instance. Empty without such an event.",
 						`soak_host_notice_timestamp_seconds{instance=~"$instance"} - time()`, "{{what}} {{instance}}").badBelow(3600),
 				},
 			}},
@@ -80,7 +80,7 @@ func machines() Board {
 			{Title: "Containers (cAdvisor)", Collapsed: true, lines: []line{
 				{
 					graph("CPU by container", units.PercentUnit,
-						"Share of one core, from cAdvisor. Only if the stack runs in containers.",
+						"Share of one core, from cAdvisor. Empty unless the stack runs in containers.",
 						`sum by (name) (rate(container_cpu_usage_seconds_total{name!=""}[$__rate_interval]))`, "{{name}}"),
 					graph("Memory by container", units.BytesIEC,
 						"Working set, from cAdvisor, and the limit at which the kernel ends the container.",

@@ -26,7 +26,7 @@ func service() Board {
 						`max(instance:backend_fds:ratio{instance=~"$instance"})`, "used").badFrom(.8).withDetails("Opened per second"),
 					number("Accepted, not handled", count,
 						"Connections that nginx dropped since its start, because it had no free "+
-							"worker_connections or descriptors. If it is over 0, raise worker_connections, which "+
+							"worker_connections or descriptors. If the value is over 0, raise worker_connections, which "+
 							"counts both sides of a stream.",
 						`sum(nginx_connections_accepted - nginx_connections_handled)`, "dropped").badFrom(1).withDetails("Connections of nginx by state"),
 				},

@@ -149,7 +149,7 @@ func soak() Board {
 						`max(k6_soak_control_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1).withDetails("Lateness"),
 					number("Runners missing", count,
 						"Planned runners without a report in this time range, and runners with open streams "+
-							"that have not reported for 20 s: killed, or disconnected from Prometheus.",
+							"and without a report for 20 s: killed, or disconnected from Prometheus.",
 						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+sumByRunner+lastValue("runners_planned")+` unless `+sumByRunner+`(`+silentQuery+`) > 0) or vector(0))`, "missing").badFrom(1).withDetails("Runners"),
 					number("Hosts end in", units.Seconds,
 						"Time until the first host on AWS terminates itself; empty elsewhere. `bin/soak-aws "+
