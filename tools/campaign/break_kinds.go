@@ -153,7 +153,7 @@ func refuseHubReconnects(times int, actions ...string) setup {
 }
 
 func expectUnmet(checks ...verdict.CheckID) setup {
-	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
+	return func(_ *rand.Rand, sc *scenario) { sc.Unmet = checks }
 }
 
 // expectFailure expects the run to fail, even if no message is missing, and one of these checks to be unmet.

@@ -23,8 +23,8 @@ type earlySpec struct {
 	Runner   syscall.Signal // signal sent to the second runner; 0: none
 	Times    int            // number of replacements of the second runner
 	Overlap  bool           // the second runner still runs when it is replaced
-	StopTime time.Duration  // how long the k6 process of the second runner is stopped; 0: not stopped
-	Suspend  bool           // the machine of the second runner is suspended for StopTime
+	StopTime time.Duration  // how long the second runner is stopped; 0: not stopped
+	Suspend  bool           // for StopTime, the runner's machine is suspended; otherwise only its k6 process is stopped
 }
 
 // earlyKinds are drawn only if -kind is early or the name of one of them. In three of four runs, the service loses a
@@ -157,7 +157,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	}
 	for n := range r.Early.Times {
 		if !await(ctx, func() bool { return r.allOpened(n + 1) }) {
-			return errors.New("the streams did not open")
+			return errors.New("the streams did not open, or no client reconnected to the service")
 		}
 		replacedRunner := second
 		observed := r.awaitObserved(ctx, r.Early.Runner)

@@ -45,7 +45,7 @@ type verdictExpectation struct {
 	ConnectionsOnly bool              // the verdict must be pass (connections only)
 	AnyCounts       bool              // counts that are not listed may have any value, and Clients is not compared
 	Clients         map[string]bool   // ids that must be named (true) or may be named (false); nil: not compared
-	Broken          []verdict.CheckID // checks of which at least one must be unmet; empty: any may be unmet
+	Unmet           []verdict.CheckID // checks of which at least one must be unmet; empty: any may be unmet
 	Undetectable    int               // number of losses that may be undetectable; compare accepts a pass that lists them
 }
 
@@ -63,7 +63,7 @@ func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Cont
 
 // invalid returns the expectation that the run is invalid because one of these checks is unmet.
 func invalid(checks ...verdict.CheckID) *verdictExpectation {
-	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: checks}
+	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Unmet: checks}
 }
 
 func countsOf(j *verdict.Verdict) map[string]int {
@@ -117,8 +117,8 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
-	if unmet := unmetChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(unmet, id) }) {
-		differences = append(differences, fmt.Sprintf("one of the checks %q must be unmet; the unmet checks are %q", e.Broken, unmet))
+	if unmet := unmetChecks(j); len(e.Unmet) > 0 && !slices.ContainsFunc(e.Unmet, func(id verdict.CheckID) bool { return slices.Contains(unmet, id) }) {
+		differences = append(differences, fmt.Sprintf("one of the checks %q must be unmet; the unmet checks are %q", e.Unmet, unmet))
 	}
 	if j.ConnectionsOnly() != e.ConnectionsOnly {
 		differences = append(differences, fmt.Sprintf("connections only is %t instead of %t", j.ConnectionsOnly(), e.ConnectionsOnly))

@@ -42,7 +42,7 @@ func (o *possibleOutcomes) list() []verdict.Outcome {
 func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	e := &verdictExpectation{Counts: counts{"late": anyCount}, Clients: map[string]bool{}, Broken: sc.Broken}
+	e := &verdictExpectation{Counts: counts{"late": anyCount}, Clients: map[string]bool{}, Unmet: sc.Unmet}
 	if sc.Plan.MaxLate >= 0 {
 		e.Counts["late"] = span{}
 	}
@@ -61,9 +61,9 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	}
 	switch { // Min is 0 if each client may have reconnected before its first message
 	case e.Counts["id resets"].Min > 0:
-		e.Broken = []verdict.CheckID{verdict.CheckIDReset}
+		e.Unmet = []verdict.CheckID{verdict.CheckIDReset}
 	case e.Counts["no ids"].Min > 0:
-		e.Broken = []verdict.CheckID{verdict.CheckNoID}
+		e.Unmet = []verdict.CheckID{verdict.CheckNoID}
 	}
 	sc.expectBreaks(e)
 	if !h.HasMarker { // each message could be from another publisher

@@ -143,7 +143,7 @@ var publishedKinds = []kind{
 		sc.Plan.Seconds = lead + 9
 		sc.Hub.Heartbeat, sc.Hub.HeartbeatInterval, sc.Hub.StatedInterval = "comment", 500*time.Millisecond, 1
 		endlessStreams(sc)
-		sc.HubFault, sc.Fails, sc.Broken = hubFault{NoHeartbeats: true}, true, []verdict.CheckID{verdict.CheckSilence}
+		sc.HubFault, sc.Fails, sc.Unmet = hubFault{NoHeartbeats: true}, true, []verdict.CheckID{verdict.CheckSilence}
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
@@ -193,7 +193,7 @@ func shortStreams(f hubFault) setup {
 		h, f := sc.Hub, f
 		h.Rate, sc.Plan.Interval = float64(h.Topics)/.8, .8
 		h.End, h.Lifetime, h.Retry, h.Resume, h.Gap = "server", 1.2+.4*r.Float64(), 50, "none", ""
-		sc.Plan.Reconnect, sc.HubFault, sc.Broken = true, f, []verdict.CheckID{verdict.CheckCoverage}
+		sc.Plan.Reconnect, sc.HubFault, sc.Unmet = true, f, []verdict.CheckID{verdict.CheckCoverage}
 	}
 }
 

@@ -43,14 +43,14 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 // also delay the client without refusing it.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
-	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
-	d.refusals += btoi(refused)
+	isAffected := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
+	d.refusals += btoi(isAffected)
 	isDown := d.n >= 0 && time.Now().Before(h.downUntil)
 	h.Mu.Unlock()
 	switch {
 	case isDown:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case !refused:
+	case !isAffected:
 		return false
 	case h.fault.Reconnect == "slow":
 		time.Sleep(h.fault.Wait)

@@ -78,7 +78,8 @@ func (f *hubStream) recordAnnouncement(lastID string) bool {
 	return f.announcesGap && byHeader
 }
 
-// announceGap announces missing messages if announcesGap is set, unless a header has done so. The caller holds Mu.
+// announceGap announces missing messages if announcesGap is set. If a header has announced them, it only records the
+// announcement. The caller holds Mu.
 func (f *hubStream) announceGap() {
 	switch {
 	case !f.announcesGap:

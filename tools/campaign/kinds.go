@@ -312,7 +312,7 @@ func streams(name string, outcomes []verdict.Outcome) setup {
 func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("slow", outcomes)(r, sc)
-		sc.Service.Nginx, sc.Service.Slow, sc.want.Broken = false, action, checks
+		sc.Service.Nginx, sc.Service.Slow, sc.want.Unmet = false, action, checks
 		sc.Args = append([]string{
 			"--prefix", sc.Plan.Prefix, "--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-open-late", "-1",
 			"--gauge", "campaign_kept_bytes",
@@ -328,6 +328,6 @@ func detectVanished(after time.Duration, gauge string, within int, outcomes []ve
 		streams("vanish", outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.AckTimeout, sc.Service.Gauge = false, after, gauge
 		sc.Args = []string{"--prefix", sc.Plan.Prefix, "--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-open-late", "-1"}
-		sc.want.Broken = checks
+		sc.want.Unmet = checks
 	}
 }

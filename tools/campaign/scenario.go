@@ -29,11 +29,11 @@ type scenario struct {
 	Suite    string            `json:",omitempty"` // "": soak
 	Args     []string          `json:",omitempty"` // further arguments of soak
 	Fails    bool              `json:",omitempty"` // the run must fail even if no message is lost
-	Broken   []verdict.CheckID `json:",omitempty"` // at least one of these checks must be unmet; empty: any may be unmet
+	Unmet    []verdict.CheckID `json:",omitempty"` // at least one of these checks must be unmet; empty: any may be unmet
 
 	// disturb disturbs the run while the soak process with the given id runs; nil: no disturbance.
 	disturb func(ctx context.Context, r *run, soak int)
-	// want is the expected verdict; nil: expectation derives the verdict from the record of the service.
+	// want is the expected verdict; nil: run.expectation derives it.
 	want *verdictExpectation
 }
 
