@@ -23,7 +23,7 @@ export default function () {
 
   setTimeout(() => {
     source.close();
-    console.log(`received noops ${numbers.join(' ')} on ${streams} streams`);
+    console.log(`received noops ${numbers.join(' ')}; streams: ${streams}`);
     check(streams, { 'reconnected': (n) => n > 1 });
     check(numbers, { 'no noop is missing': (all) => all.length > 2 && all.every((n, i) => n === i + 1) });
   }, SECONDS * 1000);

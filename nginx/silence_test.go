@@ -45,9 +45,9 @@ func serveHTTP10(t *testing.T, socket string, silence time.Duration) {
 	})
 }
 
-var errLateNoop = errors.New("the first noop was late, or a noop was missing or changed")
+var errWrongNoops = errors.New("the first noop was late, or a noop was missing or changed")
 
-// readNoops reads the two noops of a stream. It returns errLateNoop if the first is late, or if one is missing or
+// readNoops reads the two noops of a stream. It returns errWrongNoops if the first is late, or if one is missing or
 // changed.
 func readNoops(address string, silence time.Duration) error {
 	client := &http.Client{Timeout: silence + 10*time.Second}
@@ -61,10 +61,10 @@ func readNoops(address string, silence time.Duration) error {
 	for n := range 2 {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return errors.Join(errLateNoop, err)
+			return errors.Join(errWrongNoops, err)
 		}
 		if n == 0 && time.Since(started) > silence/2 || line != "data: 0\n" {
-			return errLateNoop
+			return errWrongNoops
 		}
 		_, _ = lines.ReadString('\n')
 	}
@@ -92,7 +92,7 @@ func TestStreamIsClosedAfterTheIdleTimeout(t *testing.T) {
 	c.IdleTimeout = time.Second
 	serve(t, "unix", c.Sockets[0], silentStream(3*time.Second))
 	start(t, c)
-	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errLateNoop)
+	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errWrongNoops)
 }
 
 // nginx with proxy_buffering forwards an HTTP/1.0 response only at its end. It would forward each chunk of an HTTP/1.1
@@ -114,7 +114,7 @@ func TestReadNoopsDetectsBuffering(t *testing.T) {
 			if edits == nil {
 				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, errLateNoop)
+				require.ErrorIs(t, err, errWrongNoops)
 			}
 		})
 	}

@@ -100,7 +100,7 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	}
 	for _, run := range runs {
 		if age := time.Since(latest[run]); age < checkpointAge(time.Since(first[run])) && !options.hasVerdict(run) {
-			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old; follow it with bin/soak-aws attach %[1]s",
+			return nil, fmt.Errorf("the soak %s may be running: its last checkpoint is %v old; follow it with bin/soak-aws attach %[1]s",
 				run, age.Round(time.Second))
 		}
 		archives = append(archives, "archives/"+run+".tar.gz")
@@ -161,7 +161,7 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 			"  continue:  make aws-down, or delete them in the AWS console",
 			s.settings.Region, s.settings.Name, len(costly), strings.Join(costly, "\n  "))
 	case err != nil:
-		return fmt.Errorf("terraform destroyed all resources in its state, but the result could not be verified: %w", err)
+		return fmt.Errorf("terraform destroy succeeded, but the result could not be verified: %w", err)
 	}
 	for _, arn := range others {
 		fmt.Printf("still listed by its tag, which AWS removes within hours: %s\n", arn)

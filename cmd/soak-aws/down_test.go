@@ -49,7 +49,7 @@ func (m appliedDeployment) down(t *testing.T, k downOptions) (output string, err
 	return output, err
 }
 
-// The archive of a run is copied to the bucket before its hosts are destroyed, and the bucket is kept.
+// The archive of a run is copied to the bucket before the hosts are destroyed, and the bucket is kept.
 func TestDownKeepsArchives(t *testing.T) {
 	f := startAWS(t)
 	m := newDeploymentWithRun(t, f)
@@ -120,7 +120,7 @@ func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	addSessions(t, startStack(t).Listener.Addr().String())
 	require.NoError(t, os.RemoveAll(filepath.Join(m.results, "run-1")))
 	_, err := m.down(t, downOptions{})
-	require.ErrorContains(t, err, "the soak run-1 is running: its last checkpoint is ")
+	require.ErrorContains(t, err, "the soak run-1 may be running: its last checkpoint is ")
 	require.ErrorContains(t, err, "make aws-down ARCHIVE=0")
 	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
 
@@ -128,7 +128,7 @@ func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	f.objects["sse-soak-123/shards/run-1/manifest.json"] = time.Now().Add(-100 * time.Hour)
 	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now().Add(-6 * time.Minute)
 	_, err = m.down(t, downOptions{})
-	require.ErrorContains(t, err, "the soak run-1 is running: its last checkpoint is 6m")
+	require.ErrorContains(t, err, "the soak run-1 may be running: its last checkpoint is 6m")
 
 	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now().Add(-time.Hour)
 	t.Setenv("SOAK_FAILS", "1") // the verdict of the run

@@ -21,7 +21,7 @@ func defaultSettings(nodes int) settings {
 	return settings{Name: "sse-soak", Region: "us-east-1", Hosts: map[string]int{"c5.large": 1 + nodes}, TTLMinutes: 180, DiskGiB: 30 + nodes*20}
 }
 
-func TestApplyWithinBudget(t *testing.T) {
+func TestCheckPrice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		maxUSD      float64

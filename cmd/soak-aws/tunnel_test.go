@@ -129,8 +129,8 @@ func forward(port, to string) int {
 	}
 }
 
-// addSessions adds to the PATH an AWS command line whose tunnels lead to a stack. It returns the log with one line per
-// session, and a function that disconnects the open session.
+// addSessions adds to the PATH an AWS command line whose tunnels lead to a stack. It returns the path of a log with one
+// line per session, and a function that disconnects the open session.
 func addSessions(t *testing.T, stack string) (log string, disconnect func()) {
 	t.Helper()
 	bin := addPrograms(t, map[string]string{"session-manager-plugin": "#!/bin/sh\n"})
@@ -289,7 +289,7 @@ func TestTunnelIsNeverIdle(t *testing.T) {
 	assert.Len(t, lines(t, log), 1)
 }
 
-// While AWS refuses sessions, the tunnel retries and prints one warning.
+// While AWS refuses sessions, the tunnel retries, and warns of the refusals only once.
 func TestTunnelRetries(t *testing.T) {
 	stack := startStack(t)
 	_, disconnect := addSessions(t, stack.Listener.Addr().String())

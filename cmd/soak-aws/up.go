@@ -16,7 +16,7 @@ import (
 
 const setupTimeout = 25 * time.Minute
 
-// streams has the number and the noop interval of the streams that a stack supports; 0: not set.
+// streams has the number and the noop interval of the streams that a stack supports. A value of 0 is not set.
 type streams struct {
 	Connections int
 	Interval    float64 `json:"noop_interval_seconds"`

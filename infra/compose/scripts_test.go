@@ -60,9 +60,19 @@ func TestComposeUsesEachSetting(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllStringSubmatch(read(t, "..", "..", ".env.example"), -1) {
 		require.Contains(t, compose+read(t, "refresh"), m[1], "compose.yaml or refresh must use each setting")
 	}
+}
+
+func TestImagesHaveVersions(t *testing.T) {
+	t.Parallel()
+	compose := read(t, "..", "..", "compose.yaml")
 	for _, m := range regexp.MustCompile(`(?m)^ +image: (\S+)$`).FindAllStringSubmatch(compose, -1) {
 		require.Regexp(t, `:(v?[0-9]+\.[0-9]+\.[0-9]+(-alpine)?|local)$`, m[1], "the image must have a version")
 	}
+}
+
+func TestPublishedPortsAreLocal(t *testing.T) {
+	t.Parallel()
+	compose := read(t, "..", "..", "compose.yaml")
 	for _, m := range regexp.MustCompile(`(?m)^ +ports: \["?([^"\]]+)`).FindAllStringSubmatch(compose, -1) {
 		require.True(t, strings.HasPrefix(m[1], "127.0.0.1:"), "%s must listen on 127.0.0.1, because docker-proxy would open it to the network", m[1])
 	}

@@ -262,7 +262,7 @@ variable "budget_usd" {
 }
 
 variable "retention_days" {
-  description = "Days after which shards and archives in the bucket are deleted. While it contains archives, `make aws-down` keeps the bucket."
+  description = "Days after which shards and archives in the bucket are deleted. `make aws-down` keeps the bucket while it contains archives."
   type        = number
   default     = 30
 

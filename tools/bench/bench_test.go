@@ -42,8 +42,9 @@ func (s service) soak(name, script string, change func(*plan.Plan)) contender {
 	return contender{name, s, func(n int) client { return s.run(script, n, n, change) }}
 }
 
-// compare measures the contenders one after the other, with few and with many streams. It reports memory and CPU of
-// each, and returns the CPU time per 1000 messages and the results with many streams, by name.
+// compare measures the contenders one after the other, with few and with many streams. It reports the memory per stream
+// and the CPU time per 1000 messages of each contender. It returns the CPU times, and the results with many streams, by
+// name.
 func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string]float64, results map[string]cost) {
 	cpu, results = map[string]float64{}, map[string]cost{}
 	for _, c := range contenders {

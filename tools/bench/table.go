@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
@@ -87,7 +88,7 @@ func parse(output io.Reader) (values map[string][]float64, failure, err error) {
 // merge replaces measurements with new ones, and sorts them in the order of figures.
 func (r *report) merge(values map[string][]float64, info *page.RunInfo) {
 	var out []measurement
-	machine := fmt.Sprintf("%s, %d cores", info.Machine.CPU, info.Machine.Cores)
+	machine := info.Machine.CPU + ", " + format.Count(info.Machine.Cores, "core")
 	for _, f := range figures {
 		if repetitions := values[f.Benchmark+" "+f.Metric]; repetitions != nil {
 			out = append(out, measurement{

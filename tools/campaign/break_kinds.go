@@ -251,8 +251,8 @@ var actionKinds = []kind{
 
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
-// actionKind prepares a run whose action restarts the service and then runs command. A command starts with a shell
-// separator; "": none. seam is as in cutAndResume.
+// actionKind prepares a run whose action restarts the service and then runs command, which is empty or starts with a
+// shell separator. seam is as in cutAndResume.
 func actionKind(seam, command string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		makeResumable(r, sc)

@@ -30,7 +30,7 @@ const (
 // A hubFault is a fault of a hub. The zero value means no fault.
 type hubFault struct {
 	fakeservice.Fault
-	Every  int // only every nth message, starting with From; 0: every message
+	Every  int // the fault affects every nth message, starting with From; 0: all messages
 	Offset int // added to the number of a message
 
 	Publish string // effect on publish requests; "": none

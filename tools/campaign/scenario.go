@@ -15,7 +15,7 @@ import (
 type scenario struct {
 	Seed     uint64
 	Group    string                   // group of the kind
-	Kind     string                   // kind of fault; clean: none
+	Kind     string                   // kind of fault, or "clean"
 	Plan     plan                     // settings of soak
 	Service  *fakeservice.ServiceSpec `json:",omitempty"` // noop service; nil: another service below, or bin/backend
 	Family   string                   `json:",omitempty"` // group of faults of a hub or feed; also set in a clean run
@@ -130,7 +130,7 @@ func familyOf(r *rand.Rand, only string) *family {
 
 func (f *family) isGroup(name string) bool { return f.faulty[0].group == name }
 
-// draw returns the scenario for a seed, with a hub. Unless only names one kind, half of the scenarios are clean.
+// draw returns the scenario for a seed, with a hub. Unless only names one kind, half of the scenarios have a kind from f.clean.
 func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	h := drawHub(r)
 	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}

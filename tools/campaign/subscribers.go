@@ -106,7 +106,7 @@ func feedFault(fault string) setup {
 		const edge = 3 * time.Second
 		f.CutDelay = edge + time.Duration(r.Int64N(int64(p.hold()-3*edge)))
 		f.FaultDelay = edge + time.Duration(r.Int64N(int64(p.hold()-2*edge)))
-		// Client is neither client 0, which is disconnected, nor client Topics, which is delayed.
+		// The number is neither 0, the client that Cut disconnects, nor Topics, the client that Lag delays.
 		f.Client = f.Topics * (2 + r.IntN(p.Connections/f.Topics-2))
 		if fault == feedResume {
 			f.Client, f.FaultDelay = 0, f.CutDelay

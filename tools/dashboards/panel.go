@@ -30,7 +30,7 @@ const (
 // A Panel is a graph, a number, a table or a heat map.
 type Panel struct {
 	Title, Unit string
-	// About describes the panel, its source, and the meaning of a bad value. It must not be empty.
+	// About, which must not be empty, describes the panel, its source, and the meaning of a bad value.
 	About   string
 	Number  bool // the panel is a number: the latest value
 	Heat    bool // the panel is a heat map of the buckets of a histogram

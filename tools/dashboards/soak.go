@@ -121,7 +121,7 @@ func soak() Board {
 						"Messages sent, as the backend counts them, minus events received by k6, since the "+
 							"start of the time range. During the run it varies by up to one message per stream, "+
 							"because the two counters are read at different times. A difference that remains "+
-							"10 s after the end is loss. Below 0: the backend was restarted, or has another client. "+backendNote,
+							"10 s after the end is loss. A value below 0 means that the backend was restarted. "+backendNote,
 						sentGrowth+` - `+receivedGrowth, "missing").badFrom(1).withDetails("Messages per second"),
 					number("Backend restarts", count,
 						"Changes of the start time of the backend process since the start of the time range. A "+

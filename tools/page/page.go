@@ -22,6 +22,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/safefile"
@@ -41,8 +42,8 @@ func Main(name string, run func(context.Context) error) {
 }
 
 // Progress prints the progress of a tool on stderr.
-func Progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+func Progress(text string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+text+"\n", args...)
 }
 
 // Choose returns the names in a comma-separated list, or all names if the list is empty. Unknown names are an error.
@@ -124,7 +125,7 @@ func ThisProgram(root string) *RunInfo {
 // Origin returns a line that names the machine, the commit and the time of the figures.
 func Origin(info *RunInfo, at time.Time) string {
 	m := info.Machine
-	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, info.Go, cmp.Or(info.Commit, "unknown"), at.UTC().Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("%s, %s, %s, Linux %s, %s, commit %s, %s", m.CPU, format.Count(m.Cores, "core"), m.System, m.Kernel, info.Go, cmp.Or(info.Commit, "unknown"), at.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // CheckBuilt returns an error if the programs of the repository at root are not built.

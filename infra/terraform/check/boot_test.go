@@ -170,7 +170,7 @@ func (m *machine) checkExtension(c *cloud) {
 	assert.Equal(t, "running", m.state())
 	assert.Equal(t, "OnCalendar="+later.Format("2006-01-02 15:04:05 MST"), m.sh("grep OnCalendar /etc/systemd/system/soak-end.timer"))
 	assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
-	c.store(endParameter, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // the next check must find an end in the past
+	c.store(endParameter, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // in the past for the next check
 }
 
 // checkEnd checks that a host shuts down as soon as it has booted, if its planned end passed while it was off.

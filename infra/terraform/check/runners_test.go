@@ -47,8 +47,8 @@ func bootRunners(t *testing.T, site *site, userData map[string]string) {
 	c.files = objects
 	agent := site.boot(t, c, agentData)
 	server := site.boot(t, c, serverData)
-	for _, status := range []string{serverStatus, agentStatus} {
-		await(t, 8*time.Minute, "a host did not report", server, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
+	for status, m := range map[string]*machine{serverStatus: server, agentStatus: agent} {
+		await(t, 8*time.Minute, "the host did not report", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		require.Equal(t, "ready "+instanceID, c.parameter(status))
 	}
 	assert.Empty(t, c.rejections)
