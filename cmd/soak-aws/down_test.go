@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An appliedDeployment is an existing deployment. Its programs are fakes in the folder bin, where they record their
-// calls.
-type appliedDeployment struct {
+// A deploymentWithRun is an existing deployment with one run. Its programs are fakes in the folder bin, where they
+// record their calls.
+type deploymentWithRun struct {
 	*deployment
 	bin, results string
 }
 
-// newDeploymentWithRun returns an appliedDeployment with one run. Its program soak stores an archive in the bucket.
-func newDeploymentWithRun(t *testing.T, f *fakeAWS) appliedDeployment {
+// newDeploymentWithRun returns a deploymentWithRun whose program soak stores an archive in the bucket.
+func newDeploymentWithRun(t *testing.T, f *fakeAWS) deploymentWithRun {
 	t.Helper()
 	outputs, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
@@ -39,13 +39,13 @@ func newDeploymentWithRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	results := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(results, "run-1"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(results, "run-1", "verdict.json"), nil, 0o600))
-	return appliedDeployment{&deployment{dir: t.TempDir(), skipConfirm: true, program: filepath.Join(bin, "soak")}, bin, results}
+	return deploymentWithRun{&deployment{dir: t.TempDir(), skipConfirm: true, program: filepath.Join(bin, "soak")}, bin, results}
 }
 
-func (m appliedDeployment) down(t *testing.T, k downOptions) (output string, err error) {
+func (m deploymentWithRun) down(t *testing.T, options downOptions) (output string, err error) {
 	t.Helper()
-	k.results, k.lag = m.results, time.Second
-	output = captureStdout(t, func() { err = m.deployment.down(context.Background(), k) })
+	options.results, options.lag = m.results, time.Second
+	output = captureStdout(t, func() { err = m.deployment.down(context.Background(), options) })
 	return output, err
 }
 

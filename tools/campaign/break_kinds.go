@@ -65,7 +65,7 @@ func cutAndResume(seam string) setup {
 // early). No cut leaves a stream half-open, because the service refuses a second open stream of a client.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, duplicated span) setup {
 	return func(r *rand.Rand, sc *scenario) {
-		streams("resume", outcomes)(r, sc)
+		streamSuite("resume", outcomes)(r, sc)
 		numberNoops(r, sc)
 		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
 		sc.Service.Resume, sc.Service.Seam = replays, seam
@@ -242,7 +242,7 @@ var actionKinds = []kind{
 	})},
 	{"action", "some clients never reconnect", combine(actionKind("", ""), refuseHubReconnects(0, "503"), expectFailure())},
 	{"action", "the action fails", combine(actionKind("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
-		sc.want = invalid(verdict.CheckActions)
+		sc.want = expectInvalid(verdict.CheckActions)
 	})},
 	{"action", "ids reset before the restart", combine(actionKind("", ""), resetIDs)},
 	{"action", "no ids at the restart", combine(actionKind("", ""), omitHubIDs)},

@@ -11,7 +11,7 @@ import (
 // which clients were observed.
 func (r *run) expectEarly() *verdictExpectation {
 	if r.Early.Overlap {
-		return invalid(verdict.CheckComplete)
+		return expectInvalid(verdict.CheckComplete)
 	}
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()

@@ -61,8 +61,8 @@ func expectPass() *verdictExpectation {
 
 func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
-// invalid returns the expectation that the run is invalid because one of these checks is unmet.
-func invalid(checks ...verdict.CheckID) *verdictExpectation {
+// expectInvalid returns the expectation that the run is invalid because one of these checks is unmet.
+func expectInvalid(checks ...verdict.CheckID) *verdictExpectation {
 	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Unmet: checks}
 }
 
@@ -263,7 +263,7 @@ func (sc *scenario) expectNoopClient(d *fakeservice.NoopClient) counts {
 	if sc.Strike.NeverEnds && sc.Strike.Matches(d.ID) {
 		c.add("unfinished", exactCount(1))
 	}
-	c.add("dropped", sc.expectDrop(d))
+	c.add("dropped", sc.expectNoopDrop(d))
 	c.add("reconnected", reconnectCount(&d.Client, d.LastExpected()))
 	c.add("missed", sc.expectMissed(d))
 	for i := range d.Noops {
@@ -287,9 +287,9 @@ func (sc *scenario) expectNoopClient(d *fakeservice.NoopClient) counts {
 	return c
 }
 
-// expectDrop returns 1 for a client whose stream ended early. If clients reconnect, only an outage at the end that is
-// longer than MAX_OUTAGE counts. If the last stream was open when its end was requested, closedAsIdle decides.
-func (sc *scenario) expectDrop(d *fakeservice.NoopClient) span {
+// expectNoopDrop returns 1 for a client whose stream ended early. If clients reconnect, only an outage at the end that
+// is longer than MAX_OUTAGE counts. If the last stream was open when its end was requested, closedAsIdle decides.
+func (sc *scenario) expectNoopDrop(d *fakeservice.NoopClient) span {
 	if d.EndedOnRequest() {
 		return sc.closedAsIdle(d)
 	}

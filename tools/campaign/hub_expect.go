@@ -77,7 +77,7 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "misrouted", "id resets"}
 
 func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub, d *hubClient) {
-	sums := sc.expectClient(h, d)
+	sums := sc.expectHubClient(h, d)
 	confirmed := 0
 	for _, m := range d.topic.messages {
 		confirmed += btoi(m.status == h.Status)
@@ -126,7 +126,7 @@ func publishOutcome(m *message, ok int) string {
 	return "messages refused"
 }
 
-func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
+func (sc *scenario) expectHubClient(h *hub, d *hubClient) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
 		name := "refused"
@@ -143,7 +143,7 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	if h.fault.NeverEnds && h.fault.Matches(d.ID) {
 		c.add("unfinished", exactCount(1))
 	}
-	c.add("dropped", sc.expectDropped(h, d))
+	c.add("dropped", sc.expectHubDrop(h, d))
 	arrivals := sc.expectFrames(h, d, c)
 	sc.expectIDs(d, c)
 	for _, m := range d.topic.messages {
@@ -187,8 +187,8 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	return c
 }
 
-// expectDropped returns 1 for a client that was without a stream at the end of the run for longer than allowed.
-func (sc *scenario) expectDropped(h *hub, d *hubClient) span {
+// expectHubDrop returns 1 for a client that was without a stream at the end of the run for longer than allowed.
+func (sc *scenario) expectHubDrop(h *hub, d *hubClient) span {
 	last := d.Last()
 	remaining := h.holdEnd(d).Sub(last.To)
 	switch {

@@ -159,11 +159,11 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "publisher killed", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGKILL)(r, sc)
-		sc.want = invalid(verdict.CheckComplete)
+		sc.want = expectInvalid(verdict.CheckComplete)
 	}},
 	{publishedGroup, "publisher stopped for a while", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGSTOP)(r, sc)
-		sc.want = invalid(verdict.CheckOnTime)
+		sc.want = expectInvalid(verdict.CheckOnTime)
 	}},
 }
 

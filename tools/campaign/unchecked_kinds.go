@@ -19,7 +19,7 @@ var cleanUnchecked = []kind{
 var uncheckedKinds = []kind{
 	{uncheckedGroup, "messages required", func(_ *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked")
-		sc.Args, sc.want = append(sc.Args, "--require-messages"), invalid(verdict.CheckChecked)
+		sc.Args, sc.want = append(sc.Args, "--require-messages"), expectInvalid(verdict.CheckChecked)
 	}},
 	{uncheckedGroup, "quiet service", uncheckableMessages(false)},
 	{uncheckedGroup, "named events without the marker", uncheckableMessages(true, "text", "large")},
@@ -57,6 +57,6 @@ func uncheckableMessages(marked bool, foreign ...string) setup {
 			message["run"] = "json:$.run"
 		}
 		omitPublisher(sc, message, foreign...)
-		sc.want = invalid(verdict.CheckChecked)
+		sc.want = expectInvalid(verdict.CheckChecked)
 	}
 }

@@ -118,7 +118,7 @@ func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		return p.stat(id, at)
 	}
 	if len(p.Columns) > 0 {
-		return p.rows(id, at)
+		return p.table(id, at)
 	}
 	if p.Heat {
 		return p.heatmap(id, at)
@@ -183,8 +183,8 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b
 }
 
-// rows returns a table. It joins the queries of the columns by their labels.
-func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
+// table returns a table that joins the queries of the columns by their labels.
+func (p Panel) table(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	b := tables.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).Unit(p.Unit).Targets(p.targets()).MinWidth(60).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
