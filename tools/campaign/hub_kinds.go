@@ -85,13 +85,13 @@ var publishedKinds = []kind{
 		if sc.Hub.StatedInterval > 1 {
 			sc.Hub.StatedInterval = 1
 		}
-		endlessStreams(sc)
+		keepStreamsOpen(sc)
 		strikeHub(r, sc, hubMuted)
 		sc.HubFault.From, sc.HubFault.Count = 2, 0
 	}},
-	{publishedGroup, "stream ends early", endStreams(fakeservice.ActClose)},
-	{publishedGroup, "stream reset", endStreams(fakeservice.ActReset)},
-	{publishedGroup, "stream ends in a message", endStreams(fakeservice.ActTruncate)},
+	{publishedGroup, "stream ends early", breakStreams(fakeservice.ActClose)},
+	{publishedGroup, "stream reset", breakStreams(fakeservice.ActReset)},
+	{publishedGroup, "stream ends in a message", breakStreams(fakeservice.ActTruncate)},
 	{publishedGroup, "resumed too far back", func(r *rand.Rand, sc *scenario) {
 		reconnectToHub(r, sc)
 		sc.Hub.IDs, sc.Hub.Resume = idsUUID, oneOf(r, "header", "query")
@@ -130,11 +130,11 @@ var publishedKinds = []kind{
 		sc.HubFault.Count, sc.HubFault.Topics = 0, nil
 	}},
 	{publishedGroup, "stream refused", func(r *rand.Rand, sc *scenario) {
-		endlessStreams(sc)
+		keepStreamsOpen(sc)
 		affectSomeClients(hubFault{Answer: oneOf(r, 503, 500, 404, 401, 204, 200)})(r, sc)
 	}},
 	{publishedGroup, "second request refused", func(r *rand.Rand, sc *scenario) {
-		endlessStreams(sc)
+		keepStreamsOpen(sc)
 		sc.Hub.SecondRequest = true
 		affectSomeClients(hubFault{Join: oneOf(r, 403, 500, 400)})(r, sc)
 	}},
@@ -142,7 +142,7 @@ var publishedKinds = []kind{
 		sc.Hub.Topics, sc.Hub.Rate, sc.Plan.Interval, sc.Hub.Foreign = 1, .3, 1/.3, nil
 		sc.Plan.Seconds = lead + 9
 		sc.Hub.Heartbeat, sc.Hub.HeartbeatInterval, sc.Hub.StatedInterval = "comment", 500*time.Millisecond, 1
-		endlessStreams(sc)
+		keepStreamsOpen(sc)
 		sc.HubFault, sc.Fails, sc.Unmet = hubFault{NoHeartbeats: true}, true, []verdict.CheckID{verdict.CheckSilence}
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
@@ -226,7 +226,7 @@ func orderedKind(act string) setup {
 			}
 			fallthrough
 		case corruptNumber, corruptShift, corruptTime, corruptSum, corruptTruncated:
-			endlessStreams(sc) // a client that reconnects may receive the message again
+			keepStreamsOpen(sc) // a client that reconnects may receive the message again
 		}
 	}
 }
@@ -241,12 +241,12 @@ func withChecksum(act string) setup {
 	}
 }
 
-// endlessStreams keeps each stream open until its client ends it. Clients do not reconnect.
-func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
+// keepStreamsOpen keeps each stream open until its client ends it. Clients do not reconnect.
+func keepStreamsOpen(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
-func endStreams(act string) setup {
+func breakStreams(act string) setup {
 	return func(r *rand.Rand, sc *scenario) {
-		endlessStreams(sc)
+		keepStreamsOpen(sc)
 		strikeHub(r, sc, act)
 	}
 }
@@ -283,7 +283,7 @@ func publishKind(effect string) setup {
 // publisherFault prepares a run in which the publishing runner receives a signal after its first message.
 func publisherFault(signal syscall.Signal) setup {
 	return func(_ *rand.Rand, sc *scenario) {
-		endlessStreams(sc)
+		keepStreamsOpen(sc)
 		sc.Plan.Seconds, sc.Plan.Runners = lead+9, 1
 		sc.Strike.Wait = 2200 * time.Millisecond
 		sc.disturb = disturbPublisher(signal)

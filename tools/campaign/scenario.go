@@ -130,7 +130,8 @@ func familyOf(r *rand.Rand, only string) *family {
 
 func (f *family) isGroup(name string) bool { return f.faulty[0].group == name }
 
-// draw returns the scenario for a seed, with a hub. Unless only names one kind, half of the scenarios have a kind from f.clean.
+// draw returns the scenario for a seed, with a hub. Unless only names one kind, half of the scenarios have a kind from
+// f.clean.
 func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	h := drawHub(r)
 	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}

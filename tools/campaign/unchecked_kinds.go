@@ -34,7 +34,7 @@ var uncheckedKinds = []kind{
 // the description. foreign are kinds of foreign blocks.
 func omitPublisher(sc *scenario, message any, foreign ...string) {
 	h := sc.Hub
-	endlessStreams(sc)
+	keepStreamsOpen(sc)
 	h.Topics, h.SecondRequest, h.Message, h.Foreign = 1, false, message, foreign
 	h.Form, h.Events, h.HasLineBreaks, h.EscapesMarker, h.Resume, h.Gap = formFlat, []string{"price"}, false, false, "none", ""
 	h.Heartbeat, h.HeartbeatInterval, h.StatedInterval = "event", 500*time.Millisecond, 1
