@@ -149,7 +149,7 @@ func TestExamplesOfResources(t *testing.T) {
 	}
 }
 
-// terraform.tfvars overrides the command line, so a difference is an error.
+// terraform.tfvars and the environment override the command line, so a difference is an error.
 func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	startAWS(t)
 	d := newPlannedDeployment(t, defaults, "{}")
@@ -158,5 +158,6 @@ func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	require.ErrorContains(t, err, `terraform.tfvars has name = "sse-soak", which overrides NAME=second; delete that line`)
 	d.name = ""
 	require.EqualError(t, d.up(t.Context(), streams{Connections: 5000}),
-		"terraform.tfvars has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; change terraform.tfvars, or omit CONNECTIONS=5000")
+		"terraform.tfvars (or a TF_VAR_ variable) has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; "+
+			"change terraform.tfvars (or a TF_VAR_ variable), or omit CONNECTIONS=5000")
 }

@@ -58,7 +58,7 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 	if s.settings, err = d.readSettings(ctx); err != nil {
 		return err
 	}
-	if err := requested.match(s.settings.streams, "terraform.tfvars"); err != nil {
+	if err := requested.match(s.settings.streams, "terraform.tfvars (or a TF_VAR_ variable)"); err != nil {
 		return err
 	}
 	for _, c := range []check{s.checkPrice, s.checkOwner} {

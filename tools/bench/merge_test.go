@@ -106,7 +106,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkDays measures `soak merge` of a run of 72 hours, and the sizes of its shards and its page.
+// BenchmarkDays measures `soak merge` of a run of several days, and the sizes of its shards and its page.
 func BenchmarkDays(b *testing.B) {
 	for b.Loop() {
 		p := plan.Default()
