@@ -271,7 +271,7 @@ func (sc *scenario) expectNoopClient(d *fakeservice.NoopClient) counts {
 		if n.Lost(d.CutAt) {
 			continue
 		}
-		afterEnd := n.At.After(d.LastExpected()) // then it counts only if it arrives before the stream has ended
+		afterEnd := n.At.After(d.LastExpected()) // such a noop counts only if it arrives before the stream has ended
 		add := func(name string, count int) {
 			c.add(name, span{count * btoi(!afterEnd), count})
 		}
