@@ -28,8 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the folder of the JUnit file is missing, or if the path names a folder, a device or a file
-// of another format.
+// Check returns an error if the folder of the JUnit file is missing, or if the path names anything but a new file, an
+// empty file or a readable file in JUnit's format.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -42,7 +42,7 @@ func (t Targets) Check() error {
 		return fmt.Errorf("--junit must be a file, got %q", t.JUnit)
 	}
 	if !isReplaceable(t.JUnit) {
-		return fmt.Errorf("--junit must not name an existing file of another format, got %q; remove it or name another file", t.JUnit)
+		return fmt.Errorf("--junit must be a new file or a readable file in JUnit's format, got %q; remove it or name another file", t.JUnit)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (r *Reporter) End(err error, warn func(string)) error {
 	}
 	check := func(writeErr error) {
 		if writeErr != nil {
-			warn("the verdict is final, but some of it was not reported to CI: " + escapeCommands(writeErr.Error()))
+			warn("the report to CI is incomplete, but the exit code is final: " + escapeCommands(writeErr.Error()))
 		}
 	}
 	if r.targets.JUnit != "" {

@@ -18,8 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newVerdict returns a verdict with a check that is met, a warning, and a check that decides the outcome unless it is a
-// pass.
+// newVerdict returns a verdict with a met check and a warning. A third check decides an outcome other than pass.
 func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 	v := &verdict.Verdict{
 		TestID: "20260131-120000", Verdict: outcome, Plan: plan.Default(), StartedUnix: 1_700_000_000, EndedUnix: 1_700_003_600.5,
@@ -306,5 +305,5 @@ func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
 	require.NoError(t, Begin(targets, io.Discard).End(nil, failOnWarning(t)))
 	require.NoError(t, targets.Check(), "a file in JUnit's format must be replaceable")
 	require.NoError(t, os.WriteFile(path, []byte("package main"), 0o600))
-	require.EqualError(t, targets.Check(), fmt.Sprintf("--junit must not name an existing file of another format, got %q; remove it or name another file", path))
+	require.EqualError(t, targets.Check(), fmt.Sprintf("--junit must be a new file or a readable file in JUnit's format, got %q; remove it or name another file", path))
 }

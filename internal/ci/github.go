@@ -70,8 +70,8 @@ func summary(v *verdict.Verdict) string {
 	return text + "\n"
 }
 
-// noVerdict returns the summary of a run without a verdict: the reasons as a code block, so that GitHub displays the
-// text unchanged.
+// noVerdict returns the summary of a run without a verdict: the reasons as a code block, so that GitHub does not
+// interpret them as Markdown.
 func noVerdict(v *verdict.Verdict) string {
 	return "# ⚠️ soak: no verdict\n\n    " + escapeCommands(strings.Join(v.Reasons, "\n")) + "\n\n"
 }

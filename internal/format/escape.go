@@ -26,7 +26,6 @@ func Escape(text string) string {
 	return out.String()
 }
 
-// isInterpreted reports whether a terminal may interpret r instead of displaying it.
 func isInterpreted(r rune) bool {
 	const zeroWidthJoiner = 0x200d
 	return r != '\n' && r != '\t' && r != zeroWidthJoiner && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
@@ -43,7 +42,8 @@ func writeEscape(out *strings.Builder, r rune) {
 }
 
 // NewEscaper returns a writer that escapes text as Escape does and writes it to w. It does not change bytes that are
-// not UTF-8, except C1 control characters. It writes an incomplete character at the end of a Write with the next Write.
+// not UTF-8, except 0x80 to 0x9f (C1 control characters). If a Write ends within a character, the bytes of this
+// character are written by the next Write.
 func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
 // WithoutEscaper returns the writer below w if NewEscaper made w, or else w itself.
@@ -91,7 +91,7 @@ func isPlain(text []byte) bool {
 	return true
 }
 
-// escapeBytes escapes text as Escape does, but keeps bytes that are not UTF-8, except C1 control characters.
+// escapeBytes escapes text as Escape does, but keeps bytes that are not UTF-8, except 0x80 to 0x9f.
 func escapeBytes(text []byte) string {
 	if utf8.Valid(text) {
 		return Escape(string(text))

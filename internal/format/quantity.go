@@ -30,7 +30,7 @@ func Bytes[N number](n N) string { return MiB(float64(n) / (1 << 20)) }
 // tinyPercent is the text of a percentage that is over 0 and too small for two decimals.
 const tinyPercent = "< 0.01 %"
 
-// Percent formats a percentage. The smaller it is, the more decimals it has. It returns "–" for NaN.
+// Percent formats a percentage, with more decimals for smaller values. It returns "–" for NaN.
 func Percent(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):

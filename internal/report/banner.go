@@ -217,7 +217,7 @@ func (s *pageBuilder) serverTile() Tile {
 	}
 	switch {
 	case server.Confirms:
-		t.Value, t.Tone = "also shows the loss", ""
+		t.Value, t.Tone = "confirms the faults", ""
 	case !server.Agrees:
 		t.Value, t.Tone = "differs", Bad
 	}

@@ -15,7 +15,7 @@ func TestSeriesBreakAtUnknownValues(t *testing.T) {
 	s := splitAtGaps("x", "", []float64{nan, 1, nan, 2, nan, nan, nan, 3, 4}, 2)
 	require.Equal(t, Numbers{1, 3, 4, 7, 8}, s.At)
 	require.Equal(t, []float64{1, 2}, []float64(s.Values[:2]))
-	require.True(t, math.IsNaN(s.Values[2]), "points that are four steps apart are not joined")
+	require.True(t, math.IsNaN(s.Values[2]), "points that are four steps apart must not be joined")
 	require.Equal(t, []float64{3, 4}, []float64(s.Values[3:]))
 	require.Empty(t, splitAtGaps("x", "", nil, 2).At)
 	require.Empty(t, splitAtGaps("x", "", []float64{nan, nan}, 2).At)

@@ -176,7 +176,7 @@ func latenessCells(b shard.Bucket) (p50, p99, maximum string) {
 	return decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond)
 }
 
-// rate returns the CPU usage between two samples in percent of a core, "" if it is not known.
+// rate returns the CPU usage between two samples in percent of a core, or "" if it is not known.
 func rate(first, last float64, from, to int64) string {
 	if to <= from || from == 0 || last < first {
 		return ""

@@ -38,7 +38,7 @@ func TestLongListOfTopicsIsOmitted(t *testing.T) {
 		v.Messages.Topics = append(v.Messages.Topics, &verdict.Topic{})
 	}
 	section := (&pageBuilder{v: v}).publishedSection()
-	require.Len(t, section.Tables, 1, "only the table of the publisher")
+	require.Len(t, section.Tables, 1, "only the table of the publisher must remain")
 	require.Equal(t, []string{"The topics are not listed, because there are more than 50; connections.csv has the topic of each stream."}, section.Notes)
 }
 

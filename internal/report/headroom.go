@@ -12,7 +12,8 @@ import (
 // headroomMinSeconds is the minimum duration of the hold, in seconds, for an extrapolation.
 const headroomMinSeconds = 60
 
-// headroom returns CPU and memory per stream, and how many streams would fill a core; empty if the hold was too short.
+// headroom returns CPU and memory per stream, and how many streams would fill a core. The section is empty if the hold
+// was too short, or if no stream opened.
 func (s *pageBuilder) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.holdRange(s.series)

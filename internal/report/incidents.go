@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,7 +24,8 @@ type incident struct {
 	causes []string // failures of the target
 }
 
-// incidents returns the incidents of the connections and the failures of the target, merged, in order of time.
+// incidents returns the incidents of the connections and the failures of the target, merged, in order of time. Failures
+// at an unknown time are one incident, the last one.
 func incidents(v *verdict.Verdict) (out []*incident) {
 	for _, inc := range v.Incidents {
 		out = append(out, &incident{Incident: inc})
@@ -41,7 +43,13 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 		inc.causes = append(inc.causes, f.Text)
 		inc.FirstUnix, inc.LastUnix = min(inc.FirstUnix, f.Unix), max(inc.LastUnix, f.Unix)
 	}
-	slices.SortStableFunc(out, func(a, b *incident) int { return cmp.Compare(a.FirstUnix, b.FirstUnix) })
+	position := func(inc *incident) float64 {
+		if inc.FirstUnix == 0 {
+			return math.Inf(1)
+		}
+		return inc.FirstUnix
+	}
+	slices.SortStableFunc(out, func(a, b *incident) int { return cmp.Compare(position(a), position(b)) })
 	return out
 }
 
@@ -51,8 +59,12 @@ func (s *pageBuilder) failureSection() Section {
 	if len(list) == 0 || s.v.Verdict == verdict.Pass {
 		return out
 	}
-	out.Lead = []string{fmt.Sprintf("%s at %s UTC: %s.", format.Form(len(list), "1 incident", format.Thousands(len(list))+" incidents, the first"),
-		format.Clock(list[0].FirstUnix), s.description(list[0]))}
+	when := format.Clock(list[0].FirstUnix) + " UTC"
+	if list[0].FirstUnix == 0 {
+		when = "an unknown time"
+	}
+	out.Lead = []string{fmt.Sprintf("%s at %s: %s.", format.Form(len(list), "1 incident", format.Thousands(len(list))+" incidents, the first"),
+		when, s.description(list[0]))}
 	t := Table{Columns: Columns("when (UTC)", "faults", "clients")}
 	if len(s.v.Actions) > 0 {
 		t.Columns = append(t.Columns, Columns("actions")...)
@@ -77,7 +89,7 @@ func (s *pageBuilder) failureSection() Section {
 		out.Notes[0] += " An action before an incident is not necessarily its cause."
 	}
 	if n := countUnlisted(s.v); n > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s more faults is not known, because each connection lists only its first findings.", format.Thousands(n)))
+		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s is not known, because each connection lists only its first findings.", format.Count(n, "more fault")))
 	}
 	return out
 }

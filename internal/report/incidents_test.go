@@ -82,6 +82,15 @@ func TestIncidentsIncludeTargetFailures(t *testing.T) {
 	require.Len(t, rows, 2)
 	require.Regexp(t, `^22:23:21 to 22:23:23 \| the backend died; 60 × dropped \| d-0, d-1, d-2 and 57 more`, rows[0])
 	require.Regexp(t, `^22:28:20 \| nginx died \|`, rows[1])
+
+	run.Verdict.Failures = []verdict.TargetFailure{{Text: "a replica died"}}
+	s := newPageBuilder(run)
+	rows = incidentRows(s)
+	require.Len(t, rows, 2)
+	require.Regexp(t, `^– \| a replica died \|`, rows[1], "a failure at an unknown time must be last")
+	require.Regexp(t, `^2 incidents, the first at 22:23:22 UTC: 60 × dropped`, s.failureSection().Lead[0])
+	run.Verdict.Incidents = nil
+	require.Equal(t, "1 incident at an unknown time: a replica died.", newPageBuilder(run).failureSection().Lead[0])
 }
 
 func TestBannerOmitsCountsOfUnobservedClients(t *testing.T) {

@@ -49,7 +49,7 @@ func (s *pageBuilder) leaks() Section {
 	return out
 }
 
-// leak returns the row of one process, nil if its memory or its slope is not known.
+// leak returns the row of one process, or nil if its memory or its slope is not known.
 func (s *pageBuilder) leak(name string, values []float64, from, to int) Row {
 	if values == nil {
 		return nil

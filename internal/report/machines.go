@@ -23,7 +23,7 @@ func machines(v *verdict.Verdict) Section {
 	}
 	list := v.Machines
 	if len(list) > maxMachines {
-		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(list)-maxMachines)
+		t.Note += "; " + format.Plural(len(list)-maxMachines, "more is", "more are") + " in verdict.json"
 		list = list[:maxMachines]
 	}
 	hasNotices := slices.ContainsFunc(list, func(m verdict.MachineReport) bool { return len(m.Notices) > 0 })

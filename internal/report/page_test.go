@@ -74,12 +74,12 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, []string{"99", "99.0 %"}, row(t, doc, "ends", "ended by the server on request")[:2])
 	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "reconnected"))
 	require.Equal(t, "1", row(t, doc, "ends", "missed")[0])
-	require.Equal(t, []string{"1", "< 0.01 %", "22:14:20", "22:14:20", "–", "–", "–"}, row(t, doc, "ends", "a stream open for longer than its lifetime"), "the lifetime of a stream is not the lateness of a noop")
+	require.Equal(t, []string{"1", "< 0.01 %", "22:14:20", "22:14:20", "–", "–", "–"}, row(t, doc, "ends", "a stream open for longer than its lifetime"), "the lifetime of a stream must not count as the lateness of a noop")
 
 	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops per connection, at least"))
 	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all connections, at least"))
 	require.Equal(t, "−239", row(t, doc, "arithmetic", "difference from the product")[1])
-	require.Equal(t, "47 bytes (noop 239 with id, timestamp and chunk framing) × received", row(t, doc, "arithmetic", "events on the wire")[0], "docs/accounting.md has the same value")
+	require.Equal(t, "47 bytes (noop 239 with id, timestamp and chunk framing) × received", row(t, doc, "arithmetic", "events on the wire")[0], "the size must equal the value in docs/accounting.md")
 	require.Zero(t, doc.Find("#comparison").Length(), "a run without an earlier run must have no comparison")
 }
 
@@ -92,10 +92,10 @@ func TestGrowingMemoryIsReported(t *testing.T) {
 	require.Equal(t, "+372.4 KiB", backend[5], "per stream: 36 MiB / 99")
 	require.Equal(t, "grows", backend[6])
 	require.Equal(t, "flat", row(t, doc, "leaks", "nginx")[6])
-	require.Equal(t, "flat", row(t, doc, "leaks", "runners, all")[6], "noise is not a leak")
+	require.Equal(t, "flat", row(t, doc, "leaks", "runners, all")[6], "noise must not count as a leak")
 
 	_, doc = render(t, report.SimulatedRun(100, 120))
-	require.Zero(t, doc.Find("#leaks").Length(), "too short for a slope")
+	require.Zero(t, doc.Find("#leaks").Length(), "a run that is too short for a slope must not have the section")
 }
 
 func TestHeadroom(t *testing.T) {
@@ -198,7 +198,7 @@ func TestPageShowsActions(t *testing.T) {
 	t.Parallel()
 	r := report.SimulatedRun(20, 600)
 	_, doc := render(t, r)
-	require.Zero(t, doc.Find("#actions").Length(), "without an action there is no section")
+	require.Zero(t, doc.Find("#actions").Length(), "a run without an action must not have the section")
 	evil := `</script><img src=x onerror=alert(1)>`
 	resumed, seconds := uint64(7), 4.5
 	r.Verdict.Actions = []verdict.Action{{

@@ -277,7 +277,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 		v.Connections, v.Messages.Received, v.Messages.Expected = verdict.Connections{Opened: 100_000, Completed: 100_000, Refused: 99_999, Dropped: 99_999, Reconnected: 5_000_000}, 1e10, 1e10
 		v.Messages.Missed, v.Messages.Duplicated, v.Server.Sent = 1e9, 1e9, 1e10
 		page := textOf(t, Brief(v))
-		require.NotContains(t, page, "\x1b", "escape sequences are removed")
+		require.NotContains(t, page, "\x1b", "escape sequences must be removed")
 		for _, line := range strings.Split(page, "\n") {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 		}
@@ -286,7 +286,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 	long := "http://" + strings.Repeat("x", 100)
 	v.Reasons = []string{"see " + long + " for more"}
 	page := textOf(t, Brief(v))
-	require.Contains(t, page, long, "a word is not broken")
+	require.Contains(t, page, long, "a word must not be broken")
 	for _, line := range strings.Split(page, "\n") {
 		require.True(t, utf8.RuneCountInString(line) <= 80 || strings.Contains(line, long), line)
 	}

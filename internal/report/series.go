@@ -131,7 +131,7 @@ func (s *series) addRunners(buckets []shard.Bucket) {
 	}
 }
 
-// lateness returns the lateness of a bucket, nil if no message arrived.
+// lateness returns the lateness of a bucket, or nil if no message arrived or the histogram is invalid.
 func lateness(b shard.Bucket) *shard.Histogram {
 	if b.Lateness == nil {
 		return nil

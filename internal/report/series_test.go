@@ -67,7 +67,7 @@ func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	require.Len(t, numbersOf(s.open, 0, s.n), 20)
 
 	gap := &shard.Merged{Series: []shard.Bucket{{Unix: start}, {Unix: start + 3600}}}
-	require.Equal(t, 722, newSeries(gap, nil, 1).n, "the axis covers a gap of an hour")
+	require.Equal(t, 722, newSeries(gap, nil, 1).n, "the axis must cover a gap of an hour")
 	require.Less(t, newSeries(&shard.Merged{}, []resources.Sample{{Unix: 1}, {Unix: start}, {Unix: 1 << 50}}, 1).n, 50_000)
 }
 
@@ -120,7 +120,7 @@ func TestChartsOfAShortRun(t *testing.T) {
 	r.Verdict.Plan.NoopInterval = 15
 	section = Section{}
 	newPageBuilder(r).messagesOverTime(&section, 1)
-	require.Len(t, section.Charts[0].Series, 1, "bars shorter than the interval have no expected number")
+	require.Len(t, section.Charts[0].Series, 1, "bars shorter than the interval must not have an expected number")
 
 	var b strings.Builder
 	require.NoError(t, SeriesCSV(&b, r.Merged, r.Samples))
@@ -158,8 +158,8 @@ func TestBackendStreamsAreShownUntilTheEnd(t *testing.T) {
 	m := &shard.Merged{Series: []shard.Bucket{{Unix: start, Open: 20}, {Unix: start + 5, Open: 20}, {Unix: start + 10}}}
 	s := &pageBuilder{Run: &Run{Samples: samples}, v: &verdict.Verdict{StartedUnix: start + 3}, series: newSeries(m, samples, 1), phases: phases{end: start + 11}}
 	got := s.backendStreams()
-	require.True(t, math.IsNaN(got[1]), "before the first stream")
-	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample at 12 s is after the end, which is at 11 s")
+	require.True(t, math.IsNaN(got[1]), "the number must be unknown before the first stream")
+	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample at 12 s must not count, because the end is at 11 s")
 	require.InDelta(t, 0, got[3], 0)
 
 	for i, us := range []int64{100_000, 400_000} { // one sample before and one after an end in the same second

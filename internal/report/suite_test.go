@@ -86,7 +86,7 @@ func TestSuiteSectionsExist(t *testing.T) {
 			names[name] = true
 		}
 	}
-	require.Len(t, names, len(sections), "a section is not used by any suite")
+	require.Len(t, names, len(sections), "each section must be used by a suite")
 }
 
 // A page has the section only if the runners read counters of machines.

@@ -36,7 +36,7 @@ func TestFindingsEndWithTheNumberOfOmittedOnes(t *testing.T) {
 	v := &verdict.Verdict{Verdict: verdict.Invalid, Reasons: []string{cause, late, more},
 		Checks: []verdict.Check{{Severity: verdict.SeverityInconclusive, Reasons: []string{cause, late, more}}}}
 	v.Groups = []verdict.FindingGroup{{Text: late, FirstUnix: 1}}
-	require.Equal(t, []string{late, more}, findings(v), "the sentence of the banner contains the cause")
+	require.Equal(t, []string{late, more}, findings(v), "the findings must omit the cause, which the sentence of the banner contains")
 }
 
 func TestTerminalCountsPassedChecks(t *testing.T) {

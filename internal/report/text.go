@@ -161,7 +161,7 @@ func (c *Cell) withMark() string {
 // plainMarks has the ASCII text for each mark.
 var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
-// markIndent is as wide as a mark and the space after it.
+// markIndent is as wide as a mark and the two spaces after it.
 const markIndent = "    "
 
 func (table *Table) hasMarks() bool {

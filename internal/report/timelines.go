@@ -107,7 +107,8 @@ func (s *Section) add(c *Chart, lines ...Series) {
 
 // backendStreams returns the number of streams that were open on the backend. It omits points within one step of the
 // start, where a sample may precede the first stream. The point nearest to a sample taken after the end of the streams
-// may be before that end. backendStreams then moves the sample to the next point, and restores the last earlier sample.
+// may be before that end. In that case, backendStreams moves the sample to the next point, and restores the last
+// earlier sample.
 func (s *pageBuilder) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
@@ -252,5 +253,5 @@ func (s *pageBuilder) cutsOverTime(out *Section) {
 		}
 	}
 	out.add(&Chart{ID: "cuts", Title: "Disconnects", Note: "by the load generator, " + t.eachStep(), Wide: true},
-		splitAtGaps("disconnects", "bars", disconnects, t.sampleGap()), splitAtGaps("with a loss or a duplicate", "", faulty, t.sampleGap()))
+		splitAtGaps("disconnects", "bars", disconnects, t.sampleGap()), splitAtGaps("with a loss, a duplicate or a gap", "", faulty, t.sampleGap()))
 }

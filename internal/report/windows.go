@@ -37,7 +37,7 @@ func windows(v *verdict.Verdict) Section {
 	out.Tables = []Table{strips, rows}
 	out.Notes = []string{fmt.Sprintf("Each window lasts %s (WINDOW). The slope is the Theil–Sen estimate over whole windows, without the first and the last one.", format.Duration(v.Plan.Window()))}
 	if trends := v.Trends(); len(trends) > 0 {
-		out.Notes = append(out.Notes, "Significant over the whole run (one figure in twenty is significant by chance): "+strings.Join(trends, "; ")+".")
+		out.Notes = append(out.Notes, "Significant changes over the whole run (one figure in twenty is significant by chance): "+strings.Join(trends, "; ")+".")
 	}
 	return out
 }

@@ -41,7 +41,7 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 }
 
 // compareMessages compares the ith connection with the messages of its topic. certainFrom has, for each stream, the
-// time from which its position in the feed was known (see feed.Correction); nil: from the start.
+// time from which its position in the feed was known (see feed.Correction); nil: all positions are known.
 func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certainFrom)
 	if t := s.comparedTopics[topic.Name]; t != nil && t.aligned.HasRepeatedContent() {
@@ -86,7 +86,7 @@ type account struct {
 }
 
 // A span is a time in which messages were expected, on one stream or on several that each resumed the previous one.
-// first and last are the lowest and the highest number that arrived in it; 0: none.
+// first and last are the lowest and the highest number that arrived in that time; both are 0 if none arrived.
 type span struct {
 	from, to    int64
 	first, last uint64
@@ -115,7 +115,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		a.margin, a.tolerance = s.streamMarginOf(r), arrivalSpread
 		margin = a.margin
 	}
-	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // otherwise the service changed a number
+	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // r.Last is higher only if the service changed a number
 	for i, stream := range r.Spans {
 		to := stream.To
 		if to == 0 { // the runner ended early
@@ -139,7 +139,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if s.comparedTopics == nil && r.MaxLateness > 0 { // MaxLateness depends on the publish time in messages, whose clock may differ
+	if s.comparedTopics == nil && r.MaxLateness > 0 { // MaxLateness depends on the publish times in messages, which may come from another clock
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.margin-streamMargin), 0)
@@ -179,11 +179,11 @@ func countAbove(r *shard.Connection, limit uint64) uint64 {
 	return n - min(n, withoutFinding)
 }
 
-// lastDelay returns the delay of the last message, which depends on the clocks of two hosts; 0 if it is unknown.
+// lastDelay returns the delay of the last message by the clocks of publisher and runner, or 0 if it is unknown.
 func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 	r := a.r
 	if r.Last == 0 || r.Last > uint64(len(a.messages)) || len(r.Spans) == 0 || r.LastAt <= r.Spans[len(r.Spans)-1].From {
-		return 0 // nothing arrived on the last stream, so LastAt is its start
+		return 0 // for example, nothing arrived on the last stream, and LastAt is the start of that stream
 	}
 	return runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
 }
@@ -302,7 +302,8 @@ const unpublishedNote = "it was never published"
 var notExpectedReason = fmt.Sprintf("published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(streamMargin))
 
 // deliveryChecks returns the checks that no message arrived before it was published, and that most messages could be
-// checked. For clients that are compared with each other, comparabilityCheck replaces the first one.
+// checked. For clients that are compared with each other, comparabilityCheck replaces the first one. Without such
+// clients and without a publisher, deliveryChecks returns nil.
 func (s *Streams) deliveryChecks() []Check {
 	if s.comparedTopics != nil {
 		return []Check{s.comparabilityCheck().AsDoubt(), s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client had an open stream while others received messages")}

@@ -173,7 +173,7 @@ func TestMessageOfAnotherTopicFails(t *testing.T) {
 }
 
 // A client without an id cannot resume. Messages that it misses during the outage are lost if the service reset the id.
-// Otherwise they are not expected. In both cases the action that ended the stream counts them.
+// Otherwise they are not expected. In both cases the effect of the action that ended the stream counts these messages.
 func TestClientWithoutAnIDCannotResume(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

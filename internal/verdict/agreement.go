@@ -62,7 +62,7 @@ func (s *Streams) hasUnconfirmed() bool {
 
 const reasonEndedEarly = "all runners ended early"
 
-// allEndedEarly reports whether no observed client was watched to the end of the run.
+// allEndedEarly reports whether clients were observed, but none of them to the end of the run.
 func (s *Streams) allEndedEarly() bool {
 	return s.Connections.Unwatched > 0 && s.Connections.Unwatched == s.observedClients()
 }
@@ -134,11 +134,12 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed 
 		return 0, 0, difference{differsLast, fmt.Sprintf("%s received number %d, but the last number in the server's ledger is %d", r.ID, r.Last, e.Last)}
 	}
 	if arrived := r.Received + r.Corrupted + r.Messages; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
-		noun := s.m.Service.Noun() + "s"
+		noun := s.m.Service.Noun()
+		sentText := format.Plural(e.Sent, noun, noun+"s")
 		if r.Messages > 0 {
-			noun += " and messages"
+			sentText = format.Plural(e.Sent, noun+" or message", noun+"s and messages")
 		}
-		d = differsBy(e, noun, arrived)
+		d = differsBy(e, sentText, arrived)
 	}
 	return sent, sent - min(sent, r.Tail), d
 }
@@ -150,7 +151,8 @@ func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unnot
 	case e.First > 1: // the server's count includes messages sent before this run
 		return 0, 0, d
 	case e.Sent < arrived:
-		return 0, 0, differsBy(e, s.m.Service.Noun()+"s", arrived)
+		noun := s.m.Service.Noun()
+		return 0, 0, differsBy(e, format.Plural(e.Sent, noun, noun+"s"), arrived)
 	}
 	missing := e.Sent - arrived
 	return missing - min(missing, r.Lost+r.Unsent), missing - min(missing, r.Missed()), d
@@ -172,8 +174,8 @@ const (
 	differenceKinds
 )
 
-func differsBy(e *ServerEntry, noun string, arrived uint64) difference {
-	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, noun, e.ID, arrived)}
+func differsBy(e *ServerEntry, sentText string, arrived uint64) difference {
+	return difference{differsSent, fmt.Sprintf("the server's ledger lists %s as sent to %s, but %d arrived", sentText, e.ID, arrived)}
 }
 
 // differences counts the differences of each kind, and keeps the text of the first.

@@ -179,7 +179,8 @@ func (s *Streams) UndetectableLosses() Check {
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && count <= uint64(maximum), Why: "undetected losses would make a pass wrong",
-		Reasons: []string{fmt.Sprintf("up to %s could be undetectable losses (MAX_HIDDEN allows %s): %s", format.Count(e.Undetectable, noun), limit, firstText(e.Why, ""))},
+		Reasons: []string{fmt.Sprintf("up to %s could be %s (MAX_HIDDEN allows %s): %s", format.Count(e.Undetectable, noun),
+			format.Form(e.Undetectable, "an undetectable loss", "undetectable losses"), limit, firstText(e.Why, ""))},
 	}.AsDoubt()
 	if !pass {
 		c.Reasons = s.lastOutages.doubts(s.m.Plan.Connections, s.Messages.Expected)

@@ -58,7 +58,8 @@ func (s *Streams) addCompressionReason(reasons []string) []string {
 	return reasons
 }
 
-// delayedHeaders describes streams that requested compression and received no response headers.
+// delayedHeaders describes streams that requested compression and received no response headers. It returns nil if any
+// attempt was refused for another reason.
 func (s *Streams) delayedHeaders() []string {
 	accepted := s.m.Plan.AcceptEncoding
 	if accepted == "" || s.Connections.Refused == 0 {
@@ -99,8 +100,8 @@ func Buffer(b *shard.Bursts) string {
 // minDueGap is the minimum interval at which messages are expected to arrive one by one.
 const minDueGap = 20 * time.Millisecond
 
-// bufferWarning warns if most messages arrived together although they were due one by one. compressionChecks judges
-// compression.
+// bufferWarning returns a warning if most messages arrived together although they were due one by one; otherwise "". It
+// returns "" for compressed streams, too, because compressionChecks judges these.
 func (s *Streams) bufferWarning() string {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// ConnectionsOnly reports whether the run passed without checking any message (message: 'unchecked'). Responses that
-// end by themselves do not count, because they are checked up to their terminal event.
+// ConnectionsOnly reports whether the run passed without checking any message (message: 'unchecked'). It is false for a
+// run of responses that end by themselves, because these are checked up to their terminal event.
 func (v *Verdict) ConnectionsOnly() bool {
 	return v.Verdict == Pass && v.Evidence.Kind == ByNothing && v.Responses == nil
 }
@@ -105,7 +105,7 @@ func (s *Streams) uncheckedReason() string {
 	}
 	switch {
 	case s.lacksNumbers():
-		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, noun))
+		why = fmt.Sprintf("%s arrived without a number there", format.Count(n.Corrupted, noun))
 	case n.Received > 0 && s.m.Service.ComparesClients():
 		why = "no client received a message that others also received, apart from the first and the last second of its streams"
 	case n.Received > 0 && m.Published != nil:
@@ -113,7 +113,8 @@ func (s *Streams) uncheckedReason() string {
 	case n.Received > 0:
 		why = "no client received two messages, so none could be found missing"
 	case uncheckedCount > 0:
-		why += fmt.Sprintf(", although %s arrived, which the description does not define as %ss", format.Count(uncheckedCount, "other event"), noun)
+		why += fmt.Sprintf(", although %s arrived, which the description does not define as %s", format.Count(uncheckedCount, "other event"),
+			format.Form(uncheckedCount, "a "+noun, noun+"s"))
 	}
 	return fmt.Sprintf("%s: no message could be checked, because %s; correct the description, hold streams for longer, or write message: 'unchecked'", field, why)
 }

@@ -68,7 +68,7 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 		"no messages":          {shard.CountByNumber, ledger.Counts{Heartbeats: 5}, []string{"message.seq: ", "no message was received"}},
 		"other events arrived": {shard.CountByNumber, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
 		"one on each stream":   {shard.CountByNumber, ledger.Counts{Received: 1}, []string{"message.seq: ", "no client received two"}},
-		"none has a number":    {shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
+		"none has a number":    {shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "300 messages arrived without a number there"}},
 		"nothing by the clock": {shard.CountByInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so no message was checked"}},
 	} {
 		v := requireOutcome(t, Invalid, judgeSoak(describedRun(c.basis, c.each), nil, Evidence{}), name)

@@ -39,7 +39,7 @@ type Control struct {
 	unexplained  uint64        // the part of LateUnknown that no stall explains
 }
 
-// decides reports whether a control group received events, often enough to show any delay that makes a message late.
+// decides reports whether a control group received events often enough to show any delay that makes a message late.
 func decides(c *shard.RunnerControl) bool {
 	return c != nil && c.HasEvents() && 2*c.Resolution() < c.Limit()
 }
@@ -49,7 +49,7 @@ const timeTolerance = time.Second
 
 // delayWithin returns by how much the runner, or the network between it and the reference target, may have delayed
 // messages between two times. known is false if the group shows no long delay (see explains), but was not open or had a
-// late reference target. delay is then the longest stall of the runner.
+// late reference target. If known is false, delay is the longest stall of the runner.
 func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-timeTolerance), to.Add(timeTolerance)
 	known = true
@@ -168,17 +168,13 @@ func (c *Control) lateText() string {
 		return ""
 	}
 	all := c.LateWithGroup + c.LateWithoutGroup + c.LateUnknown
-	pronoun := "them"
-	if all == 1 {
-		pronoun = "it"
-	}
 	var parts []string
 	for _, part := range []struct {
 		n    uint64
 		text string
 	}{
 		{c.LateWithGroup, fmt.Sprintf("while the control group was late too, by up to %s, so %s may be the cause", format.Duration(c.worstDelay), c.suspect())},
-		{c.LateWithoutGroup, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay %s", c.suspect(), pronoun)},
+		{c.LateWithoutGroup, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay %s", c.suspect(), format.Form(c.LateWithoutGroup, "it", "them"))},
 		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
 	} {
 		switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withControlGroups adds a control group of 20 streams to both runners of a run. The groups were on time, except for
-// the group of the first runner at the given moments.
+// withControlGroups adds a control group of 20 streams to both runners of a run, and sets MAX_LATE to 0. The groups
+// were on time, except for the group of the first runner at the given moments.
 func withControlGroups(m *shard.Merged, moments ...shard.ControlMoment) {
 	m.Plan.MaxLate = 0
 	group := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
@@ -229,7 +229,7 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 	for name, c := range map[string]struct {
 		group   bool
 		moments []shard.ControlMoment
-		stall   time.Duration
+		stall   time.Duration // of the stream's runner, or, if negative, of the other runner
 		want    Outcome
 	}{
 		"the group was late when the stream ended":              {true, at(ended, 3*time.Second), 0, Invalid},

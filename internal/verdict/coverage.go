@@ -65,7 +65,8 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 	return n
 }
 
-// addCoverage adds one client, unless it had no stream, or its runner ended early or replaced another one.
+// addCoverage adds one client. It omits a client without a stream, a client of a topic without confirmed messages, and
+// the clients of a runner that ended early or replaced another one.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return
@@ -98,7 +99,7 @@ func (s *Streams) coverageCheck() Check {
 		out.Actual = fmt.Sprintf("at least %.0f %% (%s)", math.Floor(100*c.lowest), c.lowestID)
 	}
 	if !out.Pass {
-		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (the first: %s were checked): streams were open for %s on average; %s",
+		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (the first: %s checked): streams were open for %s on average; %s",
 			format.Plural(c.clients, "client", "clients"), c.first, format.Duration(c.open/time.Duration(c.streams)), s.coverageRemedy())}
 	}
 	return out

@@ -124,7 +124,7 @@ func (s *Streams) addCuts() {
 			}
 		}
 		if r.Cuts.Unlisted > 0 {
-			s.cuts.untested = append(s.cuts.untested, fmt.Sprintf("%s was disconnected so often that the effect of %d disconnects is unknown", r.ID, r.Cuts.Unlisted))
+			s.cuts.untested = append(s.cuts.untested, fmt.Sprintf("%s was disconnected so often that the effect of %s is unknown", r.ID, format.Plural(r.Cuts.Unlisted, "disconnect", "disconnects")))
 		}
 	}
 	for _, kind := range plan.CutKinds() {
@@ -162,7 +162,8 @@ func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 }
 
 // lossesAtCut returns the number of messages that a connection lost at one of its cuts. Without a publisher and without
-// other clients to compare with, it is the gap between the numbers before and after the cut.
+// other clients to compare with, these are the numbers that were skipped at the cut, or none if the service does not
+// keep the order.
 func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
 	if losses, ok := s.cuts.lost[i]; ok {
 		return losses[k]
@@ -272,7 +273,7 @@ func (s *Streams) CutChecks() []Check {
 }
 
 func (s *Streams) brokenCutsText(all *Cuts) string {
-	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %s lost, %d received twice", len(s.cuts.broken), all.Count,
+	text := fmt.Sprintf("%d of %d disconnects led to faults: %s lost, %d received twice", len(s.cuts.broken), all.Count,
 		format.Plural(all.Lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), all.Duplicated)
 	if n := all.Announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))

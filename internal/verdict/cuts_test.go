@@ -13,7 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// newCutRun returns a publishedRun whose stream 0 is disconnected at 10.2 s, after message 10. It reconnects at 11.7 s.
+// newCutRun returns a publishedRun whose client 0 is disconnected at 10.2 s, after message 10. The client reconnects at
+// 11.7 s.
 func newCutRun() *publishedRun {
 	p := newPublishedRun()
 	p.cfg.Cuts, p.plan.Reconnect, p.plan.CutsPerSecond, p.plan.CutShares, p.shapeAt = true, true, .1, "rst", 11
@@ -63,7 +64,7 @@ func TestCutWithoutLossPasses(t *testing.T) {
 }
 
 // Each fault of a resume counts at the cut before the resume.
-func TestFailedResumeDoesNotPass(t *testing.T) {
+func TestResumeOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name             string
@@ -84,7 +85,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		}, Fail, 5, 0, 0, 0, "5 messages were lost"},
 		{"one is lost and another one arrives twice", func(p *publishedRun) {
 			p.deliver = replaceMessages(0, map[uint64][]uint64{11: nil, 12: {12, 12}})
-		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects caused a loss or a duplicate: 1 message was lost, 1 received twice"},
+		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects led to faults: 1 message was lost, 1 received twice"},
 		{"one arrives twice next to an allowed announced gap", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutStream("rst", true, true)
 		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},

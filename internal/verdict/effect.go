@@ -23,7 +23,8 @@ const settleTime = time.Minute
 // An Effect counts the lost streams, the reconnects and the messages after the start of an action. It ends when the
 // command has ended, all streams have reconnected and no stream was lost for a minute. It ends earlier if the next
 // action starts or the run ends. A lost stream counts for the last action before the loss, even if it reconnects after
-// the next action has started. Times are seconds since the start of the action, except Until, which is a Unix time.
+// the next action has started. Times are seconds since the start of the action, except for Until and the start of the
+// slowest outage, which are Unix times.
 type Effect struct {
 	Until          float64 `json:"until_unix_s"`
 	Lost           int     `json:"streams_lost"`

@@ -20,7 +20,7 @@ func actionAt(name string, at, duration float64) ActionResult {
 	return ActionResult{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: startUnix + at, EndedUnix: startUnix + at + duration}
 }
 
-// newReconnectRun returns a run with reconnects, in which the first runner has n streams.
+// newReconnectRun returns a run whose n clients may reconnect. All clients are on the first runner.
 func newReconnectRun(n int) *shard.Merged {
 	m, _ := cleanRun()
 	m.Plan.Reconnect, m.Plan.Connections, m.Plan.MaxOutageS = true, n, -1
@@ -34,7 +34,7 @@ func newReconnectRun(n int) *shard.Merged {
 	return m
 }
 
-// lose adds an outage to the nth connection, and returns it. Times are in seconds since the start of the runner.
+// lose adds an outage to the nth connection, and returns the outage. Times are seconds since the start of the runner.
 func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
 	r := &m.Connections.Edit(n).Record
 	second := func(s float64) ledger.Instant { return time.Duration(s * float64(time.Second)) }

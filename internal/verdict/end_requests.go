@@ -82,7 +82,8 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 	return EndTimes{Count: o.Duration.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Duration)}
 }
 
-// minSlowRatio is the ratio of the duration of end requests to the lateness of messages from which slowEndsText warns.
+// minSlowRatio is the smallest ratio of the duration of end requests to the lateness of messages at which slowEndsText
+// returns a warning.
 const minSlowRatio = 5
 
 // slowEndsText returns a warning if the requests that end streams are slow although messages are on time; otherwise "".

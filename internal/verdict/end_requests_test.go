@@ -63,11 +63,11 @@ func TestSlowEndsAreReported(t *testing.T) {
 		duration, late, stall time.Duration
 		want                  string
 	}{
-		"slow":               {2 * time.Second, 12 * time.Millisecond, 0, "half of the requests took over 2 s, 5 % over 2 s; 99 % of the noops were at most 12 ms late; check how the service ends a stream"},
-		"fast":               {900 * time.Millisecond, 12 * time.Millisecond, 0, ""},
-		"as slow as noops":   {2 * time.Second, 500 * time.Millisecond, 0, ""},
-		"noops are late":     {20 * time.Second, 2 * time.Second, 0, ""},
-		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "a runner stalled for 1.5 s meanwhile"},
+		"slow":                 {2 * time.Second, 12 * time.Millisecond, 0, "half of the requests took over 2 s, 5 % over 2 s; 99 % of the noops were at most 12 ms late; check how the service ends a stream"},
+		"fast":                 {900 * time.Millisecond, 12 * time.Millisecond, 0, ""},
+		"4 times the lateness": {2 * time.Second, 500 * time.Millisecond, 0, ""},
+		"noops are late":       {20 * time.Second, 2 * time.Second, 0, ""},
+		"a generator stalls":   {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "a runner stalled for 1.5 s meanwhile"},
 	} {
 		m, _ := cleanRun()
 		m.EndRequests = newEndRequests(100, c.duration)

@@ -115,7 +115,7 @@ func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	}
 }
 
-// isExpected reports whether all clients of the topic were expected to receive the message with the given index.
+// isExpected reports whether every connected client was expected to receive the message with the given index.
 func (t *comparedTopic) isExpected(index int) bool {
 	return t.aligned.Messages[index].Live && !t.hasSingleRecipients
 }
@@ -211,8 +211,8 @@ func (t *comparedTopic) monotonyReason() string {
 	if contents == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the messages%s have %d different contents and arrive every %s on average, so it is unknown which of them a client lacks: set message.same to a part that differs between messages",
-		t.topic.subject(), contents, format.Duration(interval))
+	return fmt.Sprintf("the messages%s have %s and arrive every %s on average, so it is unknown which of them a client lacks: set message.same to a part that differs between messages",
+		t.topic.subject(), format.Plural(contents, "content", "different contents"), format.Duration(interval))
 }
 
 func (t *comparedTopic) uncertainReason() string {
@@ -238,7 +238,7 @@ func (s *Streams) comparabilityCheck() Check {
 		case len(compared.uncertainClients) > 0:
 			c.Reasons = append(c.Reasons, compared.uncertainReason())
 		case t.Streams < 2:
-			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), topic))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("a comparison needs at least 2 clients, got %d%s: set CONNECTIONS to at least 2 for each topic", t.Streams, topic))
 		case t.Messages < clamp.Uint64(t.Streams):
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s received %s: hold the streams for longer (SECONDS), or publish messages to the service during the run",
 				format.Count(t.Streams, "client"), topic, format.Count(t.Messages, "message")))

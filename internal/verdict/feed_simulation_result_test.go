@@ -57,7 +57,7 @@ func (f *simulatedFeed) assess(v *Verdict) feedResult {
 	return feedExact
 }
 
-// environment returns the number in an environment variable; fallback if it is empty.
+// environment returns the number in an environment variable, or fallback if the variable is not set.
 func environment(t *testing.T, name string, fallback int) int {
 	t.Helper()
 	if text := os.Getenv(name); text != "" {

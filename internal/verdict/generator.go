@@ -89,8 +89,8 @@ func (s *Streams) portsCheck() []Check {
 	}
 	if n := s.unpublishedLocally(); n > 0 {
 		sum += clamp.Int(n)
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s of the publisher failed, because the load generator had no local port or file descriptor left; "+
-			"widen net.ipv4.ip_local_port_range, raise ulimit -n, or add machines for runners", format.Plural(n, "connect", "connects")))
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s of the publisher failed, because the load generator had no local port, file descriptor or IPv6 address; "+
+			"widen net.ipv4.ip_local_port_range, raise ulimit -n, add machines for runners, or enable IPv6", format.Plural(n, "connect", "connects")))
 	}
 	if sum == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 type Interval struct {
 	Planned float64 `json:"planned"`
 	Actual  float64 `json:"actual"` // the median over the measured streams; 0: no stream could be measured
-	// Deviating is the number of streams whose interval differs by over 1 % from the plan.
+	// Deviating is the number of streams whose interval differs from the plan by over 1 % plus the measurement error.
 	Deviating int `json:"deviating"`
 }
 
@@ -117,7 +117,7 @@ func (s *Streams) scheduleCheck() Check {
 	return c.notJudgedIf(n.Received == 0, s.reasonNoMessage())
 }
 
-// IntervalText states how often a message arrives on each stream.
+// IntervalText states how often a message arrives on each stream, or why this is unknown.
 func IntervalText(p *plan.Plan, s *shard.Service) string {
 	switch {
 	case p.Published():

@@ -166,7 +166,7 @@ func firstText(list []string, fallback string) string {
 type weight int
 
 const (
-	noWeight      weight = iota // the check is met, or a warning; in Check.weight: not set (see effectiveWeight)
+	noWeight      weight = iota // the check is met, not judged, or a warning; in Check.weight: not set (see effectiveWeight)
 	doubt                       // invalid: turns a pass into invalid; a fail stays a fail
 	byClock                     // fail: the fault depends on the planned interval alone
 	wrongInterval               // invalid: the service has a different interval, so faults by interval are meaningless
@@ -241,7 +241,7 @@ func (c Check) AsDoubt() Check {
 	return c
 }
 
-// weightOfFault returns the weight of a fault, which may be proven without the interval.
+// weightOfFault returns the weight of a fault. isProven means that the fault does not depend on the interval.
 func weightOfFault(isProven bool) weight {
 	if isProven {
 		return provenFault

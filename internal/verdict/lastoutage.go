@@ -51,19 +51,21 @@ func (l *lastOutages) reasons() (out []string) {
 		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(streamMargin)))
 	}
 	if l.total > 0 {
-		out = append(out, fmt.Sprintf("%s reconnecting when the run ended, or had just reconnected, after outages of up to %s: messages of these outages cannot be checked",
-			format.Plural(l.total, "client was", "clients were"), format.Duration(l.longest)))
+		out = append(out, fmt.Sprintf("%s reconnecting when the run ended, or had just reconnected, after %s %s: messages of %s cannot be checked",
+			format.Plural(l.total, "client was", "clients were"), format.Form(l.total, "an outage of", "outages of up to"), format.Duration(l.longest),
+			format.Form(l.total, "this outage", "these outages")))
 	}
 	return out
 }
 
-// doubts returns the sentence that states why these clients make the run invalid.
+// doubts returns the sentence that states why the reconnecting clients make the run invalid.
 func (l *lastOutages) doubts(planned int, expected uint64) []string {
 	out := l.reasons()
 	if l.undetectable > expected {
-		out[0] += fmt.Sprintf("; %d messages could not be checked, and %d could", l.undetectable, expected)
+		out[0] += fmt.Sprintf("; %s could not be checked, and %d could", format.Plural(l.undetectable, "message", "messages"), expected)
 	} else if l.unanswered == 0 {
-		out[0] += fmt.Sprintf("; the limit is %g %% of %d clients, not counting those whose stream the service had ended as planned", 100*maxLastOutageShare, planned)
+		out[0] += fmt.Sprintf("; the limit is %g %% of %s, not counting those whose stream the service had ended as planned",
+			100*maxLastOutageShare, format.Plural(planned, "client", "clients"))
 	}
 	return out[:1]
 }

@@ -88,7 +88,8 @@ func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counte
 }
 
 // increase returns by how much the matching counters of the matching machines increased between two times. An increase
-// between two samples counts in full if a part of it is within the times. known reports whether such a counter exists.
+// between two samples counts in full if the time between the samples overlaps. known reports whether such a counter
+// exists.
 func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
@@ -122,8 +123,8 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	return out
 }
 
-// countLocalRefusals counts the clients that could not connect, or reconnect in time, for lack of a local port or
-// descriptor. It also counts the messages that they missed in such outages.
+// countLocalRefusals counts the clients that could not connect, or reconnect in time, for lack of a local port,
+// descriptor or IPv6 address. It also counts the messages that these clients missed in such outages.
 func (m *machineSignals) countLocalRefusals(s *Streams) {
 	for r := range s.Records() {
 		missed := s.missedInLocalOutages(r)
@@ -141,8 +142,8 @@ func (m *machineSignals) countLocalRefusals(s *Streams) {
 	}
 }
 
-// missedInLocalOutages returns the number of messages that a client missed in outages that a lack of local ports or
-// descriptors prolonged. A longer outage can lose messages, because a service keeps them only for a limited time.
+// missedInLocalOutages returns the number of messages that a client missed in outages that such a lack prolonged. A
+// longer outage can lose messages, because a service keeps them only for a limited time.
 func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 	for _, f := range r.Findings {
 		if f.Kind != ledger.KindLost && f.Kind != ledger.KindUnsent {

@@ -23,7 +23,7 @@ const (
 )
 
 // addMachines adds the counters of the machines and their warnings to the verdict. It attributes the faults of the
-// checks to the signals that explain them, and returns the checks with the checks of packets that AWS dropped.
+// checks to the signals that explain them, and returns the checks, followed by the checks of packets that AWS dropped.
 func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	v.Machines = MachinesOf(e)
 	signals := signalsOf(v.Machines, s)
@@ -126,7 +126,7 @@ func (m *MachineReport) fullTableWarning() []string {
 	if c == nil || c.HighestShare < maxTrackedShare {
 		return nil
 	}
-	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
+	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full, the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
 		m, 100*c.HighestShare, format.Clock(float64(c.highestUS)/1e6))}
 }
 

@@ -121,9 +121,9 @@ func (m *MachineReport) isSame(r *machine.Record) bool {
 	})
 }
 
-// assignRunners sets the runners of a machine that only Prometheus reports: all runners that may be on it. A runner
-// whose record has counters of AWS's network, or a different boot id, is on another machine. The record of a pod has no
-// counters of AWS's network.
+// assignRunners sets the runners of a machine that only Prometheus reports and that does not run the service: all
+// runners that may be on this machine. A runner whose record has counters of AWS's network, or a different boot id, is
+// on another machine. The record of a pod has no counters of AWS's network.
 func (m *MachineReport) assignRunners(firstRound *shard.Merged, all []*MachineReport) {
 	if len(m.fromRunners) > 0 || m.Target {
 		return
@@ -138,7 +138,8 @@ func (m *MachineReport) assignRunners(firstRound *shard.Merged, all []*MachineRe
 	}
 }
 
-// differs reports whether m, which only Prometheus reports, is certainly not other, which has records of runners.
+// differs reports whether m, which only Prometheus reports, is certainly a different machine than other, which has
+// records of runners.
 func (m *MachineReport) differs(other *MachineReport) bool {
 	return slices.ContainsFunc(other.fromRunners, func(s runnerRecord) bool {
 		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.records, func(r *machine.Record) bool { return r.Boot != "" })

@@ -292,8 +292,8 @@ func TestMachineWarnings(t *testing.T) {
 	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "overflows on a runner must not cause a warning if the target is remote")
 }
 
-// The machine of the service is part of the target, so packets that AWS drops there are a warning, and the run still
-// fails.
+// The machine of the service is part of the target, so packets that AWS drops there only cause a warning. A late
+// message still fails the run.
 func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRunOnAWS()

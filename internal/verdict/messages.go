@@ -181,12 +181,12 @@ func (s *Streams) publishChecks() (out []Check) {
 	}
 	onTimeCheck := Check{
 		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*maxLagShare, format.Duration(maxLag)),
-		Actual: fmt.Sprintf("%d behind, by at most %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
+		Actual: fmt.Sprintf("%d over 1 s behind; maximum lag %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
 		Why:     "the load differs from the plan",
 		Reasons: []string{p.lagText()},
 	}
-	// The service may close an idle connection at any time. Whether it received a message sent at that moment is
-	// unknown.
+	// The service may close an idle connection at any time. Whether the service received a message sent at that moment
+	// is unknown.
 	if !confirmed.Pass && p.Confirmed+p.ClosedIdle+s.unpublishedLocally()+stalled == p.Planned {
 		confirmed.ExplainedBy = signal
 		confirmed = confirmed.AsDoubt()
@@ -236,8 +236,8 @@ func (s *Streams) unsentByGenerator() (n uint64, stall time.Duration, explainedB
 	return n, stall, explainedBy
 }
 
-// The limits for the lag of a publisher. After a short stall it sends the delayed messages, and all of these are
-// checked.
+// The limits for the lag of a publisher. After a short stall, the publisher sends the delayed messages, and all of
+// these are checked.
 const (
 	maxLagShare = .01              // the maximum share of messages that were sent over a second behind the schedule
 	maxLag      = 10 * time.Second // the maximum lag of a message
@@ -302,7 +302,8 @@ func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64,
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: why, Reasons: s.Sentences(kind)}
 }
 
-// endingChecks returns the checks of lifetimes, and of misrouted messages, announced gaps and missing ids, if any.
+// endingChecks returns the checks of lifetimes if the service ends streams. It adds the checks of misrouted messages,
+// announced gaps and missing ids if there were any.
 func (s *Streams) endingChecks() (out []Check) {
 	if s.m.Service.EndsStreams() {
 		hasNoStream := s.Connections.Opened == 0

@@ -87,8 +87,11 @@ func (s *Streams) sumOpenTime() {
 		}
 	}
 	if len(sharedIDs) > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf(
-			"the server's ledger includes streams of another client for %s: these entries are ignored", firstText(sharedIDs, "")))
+		text := "the server's ledger includes streams of another client for " + sharedIDs[0]
+		if n := len(sharedIDs) - 1; n > 0 {
+			text += " and " + format.Count(n, "more id")
+		}
+		s.Warnings = append(s.Warnings, text+format.Form(len(sharedIDs), ": this entry is ignored", ": these entries are ignored"))
 	}
 	if survived > 0 {
 		s.Reconnect = &Reconnects{Quantiles: quantiles(outages), Count: survived}
@@ -161,7 +164,8 @@ func (s *Streams) PassSentences() (out []string) {
 	} else if s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
 	} else if undetectable := s.Evidence.Undetectable; undetectable > 0 {
-		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, undetectable, n.Expected))
+		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be %s", noun, undetectable, n.Expected,
+			format.Form(undetectable, "an undetectable loss", "undetectable losses")))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
 	if n := s.Messages.NotExpected; n > 0 {
@@ -218,8 +222,8 @@ func (o overrun) check(c Check) Check {
 	return o.attribute(c)
 }
 
-// An excess is the time by which a connection is over a maximum or under a minimum; 0: it is within the limit. A delay
-// of the load generator between from and to may have caused the excess.
+// An excess is the time by which a connection is over a maximum or under a minimum. Its length is 0 if the connection
+// is within the limit. A delay of the load generator between from and to may have caused the excess.
 type excess struct {
 	length   time.Duration
 	from, to ledger.Instant

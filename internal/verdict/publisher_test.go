@@ -167,8 +167,8 @@ func TestPublisherWithoutALocalPortIsInvalid(t *testing.T) {
 		}
 		v := requireOutcome(t, want, p.judge(t))
 		if local {
-			require.Contains(t, v.Reasons, "1 connect of the publisher failed, because the load generator had no local port or file descriptor left; "+
-				"widen net.ipv4.ip_local_port_range, raise ulimit -n, or add machines for runners")
+			require.Contains(t, v.Reasons, "1 connect of the publisher failed, because the load generator had no local port, file descriptor or IPv6 address; "+
+				"widen net.ipv4.ip_local_port_range, raise ulimit -n, add machines for runners, or enable IPv6")
 		}
 	}
 }
@@ -274,7 +274,7 @@ func reopen(l *ledger.Ledger, requested, opened time.Duration, resumes bool) {
 }
 
 // breakStream makes the server drop stream 0 at one time, and the client resume it at another time. The client receives
-// all messages except number lost; 0: all messages.
+// all messages except number lost, or all messages if lost is 0.
 func (p *publishedRun) breakStream(at, reconnect time.Duration, lost uint64) {
 	p.drop(at, func(l *ledger.Ledger) { reopen(l, reconnect-time.Second, reconnect, true) })
 	p.lose(func(stream int, number uint64) bool { return stream == 0 && number == lost })

@@ -155,7 +155,7 @@ func (w *schemaWriter) object(goType reflect.Type) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// A verdict depends only on files, so no package that it imports may connect to a cloud.
+// A verdict depends only on files, so this package may not import a package that connects to a cloud.
 func TestVerdictNeedsNoCloud(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

@@ -91,7 +91,7 @@ func eachLine[E any](r io.Reader, add func(E) error) error {
 	return lines.Err() //nolint:wrapcheck // the caller names the file
 }
 
-// maxSent limits the count that a server may report for one id, so that the sums of all ids do not overflow.
+// maxSent limits each number that a server may report for one id, so that sums over all ids do not overflow.
 const maxSent = 1 << 40
 
 // check returns an error for impossible counts. Last is 0 if messages have no numbers. Sent may exceed Last if the

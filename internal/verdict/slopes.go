@@ -76,7 +76,7 @@ func (v *Verdict) Trends() (out []string) {
 	for i := range Figures {
 		f := &Figures[i]
 		if slope, ok := v.Slope(f); ok && (slope.Low > 0 || slope.High < 0) {
-			out = append(out, f.Name+" changes by "+f.perHour(slope))
+			out = append(out, f.Name+" "+f.perHour(slope))
 		}
 	}
 	return out
@@ -106,7 +106,7 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}
 	slope, ok := v.Slope(f)
 	if !ok {
-		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows; shorten WINDOW, or soak longer", f.Name, l.setting, resources.MinPoints+2)}
+		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows with a known value; shorten WINDOW, or soak longer", f.Name, l.setting, resources.MinPoints+2)}
 		return c.AsDoubt()
 	}
 	c.Actual, c.Pass = format.Change(slope.PerUnit, f.Unit)+" ("+f.Interval(slope)+")", slope.Low <= limit

@@ -96,7 +96,7 @@ func TestSlopesHaveLimits(t *testing.T) {
 					assert.Equal(t, c.want == Pass, v.Checks[at].Pass)
 				}
 				if c.want == Invalid {
-					assert.Contains(t, v.Reasons[0], "_SLOPE needs 10 windows; shorten WINDOW, or soak longer")
+					assert.Contains(t, v.Reasons[0], "_SLOPE needs 10 windows with a known value; shorten WINDOW, or soak longer")
 				}
 			})
 		}
@@ -111,7 +111,7 @@ func TestSlopeIsNamed(t *testing.T) {
 	}
 	v := judgeHour(t, "memory", 5, 300, func(hour float64) float64 { return 300 + 90*hour }, nil)
 	require.Equal(t, "the memory of the target grew by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB); the limit is 5.0 MiB (MAX_MEMORY_SLOPE)", v.Reasons[0])
-	require.Equal(t, []string{"memory of the target changes by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB)"}, v.Trends())
+	require.Equal(t, []string{"memory of the target +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB)"}, v.Trends())
 }
 
 // If the lateness of the control group grows too, the generator may have caused the growth.

@@ -18,7 +18,7 @@ type Streams struct {
 	OpenTime
 	FindingSummary
 	Runners  []Runner     // the counts of each runner
-	Watched  *WatchedTime // nil: the whole run
+	Watched  *WatchedTime // nil: the whole run was watched
 	Warnings []string
 	// LateSetting is the setting that limits the number of late messages; "": MAX_LATE.
 	LateSetting string
@@ -274,8 +274,9 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	open := min(r.OpenTime, s.m.Plan.Hold()) // no message is expected while the stream ends
 	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {
-		s.belowFloor = append(s.belowFloor, fmt.Sprintf("%s was open for %s and its ledger expected %d %ss, but at least %d were due",
-			r.ID, format.Duration(r.OpenTime), r.Expected(), s.m.Service.Noun(), expected))
+		noun := s.m.Service.Noun()
+		s.belowFloor = append(s.belowFloor, fmt.Sprintf("%s was open for %s and its ledger expected %s, but at least %s due",
+			r.ID, format.Duration(r.OpenTime), format.Plural(r.Expected(), noun, noun+"s"), format.Plural(int64(expected), "was", "were")))
 	}
 }
 

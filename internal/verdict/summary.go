@@ -76,7 +76,7 @@ func (v *Verdict) Stopped() bool {
 	return v.Verdict == Invalid && hasRunner(shard.Interrupted) && !hasRunner(shard.Finished)
 }
 
-// stopSummary returns the summary of a run that the user stopped; "" for any other run.
+// stopSummary returns the summary of a run that the user stopped; "" for any other run, or if the plan has no duration.
 func (v *Verdict) stopSummary() string {
 	if !v.Stopped() || v.Plan.Seconds == 0 {
 		return ""
@@ -88,7 +88,7 @@ func (v *Verdict) stopSummary() string {
 	return text
 }
 
-// stopTime states when the run was stopped. Its total is the time for which streams are open, as in the progress line.
+// stopTime states when the run was stopped, and the planned time for which streams are open, as in the progress line.
 func (v *Verdict) stopTime() string {
 	length := secondsBetween(v.StartedUnix, v.EndedUnix).Round(time.Second)
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(v.Plan.Hold()))
@@ -185,7 +185,7 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	case CheckCorrupted:
 		return messages(m.Corrupted, "corrupted")
 	case CheckCutLoss:
-		return fmt.Sprintf("%s of %s lost or repeated messages", c.Actual, format.Count(v.allCuts().Count, "disconnect")), true
+		return fmt.Sprintf("%s of %s with lost or repeated messages", c.Actual, format.Count(v.allCuts().Count, "disconnect")), true
 	case CheckConfirmed:
 		if p := m.Published; p != nil && p.Sent > p.Confirmed {
 			return fmt.Sprintf("%s of %s not confirmed by the service", format.Thousands(p.Sent-p.Confirmed), format.Count(p.Sent, "published message")), false
@@ -193,9 +193,11 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	case CheckLate:
 		return messages(m.Late, fmt.Sprintf("over %s late", format.Duration(v.Plan.LateLimit())))
 	case CheckLifetime:
-		return streams(int(min(v.Total(ledger.KindEndedEarly), 1<<31)), "closed before the end of their lifetime")
+		n := int(min(v.Total(ledger.KindEndedEarly), 1<<31))
+		return streams(n, "closed before the end of "+format.Form(n, "its", "their")+" lifetime")
 	case CheckOverdue:
-		return streams(int(min(v.Total(ledger.KindOverdue), 1<<31)), "open for longer than their lifetime")
+		n := int(min(v.Total(ledger.KindOverdue), 1<<31))
+		return streams(n, "open for longer than "+format.Form(n, "its", "their")+" lifetime")
 	}
 	return c.Sentences()[0], false
 }

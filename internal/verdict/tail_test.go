@@ -122,7 +122,8 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 	require.Equal(t, []KindCount{{"dropped", 60}}, v.Incidents[0].Kinds)
 }
 
-// Findings about up to maxSimilar different messages have a line for each message. Findings about more share one line.
+// Findings about up to maxSimilar different messages have a line for each message. If there are more messages, their
+// findings share one line.
 func TestFindingsAreGroupedByMessageAndCause(t *testing.T) {
 	t.Parallel()
 	for different, want := range map[int][]string{

@@ -79,7 +79,7 @@ type Verdict struct {
 	RunInfo      *RunInfo            `json:"run_info,omitempty"`
 	OpenTime                         // zero if the suite does not plan streams for the whole run
 	Windows      []Window            `json:"windows,omitempty"`         // empty if the run was not longer than one window
-	Watched      *WatchedTime        `json:"watched_seconds,omitempty"` // nil: the whole run, or unknown to the suite
+	Watched      *WatchedTime        `json:"watched_seconds,omitempty"` // nil: the whole run was watched, or the share is unknown
 
 	Layout  Layout   `json:"-"`
 	NoData  bool     `json:"-"` // no runner stored data after its start
@@ -124,7 +124,7 @@ const (
 )
 
 // Reconnects sums up the outages that ended with a reconnect, from a lost stream to the headers of the next one, in
-// milliseconds. Count and Max include all outages, the other quantiles only the first 16 of each connection.
+// milliseconds. Count and Max include all outages; the other quantiles include only the first 16 of each connection.
 type Reconnects struct {
 	Quantiles
 	Count int `json:"count"`
@@ -147,7 +147,8 @@ type Server struct {
 	// Confirms reports whether the ledger differs, but only for clients with missed or duplicated messages.
 	Confirms bool `json:"confirms_faults,omitempty"`
 	// Uncompared is the number of messages that arrived at clients of runners that ended early or replaced another
-	// runner. They are not compared, because the ledger has the sum over both runners and the time between them.
+	// runner. They are not compared, because the ledger also lists messages that were sent to the other runner, or after
+	// the runner had ended.
 	Uncompared uint64 `json:"uncompared,omitempty"`
 }
 
@@ -181,12 +182,12 @@ func (s Server) Comparison(received uint64) string {
 	case !s.Agrees:
 		return text + ", but " + format.Thousands(compared) + " arrived" + scope
 	case s.Sent == 0 && compared > 0:
-		return "its ledger lists none of the " + format.Thousands(compared) + " that arrived" + scope
+		return "its ledger lists none as sent, but " + format.Thousands(compared) + " arrived" + scope
 	case s.Partial(received):
 		return text + ", all of which arrived; the ledger lacks the others"
 	case s.Sent > compared: // other events with numbers, corrupted messages, or messages to streams that were lost
-		return fmt.Sprintf("%s; %s were received%s; the others were broadcasts, corrupted, or sent to lost streams",
-			text, format.Thousands(compared), scope)
+		return fmt.Sprintf("%s; %s %s received%s; the ledger also counts broadcasts, corrupted messages and messages to lost streams",
+			text, format.Thousands(compared), format.Form(compared, "was", "were"), scope)
 	}
 	return text + ", equal to the number received" + scope
 }
