@@ -23,7 +23,7 @@ func banner(v *verdict.Verdict) Banner {
 	}
 	about := []string{format.UnixTime(v.StartedUnix), "", target + v.RedirectText(), ""}
 	if v.StartedUnix > 0 && !v.NoData {
-		about[1] = format.Duration(span(v))
+		about[1] = format.Duration(runDuration(v))
 	}
 	if v.Layout.Declared {
 		about[3] = "suite " + v.Suite.Name

@@ -94,8 +94,8 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 // maxPoints is the maximum number of points of a series in a chart: as many as a wide screen has columns.
 const maxPoints = 1200
 
-// splitAtGaps returns a series of values on the time axis. Points that are more than gap steps apart are not joined;
-// NaN is not a point. The series is reduced to about maxPoints points, but keeps two points between two gaps.
+// splitAtGaps returns a series of values on the time axis, reduced to about maxPoints points, or more if there are many
+// gaps. Points that are more than gap steps apart are not joined; NaN is not a point.
 func splitAtGaps(name, style string, values []float64, gap int) Series {
 	s := Series{Name: name, Style: style}
 	count := 0

@@ -23,7 +23,7 @@ func checks(v *verdict.Verdict) Section {
 	if len(v.ScriptChecks) > 0 {
 		script := Table{Caption: "Checks of the script", Columns: Columns("check", "#passes", "#fails")}
 		for _, c := range v.ScriptChecks {
-			script.Rows = append(script.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: zero(clamp.Uint64(c.Fails))}})
+			script.Rows = append(script.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: faultTone(clamp.Uint64(c.Fails))}})
 		}
 		out.Tables = append(out.Tables, script)
 	}

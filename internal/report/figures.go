@@ -267,7 +267,7 @@ func comparedTopics(list []*verdict.Topic) Table {
 		}
 		row := Cells(cmp.Or(topic.Name, "(one)"), format.Thousands(topic.Streams), format.Thousands(topic.Messages), format.Thousands(topic.MinReceived), format.Thousands(topic.MaxReceived),
 			format.Thousands(topic.Missed), cmp.Or(strings.Join(topic.Diverged, ", "), "none"))
-		row[5].Tone = zero(topic.Missed)
+		row[5].Tone = faultTone(topic.Missed)
 		t.Rows = append(t.Rows, append(row, from))
 	}
 	return t
@@ -276,13 +276,13 @@ func comparedTopics(list []*verdict.Topic) Table {
 func countCell(t ledger.Total) Cell {
 	c := Cell{Text: format.Thousands(t.Count)}
 	if t.Fault {
-		c.Tone = zero(t.Count)
+		c.Tone = faultTone(t.Count)
 	}
 	return c
 }
 
-// zero returns the tone of a count that should be 0.
-func zero(n uint64) Tone {
+// faultTone returns the tone of a count that should be 0.
+func faultTone(n uint64) Tone {
 	if n == 0 {
 		return ""
 	}
@@ -307,6 +307,6 @@ func endTime(v *verdict.Verdict) string {
 	return format.UnixTime(v.EndedUnix)
 }
 
-func span(v *verdict.Verdict) time.Duration {
+func runDuration(v *verdict.Verdict) time.Duration {
 	return time.Duration(max(v.EndedUnix-v.StartedUnix, 0) * float64(time.Second)).Round(time.Second)
 }

@@ -52,7 +52,7 @@ func (s *pageBuilder) headroom() Section {
 	if busy := stats.Mean(numbersOf(s.series.hostCPU, from, to)); busy > 0 {
 		sentence := fmt.Sprintf("During the hold, the CPU of %s was %s busy, other programs included", hostName(s.Provenance), format.Percent(busy))
 		if free := numbersOf(s.series.available, from, to); len(free) > 0 {
-			sentence += fmt.Sprintf("; at least %s of its memory was free", format.MiB(slices.Min(free)))
+			sentence += fmt.Sprintf("; at least %s of memory was free", format.MiB(slices.Min(free)))
 		}
 		out.Lead = []string{sentence + "."}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// resultSymbols has the symbols of the results in a pull request.
 var resultSymbols = map[Tone]string{Good: "✅", Bad: "❌", Doubt: "⚠️"}
 
 // Markdown writes a page for a pull request. All text is escaped.

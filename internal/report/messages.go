@@ -80,7 +80,7 @@ func (s *pageBuilder) publishedSection() Section {
 	t := Table{Columns: Columns("publisher", "#planned", "#sent", "#confirmed", "#refused", "#no response", "#over 1 s late", "#most behind", "#response p50", "#p99", "#max")}
 	row := Cells(fmt.Sprintf("%v/s to %s", p.Rate, format.Count(p.Topics, "topic")), format.Thousands(p.Planned), format.Thousands(p.Sent), format.Thousands(p.Confirmed),
 		format.Thousands(p.Refused), format.Thousands(p.Open), format.Thousands(p.Late), format.Milliseconds(p.MaxLagMS), format.Milliseconds(p.ResponseMS.P50), format.Milliseconds(p.ResponseMS.P99), format.Milliseconds(p.ResponseMS.Max))
-	row[4].Tone, row[5].Tone, row[6].Tone = zero(p.Refused), zero(p.Open), zero(p.Late)
+	row[4].Tone, row[5].Tone, row[6].Tone = faultTone(p.Refused), faultTone(p.Open), faultTone(p.Late)
 	if p.Confirmed != p.Planned {
 		row[3].Tone = Bad
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The last sample of a run is taken at its end, so it does not show the interval.
+// The last sample of a run is taken at its end, so the time before that sample is not the interval.
 func TestSampleIntervalIgnoresTheLastSample(t *testing.T) {
 	t.Parallel()
 	s := &pageBuilder{Run: &Run{Samples: []resources.Sample{{Unix: 100}, {Unix: 105}, {Unix: 110}, {Unix: 115}, {Unix: 116}}}}

@@ -14,7 +14,6 @@ type Spark struct {
 	Tones  map[int]Tone // tones of bars, by the index of the value
 }
 
-// bars lists the characters for values, the lowest first.
 var bars = []rune("▁▂▃▄▅▆▇█")
 
 // Bars returns one cell for each value. The text of a cell is one character: a bar, or a space for a gap.

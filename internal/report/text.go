@@ -37,7 +37,7 @@ type TextWriter struct {
 	color bool
 }
 
-// NewText returns a TextWriter. If color is set, it shows tones with ANSI escape sequences.
+// NewText returns a TextWriter. If color is set, the writer shows tones with ANSI escape sequences.
 func NewText(w io.Writer, color bool) *TextWriter { return &TextWriter{bufio.NewWriter(w), color} }
 
 var colors = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
@@ -143,7 +143,6 @@ func (t *TextWriter) facts(table *Table) {
 	}
 }
 
-// withMark returns a cell as text: its mark in ASCII, its text, its note, and its bars.
 func (c *Cell) withMark() string {
 	text := replaceControls(c.Text)
 	if c.Mark != "" {
@@ -158,7 +157,6 @@ func (c *Cell) withMark() string {
 	return text
 }
 
-// plainMarks has the ASCII text for each mark.
 var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
 // markIndent is as wide as a mark and the two spaces after it.
@@ -306,7 +304,7 @@ func fold(s string, width int, breakWords bool) (lines []string) {
 	return append(lines, string(line))
 }
 
-// replaceControls replaces control and invisible characters with spaces, because a terminal would interpret them.
+// replaceControls replaces control and format characters with spaces, because a terminal would interpret them.
 func replaceControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

@@ -20,9 +20,10 @@ const streamMargin = time.Second
 // arrivalSpread is the time by which a message may arrive before its assumed publish time (see messagesFor).
 const arrivalSpread = 100 * time.Millisecond
 
-// comparePublished compares the messages that the ith connection received with the messages published to its topic. It
-// returns the record of the connection with the losses added. A message is expected if the service confirmed it and one
-// of these conditions is met:
+// comparePublished compares the messages that the ith connection received with the messages published to its topic, or,
+// without a publisher, with the messages that other clients received (see compareClients). It returns the record of the
+// connection with the losses added. A message is expected if the service confirmed it and one of these conditions is
+// met:
 //   - a stream was open when the message was published;
 //   - the message was published between two streams, and the second one resumed the first;
 //   - the service keeps the order, and messages before and after this one arrived on one stream or on streams that each

@@ -151,7 +151,6 @@ func (s *Streams) lateByGenerator() uint64 {
 	return late - min(late, unexplained)
 }
 
-// hasStallWithoutGroup reports whether a runner without a conclusive control group stalled.
 func (s *Streams) hasStallWithoutGroup() bool {
 	return slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool {
 		return !decides(r.ControlGroup) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.LateLimit()/2

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Faults returns the checks that streams stay open to the end, and that messages arrive once, in order, intact and on
-// time.
+// Faults returns the checks that clients connect, that streams stay open to the end, and that messages arrive once, in
+// order, intact and on time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
 	observed, completed := s.observedClients(), max(c.Completed-s.beforeReplacement, 0)

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duratio
 // explains reports whether a delay is over half of LATE_MS, so that a message that was sent nearly on time may be late.
 func explains(c *shard.RunnerControl, delay time.Duration) bool { return 2*delay > c.Limit() }
 
-// controlOf compares late messages with the control groups of all runners; nil if no runner had one.
+// controlOf compares late messages with the control groups of all runners. It returns nil if no runner had a group.
 func controlOf(m *shard.Merged) *Control {
 	c := m.Control
 	if c == nil {
@@ -96,8 +95,11 @@ func (s *Streams) setControl() {
 	switch c := s.m.Control; {
 	case c == nil || s.Control.Decides:
 	case !c.HasEvents():
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never open (%s), so only stalls of the runners show delays of the generator",
-			cmp.Or(c.Error, "no event arrived")))
+		cause := ""
+		if c.Error != "" {
+			cause = " (" + c.Error + ")"
+		}
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group received no event%s, so only stalls of the runners show delays of the generator", cause))
 	default:
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group cannot detect delays of %s: raise CONTROL or LATE_MS", format.Duration(s.m.Plan.LateLimit())))
 	}
@@ -154,7 +156,6 @@ func (c *Control) signal() Signal {
 	return SignalStall
 }
 
-// suspect names the possible cause of a late control group.
 func (c *Control) suspect() string {
 	if c.Remote {
 		return "the load generator or the network"

@@ -76,7 +76,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 	nextBucket.At = nextBucket.At.Add(shard.BucketWidth)
 	for name, c := range map[string]struct {
 		moments   []shard.ControlMoment // of the group of runner 1
-		late      int                   // noops
+		late      int                   // number of late noops
 		edit      func(m *shard.Merged) // nil: none
 		want      Outcome
 		saturated bool
@@ -109,8 +109,8 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		}, Fail, true, "the load generator did not delay them"},
 		"the group was late, and no message was": {at(group(minute(1, 0, 0), 3*second)), 0, nil, Pass, true,
 			"the load generator was saturated: the control group was up to 3 s late (at 22:14:20 UTC); times may be up to 3 s too long; counts are not affected"},
-		"the group received no event, and a runner stalled":  {nil, 3, withoutEvents("connection refused", 8e6), Invalid, true, "the control group was never open (connection refused)"},
-		"the group received no event, and no runner stalled": {nil, 3, withoutEvents("", 0), Fail, false, "the control group was never open"},
+		"the group received no event, and a runner stalled":  {nil, 3, withoutEvents("connection refused", 8e6), Invalid, true, "the control group received no event (connection refused)"},
+		"the group received no event, and no runner stalled": {nil, 3, withoutEvents("", 0), Fail, false, "the control group received no event, so only stalls"},
 		"the group has too few streams for the limit": {at(minute(1, 3, 2*second)), 3, func(m *shard.Merged) {
 			m.Runners[0].ControlGroup.Streams, m.Runners[1].ControlGroup.Streams, m.Runners[0].StallMaxUS = 1, 1, 8e6
 		}, Invalid, true, "raise CONTROL or LATE_MS"},

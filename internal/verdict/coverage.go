@@ -99,8 +99,8 @@ func (s *Streams) coverageCheck() Check {
 		out.Actual = fmt.Sprintf("at least %.0f %% (%s)", math.Floor(100*c.lowest), c.lowestID)
 	}
 	if !out.Pass {
-		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (the first: %s checked): streams were open for %s on average; %s",
-			format.Plural(c.clients, "client", "clients"), c.first, format.Duration(c.open/time.Duration(c.streams)), s.coverageRemedy())}
+		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (%s%s checked): streams were open for %s on average; %s",
+			format.Plural(c.clients, "client", "clients"), format.Form(c.clients, "", "the first: "), c.first, format.Duration(c.open/time.Duration(c.streams)), s.coverageRemedy())}
 	}
 	return out
 }

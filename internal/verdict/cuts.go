@@ -232,7 +232,6 @@ func (s *Streams) lossText(c *ledger.Cut, lost uint64) string {
 	return text
 }
 
-// cutSentence returns the start of a sentence about a cut.
 func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
 	return fmt.Sprintf("%s was disconnected at %s (%s) after %s %d: ", r.ID, format.TimeOfDay(s.m.Runners[r.Runner].At(c.At)), c.Kind, s.m.Service.Noun(), c.LastNumber)
 }

@@ -234,7 +234,8 @@ func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *
 	return e
 }
 
-// recordReconnects sets the times at which 50, 99 and 100 % of the streams had reconnected after their last loss.
+// recordReconnects sets the times at which 50, 99 and 100 % of the streams had reconnected after their last loss. A
+// time stays nil if fewer streams reconnected.
 func (e *Effect) recordReconnects(start float64, reconnectedAt map[*shard.Connection]float64) {
 	sorted := make([]float64, 0, len(reconnectedAt))
 	for _, t := range reconnectedAt {

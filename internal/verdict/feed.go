@@ -120,7 +120,8 @@ func (t *comparedTopic) isExpected(index int) bool {
 	return t.aligned.Messages[index].Live && !t.hasSingleRecipients
 }
 
-// messagesFor returns the messages of the topic, with times on the clock of the runner with the given index.
+// messagesFor returns the messages of the topic, with times on the clock of the runner with the given index. The
+// publish time of a message is unknown; SentUS and AnsweredUS are bounds of it, derived from the first arrival.
 func (t *comparedTopic) messagesFor(runner *shard.Runner, index int) []shard.Message {
 	if t.runner == index {
 		return t.messages
@@ -176,7 +177,7 @@ func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 }
 
 // streamMarginOf returns the stream margin of a connection (see streamMargin). If contents repeat, the longest stall of
-// a runner extends the margin: after a stall the first message of a stream remains unknown for longer.
+// a runner extends the margin: after a stall, the first message of a stream remains unknown for longer.
 func (s *Streams) streamMarginOf(r *shard.Connection) time.Duration {
 	if t := s.comparedTopicOf(r); t != nil && t.aligned.HasRepeatedContent() {
 		return streamMargin + useOf(s.m).Stall
@@ -216,8 +217,9 @@ func (t *comparedTopic) monotonyReason() string {
 }
 
 func (t *comparedTopic) uncertainReason() string {
-	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s (the first: %s): set message.same to a part that differs between messages",
-		t.topic.subject(), format.Plural(len(t.uncertainClients), "client lacks", "clients lack"), t.uncertainClients[0])
+	n := len(t.uncertainClients)
+	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s (%s%s): set message.same to a part that differs between messages",
+		t.topic.subject(), format.Plural(n, "client lacks", "clients lack"), format.Form(n, "", "the first: "), t.uncertainClients[0])
 }
 
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare.

@@ -98,8 +98,8 @@ func (a Assessment) withoutData() Assessment {
 	return a
 }
 
-// processChecks returns the checks of the target's processes. Judge lists them first, because they may explain faults
-// of streams.
+// processChecks returns the checks of restarts of the target, and of requests to it after the run. Judge lists these
+// checks first, because they may explain faults of streams.
 func (e *Evidence) processChecks() (out []Check) {
 	if len(e.Failures) > 0 {
 		limit, failures, met := "no restart", e.Failures, false
@@ -145,7 +145,6 @@ func (v *Verdict) copyRunners(m *shard.Merged) {
 	v.ScriptChecks = m.Checks
 }
 
-// quantiles returns quantiles of a histogram of durations, in milliseconds.
 func quantiles(h *shard.Histogram) Quantiles {
 	ms := format.InMilliseconds
 	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}

@@ -88,8 +88,8 @@ func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counte
 }
 
 // increase returns by how much the matching counters of the matching machines increased between two times. An increase
-// between two samples counts in full if the time between the samples overlaps. known reports whether such a counter
-// exists.
+// between two samples counts in full, even if only a part of the time between the samples is in this period. known
+// reports whether such a counter exists.
 func (e *Evidence) increase(from, to time.Time, matchMachine func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
@@ -142,8 +142,9 @@ func (m *machineSignals) countLocalRefusals(s *Streams) {
 	}
 }
 
-// missedInLocalOutages returns the number of messages that a client missed in outages that such a lack prolonged. A
-// longer outage can lose messages, because a service keeps them only for a limited time.
+// missedInLocalOutages returns the number of messages that a client missed in outages that a lack of local ports,
+// descriptors or IPv6 addresses prolonged. A longer outage can lose messages, because a service keeps them only for a
+// limited time.
 func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 	for _, f := range r.Findings {
 		if f.Kind != ledger.KindLost && f.Kind != ledger.KindUnsent {
@@ -209,7 +210,7 @@ func stealIncrease(runner *shard.Runner, f ledger.Finding, all []counterIncrease
 	return overlappingIncrease(all, from, to, machine.Delays)
 }
 
-// overlappingIncrease returns the first increase with the given effect in the second half of a silence; nil if none.
+// overlappingIncrease returns the first increase with the given effect in the second half of a period, or nil.
 func overlappingIncrease(all []counterIncrease, from, to time.Time, effect machine.Effect) *counterIncrease {
 	middle := from.Add(to.Sub(from) / 2)
 	for i := range all {

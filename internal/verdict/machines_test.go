@@ -75,7 +75,8 @@ func makeRefused(r *ledger.Record, at int, reason string) {
 	}
 }
 
-// Faults of a runner's streams while AWS dropped its packets are inconclusive; all others are not.
+// While AWS drops packets of a runner, faults of its streams that dropped packets can cause are inconclusive. All other
+// faults are not.
 func TestPacketsDroppedByAWS(t *testing.T) {
 	t.Parallel()
 	const sentence = "AWS dropped 14 packets of runner 1 (h1) between 22:30:00 and 22:30:05 UTC: conntrack_allowance_exceeded"
@@ -232,8 +233,8 @@ func TestStealExplainsLateness(t *testing.T) {
 	}
 }
 
-// One process reads all streams, so a control group on time shows that the hypervisor delayed none of them. It does not
-// show packets that were dropped on another stream.
+// One process reads all streams, so a control group on time shows that the hypervisor delayed none of them. The group
+// does not show packets that were dropped on another stream.
 func TestControlGroupShowsStealButNotPackets(t *testing.T) {
 	t.Parallel()
 	for counter, want := range map[string]Outcome{machine.Steal: Fail, conntrack: Invalid} {

@@ -267,8 +267,8 @@ func failureText(p *shard.Published, f shard.PublishFailure) string {
 	case f.State == shard.Refused:
 		outcome = "refused"
 	}
-	text := fmt.Sprintf("%s %s; the first was number %d of topic %s",
-		format.Plural(f.Count, "message was", "messages were"), outcome, f.Number, p.Topics[f.Topic])
+	text := fmt.Sprintf("%s %s; %s was number %d of topic %s",
+		format.Plural(f.Count, "message was", "messages were"), outcome, format.Form(f.Count, "it", "the first"), f.Number, p.Topics[f.Topic])
 	if f.Text != "" {
 		text += ": " + f.Text
 	}
@@ -297,7 +297,6 @@ func (s *Streams) silenceChecks() []Check {
 	}).notJudgedIf(s.Connections.Opened == 0, reasonNoStream)}
 }
 
-// zeroCheck returns the check that there are no findings of one kind.
 func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64, why string) Check {
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: why, Reasons: s.Sentences(kind)}
 }

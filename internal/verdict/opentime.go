@@ -208,7 +208,7 @@ func (s *Streams) interruptions() (text string) {
 
 // An overrun has sentences about the connections that were over a maximum or under a minimum, in descending order of
 // the excess. Its explanations count the connections whose excess the load generator explains, by a delay or by a lack
-// of ports or descriptors.
+// of ports, descriptors or IPv6 addresses.
 type overrun struct {
 	sentences []string
 	allowed   int // number of such connections that the check allows

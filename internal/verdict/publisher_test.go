@@ -152,7 +152,7 @@ func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 		}
 		v := requireOutcome(t, want, p.judge(t))
 		require.Len(t, v.Reasons, 1)
-		require.Contains(t, v.Reasons[0], "not answered; the first was number 5")
+		require.Contains(t, v.Reasons[0], "1 message was not answered; it was number 5")
 	}
 }
 

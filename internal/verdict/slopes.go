@@ -100,7 +100,8 @@ func (v *Verdict) slopeChecks() (out []Check) {
 	return out
 }
 
-// slopeCheck returns the check of one figure: unmet if the whole confidence interval of the slope is above the limit.
+// slopeCheck returns the check of one figure. It is unmet if the whole confidence interval of the slope is above the
+// limit, or if the slope is unknown.
 func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	limit := l.value(&v.Plan)
 	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}

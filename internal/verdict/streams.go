@@ -104,8 +104,9 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records yields the connections as the verdict counts them. The end of the run, the publisher, other clients and the
-// server's ledger correct the records of the runners. A record is valid until the next iteration.
+// Records yields the connections as the verdict counts them: the records of the runners, corrected by the state at the
+// end of the run and by the data of the publisher, of other clients and of the server's ledger. A record is valid until
+// the next iteration.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
 		for _, c := range s.allRecords() {

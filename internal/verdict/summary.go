@@ -52,7 +52,7 @@ func (v *Verdict) passSummary() string {
 		text += fmt.Sprintf(", %s reconnecting", format.Thousands(c.Reconnecting))
 	}
 	if c.Unwatched > 0 {
-		text += fmt.Sprintf(", %s until their runner ended early", format.Thousands(c.Unwatched))
+		text += fmt.Sprintf(", %s until %s runner ended early", format.Thousands(c.Unwatched), format.Form(c.Unwatched, "its", "their"))
 	}
 	if v.ConnectionsOnly() {
 		return text + ", " + reasonUnchecked

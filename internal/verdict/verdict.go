@@ -147,8 +147,8 @@ type Server struct {
 	// Confirms reports whether the ledger differs, but only for clients with missed or duplicated messages.
 	Confirms bool `json:"confirms_faults,omitempty"`
 	// Uncompared is the number of messages that arrived at clients of runners that ended early or replaced another
-	// runner. They are not compared, because the ledger also lists messages that were sent to the other runner, or after
-	// the runner had ended.
+	// runner. They are not compared, because the ledger also lists messages to the other runner, or messages that were
+	// sent after the runner had ended.
 	Uncompared uint64 `json:"uncompared,omitempty"`
 }
 
@@ -211,8 +211,8 @@ type Check struct {
 	Actual   string   `json:"actual"`
 	Pass     bool     `json:"pass"`
 	Severity Severity `json:"severity"`
-	// Unjudged reports whether the run had nothing to compare with the limit. The check is then neither met nor broken,
-	// and does not change the outcome.
+	// Unjudged reports whether the check was not judged, for the reason in Actual. Such a check is neither met nor
+	// broken, and does not change the outcome.
 	Unjudged bool   `json:"not_judged,omitempty"`
 	Why      string `json:"why"` // impact on users and operators of the service
 	// ExplainedBy is the signal that may explain all faults of an inconclusive check.

@@ -84,9 +84,9 @@ func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	return append(early, m.EarlyEnds...), causes, slices.Concat(m.Problems, e.Problems)
 }
 
-// completenessCheck returns the check that all planned runners and clients were observed, and warnings. If runners
-// ended early, the check is met if the watched share of the client time is at least MIN_COVERAGE. The share is known
-// only in suites whose clients are connected for the whole run.
+// completenessCheck returns the check that all planned runners and clients were observed, and warnings. Runners that
+// ended early are allowed if the watched share of the client time is at least MIN_COVERAGE. The share is known only in
+// suites whose clients are connected for the whole run.
 func completenessCheck(e *Evidence, a *Assessment) (c Check, warnings []string) {
 	c = Check{
 		ID: CheckComplete, Name: "data complete", Limit: "every runner and client", Actual: "complete",

@@ -38,7 +38,7 @@ func TestMinCoverageLimitsUnwatchedTime(t *testing.T) {
 
 	m.Plan.MinCoverage = 80
 	v = requireOutcome(t, Pass, judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was terminated"}}}))
-	assert.Equal(t, "PASS: no loss in the 83.3 % of 10,785 client-seconds that were watched; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
+	assert.Equal(t, "PASS: no loss in the 83.3 % of 10,785 client-seconds that were watched; 2 of 3 streams open to the end, 1 until its runner ended early, 597 of 597 messages received", v.Sentence)
 	assert.Equal(t, []string{"runner 2 was terminated", m.EarlyEnds[0]}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "the sum must omit clients whose runner ended early")

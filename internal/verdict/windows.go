@@ -110,7 +110,8 @@ func (w *Window) add(b *shard.Bucket) {
 	}
 }
 
-// worstWindow describes the window with the most faults and, among equals, the most late messages; "" if none has any.
+// worstWindow describes the window with the most faults and, among equals, the most late messages. It returns "" if no
+// window has a fault or a late message.
 func (v *Verdict) worstWindow() string {
 	if len(v.Windows) == 0 {
 		return ""

@@ -48,7 +48,7 @@ func TestWindows(t *testing.T) {
 	assert.Equal(t, 4, v.Windows[2].Faults, "each message of a finding must count")
 	assert.Equal(t, 3, v.Windows[2].Closed)
 	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end must be in the last window")
-	assert.Equal(t, v.Warnings[0], "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
+	assert.Equal(t, "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late", v.Warnings[0])
 
 	c.Misrouted = 1
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindMisrouted, At: 2600 * time.Second})
