@@ -94,7 +94,7 @@ func findings(v *verdict.Verdict) []string {
 		case ok:
 		case len(symptoms) < len(v.Reasons) && slices.Contains(symptoms, r): // other reasons name the cause
 			continue
-		case v.Stopped(), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence contains it
+		case v.Stopped(), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence contains the reason
 			continue
 		case v.Verdict == verdict.Invalid:
 			f = finding{0, 0, r}

@@ -228,7 +228,7 @@ func (f *facts) system(r *verdict.Resources) {
 const maxTopics = 20
 
 // topics returns the table of messages by topic. Faults other than missed messages have a column only if they occurred.
-// ok is false if there are no topics, or more than limit. The limit does not apply to a comparison of clients.
+// ok is false if there is no topic, or if a publisher has more topics than limit.
 func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 	p, list := v.Messages.Published, v.Messages.Topics
 	if v.Service.ComparesClients() && len(list) > 0 {

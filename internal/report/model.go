@@ -61,7 +61,7 @@ type Table struct {
 	ID      string // id for links to the table; "": none
 	Caption string
 	Note    string   // explanation of the columns
-	Columns []Column // none: the first cell of a row names it
+	Columns []Column // if empty, each row has a name and a value
 	Rows    []Row
 }
 

@@ -236,7 +236,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	require.Equal(t, "PASS (connections only)", doc.Find(".banner .word").Text(), "%v", r.Verdict.Reasons)
 	require.True(t, doc.Find(".banner").HasClass("doubt"))
 	require.Contains(t, doc.Find(".banner h1").Text(), "messages were not checked")
-	require.Equal(t, 1, doc.Find(".tiles .good").Length(), "streams open to the end")
+	require.Equal(t, 1, doc.Find(".tiles .good").Length(), "only the tile of the streams open to the end must be green")
 	require.Contains(t, doc.Find(".tiles .doubt").Text(), "not checked60 events that were not checked")
 	require.Contains(t, row(t, doc, "checks", "– messages checked")[1], "not judged")
 }

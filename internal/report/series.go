@@ -26,7 +26,7 @@ type series struct {
 	runnerGC, runDelay, stall                       []float64 // ms
 	backendRSS, backendCPU, backendFiles, backendGo []float64 // MiB, percent of a core
 	backendGC                                       []float64 // ms of pauses in a step
-	streams                                         []float64
+	streams                                         []float64 // open on the backend
 	nginxRSS, nginxCPU, nginxFiles                  []float64 // MiB, percent of a core
 	hostCPU, available                              []float64 // percent of all cores, MiB
 	retransmits, overflows, drops                   []float64 // in a step
@@ -34,7 +34,7 @@ type series struct {
 	received, transmitted                           []float64 // MiB/s
 	lookups                                         []float64 // ms
 
-	rows [][]int64 // lateness by point, then heatRows
+	rows [][]int64 // numbers of messages by point, then by lateness (see heatRows)
 }
 
 func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {

@@ -21,7 +21,7 @@ const maxWarnings = 3
 // report.txt; otherwise it omits the checks that are met. files are lines with the paths of further files.
 func Terminal(w io.Writer, v *verdict.Verdict, options TerminalOptions, files ...string) error {
 	if options.Color {
-		w = format.WithoutEscaper(w) // the texts are escaped one by one
+		w = format.WithoutEscaper(w) // the escaper would escape colors; control characters are replaced in each text
 	}
 	out := NewText(w, options.Color)
 	b := banner(v)

@@ -223,7 +223,7 @@ func (c *Control) Line() string {
 		location = "across a network"
 	}
 	if c.Received == 0 {
-		return fmt.Sprintf("%s to a reference target %s: none was open", format.Count(c.Streams, "stream"), location)
+		return fmt.Sprintf("%s to a reference target %s: no event arrived", format.Count(c.Streams, "stream"), location)
 	}
 	out := fmt.Sprintf("%s to a reference target %s: %s, %s late, longest delay %s", format.Count(c.Streams, "stream"), location,
 		format.Count(c.Received, "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))

@@ -57,7 +57,7 @@ type Assessment struct {
 
 // A Layout decides which parts a verdict of a suite has, and how reports show them.
 type Layout struct {
-	Title string // "Soak"
+	Title string // name of the suite in reports, such as "Soak"
 	// Declared reports whether the script declared the load. If so, the results are facts and tables. Otherwise the
 	// plan has the load, and the results are the counts of connections and messages.
 	Declared bool

@@ -134,8 +134,8 @@ func (v *Verdict) failSummary() string {
 			clauses, hasTime = append(clauses, clause), hasTime || known
 		}
 	}
-	if len(clauses) == 0 { // only script checks failed, or no check was judged
-		return firstText(v.Reasons, "no check was met")
+	if len(clauses) == 0 { // only checks without a clause are unmet, such as script checks
+		return firstText(v.Reasons, "")
 	}
 	text := strings.Join(clauses, ", ")
 	if omitted > 0 {
