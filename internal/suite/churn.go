@@ -29,7 +29,7 @@ func assessChurn(r *Run) verdict.Assessment {
 		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v connections, %v at a time, %v s each on average",
 			planned, r.number("CONNECTIONS"), meanStreamTime(streams).Seconds())}}, streamFacts(streams, m)...),
 		Passed: []string{sentence("%v connections were opened and closed, %v of %v noops received", planned, messages.Received, messages.Expected)},
-		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, streams.Faults(), streams.Agreement()),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, streams.FaultChecks(), streams.AgreementChecks()),
 		Tables: []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{
 			{Name: "connect p99", Unit: "ms", Value: streams.ConnectMS.P99}, {Name: LatenessP99, Unit: "ms", Value: streams.LatenessMS.P99},

@@ -41,7 +41,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		trend(s.backlog, .5), trend(s.backlog, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
-		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.Faults(), open.Agreement(),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.FaultChecks(), open.AgreementChecks(),
 			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r, len(open.Codings) > 0)}, s.checkDelivered(), s.checkPolicy(r), s.checkGrowth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow streams", Value: sentence("%v of %v, whose clients read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},

@@ -27,8 +27,8 @@ func assessSoak(r *Run) verdict.Assessment {
 	s := r.streams()
 	return verdict.Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(),
-		Checks: slices.Concat(s.CutChecks(), s.Faults(), s.OpenTimeChecks(), []verdict.Check{s.GeneratorCheck()}, s.Agreement()),
-		Doubts: []verdict.Check{s.UndetectableLosses()}, Tables: endTables(s.EndRequests),
+		Checks: slices.Concat(s.CutChecks(), s.FaultChecks(), s.OpenTimeChecks(), []verdict.Check{s.GeneratorCheck()}, s.AgreementChecks()),
+		Doubts: []verdict.Check{s.UndetectableLossCheck()}, Tables: endTables(s.EndRequests),
 	}
 }
 

@@ -33,7 +33,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	cpu := r.cpuTable("storm", "runners", "")
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
-		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(bystanders)),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, stormFaults(streams), streams.AgreementChecks(), bystanderChecks(bystanders)),
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
@@ -59,7 +59,7 @@ func assessStorm(r *Run) verdict.Assessment {
 
 // bystanderChecks returns the checks for missed and late messages of the streams that stay open during the storms.
 func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
-	for _, c := range bystanders.Faults() {
+	for _, c := range bystanders.FaultChecks() {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
 			c.ID, c.Name, c.Why = bystander(c.ID), "other streams: "+c.Name, c.Why+" when others reconnect"
 			out = append(out, c)
@@ -71,7 +71,7 @@ func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
 // stormFaults returns the checks of all streams. Messages missed by dropped streams count as failures only if the
 // service numbers its messages, because a client cannot resume without ids.
 func stormFaults(streams *verdict.Streams) []verdict.Check {
-	checks := streams.Faults()
+	checks := streams.FaultChecks()
 	numbered := false // a numbered message is missing, which proves a loss
 	for c := range streams.Records() {
 		numbered = numbered || c.Numbered && c.Missed() > 0

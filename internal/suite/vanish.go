@@ -31,7 +31,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	g := r.streamGauge(m)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
-		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.Faults(), open.Agreement(),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.FaultChecks(), open.AgreementChecks(),
 			[]verdict.Check{r.checkBystanders(open), g.checkAllVanished(), g.checkGauge(), g.checkNoticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", g.vanished, m.Plan.Connections)},

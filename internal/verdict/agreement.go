@@ -9,8 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Agreement returns the checks that compare the clients' counts with the server's ledger and with the script's checks.
-func (s *Streams) Agreement() (out []Check) {
+// AgreementChecks returns the checks that compare the clients' counts with the server's ledger and with the script's
+// checks.
+func (s *Streams) AgreementChecks() (out []Check) {
 	if s.server != nil {
 		unexplained := s.unexplained.sentences()
 		limit, actual := "agrees", firstText(unexplained, "agrees")

@@ -110,7 +110,8 @@ func (e explanations) attribute(c Check) Check {
 }
 
 // attribute returns the check as inconclusive if the control group explains its faults. Without a control group, the
-// stalls of the runners decide. kinds are the kinds of findings of a check that depends on the interval.
+// stalls of the runners may explain late messages and overdue streams. kinds are the kinds of findings of a check that
+// depends on the interval.
 func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	e := explanations{}
 	switch c.faults.kind {

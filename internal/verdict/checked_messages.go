@@ -36,9 +36,9 @@ func (v *Verdict) NextStep() string {
 	return "To check messages, run `soak init` with --publish-url (docs/services.md)"
 }
 
-// CheckedMessages returns the check that at least one message was checked. If the description has message: 'unchecked',
+// checkedMessageCheck returns the check that at least one message was checked. If the description has message: 'unchecked',
 // the check is not judged, unless REQUIRE_MESSAGES is set or the streams received nothing.
-func (s *Streams) CheckedMessages() Check {
+func (s *Streams) checkedMessageCheck() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checkedCount()
 	c := Check{

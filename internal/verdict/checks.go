@@ -9,9 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Faults returns the checks that clients connect, that streams stay open to the end, and that messages arrive once, in
-// order, intact and on time.
-func (s *Streams) Faults() (out []Check) {
+// FaultChecks returns the checks that clients connect, that streams stay open to the end, and that messages arrive
+// once, in order, intact and on time.
+func (s *Streams) FaultChecks() (out []Check) {
 	c, n := s.Connections, s.Messages
 	observed, completed := s.observedClients(), max(c.Completed-s.beforeReplacement, 0)
 	started, watched := observed-s.withoutStream, observed-c.Unwatched

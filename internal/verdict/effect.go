@@ -59,8 +59,9 @@ type loss struct {
 	reconnected    bool
 }
 
-// losses returns the losses of all connections, ordered by their start. lifetimeEnds has the Unix times of streams that
-// ended at an age at which the service may end them. unlisted is the number of further losses, whose times are unknown.
+// losses returns the losses of all connections, ordered by their start. lifetimeEnds has the Unix times at which
+// streams ended at an age at which the service may end them. unlisted is the number of further losses, whose times are
+// unknown.
 func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]

@@ -40,8 +40,8 @@ func judgeStreams(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 	e.Rounds, e.Server = []*shard.Merged{m}, server
 	s := StreamsOf(m, server, e.OneHost)
 	return Judge(&e, Assessment{
-		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(), Doubts: []Check{s.UndetectableLosses()},
-		Checks: slices.Concat(s.CutChecks(), s.Faults(), s.OpenTimeChecks(), []Check{s.GeneratorCheck()}, s.Agreement()),
+		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(), Doubts: []Check{s.UndetectableLossCheck()},
+		Checks: slices.Concat(s.CutChecks(), s.FaultChecks(), s.OpenTimeChecks(), []Check{s.GeneratorCheck()}, s.AgreementChecks()),
 	})
 }
 

@@ -50,7 +50,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		checked := s.checkedCount() > 0
 		v.MessagesChecked = &checked
 		if !v.NoData {
-			all = append(all, s.CheckedMessages())
+			all = append(all, s.checkedMessageCheck())
 		}
 	}
 	if a.Responses != nil {

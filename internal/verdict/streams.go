@@ -303,5 +303,5 @@ func (s *Streams) hasOneClock() bool {
 // LoadIndependentChecks returns the checks that a service must meet at any load. A suite that searches for the breaking
 // point judges the other checks at each step.
 func (s *Streams) LoadIndependentChecks() []Check {
-	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Check) bool { return c.loadDependent })
+	return slices.DeleteFunc(append(s.FaultChecks(), s.AgreementChecks()...), func(c Check) bool { return c.loadDependent })
 }
