@@ -108,7 +108,7 @@ func (s *pageBuilder) page() *Page {
 		p.Banner.Tiles = s.metricTiles()
 	}
 	charts := &Page{}
-	p.add(s.failureSection())
+	p.add(s.incidentSection())
 	for _, name := range s.v.Layout.Page {
 		dest := p
 		if isChart := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; isChart && s.v.Verdict == verdict.Pass {

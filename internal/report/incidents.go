@@ -53,7 +53,7 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	return out
 }
 
-func (s *pageBuilder) failureSection() Section {
+func (s *pageBuilder) incidentSection() Section {
 	out := Section{ID: "story", Title: "Incidents"}
 	list := incidents(s.v)
 	if len(list) == 0 || s.v.Verdict == verdict.Pass {

@@ -12,7 +12,7 @@ import (
 
 // incidentRows returns the rows of the incidents as text: time, faults, clients, and actions.
 func incidentRows(s *pageBuilder) (rows []string) {
-	for _, t := range s.failureSection().Tables {
+	for _, t := range s.incidentSection().Tables {
 		for _, row := range t.Rows {
 			var texts []string
 			for _, c := range row {
@@ -39,8 +39,8 @@ func TestIncidentsGroupFaultsByTime(t *testing.T) {
 	require.Regexp(t, `^22:23:20 to 22:23:32 \| 1 × missed; 4 × dropped \| d-1, d-2, d-3 and 1 more \| deploy started 10 s before$`, rows[0])
 	require.Regexp(t, `^22:28:20 \| 1 × late \| d-9 \| `, rows[1])
 	require.NotContains(t, rows[1], "deploy")
-	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × missed; 4 × dropped.", s.failureSection().Lead[0])
-	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts must be able to show the time of the incident")
+	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × missed; 4 × dropped.", s.incidentSection().Lead[0])
+	require.Equal(t, at(600), s.incidentSection().Tables[0].Rows[0][0].At, "the charts must be able to show the time of the incident")
 }
 
 func TestPassedRunHasNoIncidents(t *testing.T) {
@@ -64,9 +64,9 @@ func TestIncidentsAreLimited(t *testing.T) {
 	}
 	s := newPageBuilder(run)
 	require.Len(t, incidentRows(s), maxIncidents)
-	require.Equal(t, "the first 12 of 20", s.failureSection().Tables[0].Note)
+	require.Equal(t, "the first 12 of 20", s.incidentSection().Tables[0].Note)
 	run.Verdict.Actions = nil
-	require.Equal(t, "Faults at most 15 s apart form one incident.", s.failureSection().Notes[0])
+	require.Equal(t, "Faults at most 15 s apart form one incident.", s.incidentSection().Notes[0])
 }
 
 // A failure of the target is part of the incident at its time, or an incident of its own.
@@ -88,9 +88,9 @@ func TestIncidentsIncludeTargetFailures(t *testing.T) {
 	rows = incidentRows(s)
 	require.Len(t, rows, 2)
 	require.Regexp(t, `^– \| a replica died \|`, rows[1], "a failure at an unknown time must be last")
-	require.Regexp(t, `^2 incidents, the first at 22:23:22 UTC: 60 × dropped`, s.failureSection().Lead[0])
+	require.Regexp(t, `^2 incidents, the first at 22:23:22 UTC: 60 × dropped`, s.incidentSection().Lead[0])
 	run.Verdict.Incidents = nil
-	require.Equal(t, "1 incident at an unknown time: a replica died.", newPageBuilder(run).failureSection().Lead[0])
+	require.Equal(t, "1 incident at an unknown time: a replica died.", newPageBuilder(run).incidentSection().Lead[0])
 }
 
 func TestBannerOmitsCountsOfUnobservedClients(t *testing.T) {

@@ -155,8 +155,8 @@ func (s *Streams) hasOpenEnds() bool {
 	return s.Evidence.Kind == ByClock || s.Evidence.Kind == ByNothing || s.Evidence.Kind == BySubscribers || s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval()
 }
 
-// UndetectableLossCheck returns the check of MAX_HIDDEN. The default is a limit of 0, or no limit if losses at the ends of
-// streams are undetectable. A few clients that were reconnecting when the run ended do not make the run invalid.
+// UndetectableLossCheck returns the check of MAX_HIDDEN. The default is a limit of 0, or no limit if losses at the ends
+// of streams are undetectable. A few clients that were reconnecting when the run ended do not make the run invalid.
 func (s *Streams) UndetectableLossCheck() Check {
 	e, maximum, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
 	limit, count, pass := fmt.Sprint(maximum), e.Undetectable, true

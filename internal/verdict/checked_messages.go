@@ -36,8 +36,8 @@ func (v *Verdict) NextStep() string {
 	return "To check messages, run `soak init` with --publish-url (docs/services.md)"
 }
 
-// checkedMessageCheck returns the check that at least one message was checked. If the description has message: 'unchecked',
-// the check is not judged, unless REQUIRE_MESSAGES is set or the streams received nothing.
+// checkedMessageCheck returns the check that at least one message was checked. If the description has message:
+// 'unchecked', the check is not judged, unless REQUIRE_MESSAGES is set or the streams received nothing.
 func (s *Streams) checkedMessageCheck() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checkedCount()
