@@ -57,7 +57,7 @@ func (s *pageBuilder) environment() Table {
 		"CPU", ifKnown(m.Cores, strings.TrimSpace(format.Count(m.Cores, "core")+" "+m.CPU)), "memory", ifKnown(m.Memory, format.MiB(mib(m.Memory))),
 		"open files", ifKnown(s.Limits.Files, format.Thousands(s.Limits.Files)+" per process"),
 		"ephemeral ports", ifKnown(s.Limits.Ports, format.Thousands(s.Limits.Ports)+" per target address"),
-		"accept queue", ifKnown(s.Limits.Backlog, format.Thousands(s.Limits.Backlog)+" net.core.somaxconn"),
+		"accept queue", ifKnown(s.Limits.Backlog, format.Thousands(s.Limits.Backlog)+" (net.core.somaxconn)"),
 		"resources from", s.source(),
 	)
 	t.Caption = "Versions, host and limits"

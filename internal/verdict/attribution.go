@@ -22,7 +22,7 @@ const (
 	// SignalStall means that there was no conclusive control group, and that a runner woke up late at some time during
 	// the run. Its delay was over half of LATE_MS, or at least the delay that causes the fault.
 	SignalStall Signal = "stall"
-	// SignalPackets means that AWS dropped packets of the runner's machine in the second half of the silence.
+	// SignalPackets means that AWS dropped packets of the runner's machine in the second half of the silence or delay.
 	SignalPackets Signal = "dropped-packets"
 	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay. A
 	// conclusive control group, if there was one, was late too.
