@@ -164,7 +164,6 @@ func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
 	require.NotContains(t, page, "http-equiv=\"refresh\"")
 }
 
-// Each incomplete run has a page.
 func TestPagesOfIncompleteRuns(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()

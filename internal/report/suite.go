@@ -11,7 +11,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// stages returns a band for each declared stage that started.
 func stages(v *verdict.Verdict) (out []Band) {
 	for _, stage := range v.Suite.Stages {
 		if from := v.StartedUnix + stage.Start; from < v.EndedUnix {

@@ -12,7 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// startUnix is the start of the first runner.
 const startUnix = 1_700_000_000
 
 // actionAt returns an action that succeeded, the given seconds after the start of the first runner.

@@ -27,7 +27,6 @@ const (
 	feedResults
 )
 
-// assess compares a verdict with the feed.
 func (f *simulatedFeed) assess(v *Verdict) feedResult {
 	counts := faultCounts(v)
 	found := counts != [4]uint64{}

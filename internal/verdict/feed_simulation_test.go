@@ -35,7 +35,6 @@ type simulatedFeed struct {
 	want     [4]uint64          // missed, duplicated, reordered, corrupted
 }
 
-// A feedMessage is a message of a simulated feed.
 type feedMessage struct {
 	at  time.Duration
 	sum uint64

@@ -20,7 +20,6 @@ import (
 
 var update = flag.Bool("update", false, "write the JSON Schema")
 
-// schemaFile is the JSON Schema of verdict.json.
 const schemaFile = "../../docs/reference/verdict.schema.json"
 
 // The schema follows from the Go types and their comments, so that neither can change without the other.

@@ -125,7 +125,6 @@ func (w Formatter) group(b *bundle, runner int) string {
 	return text + " (first: " + b.id + ")"
 }
 
-// phrase returns the predicate of the sentence about a group.
 func (w Formatter) phrase(b *bundle) string {
 	noun := w.Service.Noun()
 	verb, possessive := format.Form(b.connections, "was", "were"), format.Form(b.connections, "its", "their")

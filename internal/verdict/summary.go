@@ -115,7 +115,6 @@ func (v *Verdict) invalidReasons() (out []string) {
 	return out
 }
 
-// failSummary describes the checks that fail the run, causes first.
 func (v *Verdict) failSummary() string {
 	var clauses []string
 	omitted, implied, hasTime := 0, 0, false // implied: unmet checks that have the cause of another one
