@@ -13,7 +13,7 @@ import (
 const headroomMinSeconds = 60
 
 // headroom returns CPU and memory per stream, and how many streams would fill a core. The section is empty if the hold
-// was too short, or if no stream opened.
+// was too short, if no stream opened, or without samples of memory.
 func (s *pageBuilder) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.holdRange(s.series)

@@ -20,7 +20,8 @@ const (
 	leakShare, leakMiB = 0.02, 1
 )
 
-// leaks returns the slope of memory during the hold. The section is empty if the hold is too short.
+// leaks returns the slope of memory during the hold. The section is empty if the hold is too short, or if no slope is
+// known.
 func (s *pageBuilder) leaks() Section {
 	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
 	from, to := s.phases.holdRange(s.series)

@@ -29,7 +29,7 @@ func (s *Streams) AgreementChecks() (out []Check) {
 	for _, c := range s.m.Checks {
 		total += c.Passes + c.Fails
 		if c.Fails > 0 {
-			failed = append(failed, fmt.Sprintf("the check %q failed %d of %d times", c.Name, c.Fails, c.Passes+c.Fails))
+			failed = append(failed, fmt.Sprintf("the check %q failed %d of %s", c.Name, c.Fails, format.Plural(c.Passes+c.Fails, "time", "times")))
 		}
 	}
 	hasChecks := len(s.m.Checks) > 0

@@ -60,8 +60,8 @@ func (s *Streams) checkedMessageCheck() Check {
 	return c.AsDoubt()
 }
 
-// checkedCount returns the number of messages whose loss would have been detected. Without a publisher and without an
-// interval, a loss shows only as a gap after another message of the connection.
+// checkedCount returns the number of messages whose loss would have been detected. If only the numbers of the messages
+// are known, the loss of the first message of a connection is not detectable.
 func (s *Streams) checkedCount() uint64 {
 	if !s.m.Service.Counted() || s.Messages.Received == 0 {
 		return 0

@@ -26,8 +26,8 @@ type FindingGroup struct {
 	Text        string   `json:"text"`
 }
 
-// A KindCount is the number of faults of one kind. In a FindingSummary it comes from the counters of the connections,
-// so it includes findings that are not listed. In an Incident it counts listed findings only.
+// A KindCount is the number of faults of one kind. An Incident counts listed findings only. A FindingSummary counts all
+// findings, except that it counts only listed findings of ledger.KindRestarted.
 type KindCount struct {
 	Kind  string `json:"kind"`
 	Count uint64 `json:"count"`

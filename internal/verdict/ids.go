@@ -12,7 +12,7 @@ const (
 	CheckPackets     CheckID = "machines.packets" // AWS dropped no packets of a machine
 	CheckVerdict     CheckID = "run.verdict"      // the verdict itself, if no check decided it
 	CheckGenerator   CheckID = "generator.kept-up"
-	CheckPorts       CheckID = "generator.ports" // the load generator had a port and a descriptor for each connection
+	CheckPorts       CheckID = "generator.ports" // the load generator had a port, a descriptor and an address for each connection
 	CheckServerCount CheckID = "server.count"    // the server's own count agrees
 	CheckScript      CheckID = "script.checks"   // the checks of the k6 script
 	CheckObserved    CheckID = "streams.observed"

@@ -83,7 +83,7 @@ func (m *MachineReport) stealWarnings(s *concurrentFaults) (out []string) {
 			c.Increase, m, 100**m.StealShare))
 	}
 	if s.lateBySteal > 0 {
-		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used its CPU (steal), first %s: the hypervisor may be the cause",
+		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used the CPU of this machine (steal), first %s: the hypervisor may be the cause",
 			format.Plural(s.lateBySteal, "message arrived", "messages arrived"), m, formatStretch(c.increases[0])))
 	}
 	return out

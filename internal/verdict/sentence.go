@@ -231,7 +231,7 @@ func (w Formatter) tail(r *shard.Connection, f ledger.Finding) string {
 	case r.Numbered:
 		return fmt.Sprintf("%s: nothing arrived after %s %d", w.messageNames(r)(f.From, f.To), noun, r.Last)
 	}
-	return fmt.Sprintf("%s: nothing arrived after the first %d", format.Plural(f.Count, noun, noun+"s"), r.Arrived())
+	return fmt.Sprintf("%s: nothing arrived after the first %s", format.Plural(f.Count, noun, noun+"s"), format.Form(r.Arrived(), "one", fmt.Sprint(r.Arrived())))
 }
 
 // serverText states how many of the missing messages the server's ledger lists as sent; "" if none.
