@@ -246,7 +246,8 @@ func (s *Streams) CutChecks() []Check {
 	var missing []string
 	for _, c := range s.Cuts {
 		if c.Count < c.Planned {
-			missing = append(missing, fmt.Sprintf("%d of %d disconnects of kind %s were made: too few streams were open and had received a message since their previous disconnect", c.Count, c.Planned, c.Kind))
+			missing = append(missing, fmt.Sprintf("%d of %s of kind %s %s made: too few streams were open and had received a message since their previous disconnect",
+				c.Count, format.Plural(c.Planned, "disconnect", "disconnects"), c.Kind, format.Form(c.Planned, "was", "were")))
 		}
 	}
 	if all.Planned == 0 {
@@ -272,7 +273,7 @@ func (s *Streams) CutChecks() []Check {
 }
 
 func (s *Streams) brokenCutsText(all *Cuts) string {
-	text := fmt.Sprintf("%d of %d disconnects led to faults: %s lost, %d received twice", len(s.cuts.broken), all.Count,
+	text := fmt.Sprintf("%d of %s led to faults: %s lost, %d received twice", len(s.cuts.broken), format.Plural(all.Count, "disconnect", "disconnects"),
 		format.Plural(all.Lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), all.Duplicated)
 	if n := all.Announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))

@@ -85,7 +85,7 @@ func TestResumeOutcomes(t *testing.T) {
 		}, Fail, 5, 0, 0, 0, "5 messages were lost"},
 		{"one is lost and another one arrives twice", func(p *publishedRun) {
 			p.deliver = replaceMessages(0, map[uint64][]uint64{11: nil, 12: {12, 12}})
-		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects led to faults: 1 message was lost, 1 received twice"},
+		}, Fail, 1, 1, 0, 0, "1 of 1 disconnect led to faults: 1 message was lost, 1 received twice"},
 		{"one arrives twice next to an allowed announced gap", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutStream("rst", true, true)
 		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
@@ -106,8 +106,8 @@ func TestResumeOutcomes(t *testing.T) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(18), cutStream("rst", true, true)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
 		{"the client had no id to resume from", func(p *publishedRun) { p.shape = cutStream("rst", false, false) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
-		{"no stream was disconnected", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects of kind rst were made"},
-		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutStream("fin", true, false) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects of kind rst were made"},
+		{"no stream was disconnected", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnect of kind rst was made"},
+		{"a stream was disconnected in another way", func(p *publishedRun) { p.shape = cutStream("fin", true, false) }, Invalid, 0, 0, 0, 0, "0 of 1 disconnect of kind rst was made"},
 		{"no message arrived after the cut", func(p *publishedRun) {
 			p.shapeAt = 20
 			p.lose(func(stream int, n uint64) bool { return stream == 0 && n == 20 })
