@@ -210,9 +210,9 @@ func TestStealExplainsLateness(t *testing.T) {
 		want     Outcome
 		warnings string
 	}{
-		"a message was late":                  {36, dropsAt + 4, -1, Pass, "used its CPU (steal)"},
+		"a message was late":                  {36, dropsAt + 4, -1, Pass, "used the CPU of this machine (steal)"},
 		"no message was late":                 {36, 0, -1, Pass, ""},
-		"late, with a limit":                  {36, dropsAt + 4, 0, Invalid, "used its CPU (steal)"},
+		"late, with a limit":                  {36, dropsAt + 4, 0, Invalid, "used the CPU of this machine (steal)"},
 		"late at another time, with a limit":  {36, dropsAt + 60, 0, Fail, ""},
 		"much steal, and no message was late": {720, 0, 0, Pass, "used 720.0 s of the CPU time of runner 1 (h1), 10 % of it"},
 	} {
