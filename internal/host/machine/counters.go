@@ -10,8 +10,8 @@ type Effect int
 // The values of Effect.
 const (
 	Informational Effect = iota // none; the report shows the counter, or compares it with another one
-	Silences                    // packets were lost; a runner's faults at that time are inconclusive; for a target, a warning
-	Delays                      // programs could not run; a runner's lateness at that time is inconclusive
+	Silences                    // packets were lost: a runner's faults at that time are inconclusive; a target gets a warning
+	Delays                      // programs could not run: a runner's lateness at that time is inconclusive
 	Refuses                     // the kernel dropped connection attempts; a warning on the machine of the target
 	Warns                       // a warning
 	Suspends                    // the machine did not run, so results of its streams in that time are inconclusive
@@ -23,9 +23,9 @@ type Counter struct {
 	Effect Effect
 	// Namespaced reports whether each network namespace, such as a container's, has its own counter.
 	Namespaced bool
-	Metric     string // of node_exporter; "": none. Several series are added up
-	Limit      string // name of the limit of a gauge; "": a counter
-	LimitOf    string // metric of the limit in node_exporter
+	Metric     string // metric of node_exporter, summed over its series; "": none
+	Limit      string // name of a gauge's limit; "": the value is not a gauge
+	LimitOf    string // metric of the limit in node_exporter; "": none
 	AWSAction  string // what AWS did to packets if the counter increased; "": not a counter of AWS's driver
 	Meaning    string // reason for an increase
 	Remedy     string
@@ -46,7 +46,7 @@ const (
 	LinkLocal        = "linklocal_allowance_exceeded"
 )
 
-// SuspendedResolution is the duration of the shortest detectable suspension. A shorter one is undetectable, because the
+// SuspendedResolution is the duration of the shortest detectable suspension. Shorter ones are undetectable, because the
 // clocks are not read at the same instant.
 const SuspendedResolution = 100 * time.Millisecond
 
@@ -71,7 +71,7 @@ var Counters = []Counter{
 		Name: "conntrack_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_conntrack_allowance_exceeded",
 		AWSAction: "dropped", Meaning: "tracked connections exceeded the allowance of the instance type, so new connections failed", Remedy: largerType,
 	},
-	{ // packets to the name server, the clock and the metadata of the instance, which no stream uses
+	{ // only a warning, because the dropped packets do not belong to streams
 		Name: LinkLocal, Effect: Warns, Namespaced: true, Metric: "node_ethtool_linklocal_allowance_exceeded",
 		AWSAction: "dropped", Meaning: "too many packets per second to the name server, the clock or the instance's metadata", Remedy: "find the program that sends them",
 	},

@@ -4,7 +4,7 @@ package machine
 
 import "time"
 
-// cardCounters returns nothing, because only Linux reports network cards and the counters of AWS's driver.
+// cardCounters returns no counters, because only Linux reports network cards and the counters of AWS's driver.
 func cardCounters() (map[string]uint64, bool, error) { return nil, false, nil }
 
 // SuspendedFor returns false, because the time is unknown on this system.

@@ -28,8 +28,8 @@ type Record struct {
 // A Series has the changes of one counter during a run.
 type Series struct {
 	Name     string  `json:"name"`
-	Begin    float64 `json:"begin"`              // value of the first reading
-	End      float64 `json:"end"`                // value of the last reading
+	Begin    float64 `json:"begin"`              // first value
+	End      float64 `json:"end"`                // last value
 	Increase float64 `json:"increase,omitempty"` // total of all increases; a reset does not reduce it
 	// Stretches lists the times of increases. It is empty for gauges, for informational counters and for Retrans. For
 	// Steal it lists only increases that may explain a late message.
@@ -116,7 +116,8 @@ func (r *Record) Check() error {
 
 func (s *Series) check(r *Record) error {
 	if len(s.Name) > maxText || len(s.Stretches) > maxStretches {
-		return fmt.Errorf("counter %.20q of the machine must have a short name and at most %d increases, got %d", s.Name, maxStretches, len(s.Stretches))
+		return fmt.Errorf("counter %.20q of the machine must have a name of at most %d bytes, got %d, and at most %d increases, got %d",
+			s.Name, maxText, len(s.Name), maxStretches, len(s.Stretches))
 	}
 	for _, v := range []float64{s.Begin, s.End, s.Increase, s.MaxShare} {
 		if math.IsNaN(v) || v < 0 || v > maxValue {

@@ -12,7 +12,7 @@ type Watch struct {
 	source   source
 	record   Record
 	steps    clockSteps
-	maxSteal float64 // largest increase of Steal between two readings that adds no stretch, in seconds
+	maxSteal float64 // seconds; an increase of Steal between two readings adds a stretch only if it is larger
 }
 
 // New returns a Watch of the machine of this process. A message counts as late above lateThreshold. The record has the
@@ -147,7 +147,7 @@ func (w *Watch) Record() *Record {
 		r.Counters[i].Stretches = slices.Clone(r.Counters[i].Stretches)
 	}
 	if !slices.ContainsFunc(r.Counters, func(s Series) bool { return s.Name != ClockStep }) {
-		r.Unknown = "no counters, because they need Linux, and this machine runs " + runtime.GOOS
+		r.Unknown = "no counters: they need Linux and a readable /proc; this machine runs " + runtime.GOOS
 	}
 	return &r
 }

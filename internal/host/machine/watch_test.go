@@ -189,7 +189,7 @@ func TestRecordWithoutCountersHasAReason(t *testing.T) {
 	s.proc = filepath.Join(s.proc, "missing")
 	w := newWatch(s, time.Second)
 	w.Sample(start)
-	require.Contains(t, w.Record().Unknown, "no counters, because they need Linux")
+	require.Contains(t, w.Record().Unknown, "no counters: they need Linux and a readable /proc")
 }
 
 func TestSampleReadsThisMachine(t *testing.T) {
@@ -203,7 +203,7 @@ func TestSampleReadsThisMachine(t *testing.T) {
 	for _, name := range []string{Steal, Overflows, Drops, Retrans, OutSegs, OOMKills} {
 		require.NotNil(t, r.Series(name), name)
 	}
-	require.Nil(t, r.Series("pps_allowance_exceeded"), "this machine is not on AWS")
+	require.Nil(t, r.Series("pps_allowance_exceeded"), "a machine that is not on AWS must not have AWS's counters")
 	devices, err := filepath.Glob("/sys/class/net/*/device")
 	require.NoError(t, err)
 	require.Equal(t, len(devices) > 0, r.Cards, "Cards must report only physical network cards: %q", devices)
@@ -287,5 +287,5 @@ func TestSuspendedForIsConstantWithoutSuspension(t *testing.T) {
 	first, ok := SuspendedFor()
 	require.True(t, ok)
 	second, _ := SuspendedFor()
-	require.InDelta(t, first.Seconds(), second.Seconds(), 1, "the machine was not suspended")
+	require.InDelta(t, first.Seconds(), second.Seconds(), 1)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -83,8 +84,8 @@ type Program struct {
 	Name        string
 	Names       []string               // names of the executable that are tried before Name
 	Find        func() (string, error) // replaces the search on the PATH
-	Version     []string               // arguments with which it prints its version, or connects to its service
-	Consequence string                 // what is unavailable without the program
+	Version     []string               // arguments with which the program prints its version, or connects to its service
+	Consequence string                 // effect on the user if the program is missing or fails
 	Needed      bool                   // every run needs the program
 	Remedy      string                 // how to install the program
 	Start       string                 // remedy if the program fails; "": Remedy
@@ -93,7 +94,7 @@ type Program struct {
 // optionalPrograms lists the third-party programs. A run can start without them.
 var optionalPrograms = []Program{
 	{Name: "nginx", Find: func() (string, error) { return process.Find("nginx") }, Version: []string{"-v"}, Consequence: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
-	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, Consequence: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},
+	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, Consequence: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, and join the group docker"},
 	{Name: "prometheus", Version: []string{"--version"}, Consequence: "`soak open` cannot show Prometheus data", Remedy: "apt-get install prometheus"},
 	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, Consequence: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME, for a cluster that answers"},
 	{Name: "terraform", Version: []string{"version"}, Consequence: "no machines on AWS (`make aws-up`)", Remedy: "https://developer.hashicorp.com/terraform/install"},
@@ -119,8 +120,8 @@ func (p Program) find(ctx context.Context) Finding {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		reason := cmp.Or(lastLine(&stderr), err.Error())
-		if ctx.Err() != nil {
-			reason = "no output within " + versionTimeout.String()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			reason = "still running after " + versionTimeout.String()
 		}
 		f.State, f.Result = p.stateIfMissing(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.Consequence)
 		f.Remedy = cmp.Or(p.Start, p.Remedy)

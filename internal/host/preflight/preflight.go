@@ -12,6 +12,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -87,10 +88,10 @@ type Services struct {
 // Check returns errors, which prevent the run, and warnings about conditions that may disturb it.
 func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	perService := p.PerBackend(s.Count)
-	required, user := requiredFiles(p, s, perService)
+	required, process := requiredFiles(p, s, perService)
 	if m.Files > 0 && m.Files < required {
 		errs = append(errs, fmt.Sprintf("the limit on open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower CONNECTIONS",
-			m.Files, user, required, required))
+			m.Files, process, required, required))
 	}
 	if sockets := p.Sockets(perService); m.Ports > 0 && m.Ports < sockets {
 		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d connections to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
@@ -108,18 +109,18 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 }
 
 // requiredFiles returns how many files the process with the most open files needs, and describes that process.
-func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, user string) {
+func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, process string) {
 	sockets := p.Sockets(p.PerRunner())
 	connections := sockets + p.Control
-	user = fmt.Sprintf("a runner with %d connections", sockets)
+	process = "a runner with " + format.Plural(sockets, "connection", "connections")
 	if s.Local && perService > connections {
-		connections, user = perService, fmt.Sprintf("a backend with %d connections", perService)
+		connections, process = perService, "a backend with "+format.Plural(perService, "connection", "connections")
 	}
 	files = clamp.Uint64(Files(connections))
 	if proxied := clamp.Uint64(2 * Files(perService)); s.Proxied && proxied > files {
-		return proxied, fmt.Sprintf("nginx with %d connections on each side", perService)
+		return proxied, fmt.Sprintf("nginx with %s on each side", format.Plural(perService, "connection", "connections"))
 	}
-	return files, user
+	return files, process
 }
 
 // Memory returns the maximum memory of a plan on one host in bytes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // Maximum memory of an open TLS connection in bytes, rounded up from measurements (docs/results/handshake.md).
@@ -15,7 +16,7 @@ const (
 // Users describes the load that the script of a suite declares. VUs and Connections are totals for all Runners.
 type Users struct {
 	VUs, Runners int
-	Connections  int  // maximum number of open connections; 0: one per virtual user
+	Connections  int  // maximum number of open connections; if it is below VUs, VUs is the maximum
 	Sources      int  // number of source addresses per runner; 0: unknown, so ports are not checked
 	Local        bool // the service runs on this host
 	Proxied      bool // the service is behind nginx on this host
@@ -25,20 +26,21 @@ type Users struct {
 // Check returns errors, which prevent the run, and warnings about conditions that may disturb it.
 func (u Users) Check(m Machine) (errs, warnings []string) {
 	connections := max(u.Connections, u.VUs)
-	need, user := clamp.Uint64(Files(u.connectionsPerRunner(connections))), fmt.Sprintf("a runner with %d connections at a time", u.connectionsPerRunner(connections))
+	runnerConnections := u.connectionsPerRunner(connections)
+	need, process := clamp.Uint64(Files(runnerConnections)), "a runner with "+openConnections(runnerConnections)
 	if all := clamp.Uint64(Files(connections)); u.Local && all > need {
-		need, user = all, fmt.Sprintf("the service with %d connections at a time", connections)
+		need, process = all, "the service with "+openConnections(connections)
 	}
 	if proxied := clamp.Uint64(2 * Files(connections)); u.Proxied && proxied > need {
-		need, user = proxied, fmt.Sprintf("nginx with %d connections at a time on each side", connections)
+		need, process = proxied, "nginx with "+openConnections(connections)+" on each side"
 	}
 	if m.Files > 0 && m.Files < need {
 		errs = append(errs, fmt.Sprintf("the limit on open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower the number of connections",
-			m.Files, user, need, need))
+			m.Files, process, need, need))
 	}
-	if ports := u.connectionsPerRunner(connections); u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < ports {
-		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d connections of a runner at a time to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, add addresses (K6_LOCAL_IPS), or lower the number of connections",
-			m.Ports*u.Sources, ports))
+	if u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < runnerConnections {
+		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d open connections of a runner to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, add addresses (K6_LOCAL_IPS), or lower the number of connections",
+			m.Ports*u.Sources, runnerConnections))
 	}
 	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
 		sentence := fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
@@ -62,6 +64,8 @@ func (u Users) coreWarnings(m Machine) (warnings []string) {
 	}
 	return warnings
 }
+
+func openConnections(n int) string { return format.Plural(n, "open connection", "open connections") }
 
 func (u Users) connectionsPerRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 

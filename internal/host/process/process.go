@@ -18,7 +18,7 @@ type Spec struct {
 	Name         string // for messages
 	Path         string
 	Args         []string
-	Env          []string       // complete environment
+	Env          []string       // complete environment; nil: the environment of soak
 	Log          string         // file to which stdout and stderr are appended
 	Output       *os.File       // replaces Log if not nil
 	Extra        []*os.File     // open files that the process inherits, from descriptor 3 on

@@ -154,7 +154,7 @@ type Machine struct {
 	Memory uint64 `json:"memory_bytes,omitempty"`
 }
 
-// ThisMachine describes this machine. Unknown fields are empty.
+// ThisMachine returns the description of this machine. Unknown fields are empty.
 func ThisMachine() Machine {
 	m := Machine{Cores: runtime.NumCPU()}
 	if info, err := host.Info(); err == nil {

@@ -31,7 +31,8 @@ const tcpListen = 0x0A
 // forwarders are programs that listen on behalf of services elsewhere. The kernel truncates names to 15 characters.
 var forwarders = []string{"docker-proxy", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "gvproxy", "ssh", "sshd", "kubectl", "socat"}
 
-// ListenerOf returns the Listener for the URL of a service, or nil if its host is not localhost or a loopback address.
+// ListenerOf returns the Listener for the URL of a service. It returns nil if the URL has no valid port, or if its host
+// is neither localhost nor a loopback address.
 func ListenerOf(service string) *Listener {
 	u, err := url.Parse(service)
 	if err != nil {

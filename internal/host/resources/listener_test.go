@@ -86,6 +86,6 @@ func TestListeningProcessIsFound(t *testing.T) {
 		require.NoError(t, end.Close())
 		_ = server.Wait()
 		l.foundAt = time.Time{}
-		require.Empty(t, l.PIDs(), "the listener has ended")
+		require.Empty(t, l.PIDs(), "a process that has ended must not be found")
 	}
 }

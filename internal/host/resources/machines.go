@@ -38,7 +38,7 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	for _, name := range slices.Sorted(maps.Keys(m.byInstance)) {
 		record := m.byInstance[name].record(name, lateThreshold)
 		if err := record.Check(); err != nil { // readers of a file with this record would reject it
-			return nil, fmt.Errorf("query the machines from Prometheus at %s: impossible counters of %.100q: %w", Redact(address), name, err)
+			return nil, fmt.Errorf("query the machines from Prometheus at %s: invalid record of %.100q: %w", Redact(address), name, err)
 		}
 		out = append(out, record)
 	}

@@ -59,7 +59,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	require.Eventually(t, hasPastSample, time.Minute, 200*time.Millisecond)
 	dropped.Add(14)
 	require.Eventually(t, func() bool { return query().End == 119 }, time.Minute, 200*time.Millisecond)
-	require.Len(t, all, 1, "the backend is not a machine")
+	require.Len(t, all, 1, "the backend must not be a machine of its own")
 	r := all[0]
 	require.Equal(t, []any{"runner-1", "b-1", "ip-10-0-0-7", int64(1_700_000_000), 2}, []any{r.Name, r.Boot, r.Node, r.BootedUnix, r.Cores})
 	s := query()
@@ -78,8 +78,8 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	require.ErrorContains(t, err, "query the machines")
 }
 
-// Impossible counters are an error, because a reader would reject their file.
-func TestMachinesFromPrometheusRejectsImpossibleCounters(t *testing.T) {
+// An invalid record is an error, because a reader would reject its file.
+func TestMachinesFromPrometheusRejectsInvalidRecords(t *testing.T) {
 	t.Parallel()
 	for name, series := range map[string]string{
 		"no number": `{"metric":{"instance":"a"},"values":[[%d,"NaN"]]}`,
@@ -99,7 +99,7 @@ func TestMachinesFromPrometheusRejectsImpossibleCounters(t *testing.T) {
 				fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
 			})
 			_, err := MachinesFromPrometheus(t.Context(), address, now.Add(-time.Minute), now, time.Second)
-			require.ErrorContains(t, err, "impossible counters")
+			require.ErrorContains(t, err, "invalid record of")
 			require.Less(t, len(err.Error()), 400)
 		})
 	}

@@ -133,8 +133,9 @@ func withoutURL(err error) error {
 	return err
 }
 
-// CopyHost copies Host from hostSamples, the samples of this host, into samples from a Prometheus server that monitors
-// no host. Each sample receives the latest Host at its time. CopyHost reports whether it changed a sample.
+// CopyHost copies Host from hostSamples, the samples of this host, into samples from a Prometheus server, unless the
+// server monitors a host. Each sample receives the latest Host at its time. CopyHost reports whether it changed a
+// sample.
 func CopyHost(samples, hostSamples []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
 		return false

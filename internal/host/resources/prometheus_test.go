@@ -41,7 +41,7 @@ func TestFromPrometheusReadsBackendAndItsHost(t *testing.T) {
 	require.Equal(t, []int{1200, 14, 1215}, []int{last.Streams, last.Goroutines, last.Files})
 	require.Equal(t, []uint64{20_000, 40, 17}, []uint64{last.MaxFiles, last.BackendGCs, last.Retransmits})
 	require.True(t, last.NetworkKnown)
-	require.Zero(t, samples[0].BackendRSS, "the first sample is from before the first scrape")
+	require.Zero(t, samples[0].BackendRSS, "a sample from before the first scrape must have no values")
 	require.Equal(t, samples[0].Unix+int64(len(samples)-1)*5, last.Unix)
 
 	_, err := FromPrometheus(t.Context(), url, started.Add(-2*time.Hour), started.Add(-time.Hour))

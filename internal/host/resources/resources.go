@@ -28,7 +28,7 @@ const Interval = 5 * time.Second
 // process or of the host.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
-	AtUS             int64   `json:"at_us,omitempty"` // time in microseconds; 0: the sample is from Prometheus
+	AtUS             int64   `json:"at_us,omitempty"` // Unix time in microseconds; 0: the sample is from Prometheus
 	BackendRSS       uint64  `json:"backend_rss_bytes"`
 	BackendCPU       float64 `json:"backend_cpu_seconds"`
 	Streams          int     `json:"backend_streams_open"`
@@ -79,7 +79,7 @@ var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 }
 
 // servedMetric counts the plain requests that a backend has served. A check compares it with the count of the runners.
-// It is not read from Prometheus, whose last scrape may precede the last request.
+// The metric is not read from Prometheus, whose last scrape may precede the last request.
 const servedMetric = "backend_service_requests_total"
 
 // FromMetrics adds the values of a backend from its metrics page.

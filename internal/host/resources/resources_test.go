@@ -98,7 +98,7 @@ func TestFromHostReadsThisHost(t *testing.T) {
 	require.NotZero(t, before.BusySeconds)
 	require.GreaterOrEqual(t, after.BusySeconds, before.BusySeconds)
 	require.GreaterOrEqual(t, after.Retransmits, before.Retransmits)
-	require.LessOrEqual(t, before.Overflows, before.Drops, "drops include overflows")
+	require.LessOrEqual(t, before.Overflows, before.Drops, "drops must include overflows")
 	require.Positive(t, before.Received, "the bytes and the TCP counters must both be readable")
 	m := ThisMachine()
 	require.NotZero(t, m.Cores)
@@ -111,7 +111,7 @@ func TestSummarizeOmitsRestartsAndGaps(t *testing.T) {
 	require.Zero(t, Summarize(nil))
 	require.Equal(t, Summary{BackendRSSMax: 5}, Summarize([]Sample{{Unix: 1, BackendRSS: 5, BackendCPU: 9}}))
 	require.Zero(t, Summarize([]Sample{{Unix: 1}, {Unix: 1, BackendCPU: 4}}).BackendCPUPercent,
-		"the samples have the same time")
+		"samples at the same time must have no average CPU usage")
 	got := Summarize([]Sample{
 		{Unix: 100, BackendRSS: 5, BackendCPU: 10, NginxRSS: 1, NginxCPU: 1},
 		{Unix: 105, BackendRSS: 9, BackendCPU: 11, NginxRSS: 3, NginxCPU: 2},

@@ -25,7 +25,7 @@ type Service struct {
 	NginxLog
 }
 
-// FromService adds the resources of backends by process id, and of nginx by the id of its master process; 0: no nginx.
+// FromService adds the resources of backends by process id, and of nginx by the id of its master process (0: no nginx).
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
@@ -73,7 +73,8 @@ func openShare(pid int) float64 {
 	return float64(open) / float64(limits.OpenFiles)
 }
 
-// groupMounts maps the controllers in a line of /proc/PID/cgroup to the mount point of their groups; "": version 2.
+// groupMounts maps the controllers in a line of /proc/PID/cgroup to the mount point of their groups. The key "" is for
+// version 2.
 var groupMounts = map[string]string{"": "/sys/fs/cgroup", "cpu": "/sys/fs/cgroup/cpu", "cpu,cpuacct": "/sys/fs/cgroup/cpu,cpuacct"}
 
 // groupOf returns the folder of the control group that may limit the CPU of a process, or "" if it is unknown.

@@ -118,7 +118,7 @@ func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 func CheckBudget(usd, maximum float64, subject string) error {
 	switch {
 	case !(maximum >= 0):
-		return fmt.Errorf("--max-usd must be an amount, or 0 (no limit), got %g", maximum)
+		return fmt.Errorf("--max-usd must be a positive amount, or 0 (no limit), got %g", maximum)
 	case maximum > 0 && !(usd <= maximum):
 		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", subject, USD(usd), USD(maximum))
 	}

@@ -66,7 +66,7 @@ func TestAmountOverTheLimitIsRejected(t *testing.T) {
 		want         string
 	}{
 		{5.5, 5, "it costs $5.50, which is over the $5.00 of --max-usd"}, {math.NaN(), 5, "over the $5.00"}, {math.Inf(1), 5, "over the $5.00"},
-		{1, math.NaN(), "--max-usd must be an amount, or 0 (no limit), got NaN"}, {1, -1, "or 0 (no limit), got -1"},
+		{1, math.NaN(), "--max-usd must be a positive amount, or 0 (no limit), got NaN"}, {1, -1, "or 0 (no limit), got -1"},
 	} {
 		require.ErrorContains(t, CheckBudget(c.usd, c.maximum, "it"), c.want)
 	}

@@ -101,7 +101,7 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	p.ConnectionsPerVU = p.StreamsPerVU()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
 	if err := p.Check(); err != nil {
-		return Need{}, fmt.Errorf("plan %d connections: %w", connections, err)
+		return Need{}, fmt.Errorf("plan a run with CONNECTIONS=%d: %w", connections, err)
 	}
 	single := p
 	single.Connections, single.Runners = p.PerRunner(), 1

@@ -29,7 +29,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 		n, err := Load{Interval: 15 * time.Second}.Need(connections)
 		require.NoError(t, err)
 		require.LessOrEqual(t, (connections-1)/n.Runners+1, streamsPerRunner)
-		require.Less(t, n.RunnerFiles, 20_000, "one runner must need less than 20000 open files")
+		require.Less(t, n.RunnerFiles, 20_000, "one runner must need fewer than 20,000 open files")
 		require.LessOrEqual(t, n.RunnerMemory*runnersPerHost, uint64(usableMemory), "two runners must fit into the memory of a host")
 		require.NoError(t, n.Price(prices, "us-east-1"))
 		require.GreaterOrEqual(t, n.SourceAddresses*portsPerAddress, n.Ports)
@@ -43,7 +43,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	require.Equal(t, 1, one.Runners)
 }
 
-// A million streams with ten noops per second need more cores than their memory requires.
+// A million streams with ten noops per second each need more runners than with one noop every 15 s.
 func TestDeliveredMessagesNeedCores(t *testing.T) {
 	t.Parallel()
 	slow, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
@@ -87,7 +87,7 @@ func TestPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 	t.Parallel()
 	n, err := Load{Topics: 12, Rate: 6}.Need(1200)
 	require.NoError(t, err)
-	require.InDelta(t, 600, n.NoopsPerSecond, 1e-9, "each of 6 reaches 100 streams")
+	require.InDelta(t, 600, n.NoopsPerSecond, 1e-9, "each of the 6 messages per second must reach 100 streams")
 	same, err := Load{Interval: 2 * time.Second}.Need(1200)
 	require.NoError(t, err)
 	same.Topics, same.PublishRate = 12, 6
