@@ -21,7 +21,7 @@ const (
 	maxValue    = 8 << 20   // bytes of JSON of one value
 	maxRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
 	maxRecords  = 256 << 20 // bytes of all packed connections
-	emptyRecord = 16        // bytes of a packed record without content; packing lengthens no record by more
+	emptyRecord = 16        // bytes of a packed record without content; no packed record exceeds its JSON by more
 	maxKeys     = 100       // of the JSON object
 
 	maxConnections = 1 << 20 // the maximum number of descriptors of a Linux process
@@ -69,7 +69,7 @@ func (s *Shard) checkRunner() error {
 	case r.EndedUS < r.StartedUS || r.EndedUS-r.StartedUS > maxLength.Microseconds() || r.StartedUS < 0 || r.EndedUS > maxNumber*64:
 		return fmt.Errorf("impossible times of the runner: from %d µs to %d µs", r.StartedUS, r.EndedUS)
 	case r.ReplacedStartUS != 0 && (r.StartedUS-r.ReplacedStartUS > maxLength.Microseconds() || r.ReplacedStartUS > r.StartedUS+slack.Microseconds()):
-		return fmt.Errorf("impossible start of the replaced runner: %d µs, %d µs before the start of this one", r.ReplacedStartUS, r.StartedUS-r.ReplacedStartUS)
+		return fmt.Errorf("impossible start of the replaced runner: %d µs, but this runner started at %d µs", r.ReplacedStartUS, r.StartedUS)
 	}
 	for _, text := range []string{
 		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL, s.Plan.ControlURL,
@@ -137,7 +137,7 @@ func (s *Shard) checkSums() error {
 			return fmt.Errorf("impossible count of a metric: %d", m.Count)
 		}
 		if m.Name == RequestDuration && (m.Trend == nil || m.Undelayed == nil) {
-			return fmt.Errorf("metric %s has no times", m.Name)
+			return fmt.Errorf("metric %s must have trend and undelayed", m.Name)
 		}
 		if len(m.Tags) > maxKinds {
 			return fmt.Errorf("metric %.40q must have at most %d tags, got %d", m.Name, maxKinds, len(m.Tags))
@@ -171,7 +171,7 @@ func (s *Shard) checkConnections() error {
 		}
 		for _, f := range c.Findings {
 			if kinds[f.Kind] = true; len(f.Kind) > maxText || len(kinds) > maxKinds {
-				return fmt.Errorf("findings must have at most %d kinds with short names, got %d, %.20q", maxKinds, len(kinds), f.Kind)
+				return fmt.Errorf("findings must have at most %d kinds of at most %d bytes, got %d, %.20q", maxKinds, maxText, len(kinds), f.Kind)
 			}
 			if len(f.Note) > maxText {
 				return newTooLongError(f.Note)
@@ -202,7 +202,7 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 		return nil
 	}
 	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {
-		return fmt.Errorf("contradictory connection %s: %d streams, but spans of %d", c.ID, c.Streams, uint64(len(c.Spans))+c.UnlistedSpans)
+		return fmt.Errorf("contradictory connection %s: %s, but spans of %d", c.ID, format.Plural(c.Streams, "stream", "streams"), uint64(len(c.Spans))+c.UnlistedSpans)
 	}
 	if s.Service.CountBasis == CountByComparison {
 		return s.checkFeed(c)
@@ -221,7 +221,8 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 		numbered -= min(hole[1]-hole[0]+1, numbered)
 	}
 	if numbered -= min(c.Lost, numbered); numbered+c.Unplaced != c.Received+c.Corrupted || c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
-		return fmt.Errorf("contradictory connection %s: %d received messages, but %d by their numbers", c.ID, c.Received+c.Corrupted, numbered+c.Unplaced)
+		return fmt.Errorf("contradictory connection %s: %s, but %d by their numbers", c.ID,
+			format.Plural(c.Received+c.Corrupted, "received message", "received messages"), numbered+c.Unplaced)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a machine with a counter twice":     {withMachine(0, 0, machine.Series{Name: "steal"}, machine.Series{Name: "steal"}), "duplicate counter steal of the machine"},
 		"requests without undelayed times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
-		}), "metric request_duration has no times"},
+		}), "metric request_duration must have trend and undelayed"},
 		"a duplicate list": {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
 		"a metric with 101 tags": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: "a", Tags: map[string]string{}}}
@@ -204,7 +204,7 @@ func TestHugeSegmentsAreRejected(t *testing.T) {
 	}
 }
 
-func TestMissingRunnersAreCountedBeyondTheFirst(t *testing.T) {
+func TestMissingRunnersBeyondTheLimitAreCounted(t *testing.T) {
 	t.Parallel()
 	p := planFor(1_000_000, 1_000_000)
 	m := Merge(p, nil)

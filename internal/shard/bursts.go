@@ -72,7 +72,7 @@ func (b *Bursts) Server() (name string) {
 	return name
 }
 
-// Merge adds the messages of another runner; o may be nil. The zero value of b is empty.
+// Merge adds the messages of another runner. o may be nil, and b may be the zero value.
 func (b *Bursts) Merge(o *Bursts) {
 	if o == nil {
 		return

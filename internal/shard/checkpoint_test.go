@@ -28,7 +28,7 @@ func newShardWithStreams(streams int) *Shard {
 	return s
 }
 
-// A checkpoint has all streams, and must not allocate for each of them.
+// A checkpoint contains all streams, but must not allocate memory for each of them.
 func TestCheckpointAllocatesNothingPerStream(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	allocations := func(streams int) float64 {
 		s, e := newShardWithStreams(streams), new(Encoder)

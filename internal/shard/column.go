@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// unitUS is the unit of lags and answer times, in microseconds. Lags are rounded down to it, answer times up.
+	// unitUS is the unit of lags and answer times, in microseconds. Lags are rounded down, answer times up.
 	unitUS = 500
 
 	maxUnits  = uint64(maxLength / (unitUS * 1000))

@@ -114,7 +114,7 @@ func (c *Connections) Edit(i int) *Connection {
 	return c.edited[i]
 }
 
-// renumber sets the index of each runner to its element of position, and sorts the records by the new indexes.
+// renumber replaces the index i of each runner with position[i], and sorts the records by the new indexes.
 func (c *Connections) renumber(position []int) {
 	for _, part := range c.parts {
 		part.runner = position[part.runner]
@@ -174,10 +174,10 @@ func (f *recordFields) unpack() {
 	}
 }
 
-func (f *recordFields) number(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
+func (f *recordFields) putNumber(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
 
-func (f *recordFields) text(s string) {
-	f.number(uint64(len(s)))
+func (f *recordFields) putText(s string) {
+	f.putNumber(uint64(len(s)))
 	f.out = append(f.out, s...)
 }
 
@@ -209,11 +209,11 @@ func (f *recordFields) put(v reflect.Value) {
 	case reflect.Int, reflect.Int64:
 		f.out = binary.AppendVarint(f.out, v.Int())
 	case reflect.Uint64:
-		f.number(v.Uint())
+		f.putNumber(v.Uint())
 	case reflect.Bool:
-		f.number(map[bool]uint64{true: 1}[v.Bool()])
+		f.putNumber(map[bool]uint64{true: 1}[v.Bool()])
 	case reflect.String:
-		f.text(v.String())
+		f.putText(v.String())
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f.put(v.Field(i))
@@ -225,7 +225,7 @@ func (f *recordFields) put(v reflect.Value) {
 			f.put(v.Index(i))
 		}
 	case reflect.Slice:
-		f.number(clamp.Uint64(v.Len()))
+		f.putNumber(clamp.Uint64(v.Len()))
 		for i := range v.Len() {
 			f.put(v.Index(i))
 		}

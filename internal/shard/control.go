@@ -57,8 +57,8 @@ func (c *ControlCounts) CountEvent(lateness, reference, limit time.Duration) {
 // HasEvents reports whether the group received any event.
 func (c *Control) HasEvents() bool { return c != nil && c.Received > 0 }
 
-// addControl adds the control group of a shard to the control group of the run, and stores it with its moments in the
-// last runner.
+// addControl adds the control group of a shard to the control group of the run. It also stores the group of the shard,
+// with its moments, in the last runner.
 func (m *Merged) addControl(s *Shard) {
 	if s.Control == nil {
 		return

@@ -57,7 +57,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Nil(t, m.Runners[2].ControlGroup.Undisturbed())
 }
 
-// A group with few open streams is inconclusive, because a delay would fall between their events.
+// A group with few open streams is inconclusive, because a delay may fall between their events.
 func TestFewControlStreamsAreNotEvidence(t *testing.T) {
 	t.Parallel()
 	group := &Control{URL: "http://a", Streams: 20, LateMS: 1000, ControlCounts: ControlCounts{Expected: 300, Received: 300}}

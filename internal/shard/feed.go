@@ -11,6 +11,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 )
@@ -89,7 +90,7 @@ func (in *boundedReader) feeds(s *Shard) error {
 		case piece.Topic == len(s.Feeds) && piece.Topic < MaxTopics:
 			s.Feeds = append(s.Feeds, &feed.Log{})
 		case len(s.Feeds) == 0 || piece.Topic != len(s.Feeds)-1:
-			return errors.New("topics of the feeds are not in order")
+			return fmt.Errorf("topics of the feeds must be in order and below %d, got %d at position %d", MaxTopics, piece.Topic, len(s.Feeds))
 		}
 		if extras += len(piece.Extras); extras > maxExtras {
 			return fmt.Errorf("feeds must have at most %d extras, got %d", maxExtras, extras)
@@ -118,7 +119,7 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 		p.Times, p.Counts = p.Times[timeSize:], p.Counts[countSize:]
 		at, total := previous.At.Milliseconds()+elapsed, int64(previous.Count)+count>>2
 		if at < 0 || at > maxLength.Milliseconds() || total < 0 || total > maxConnections {
-			return fmt.Errorf("impossible message %d of a feed: at %d ms on %d streams", len(l.Entries)+1, at, total)
+			return fmt.Errorf("impossible message %d of a feed: at %d ms on %s", len(l.Entries)+1, at, format.Plural(total, "stream", "streams"))
 		}
 		e := ledger.Entry{
 			Print: binary.LittleEndian.Uint64(p.Prints[8*i:]), At: ledger.Instant(at) * ledger.Instant(1e6),
@@ -147,7 +148,7 @@ func (s *Shard) checkFeeds() error {
 	for _, l := range s.Feeds {
 		for _, x := range l.Extras {
 			if x.After > clamp.Uint64(len(l.Entries)) || x.Count > maxConnections {
-				return fmt.Errorf("impossible extra message after number %d of a feed with %d messages", x.After, len(l.Entries))
+				return fmt.Errorf("impossible extra message after number %d of a feed with %s", x.After, format.Plural(len(l.Entries), "message", "messages"))
 			}
 		}
 	}

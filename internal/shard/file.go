@@ -14,7 +14,8 @@ import (
 )
 
 // An Encoder encodes shards as files. It reuses the megabyte that compression needs, because an allocation at each
-// checkpoint would raise the memory of the runner. The zero value is ready to use. It is not safe for concurrent use.
+// checkpoint would raise the memory of the runner. The zero value is ready to use. An Encoder is not safe for concurrent
+// use.
 type Encoder struct {
 	z    *gzip.Writer
 	last int // size of the last file; the next file has a similar size

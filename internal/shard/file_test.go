@@ -184,7 +184,7 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"an empty file inside":        {pack(t, nil), "not a complete shard"},
 		"null":                        {pack(t, []byte("null")), "schema must be 3, got 0"},
 		"a list":                      {pack(t, []byte("[]")), "not a complete shard"},
-		"a different schema":          {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge it with the version of soak that wrote it"},
+		"a different schema":          {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge the shard with the version of soak that wrote it"},
 		"trailing byte":               {append(bytes.Clone(valid), "x"...), "not a complete shard"},
 		"a second shard":              {append(bytes.Clone(valid), valid...), "trailing data"},
 		"a byte after the JSON":       {pack(t, append(bytes.Clone(text), '7')), "trailing data"},

@@ -18,7 +18,7 @@ const (
 )
 
 // A Histogram counts durations in microseconds. Merging adds counts, so percentiles of a merged histogram are as
-// exact as percentiles of a single histogram. It is not safe for concurrent use.
+// exact as percentiles of a single histogram. A Histogram is not safe for concurrent use.
 type Histogram struct {
 	h   *hdrhistogram.Histogram
 	max int64 // longest duration in microseconds, exact

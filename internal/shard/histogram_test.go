@@ -16,7 +16,7 @@ import (
 // maxError returns the largest error of a value: 1 %, or a microsecond, the smallest unit, if that is more.
 func maxError(d time.Duration) float64 { return max(.01*float64(d), float64(time.Microsecond)) }
 
-// random returns a duration whose logarithm is uniform.
+// random returns a duration whose logarithm is uniformly distributed.
 func random(r *rand.Rand) time.Duration {
 	return time.Duration(math.Exp(r.Float64() * math.Log(float64(2*time.Hour))))
 }

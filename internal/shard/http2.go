@@ -2,7 +2,7 @@ package shard
 
 import "errors"
 
-// HTTP2 counts the streams of a runner over HTTP/2, which share connections.
+// HTTP2 counts streams over HTTP/2 and the connections that they share, of one runner or of all.
 type HTTP2 struct {
 	Streams     int `json:"streams"`     // streams that opened over HTTP/2
 	Connections int `json:"connections"` // connections of these streams

@@ -125,7 +125,7 @@ func (m *Merged) checkLaptops() {
 	for i := range m.groups {
 		b := m.groups[i].plan
 		if diff := planDifference(m.groups[0].plan, b, 1, plan.Laptops); diff != "" {
-			m.problem("%s ran a different plan from %s: %s", b.Prefix, m.groups[0].plan.Prefix, diff)
+			m.problem("the laptop with PREFIX %q ran a different plan from the one with %q: %s", b.Prefix, m.groups[0].plan.Prefix, diff)
 		}
 		for _, other := range m.groups[:i] {
 			a := other.plan
@@ -136,8 +136,8 @@ func (m *Merged) checkLaptops() {
 					continue
 				}
 			}
-			m.problem("the client ids of PREFIX %q with %d connections and of %q with %d overlap: %s is in both; choose prefixes that do not begin with each other, such as laptop-a- and laptop-b-",
-				a.Prefix, a.Connections, b.Prefix, b.Connections, shared)
+			m.problem("the client ids of PREFIX %q with %s and of %q with %d overlap: %s is in both; choose prefixes that do not begin with each other, such as laptop-a- and laptop-b-",
+				a.Prefix, format.Plural(a.Connections, "connection", "connections"), b.Prefix, b.Connections, shared)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (m *Merged) groupName(g *group) string {
 	if len(m.groups) < 2 {
 		return ""
 	}
-	return " of " + g.plan.Prefix
+	return " of " + cmp.Or(g.plan.Prefix, `PREFIX ""`)
 }
 
 func (m *Merged) runnerName(g *group, index int) string {

@@ -68,10 +68,10 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
 		"prefixes that do not overlap":     {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
 		"a different length": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
-			"b- ran a different plan from a-: SECONDS is 60, not 3600",
+			`the laptop with PREFIX "b-" ran a different plan from the one with "a-": SECONDS is 60, not 3600`,
 		}},
 		"a different limit of lateness": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
-			"b- ran a different plan from a-: MAX_LATE is 0, not -1",
+			`the laptop with PREFIX "b-" ran a different plan from the one with "a-": MAX_LATE is 0, not -1`,
 		}},
 		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
 			"the execution segments of b- do not cover the plan exactly once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",
@@ -100,8 +100,8 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 	}
 }
 
-// Two laptops plan to hold for 15 s, and start 13 s apart, so they run at the same time for 7 s. A runner that ended
-// early because the service closed its streams still counts as simultaneous.
+// Two runners plan to hold for 15 s, and run for 20 s. If they start 13 s apart, they run at the same time for 7 s. A
+// runner that ended early because the service closed its streams still counts as simultaneous.
 func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -151,7 +151,7 @@ func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 	}
 }
 
-// A shard of an earlier run with the same name, or with none, does not complete a set.
+// A shard of an earlier run with the same test id, or without one, must not replace a missing shard.
 func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 	t.Parallel()
 	stale := func(p plan.Plan) []*Shard {

@@ -33,7 +33,7 @@ type Merged struct {
 	Checks      []ScriptCheck
 	Metrics     []Metric
 	Connections Connections // by runner, in the order of creation
-	// FeedConnections has all connections of the Feeds if this is only a part of a run; nil: Connections.
+	// FeedConnections has all connections of the Feeds if Merged has only a part of a run; nil: Connections.
 	FeedConnections *Connections
 	// Problems are sentences about differences between the shards and the plan. A run with a problem cannot pass.
 	Problems  []string
@@ -141,7 +141,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	m.groups = []group{{plan: p, runners: len(m.Runners), plannedRunners: p.Runners}}
 	m.checkRunners(g.parts)
 	m.checkSuites(g.parts)
-	m.checkDeclared(g.parts)
+	m.checkDeclarations(g.parts)
 	g.finish()
 	if m.Plan.Connections > 0 {
 		m.Problems = append(m.Problems, m.CheckConnections()...)

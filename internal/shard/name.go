@@ -57,8 +57,12 @@ func IsFile(name string) bool {
 
 // String returns the name of a runner for display.
 func (r *Runner) String() string {
+	return fmt.Sprintf("runner %d%s", r.Index, r.onHost())
+}
+
+func (r *Runner) onHost() string {
 	if r.Host == "" {
-		return fmt.Sprintf("runner %d", r.Index)
+		return ""
 	}
-	return fmt.Sprintf("runner %d on %s", r.Index, r.Host)
+	return " on " + r.Host
 }

@@ -40,8 +40,9 @@ func (m *Merged) checkOverlap() {
 		firstEnd.String(), format.Time(time.UnixMicro(firstEnd.EndedUS)), lastStart.String(), format.Time(lastStart.Started()))
 }
 
-// checkCommonTime compares the time in which all runners ran with the plan. lastStart is the runner that started last.
-// A runner that ended early counts with the planned time, because other checks report early ends.
+// checkCommonTime reports two runners that ran at the same time for less than minCommonTime of the planned hold.
+// lastStart is the runner that started last. A runner that ended early counts with the planned time, because other
+// checks report early ends.
 func (m *Merged) checkCommonTime(lastStart *Runner) {
 	planned := m.Plan.Hold()
 	firstEnd, common := lastStart, time.Duration(math.MaxInt64)

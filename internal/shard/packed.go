@@ -53,7 +53,7 @@ func (p *Packed) check() error {
 	}
 	switch {
 	case c.read < len(c.counts):
-		return fmt.Errorf("histogram has unreadable buckets after bucket %d", c.index)
+		return fmt.Errorf("histogram has unreadable buckets from byte %d on", c.read)
 	case p.Max < top.From || p.Max > top.To:
 		return fmt.Errorf("histogram has a maximum of %d µs, but its last bucket is %d to %d µs", p.Max, top.From, top.To)
 	}

@@ -42,7 +42,7 @@ func TestBarsAreTheBucketsInOrder(t *testing.T) {
 func TestPackCoarseKeepsCountMaximumAndQuantiles(t *testing.T) {
 	t.Parallel()
 	h := NewHistogram()
-	require.Equal(t, h.Pack(), h.PackCoarse(), "empty")
+	require.Equal(t, h.Pack(), h.PackCoarse(), "both forms of an empty histogram must be equal")
 	for n := range 3000 {
 		h.Record(time.Duration(rand.ExpFloat64() * float64(20*time.Millisecond)))
 		if n%100 > 0 {

@@ -79,7 +79,7 @@ func (p *Progress) CountDisturbed(r *ledger.Record) {
 	p.Lost, p.Unsent, p.Tail = counts.Lost, counts.Unsent, counts.Tail
 }
 
-// Add adds the counts of another runner, and adopts its stage. It ignores the other fields.
+// Add adds the counts of another runner, and adopts its stage if it has one. Add ignores the other fields.
 func (p *Progress) Add(o Progress) {
 	p.Counts.Add(o.Counts)
 	p.Undecided += o.Undecided

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // The bounds of one publisher. A message needs two bytes of memory, and 24 during the verdict.
@@ -193,7 +194,7 @@ func (p *Published) failures(state MessageState) (out []PublishFailure) {
 func (p *Published) check() error {
 	switch {
 	case len(p.Topics) == 0 || len(p.Topics) > MaxTopics:
-		return fmt.Errorf("topics must be 1 to %d, got %d", MaxTopics, len(p.Topics))
+		return fmt.Errorf("number of topics must be from 1 to %d, got %d", MaxTopics, len(p.Topics))
 	case !(p.Rate > 0 && p.Rate <= MaxRate):
 		return fmt.Errorf("rate must be above 0 and at most %d messages per second, got %g", MaxRate, p.Rate)
 	case p.Planned > MaxPublished || float64(p.Planned)/p.Rate > maxLength.Seconds():
@@ -215,14 +216,15 @@ func (p *Published) check() error {
 		if !p.columns[i].countMessages() {
 			return fmt.Errorf("unreadable message %d of %.40q", p.columns[i].count+1, name)
 		}
-		due := (int(p.Planned) - i + len(p.Topics) - 1) / len(p.Topics)
-		if p.columns[i].count > max(due, 0) {
-			return fmt.Errorf("%d messages were sent to %.40q, but %d were due", p.columns[i].count, name, due)
+		due := max((int(p.Planned)-i+len(p.Topics)-1)/len(p.Topics), 0)
+		if p.columns[i].count > due {
+			return fmt.Errorf("%s sent to %.40q, but %s due",
+				format.Plural(p.columns[i].count, "message was", "messages were"), name, format.Plural(due, "was", "were"))
 		}
 		sent += clamp.Uint64(p.columns[i].count)
 	}
 	if sent != p.Messages {
-		return fmt.Errorf("%d messages were sent, but %d are listed", p.Messages, sent)
+		return fmt.Errorf("%s sent, but %s listed", format.Plural(p.Messages, "message was", "messages were"), format.Plural(sent, "is", "are"))
 	}
 	return p.checkFailures()
 }
@@ -232,8 +234,10 @@ func (p *Published) checkFailures() error {
 		switch {
 		case f.State != Open && f.State != Refused || f.Status > maxStatus:
 			return fmt.Errorf("impossible failure with the state %s and the status %d", f.State, f.Status)
-		case f.Topic < 0 || f.Topic >= len(p.Topics) || f.Number < 1 || f.Number > clamp.Uint64(p.Sent(f.Topic)) || f.Count < 1 || f.Count > p.Planned:
-			return fmt.Errorf("impossible first message of %d failures: message %d of topic %d was not sent", f.Count, f.Number, f.Topic)
+		case f.Count < 1 || f.Count > p.Planned:
+			return fmt.Errorf("number of failures must be from 1 to %d, got %d", p.Planned, f.Count)
+		case f.Topic < 0 || f.Topic >= len(p.Topics) || f.Number < 1 || f.Number > clamp.Uint64(p.Sent(f.Topic)):
+			return fmt.Errorf("impossible first message of a failure: message %d of topic %d was not sent", f.Number, f.Topic)
 		case len(f.Text) > maxText:
 			return newTooLongError(f.Text)
 		}

@@ -85,9 +85,9 @@ func (l *PublishLog) Settle(topic int, number uint64, o PublishOutcome) {
 	case Refused:
 		l.sums.Open--
 		l.sums.Refused++
-		l.fail(topic, number, o)
+		l.countFailure(topic, number, o)
 	case Open:
-		l.fail(topic, number, o)
+		l.countFailure(topic, number, o)
 	}
 	count, messages := 0, l.inFlight[topic]
 	for count < len(messages) && messages[count].hasOutcome {
@@ -109,8 +109,8 @@ func (l *PublishLog) encode(m *pendingMessage, topic, n int, answeredUS int64) (
 // maxFailureText is the maximum length of PublishFailure.Text in bytes.
 const maxFailureText = 200
 
-// fail counts a failure in Failed, unless its kind is beyond maxKinds.
-func (l *PublishLog) fail(topic int, number uint64, o PublishOutcome) {
+// countFailure counts a failure in Failed, unless its kind is beyond maxKinds.
+func (l *PublishLog) countFailure(topic int, number uint64, o PublishOutcome) {
 	i := slices.IndexFunc(l.p.Failed, func(f PublishFailure) bool {
 		return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle && f.Local == o.Local
 	})

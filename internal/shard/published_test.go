@@ -25,11 +25,11 @@ func topics(n int) (names []string) {
 
 // publish returns the log of count messages, and the messages that Topic is expected to return, with their exact
 // times.
-func publish(r *rand.Rand, names, count int, rate float64, lag, answer func() time.Duration) (*PublishLog, [][]Message) {
-	l := NewPublishLog(topics(names), rate, startUS, uint64(count))
-	want := make([][]Message, names)
+func publish(r *rand.Rand, topicCount, count int, rate float64, lag, answer func() time.Duration) (*PublishLog, [][]Message) {
+	l := NewPublishLog(topics(topicCount), rate, startUS, uint64(count))
+	want := make([][]Message, topicCount)
 	for i := range count {
-		topic, sent := i%names, l.Due(uint64(i))+lag().Microseconds()
+		topic, sent := i%topicCount, l.Due(uint64(i))+lag().Microseconds()
 		o := PublishOutcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()}
 		switch r.IntN(50) {
 		case 0:
@@ -60,8 +60,8 @@ func requireSameMessages(t *testing.T, want, got []Message) {
 		g := got[i]
 		require.Equal(t, w.State, g.State)
 		require.Equal(t, w.Status, g.Status)
-		require.True(t, w.SentUS-unitUS < g.SentUS && g.SentUS <= w.SentUS, "message %d: %d, sent %d", i, g.SentUS, w.SentUS)
-		require.True(t, w.AnsweredUS <= g.AnsweredUS && g.AnsweredUS < w.AnsweredUS+2*unitUS, "message %d: %d, answered %d", i, g.AnsweredUS, w.AnsweredUS)
+		require.True(t, w.SentUS-unitUS < g.SentUS && g.SentUS <= w.SentUS, "message %d: SentUS is %d, but it was sent at %d", i, g.SentUS, w.SentUS)
+		require.True(t, w.AnsweredUS <= g.AnsweredUS && g.AnsweredUS < w.AnsweredUS+2*unitUS, "message %d: AnsweredUS is %d, but it was answered at %d", i, g.AnsweredUS, w.AnsweredUS)
 	}
 }
 
@@ -104,18 +104,18 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	for names, messages := range map[int]int{1: 360_000, 10_000: 3_600_000} { // a single topic costs less, so a tenth is enough
-		l := NewPublishLog(topics(names), 1000, startUS, uint64(messages))
+	for topicCount, messages := range map[int]int{1: 360_000, 10_000: 3_600_000} { // a single topic costs less, so a tenth is enough
+		l := NewPublishLog(topics(topicCount), 1000, startUS, uint64(messages))
 		lag, answer := jitter(r, 0, 3*time.Millisecond), jitter(r, 200*time.Microsecond, 20*time.Millisecond)
 		for i := range messages {
 			sent := l.Due(uint64(i)) + lag().Microseconds()
-			l.Settle(i%names, l.Begin(i%names, sent), PublishOutcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()})
+			l.Settle(i%topicCount, l.Begin(i%topicCount, sent), PublishOutcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()})
 		}
 		s := newEmptyShard(planFor(1, 1), 1)
 		before := len(encode(t, s))
 		s.Published = l.Published(true)
 		file := encode(t, s)
-		require.Less(t, len(file)-before, 6_000_000*messages/3_600_000, "%d topics", names)
+		require.Less(t, len(file)-before, 6_000_000*messages/3_600_000, "number of topics: %d", topicCount)
 		got, err := Read(bytes.NewReader(file))
 		require.NoError(t, err)
 		require.EqualValues(t, messages, got.Published.Sums().Confirmed)

@@ -63,7 +63,7 @@ func Read(r io.Reader) (*Shard, error) {
 type schemaError int
 
 func (s schemaError) Error() string {
-	return fmt.Sprintf("schema must be %d, got %d; merge it with the version of soak that wrote it", Schema, int(s))
+	return fmt.Sprintf("schema must be %d, got %d; merge the shard with the version of soak that wrote it", Schema, int(s))
 }
 
 // shard reads the object: long lists element by element, to limit the memory, and the other fields at the end.

@@ -283,7 +283,7 @@ func (s *Shard) checkResponses() error {
 	invalid := errors.New("impossible counts of responses")
 	for _, h := range []*Histogram{r.StartDelay, r.Headers, r.First, r.Gap, r.Total} {
 		if h == nil {
-			return invalid
+			return errors.New("a histogram of responses is missing")
 		}
 	}
 	if r.Bursts == nil || r.Bursts.check() != nil {

@@ -50,12 +50,12 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			if i+1 < len(runners) && runners[i+1].Index == r.Index {
 				text = cmp.Or(suspensionBetween(r, &runners[i+1]), text)
 			}
-			m.EarlyEnds = append(m.EarlyEnds, fmt.Sprintf("%s on %s did not finish: %s", runnerName, r.Host, text))
+			m.EarlyEnds = append(m.EarlyEnds, fmt.Sprintf("%s%s did not finish: %s", runnerName, r.onHost(), text))
 		default:
-			m.problem("%s on %s did not finish: %s", runnerName, r.Host, describeState(*r))
+			m.problem("%s%s did not finish: %s", runnerName, r.onHost(), describeState(*r))
 		}
 		if text := suspension(r); text != "" {
-			m.problem("%s on %s did not run without interruption: %s", runnerName, r.Host, text)
+			m.problem("%s%s did not run without interruption: %s", runnerName, r.onHost(), text)
 		}
 		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {
 			m.problem("%s ran another plan: %s", runnerName, diff)
@@ -99,7 +99,8 @@ func (m *Merged) replace(runnerName string, previous, r *Runner) {
 // maxMissing is the maximum number of problems that name a runner without a shard.
 const maxMissing = 10
 
-// checkOneRun checks that all runners belong to one run, overlap, and ran one script with one version of k6.
+// checkOneRun checks that all runners belong to one run, ran at the same time, and ran one script with one version of
+// k6.
 func (m *Merged) checkOneRun() {
 	for _, r := range m.Runners {
 		first := m.Runners[0]

@@ -36,7 +36,7 @@ func TestReadRejectsContradictions(t *testing.T) {
 	}{
 		"no change":         {func(*Shard, *ledger.Record) {}, ""},
 		"no message":        {func(_ *Shard, r *ledger.Record) { r.Counts, r.First, r.Last, r.Holes = ledger.Counts{}, 0, 0, nil }, ""},
-		"no span":           {func(_ *Shard, r *ledger.Record) { r.Spans = nil }, "1 streams, but spans of 0"},
+		"no span":           {func(_ *Shard, r *ledger.Record) { r.Spans = nil }, "1 stream, but spans of 0"},
 		"no hole":           {func(_ *Shard, r *ledger.Record) { r.Holes = nil }, "2 received messages, but 3 by their numbers"},
 		"a hole at the end": {func(_ *Shard, r *ledger.Record) { r.Holes[0] = ledger.Range{2, 3} }, "a hole from 2 to 3 in the numbers from 1 to 3"},
 		"a reversed hole":   {func(_ *Shard, r *ledger.Record) { r.Last, r.Holes[0] = 9, ledger.Range{5, 2} }, "a hole from 5 to 2"},

@@ -187,7 +187,7 @@ const (
 	Aborted     RunState = "aborted"     // ended by an error
 )
 
-// A Bucket sums up BucketWidth or PointWidth of one runner.
+// A Bucket sums up a period of one runner, of the length BucketWidth or PointWidth.
 type Bucket struct {
 	Unix        int64         `json:"unix_s"` // start, a multiple of the width
 	Open        int           `json:"open"`   // open streams at the end

@@ -95,23 +95,23 @@ func (s *Suite) name() string {
 	return s.Name
 }
 
-func (s *Suite) String() string {
-	if s == nil {
+func describeSuite(name string) string {
+	if name == "" {
 		return "no suite"
 	}
-	return fmt.Sprintf("the suite %q", s.Name)
+	return fmt.Sprintf("the suite %q", name)
 }
 
 func (m *Merged) checkSuites(parts []part) {
 	for i, p := range parts {
 		if p.suite.name() != m.Plan.Suite {
-			m.problem("runner %d ran %s, but the plan has %q", m.Runners[i].Index, p.suite, m.Plan.Suite)
+			m.problem("runner %d ran %s, but the plan has %s", m.Runners[i].Index, describeSuite(p.suite.name()), describeSuite(m.Plan.Suite))
 		}
 	}
 }
 
-// checkDeclared sets the suite of the run. It reports different declarations, and too many combinations of tags.
-func (m *Merged) checkDeclared(parts []part) {
+// checkDeclarations sets the suite of the run. It reports different declarations, and too many combinations of tags.
+func (m *Merged) checkDeclarations(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index
 		m.Suite = cmp.Or(m.Suite, p.suite)

@@ -63,8 +63,8 @@ func TestRunnersOfASuiteMustAgree(t *testing.T) {
 		edit func(s *Shard)
 		want string
 	}{
-		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, but the plan has "rampup"`},
-		{"a different suite", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has "rampup"`},
+		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, but the plan has the suite "rampup"`},
+		{"a different suite", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has the suite "rampup"`},
 		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with different settings from runner 1"},
 		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timedMetric(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
 		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it was killed"},

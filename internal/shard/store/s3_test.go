@@ -118,7 +118,7 @@ func TestLargeFileIsUploadedInParts(t *testing.T) {
 	b := server.open(t, "soaks/t")
 	data := bytes.Repeat([]byte("0123456789abcdef"), 17<<20/16)
 	require.NoError(t, b.Put(t.Context(), "large", data))
-	require.EqualValues(t, 6, server.requests.Load(), "the start, four parts and the end")
+	require.EqualValues(t, 6, server.requests.Load(), "an upload must consist of its start, four parts and its end")
 	require.Equal(t, string(data), get(t, b, "large"))
 }
 
@@ -189,7 +189,7 @@ func TestHugeObjectsAreRejected(t *testing.T) {
 		_, _ = w.Write([]byte("who"))
 	})
 	_, err := b.Get(withTimeout(t, time.Minute), "x")
-	require.ErrorContains(t, err, "read s3://soaks/t/x: file must have at most 2 GB, got 99 GB")
+	require.ErrorContains(t, err, "read s3://soaks/t/x: file must have at most 2147483648 bytes, got 99000000000")
 	require.EqualValues(t, 1, server.requests.Load())
 }
 

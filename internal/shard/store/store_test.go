@@ -42,7 +42,7 @@ func TestFolderStoresFiles(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, names)
 	require.Equal(t, "three", get(t, f, "b"))
 	require.NoError(t, f.Close())
-	require.Error(t, Folder(filepath.Join(dir, "none")).Put(t.Context(), "x", nil), "a folder that was removed must not be created again")
+	require.Error(t, Folder(filepath.Join(dir, "none")).Put(t.Context(), "x", nil), "Put must not create a missing folder")
 }
 
 func TestPutFailsAfterTheEndOfTheContext(t *testing.T) {
