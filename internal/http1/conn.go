@@ -56,7 +56,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 	}
 	c := &Conn{conn: conn, raw: raw, reader: newReader(bufferSize, d.MaxHead), ctx: ctx, stop: interruptAfter(ctx, raw)}
 	c.reader.Reset(conn)
-	_ = c.SetDeadline(deadline) // the write returns the same error
+	_ = c.SetDeadline(deadline) // the first write returns the same error
 	return c, nil
 }
 

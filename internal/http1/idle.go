@@ -121,8 +121,8 @@ func (i *IdleConns[C]) expire() {
 	i.schedule()
 }
 
-// schedule starts the timer, which fires when the first connection reaches the limit. The caller holds mu, and no call
-// of expire is pending.
+// schedule starts the timer if there are connections. The timer fires when the first one reaches the limit. The caller
+// holds mu, and no call of expire is pending.
 func (i *IdleConns[C]) schedule() {
 	if i.timer = nil; len(i.conns) > 0 {
 		i.timer = time.AfterFunc(i.limit-time.Since(i.conns[0].since), i.expire)

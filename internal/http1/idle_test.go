@@ -71,7 +71,7 @@ func TestIdleConnectionsAreLimited(t *testing.T) {
 	require.True(t, first.closed.Load())
 }
 
-// A restart of a server also ends connections, but the server has responded on reused connections before.
+// A server that has responded on a reused connection ends later ones only when it restarts, so reuse remains enabled.
 func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// LacksIPv6 reports whether a dial failed because its address is an IPv6 address, and this machine has none. The system
+// LacksIPv6 reports whether a dial failed because its address is an IPv6 address and this machine has none. The system
 // returns the same error if no local port is left.
 func LacksIPv6(err error) bool {
 	var dial *net.OpError

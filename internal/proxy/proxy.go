@@ -31,7 +31,7 @@ type Proxy struct {
 	target *url.URL // URL of the requests
 }
 
-// defaultPorts has the schemes of proxies that net/http accepts.
+// defaultPorts maps the schemes of proxies that net/http accepts to their default ports.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 
 // DefaultPort returns the default port of a scheme; "" if the scheme is unknown.

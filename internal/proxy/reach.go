@@ -53,7 +53,7 @@ func (p *Proxy) connectSOCKS(ctx context.Context, conn net.Conn) error {
 	}
 	d, err := proxy.SOCKS5("tcp", p.url.Host, auth, nil)
 	if err != nil {
-		return p.newError(err)
+		return p.newError(fmt.Errorf("cannot be used: %w", err))
 	}
 	dialer, ok := d.(interface {
 		DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
@@ -90,12 +90,15 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	in := bufio.NewReaderSize(head, 1<<10)
 	resp, err := http.ReadResponse(in, r) //nolint:bodyclose // the tunnel follows a success
 	if err != nil {
-		outcome := "did not answer"
+		outcome := "sent an invalid response to"
+		var network net.Error
 		switch {
 		case head.N == 0:
 			return nil, p.newError(fmt.Errorf("answered %s with a header of over %d bytes", request, maxHead))
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			outcome = "closed the connection instead of answering"
+		case errors.As(err, &network):
+			outcome = "did not answer"
 		}
 		return nil, p.newError(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}

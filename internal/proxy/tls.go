@@ -39,7 +39,7 @@ func Trust(ca string, insecure bool) error {
 }
 
 // WithRemedy adds a remedy to an error whose cause is an untrusted certificate, a wrong scheme in the URL or a lack of
-// IPv6.
+// IPv6. It returns other errors unchanged.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError

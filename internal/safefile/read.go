@@ -79,8 +79,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// bytesPerValue limits a JSON document to limit/bytesPerValue values. The 3 bytes of "{}," use hundreds of bytes of
-// memory.
+// bytesPerValue limits the number of values of a JSON document to its maximum size divided by bytesPerValue. The 3
+// bytes of "{}," use hundreds of bytes of memory.
 const bytesPerValue = 64
 
 // JSON decodes a JSON document of at most limit bytes, and limit/bytesPerValue values, into value.

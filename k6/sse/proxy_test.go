@@ -104,7 +104,7 @@ func TestErrorNamesTheProxy(t *testing.T) {
 		{"502 to CONNECT", "https", respond("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\nno route\n"), // the rest of the body never arrives
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 502 Bad Gateway: no route"},
 		{"no HTTP", "https", respond("SSH-2.0-dropbear\r\n"),
-			`proxy: the proxy http://PROXY did not answer CONNECT service.test:443: malformed HTTP response "SSH-2.0-dropbear"`},
+			`proxy: the proxy http://PROXY sent an invalid response to CONNECT service.test:443: malformed HTTP response "SSH-2.0-dropbear"`},
 		{"nothing", "https", func(*peer) {},
 			"proxy: the proxy http://PROXY closed the connection instead of answering CONNECT service.test:443: unexpected EOF"},
 		{"silence", "https", (*peer).hold,
