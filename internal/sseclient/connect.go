@@ -49,7 +49,7 @@ func (s *Stream) attempt(a attempt) {
 	a.end() // before the release of the permit, which allows another attempt
 	a.permit.release()
 	if fail != nil {
-		s.closed(r, fail)
+		s.endAttempt(r, fail)
 		return
 	}
 	if shared, ok := r.conn.(*h2Pipe); ok {
@@ -164,7 +164,7 @@ func (s *Stream) accept(started time.Time, r *Response, t transport) {
 		s.startFollowUp(r)
 	}
 	if !r.reused {
-		processRamp.opened()
+		processRamp.countConnection()
 	}
 	s.keepsConnection = false
 	s.body.begin(r, t)

@@ -9,7 +9,7 @@ import (
 // A Debug logs one request and the header of its response, but not the body of the response, which may have no end.
 type Debug struct {
 	Log  func(text string)
-	Body bool // log the body of the request, too
+	Body bool // whether to log the body of the request, too
 }
 
 func (e *exchange) newDebug() *Debug {

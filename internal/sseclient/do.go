@@ -40,7 +40,7 @@ func (c *Client) send(
 	return response, nil
 }
 
-// closeAfter returns a function for exchange.attach, which closes the connection when ctx ends.
+// closeAfter returns a function for exchange.attach. After a call of the function, the end of ctx closes the connection.
 func closeAfter(ctx context.Context) func(net.Conn) bool {
 	return func(conn net.Conn) bool {
 		context.AfterFunc(ctx, func() { hangUp(conn) })
@@ -85,7 +85,8 @@ func (b *Body) readCoded(p []byte) (int, error) {
 // At returns the arrival time of the bytes of the last Read.
 func (b *Body) At() time.Time { return b.lastArrival }
 
-// Received returns the number of bytes before decoding, and the arrival time of the last byte, if any.
+// Received returns the number of bytes before decoding, and the arrival time of the last byte. The time is not valid if
+// n is 0.
 func (b *Body) Received() (n int64, at time.Time) {
 	n = b.received.Load()
 	return n, processStart.Add(time.Duration(b.lastByte.Load()))

@@ -19,9 +19,9 @@ import (
 func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	t.Parallel()
 	client, server := connPair(t)
-	require.Nil(t, poll(tls.Client(client, &tls.Config{}), nil), "TLS without a tlsSocket below it")
+	require.Nil(t, poll(tls.Client(client, &tls.Config{}), nil), "TLS without a tlsSocket below it must not be polled")
 	require.Nil(t, poll(tls.Client(&tlsSocket{Conn: server}, &tls.Config{}), nil))
-	require.Nil(t, poll(server, nil), "a connection that is not a Conn")
+	require.Nil(t, poll(server, nil), "a connection that is not a Conn must not be polled")
 	c := poll(client, nil)
 	require.NotNil(t, c)
 	_, err := client.Read(make([]byte, 1))

@@ -14,7 +14,8 @@ import (
 // An exchange sends a request on an idle or a new connection, and follows redirects.
 type exchange struct {
 	client *Client
-	// attach receives each connection before its use, so that it can be closed. If it returns false, the exchange ends.
+	// attach receives each connection before its use, so that the caller can close the connection. If attach returns
+	// false, the exchange ends.
 	attach     func(conn net.Conn) bool
 	permit     *permit       // to dial; nil: not needed
 	debug      func() *Debug // Options.Debug

@@ -168,7 +168,7 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	s.mu.Unlock()
 	switch {
 	case ended != nil:
-		s.closed(nil, ended) // also ends the ownership of the stream
+		s.endAttempt(nil, ended) // also ends the ownership of the stream
 	case cause != nil && ctx.Err() == nil: // after the end of ctx all streams end
 		f.fail(cause)
 	}

@@ -2,6 +2,7 @@ package sseclient
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -222,9 +223,7 @@ func (r *h2Cursor) endFrame(c *h2Conn, buf []byte, b *eventstream.Block) error {
 func (r *h2Cursor) frameError(c *h2Conn, err error) error {
 	detail := r.framer.ErrorDetail()
 	if streamErr := (http2.StreamError{}); errors.As(err, &streamErr) {
-		if detail == nil {
-			detail = streamErr.Cause
-		}
+		detail = cmp.Or(detail, streamErr.Cause, err)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch st := c.streams.get(streamErr.StreamID); {
@@ -239,10 +238,7 @@ func (r *h2Cursor) frameError(c *h2Conn, err error) error {
 	if connErr := http2.ConnectionError(0); errors.As(err, &connErr) {
 		code = http2.ErrCode(connErr)
 	}
-	if detail == nil {
-		detail = err
-	}
-	return protocolError(code, "%v: %w", r.Type, detail)
+	return protocolError(code, "%v: %w", r.Type, cmp.Or(detail, err))
 }
 
 // isKnown reports whether this client has opened a stream, which may already be closed. The caller holds mu.

@@ -110,7 +110,7 @@ func (c *h2Conn) settings(f *http2.SettingsFrame) error {
 	}
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		if err := s.Valid(); err != nil {
-			return protocolError(http2.ErrCodeProtocol, "SETTINGS: %v", s)
+			return protocolError(http2.ErrCodeProtocol, "SETTINGS: invalid value %v", s)
 		}
 		switch s.ID {
 		case http2.SettingMaxConcurrentStreams:

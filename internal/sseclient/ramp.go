@@ -35,8 +35,8 @@ func limitGarbage() {
 	}
 }
 
-// ReleaseStartMemory returns the memory that only the start of the process needed to the operating system. Only the
-// first call has an effect. A process with many streams calls it before the first stream.
+// ReleaseStartMemory returns memory to the operating system that only the start of the process needed. Only the first
+// call has an effect. A process with many streams calls it before the first stream.
 var ReleaseStartMemory = sync.OnceFunc(releaseMemory)
 
 // releaseMemory returns garbage, and pages of the program's file that are not in use, to the operating system.
@@ -45,7 +45,7 @@ func releaseMemory() {
 	releasePages()
 }
 
-func (r *rampWatcher) opened() {
+func (r *rampWatcher) countConnection() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = time.Now()

@@ -20,7 +20,7 @@ func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 			start := time.Now()
 			for range 5 {
 				time.Sleep(time.Second) // the ramp continues
-				r.opened()
+				r.countConnection()
 			}
 			require.Empty(t, freed)
 			require.Equal(t, 2*time.Second, (<-limited).Sub(start), "the second connection must limit garbage")
@@ -30,9 +30,9 @@ func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 			require.Len(t, freed, 1)
 			require.Equal(t, 3*time.Second, (<-freed).Sub(last))
 		}
-		r.opened()
+		r.countConnection()
 		require.Empty(t, limited)
-		r.opened()
+		r.countConnection()
 		time.Sleep(time.Minute)
 		require.Empty(t, freed, "two connections must not count as a ramp")
 	})

@@ -123,7 +123,7 @@ func (s *Stream) finishStream(err error) {
 			return // the goroutine of the second request reports the end
 		}
 	}
-	s.closed(nil, f)
+	s.endAttempt(nil, f)
 }
 
 // A framing determines where a response's body ends (RFC 9112, section 6.3).

@@ -12,9 +12,9 @@ import (
 // maxBackoff limits the delay after repeated failures, before the random factor is applied.
 const maxBackoff = 30 * time.Second
 
-// closed reports the end of an attempt or a stream, and schedules the next attempt, if any. r is a rejected response or
-// nil.
-func (s *Stream) closed(r *Response, f *failure) {
+// endAttempt reports the end of an attempt or a stream, and schedules the next attempt, if any. r is a rejected
+// response or nil.
+func (s *Stream) endAttempt(r *Response, f *failure) {
 	now := time.Now()
 	if !s.opened {
 		s.failures++
@@ -138,5 +138,5 @@ func (s *Stream) failRenewal(err error) {
 	_, end := s.begin()
 	end()
 	s.reportAttempt(time.Now())
-	s.closed(nil, &failure{reason: ReasonRenew, err: err})
+	s.endAttempt(nil, &failure{reason: ReasonRenew, err: err})
 }

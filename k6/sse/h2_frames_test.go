@@ -143,6 +143,8 @@ func TestH2Frames(t *testing.T) {
 			"open " + violation("PROTOCOL_ERROR", "WINDOW_UPDATE: connection error: PROTOCOL_ERROR"), "GOAWAY PROTOCOL_ERROR"},
 		{"WINDOW_UPDATE beyond the maximum", func(p *framePeer) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
 			"open " + violation("FLOW_CONTROL_ERROR", "WINDOW_UPDATE exceeds the maximum window of the connection"), "GOAWAY FLOW_CONTROL_ERROR"},
+		{"WINDOW_UPDATE of a stream by 0", func(p *framePeer) { id := p.request(); _ = p.WriteWindowUpdate(id, 0) },
+			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): WINDOW_UPDATE: stream error: stream ID 1; PROTOCOL_ERROR", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"WINDOW_UPDATE of a stream beyond the maximum", func(p *framePeer) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
 			"error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): WINDOW_UPDATE exceeds the maximum window of the stream", "RST_STREAM 1 FLOW_CONTROL_ERROR, GOAWAY NO_ERROR"},
 		{"PUSH_PROMISE", func(p *framePeer) {
@@ -156,7 +158,7 @@ func TestH2Frames(t *testing.T) {
 		{"SETTINGS with an invalid value", func(p *framePeer) {
 			p.acceptStream()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1})
-		}, "open " + violation("PROTOCOL_ERROR", "SETTINGS: [MAX_FRAME_SIZE = 1]"), "GOAWAY PROTOCOL_ERROR"},
+		}, "open " + violation("PROTOCOL_ERROR", "SETTINGS: invalid value [MAX_FRAME_SIZE = 1]"), "GOAWAY PROTOCOL_ERROR"},
 		{"SETTINGS with a window that is too large", func(p *framePeer) {
 			p.request()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})

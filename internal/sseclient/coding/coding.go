@@ -25,7 +25,7 @@ const (
 	Browser = "gzip, deflate, br, zstd" // the value of Chrome, Edge and Firefox over TLS
 )
 
-// NoneSetting is the setting for None. SettingsRule lists all settings for messages.
+// NoneSetting is the setting for None. SettingsRule lists all settings in error messages.
 const (
 	NoneSetting  = "none"
 	SettingsRule = "none, gzip or browser"

@@ -18,8 +18,8 @@ const (
 	// largeBuffer is the maximum size of a kept buffer. Longer text uses pooled buffers; text longer than
 	// pooledSize uses temporary buffers.
 	largeBuffer = 32 << 10
-	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Thus not each
-	// long event allocates a buffer, and the buffer of a single long event does not stay in memory.
+	// eventsBeforeShrink is the number of successive small events after which larger buffers are dropped. Successive
+	// long events thus use one buffer, and the buffer of a single long event does not stay in memory.
 	eventsBeforeShrink = 8
 	// DefaultLimit is the maximum size of a line, and of the data of an event, in bytes.
 	DefaultLimit = 1 << 20

@@ -76,7 +76,7 @@ func TestParser(t *testing.T) {
 		{"id with NUL is ignored", "id: 7\ndata: a\n\nid: 8\x00\ndata: b\n\n", []string{"[data=a id=7]", "[data=b (id=7)]"}, io.EOF},
 		{"retry", "retry: 1500\ndata: a\n\n", []string{"[data=a retry=1.5s]"}, io.EOF},
 		{"retry 0", "retry:0\ndata: a\n\n", []string{"[data=a retry=0s]"}, io.EOF},
-		{"retry with other characters than digits", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", []string{"[data=a]"}, io.EOF},
+		{"retry with characters other than digits", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", []string{"[data=a]"}, io.EOF},
 		{"retry over the maximum", "retry: 99999999999999999999999\ndata: a\n\n", []string{"[data=a retry=876000h0m0s]"}, io.EOF},
 		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []string{":sent=1", ":x", "[data=0 id=1 comment=sent=1\nx]"}, io.EOF},
 		{"a block of comments is not an event", ": keep-alive\n\n:\n\ndata: a\n\n", []string{":keep-alive", "[comment=keep-alive]", ":", "[comment=]", "[data=a]"}, io.EOF},
