@@ -71,7 +71,7 @@ func TestIdleConnectionsAreLimited(t *testing.T) {
 	require.True(t, first.closed.Load())
 }
 
-// A server that has responded on a reused connection ends later ones only when it restarts, so reuse remains enabled.
+// A server that has responded on a reused connection may end later ones when it restarts, so reuse remains enabled.
 func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

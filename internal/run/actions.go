@@ -127,7 +127,7 @@ func (s *session) actionLogPath(a plan.Action) string {
 
 // awaitOrphans waits for the background processes of an action, and stops them when ctx ends.
 func awaitOrphans(ctx, force context.Context, p *process.Process) {
-	for p.HasOrphans() {
+	for p.IsGroupRunning() {
 		select {
 		case <-time.After(time.Second): // poll, because the system may reuse the id of a group that has ended
 		case <-ctx.Done():

@@ -114,7 +114,7 @@ func (s *Shard) checkTimes() error {
 	}
 	for _, b := range s.Seconds {
 		if b.FromUS < from.UnixMicro() || b.ToUS > to.UnixMicro() || b.ToUS < b.FromUS {
-			return fmt.Errorf("impossible second: %d µs to %d µs is outside of the run from %d µs to %d µs", b.FromUS, b.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
+			return fmt.Errorf("impossible second: %d µs to %d µs in a run from %d µs to %d µs", b.FromUS, b.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
 		}
 	}
 	return nil

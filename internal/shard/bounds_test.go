@@ -71,7 +71,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"requests without undelayed times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration must have trend and undelayed"},
-		"a duplicate list": {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
+		"a duplicate list": {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `a shard must have at most 100 keys without duplicates, got another "series"`},
 		"a metric with 101 tags": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: "a", Tags: map[string]string{}}}
 			for i := range 101 {
@@ -101,7 +101,7 @@ func TestShardWithOver100KeysIsRejected(t *testing.T) {
 	require.NoError(t, err)
 	text = strings.Replace(text, `{"schema":3`, `{"schema":3,"unknown":1`, 1)
 	_, err = Read(bytes.NewReader(pack(t, []byte(text))))
-	require.ErrorContains(t, err, "keys must be unique and at most 100, got ")
+	require.ErrorContains(t, err, "a shard must have at most 100 keys without duplicates, got another ")
 }
 
 func TestHostileShardsAreRejectedWithAReason(t *testing.T) {

@@ -62,7 +62,7 @@ func (e *EndRequests) outcome(server, code string) *EndOutcome {
 	return &e.Outcomes[i]
 }
 
-// addOutcome adds an outcome to the one with the same server and code. It does not modify the histogram of o.
+// addOutcome adds an outcome to the one with the same server and code, if any. It does not modify the histogram of o.
 func (e *EndRequests) addOutcome(o EndOutcome) {
 	have := e.outcome(o.Server, o.Code)
 	if have == nil {

@@ -73,7 +73,7 @@ func (m *Merged) PublisherOf(runner int) *Runner {
 	return nil
 }
 
-// Publishers returns the messages of each publisher of the run. There is one, or one for each laptop.
+// Publishers returns the messages of each publisher of the run. A run has at most one publisher, or one per laptop.
 func (m *Merged) Publishers() (out []*Published) {
 	for i := range m.Runners {
 		if p := m.Runners[i].published; p != nil {

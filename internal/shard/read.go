@@ -95,7 +95,7 @@ func (in *boundedReader) members(read func(key string) error) error {
 		}
 		key := token.String()
 		if keys[key] || len(keys) == maxKeys {
-			return fmt.Errorf("keys must be unique and at most %d, got %.40q", maxKeys, key)
+			return fmt.Errorf("a shard must have at most %d keys without duplicates, got another %.40q", maxKeys, key)
 		}
 		keys[key] = true
 		if err := read(key); err != nil {

@@ -34,7 +34,7 @@ const (
 	CodeNoDescriptor    = "no_descriptors"     // the runner had no descriptor left, so the request was not sent
 	CodeNoIPv6          = "no_ipv6"            // the address is an IPv6 address, and the machine has none
 	DroppedIterations   = "dropped_iterations" // k6's metric of iterations that it could not start
-	Other               = "(other)"            // value of the first tag of combinations beyond the limit
+	Other               = "(other)"            // first tag of combinations, or name of servers, beyond a limit
 )
 
 // LackReasons maps the code of a resource that the generator lacked to the reason of the failed attempt.

@@ -148,7 +148,7 @@ const (
 	ReasonTLS            Reason = "tls"             // the handshake failed
 	ReasonProxy          Reason = "proxy"           // the proxy was unreachable, refused the request or did not respond with HTTP
 	ReasonStatus         Reason = "status"          // a status other than 200 or 204
-	ReasonContentType    Reason = "content_type"    // not text/event-stream, or a compression that was not requested
+	ReasonContentType    Reason = "content_type"    // not text/event-stream, or a compression that was not requested or is unsupported
 	ReasonNoContent      Reason = "no_content"      // 204: the client must not reconnect
 	ReasonRenew          Reason = "renew"           // Renew failed
 

@@ -37,10 +37,10 @@ type cutRequest struct {
 	stopped  chan struct{} // closed when the stream is stopped
 }
 
-// Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. Any other stream is cut at
-// once, except that a pause starts when the current read returns. pause is the duration of a CutPause. Cut returns
-// false if no stream is open, if a cut is in progress, or if the connection does not allow this cut. Any goroutine may
-// call it.
+// Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. So does every HTTP/2 stream
+// for a CutFIN. Any other stream is cut at once, except that a pause starts when the current read returns. pause is the
+// duration of a CutPause. Cut returns false if no stream is open, if a cut is in progress, or if the connection does not
+// allow this cut. Any goroutine may call it.
 func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ const (
 
 // Drop closes the open stream, like a short loss of the client's network. The stream reconnects with the last event ID,
 // at once or after the reconnection time. It dials without a permit, because a storm of reconnects must not be
-// throttled. Drop returns false if no stream is open or a cut is in progress. Any goroutine may call it.
+// throttled. Drop returns false in the same cases as Cut. Any goroutine may call it.
 func (s *Stream) Drop(immediate bool) bool {
 	previous := s.drop.Load()
 	kind := dropDelayed
@@ -102,9 +102,9 @@ func (s *Stream) Drop(immediate bool) bool {
 
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
-// Vanish leaves the open stream half-open, like a machine that loses power. It returns false if no stream is open
-// or a cut is in progress, and an error if the system or the connection does not allow half-open streams. Any goroutine
-// may call it.
+// Vanish leaves the open stream half-open, like a machine that loses power. It returns false in the same cases as Cut,
+// and an error if the system does not allow half-open streams or the stream shares its connection. Any goroutine may
+// call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {
 		return false, err

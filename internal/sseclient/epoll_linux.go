@@ -93,7 +93,7 @@ func pollTCP(counted *Conn, s turner) *polledConn {
 	return &polledConn{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
 }
 
-// duplicate returns a second descriptor for the connection, which Go's network poller does not use.
+// duplicate returns a second descriptor for the connection. Go's network poller does not use this descriptor.
 func duplicate(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

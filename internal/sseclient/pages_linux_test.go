@@ -25,7 +25,7 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 `
 
-// Relocated, anonymous and writable pages have content that no file has.
+// Relocated, anonymous and writable pages may have content that no file has.
 func TestOnlyUnchangedPagesAreReleased(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []mapping{{0x400000, 0x1b47000}, {0x1b48000, 0x4b48000}}, slices.Collect(cleanMappings(strings.NewReader(smaps))))

@@ -35,8 +35,8 @@ func limitGarbage() {
 	}
 }
 
-// ReleaseStartMemory returns memory to the operating system that only the start of the process needed. Only the first
-// call has an effect. A process with many streams calls it before the first stream.
+// ReleaseStartMemory returns to the operating system the memory that only the start of the process needed. Only the
+// first call has an effect. A process with many streams calls ReleaseStartMemory before the first stream.
 var ReleaseStartMemory = sync.OnceFunc(releaseMemory)
 
 // releaseMemory returns garbage, and pages of the program's file that are not in use, to the operating system.

@@ -51,7 +51,7 @@ func (r *request) send(to io.Writer, route *proxy.Proxy) (n int, err error) {
 	return to.Write(e.buf.Bytes())
 }
 
-// httpRequest returns the request for net/http, which is valid until the next use of the encoder.
+// httpRequest returns the request for net/http. The request is valid until the next use of the encoder.
 func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	e.buf.Reset()
 	clear(e.header)

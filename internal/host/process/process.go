@@ -98,18 +98,18 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// HasOrphans reports whether a process of the group is running. If p has ended, the running process is a descendant of
-// p.
-func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
+// IsGroupRunning reports whether a process of the group is running. If p has ended, the running process is a descendant
+// of p.
+func (p *Process) IsGroupRunning() bool { return p.signalGroup(0) == nil }
 
 // StopGroup sends s to the process group, and kills the group if it still runs after grace or when ctx ends. It also
-// waits for the process. After the process has ended, call StopGroup only if HasOrphans returns true, because another
-// group may have the same id.
+// waits for the process. After the process has ended, call StopGroup only if IsGroupRunning returns true, because
+// another group may have the same id.
 func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Duration) {
 	_ = p.signalGroup(s)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	for p.HasOrphans() {
+	for p.IsGroupRunning() {
 		select {
 		case <-time.After(20 * time.Millisecond):
 			continue

@@ -126,7 +126,7 @@ func TestStopGroupEndsChildrenOfAShell(t *testing.T) {
 			require.NoError(t, err)
 			if name == "in the background" {
 				awaitEnd(t, c)
-				require.True(t, c.HasOrphans())
+				require.True(t, c.IsGroupRunning())
 			}
 			c.StopGroup(t.Context(), syscall.SIGTERM, 300*time.Millisecond)
 			awaitEnd(t, c)

@@ -193,8 +193,8 @@ func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 	}
 }
 
-// Highly compressed data uses no more memory than the window. The test is not parallel, because it counts the
-// allocations of the process.
+// A Reader of highly compressed data must use less memory than the decoded data. The test is not parallel, because it
+// counts the allocations of the process.
 func TestCompressionBombUsesLittleMemory(t *testing.T) {
 	for format, start := range map[string]func(io.Writer) io.WriteCloser{ // at fast levels, to save time
 		"gzip":    func(w io.Writer) io.WriteCloser { e, _ := gzip.NewWriterLevel(w, gzip.BestSpeed); return e },

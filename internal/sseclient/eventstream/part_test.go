@@ -27,8 +27,8 @@ func parts(p *Parser) (all []string, events []receivedEvent, err error) {
 	}
 }
 
-// eventText returns a block in the notation of the tests: data=, name=, id= (in brackets if an earlier block set it),
-// retry=, comment=.
+// eventText returns a block in the notation of the tests: data=, name=, id= (in parentheses if an earlier block set the
+// id), retry=, comment=.
 func eventText(e receivedEvent, hasData, hasComment bool) string {
 	var out []string
 	if hasData {

@@ -32,8 +32,8 @@ func (p *Parser) recycle(b []byte) []byte {
 	return b[:0]
 }
 
-// shrink returns a pooled buffer to the pool, and drops a larger one. It keeps any other buffer while parsers share it
-// or recent values need it.
+// shrink returns a pooled buffer to the pool, and drops any other buffer over largeBuffer. It keeps a smaller buffer
+// only while parsers share it or recent values need it.
 func (p *Parser) shrink(b []byte) []byte {
 	switch {
 	case cap(b) == pooledSize:
