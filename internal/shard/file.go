@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// An Encoder encodes shards as files. It reuses the megabyte that compression needs, because an allocation at each
-// checkpoint would raise the memory of the runner. The zero value is ready to use. An Encoder is not safe for concurrent
-// use.
+// An Encoder encodes shards as files. It is not safe for concurrent use. The zero value is ready to use. An Encoder
+// reuses the megabyte that compression needs, because an allocation at each checkpoint would raise the memory of the
+// runner.
 type Encoder struct {
 	z    *gzip.Writer
 	last int // size of the last file; the next file has a similar size

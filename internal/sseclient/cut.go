@@ -37,10 +37,10 @@ type cutRequest struct {
 	stopped  chan struct{} // closed when the stream is stopped
 }
 
-// Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. So does every HTTP/2 stream
-// for a CutFIN. Any other stream is cut at once, except that a pause starts when the current read returns. pause is the
-// duration of a CutPause. Cut returns false if no stream is open, if a cut is in progress, or if the connection does not
-// allow this cut. Any goroutine may call it.
+// Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. So does every HTTP/2
+// stream for a CutFIN. Any other stream is cut at once, except that a pause starts when the current read returns. pause
+// is the duration of a CutPause. Cut returns false if no stream is open, if a cut is in progress, or if the connection
+// does not allow this cut. Any goroutine may call it.
 func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,7 +40,8 @@ func (c *Client) send(
 	return response, nil
 }
 
-// closeAfter returns a function for exchange.attach. After a call of the function, the end of ctx closes the connection.
+// closeAfter returns a function for exchange.attach. Once the function has been called, the end of ctx closes the
+// connection.
 func closeAfter(ctx context.Context) func(net.Conn) bool {
 	return func(conn net.Conn) bool {
 		context.AfterFunc(ctx, func() { hangUp(conn) })
