@@ -220,9 +220,13 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 		}
 		numbered -= min(hole[1]-hole[0]+1, numbered)
 	}
-	if numbered -= min(c.Lost, numbered); numbered+c.Unplaced != c.Received+c.Corrupted || c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
+	if numbered -= min(c.Lost, numbered); numbered+c.Unplaced != c.Received+c.Corrupted {
 		return fmt.Errorf("contradictory connection %s: %s, but %d by their numbers", c.ID,
 			format.Plural(c.Received+c.Corrupted, "received message", "received messages"), numbered+c.Unplaced)
+	}
+	if c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
+		return fmt.Errorf("contradictory connection %s: unplaced messages %d, their times %d, corrupted messages %d",
+			c.ID, c.Unplaced, len(c.UnplacedAt), c.Corrupted)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (b *Bursts) Merge(o *Bursts) {
 }
 
 func (b *Bursts) check() error {
-	invalid := errors.New("impossible counts of bursts")
+	invalid := errors.New("impossible bursts")
 	switch {
 	case b == nil:
 		return nil

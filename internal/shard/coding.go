@@ -39,7 +39,7 @@ func (s *Shard) checkCodings() error {
 		return len(c.Name) > maxCodingName || !areCounts(c.Streams) || !areCounts(c.Messages, c.Bursts, c.BurstMessages)
 	}
 	if len(s.Codings) > maxCodings || slices.ContainsFunc(s.Codings, isInvalid) {
-		return errors.New("impossible counts of compressed streams")
+		return errors.New("impossible content codings")
 	}
 	return nil
 }

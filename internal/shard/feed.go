@@ -104,7 +104,7 @@ func (in *boundedReader) feeds(s *Shard) error {
 func (p *feedPiece) appendTo(l *feed.Log) error {
 	n := len(p.Prints) / 8
 	if len(p.Prints)%8 != 0 || n > feedPieceSize || len(l.Entries)+n > ledger.MaxEntries {
-		return fmt.Errorf("impossible size of a piece of a feed: %d bytes", len(p.Prints))
+		return fmt.Errorf("impossible size of a feed: a piece of %d bytes after message %d", len(p.Prints), len(l.Entries))
 	}
 	var previous ledger.Entry
 	if last := len(l.Entries) - 1; last >= 0 {
@@ -148,7 +148,8 @@ func (s *Shard) checkFeeds() error {
 	for _, l := range s.Feeds {
 		for _, x := range l.Extras {
 			if x.After > clamp.Uint64(len(l.Entries)) || x.Count > maxConnections {
-				return fmt.Errorf("impossible extra message after number %d of a feed with %s", x.After, format.Plural(len(l.Entries), "message", "messages"))
+				return fmt.Errorf("impossible extra message after number %d of a feed with %s, count %d",
+					x.After, format.Plural(len(l.Entries), "message", "messages"), x.Count)
 			}
 		}
 	}
@@ -174,7 +175,7 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 		}
 	}
 	if bad {
-		return fmt.Errorf("connection %s has messages that its topic does not have", c.ID)
+		return fmt.Errorf("connection %s contradicts the messages of its topic", c.ID)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 }
 
 // Two runners plan to hold for 15 s, and run for 20 s. If they start 13 s apart, they run at the same time for 7 s. A
-// runner that ended early because the service closed its streams still counts as simultaneous.
+// runner that ended early because the service closed its streams counts as if it had run to the end.
 func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

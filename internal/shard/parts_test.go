@@ -38,7 +38,7 @@ func TestImpossiblePartsAreRejected(t *testing.T) {
 	for _, bad := range []Coding{{Streams: -1}, {Messages: maxNumber + 1}, {BurstMessages: 1 << 63}, {Name: string(make([]byte, maxCodingName+1))}} {
 		s := newControlShard(1, nil)
 		s.Codings = []Coding{bad}
-		require.ErrorContains(t, s.check(), "impossible counts of compressed streams")
+		require.ErrorContains(t, s.check(), "impossible content codings")
 	}
 	require.Error(t, (&Shard{Codings: make([]Coding, maxCodings+1)}).checkCodings())
 	require.NoError(t, (&Shard{HTTP2: &HTTP2{Streams: 300, Connections: 3}}).checkHTTP2())

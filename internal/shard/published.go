@@ -198,7 +198,7 @@ func (p *Published) check() error {
 	case !(p.Rate > 0 && p.Rate <= MaxRate):
 		return fmt.Errorf("rate must be above 0 and at most %d messages per second, got %g", MaxRate, p.Rate)
 	case p.Planned > MaxPublished || float64(p.Planned)/p.Rate > maxLength.Seconds():
-		return fmt.Errorf("impossible plan of the publisher: %d messages at %g per second", p.Planned, p.Rate)
+		return fmt.Errorf("impossible plan of the publisher: %s at %g per second", format.Plural(p.Planned, "message", "messages"), p.Rate)
 	case p.StartedUS < 0 || p.StartedUS > math.MaxInt64/4:
 		return fmt.Errorf("started_unix_us must be a time, got %d", p.StartedUS)
 	case p.MaxBodyUS < 0 || p.MaxBodyUS > maxLength.Microseconds():

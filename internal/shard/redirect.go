@@ -9,7 +9,7 @@ import (
 
 // A Redirect counts the streams that were redirected to one other origin.
 type Redirect struct {
-	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": origins beyond maxOrigins
+	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": long origins, and origins beyond maxOrigins
 	Streams int    `json:"streams"`
 }
 

@@ -280,7 +280,7 @@ func (s *Shard) checkResponses() error {
 	if r == nil {
 		return nil
 	}
-	invalid := errors.New("impossible counts of responses")
+	invalid := errors.New("impossible responses")
 	for _, h := range []*Histogram{r.StartDelay, r.Headers, r.First, r.Gap, r.Total} {
 		if h == nil {
 			return errors.New("a histogram of responses is missing")
@@ -308,7 +308,7 @@ var errOutsideOfRun = errors.New("impossible time of a response: it is outside o
 
 func (r *Responses) checkLists(from, to time.Time) error {
 	if len(r.Findings) > maxResponseFindings*len(ledger.ResponseStates) || len(r.Logs) > 1 || len(r.Abandoned) > maxAbandoned {
-		return errors.New("too many listed responses")
+		return errors.New("too many listed responses or logs")
 	}
 	for i := range r.Logs {
 		if err := r.Logs[i].check(from, to); err != nil {

@@ -41,6 +41,7 @@ func TestReadRejectsContradictions(t *testing.T) {
 		"a hole at the end": {func(_ *Shard, r *ledger.Record) { r.Holes[0] = ledger.Range{2, 3} }, "a hole from 2 to 3 in the numbers from 1 to 3"},
 		"a reversed hole":   {func(_ *Shard, r *ledger.Record) { r.Last, r.Holes[0] = 9, ledger.Range{5, 2} }, "a hole from 5 to 2"},
 		"corrupted messages that were not received": {func(_ *Shard, r *ledger.Record) { r.Unplaced = 1 }, "2 received messages, but 3 by their numbers"},
+		"a time without an unplaced message":        {func(_ *Shard, r *ledger.Record) { r.UnplacedAt = []ledger.Instant{time.Second} }, "unplaced messages 0, their times 1"},
 		"published a day earlier":                   {func(s *Shard, _ *ledger.Record) { s.Published.StartedUS -= 86400e6 }, "impossible start of the publisher"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func (r *Record) Check() error {
 		}
 	}
 	if len(r.Counters) > maxCounters || len(r.Notices) > maxNotices || r.Cores < 0 || r.ToUS < r.FromUS {
-		return fmt.Errorf("impossible record of the machine: %d counters, %d notices and %d cores from %d µs to %d µs",
+		return fmt.Errorf("impossible record of the machine: counters %d, notices %d, cores %d, from %d µs to %d µs",
 			len(r.Counters), len(r.Notices), r.Cores, r.FromUS, r.ToUS)
 	}
 	for _, n := range r.Notices {

@@ -119,8 +119,8 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 		"texts of the machine must have at most 200 bytes, got 201":   func(r *Record) { r.Boot = string(long) },
 		"notices of the machine must have at most 200 bytes, got 201": func(r *Record) { r.Notices = []Notice{{Name: string(long)}} },
 		"impossible record":                        func(r *Record) { r.ToUS = r.FromUS - 1 },
-		"21 notices":                               func(r *Record) { r.Notices = make([]Notice, maxNotices+1) },
-		"-1 cores":                                 func(r *Record) { r.Cores = -1 },
+		"notices 21":                               func(r *Record) { r.Notices = make([]Notice, maxNotices+1) },
+		"cores -1":                                 func(r *Record) { r.Cores = -1 },
 		`counter "aaaaaaaaaa`:                      func(r *Record) { r.Counters[0].Name = strings.Repeat("a", maxText+1) },
 		"without a time":                           func(r *Record) { r.Counters[0].Stretches = nil },
 		"grew by -1":                               func(r *Record) { r.Counters[0].Stretches[0].Increase = -1 },
@@ -131,7 +131,7 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 		"counter oom_kill of the machine: -1":      func(r *Record) { r.Counters[0].Increase = -1 },
 		"counter oom_kill of the machine: it grew": func(r *Record) { r.Counters[0].Stretches[0].ToUS = r.ToUS + 1 },
 		"at most 200 increases, got 201":           func(r *Record) { r.Counters[0].Stretches = make([]Stretch, maxStretches+1) },
-		"100 counters":                             func(r *Record) { r.Counters = make([]Series, 100) },
+		"counters 100":                             func(r *Record) { r.Counters = make([]Series, 100) },
 	} {
 		r := add(Follow("", time.Second), Reading{OOMKills: 3}, Reading{OOMKills: 4})
 		require.NoError(t, r.Check())
