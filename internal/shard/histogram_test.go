@@ -67,7 +67,7 @@ func TestQuantilesOfMergedHistograms(t *testing.T) {
 		slices.Sort(all)
 		for _, q := range []float64{.5, .95, .99, 1} {
 			exact := all[int(math.Ceil(q*float64(len(all))))-1]
-			require.InDelta(t, exact, merged.Quantile(q), maxError(exact), "q=%v of %d", q, len(all))
+			require.InDelta(t, exact, merged.Quantile(q), maxError(exact), "quantile %v, number of durations: %d", q, len(all))
 		}
 		require.Equal(t, all[len(all)-1].Truncate(time.Microsecond), merged.Max())
 	}
@@ -87,7 +87,7 @@ func TestQuantilesOfFewValuesUseNearestRank(t *testing.T) {
 		for i := range c.n {
 			h.Record(time.Duration(i+1) * time.Microsecond) // so short that each duration has its own bucket
 		}
-		require.Equal(t, time.Duration(c.rank)*time.Microsecond, h.Quantile(c.q), "q=%v of %d", c.q, c.n)
+		require.Equal(t, time.Duration(c.rank)*time.Microsecond, h.Quantile(c.q), "quantile %v, number of durations: %d", c.q, c.n)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestMergedPartsEqualOneRun(t *testing.T) {
 		want := Merge(one, []*Shard{single})
 		require.Empty(t, want.Problems)
 		first := Merge(p, parts)
-		require.Equal(t, withoutRunners(want), withoutRunners(first), "seed %d %d", seed, n)
+		require.Equal(t, withoutRunners(want), withoutRunners(first), "the merged parts must equal one run: seed %d %d", seed, n)
 		for range 3 {
 			r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 			reordered := Merge(p, parts)

@@ -53,7 +53,7 @@ func TestPackCoarseKeepsCountMaximumAndQuantiles(t *testing.T) {
 		require.Equal(t, h.Count(), coarse.Count())
 		require.Equal(t, h.Max(), coarse.Max())
 		for _, q := range []float64{0, .01, .5, .95, .99, 1} {
-			require.InEpsilon(t, float64(h.Quantile(q)+time.Millisecond), float64(coarse.Quantile(q)+time.Millisecond), .04, "q %v of %d", q, h.Count())
+			require.InEpsilon(t, float64(h.Quantile(q)+time.Millisecond), float64(coarse.Quantile(q)+time.Millisecond), .04, "quantile %v, number of durations: %d", q, h.Count())
 		}
 	}
 	require.Less(t, 2*len(h.PackCoarse().Counts), len(h.Pack().Counts))

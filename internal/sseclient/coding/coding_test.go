@@ -187,7 +187,7 @@ func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 			_, _ = wire.Write(pack(coding, text))
 			got := make([]byte, len(text))
 			_, err := io.ReadFull(r, got)
-			require.NoError(t, err, "%s %d", coding, n)
+			require.NoError(t, err, "%s, event %d", coding, n)
 			require.Equal(t, text, string(got))
 		}
 	}
