@@ -95,7 +95,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		{Unix: start + 11, BackendRSS: 19 << 20, BackendCPU: .1, NginxRSS: 8 << 20, NginxCPU: .6}, // a new backend
 	}
 	for i := range m.Runners { // each has its own machine; the conntrack table of the second one is almost full
-		w := machine.Follow("", time.Second)
+		w := machine.NewRemote("", time.Second)
 		w.Add(m.Runners[i].Started(), machine.Reading{machine.Steal: 0, machine.OutSegs: 0, machine.Retrans: 0, machine.Overflows: 7, machine.Drops: 7, "pps_allowance_exceeded": 0, machine.OOMKills: 2})
 		w.Add(m.Runners[i].Started().Add(time.Hour), machine.Reading{
 			machine.Steal: .25, machine.OutSegs: 100_000, machine.Retrans: 12, machine.Overflows: 7 + float64(i), machine.Drops: 8 + float64(i), "pps_allowance_exceeded": 14 * float64(i),

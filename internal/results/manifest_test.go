@@ -206,7 +206,7 @@ func TestWarningsNameTheirPart(t *testing.T) {
 // invalid.
 func TestMachinesFromPrometheus(t *testing.T) {
 	t.Parallel()
-	w := machine.Follow("stack", time.Second)
+	w := machine.NewRemote("stack", time.Second)
 	w.Add(time.Unix(100, 0), machine.Reading{"pps_allowance_exceeded": 1})
 	w.Add(time.Unix(105, 0), machine.Reading{"pps_allowance_exceeded": 15})
 	newRun := func() Dir {

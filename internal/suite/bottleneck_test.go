@@ -278,7 +278,7 @@ func TestUsageOfAStage(t *testing.T) {
 func TestUsageOfARemoteService(t *testing.T) {
 	t.Parallel()
 	record := func(name string, cores int, counters ...string) *machine.Record {
-		w := machine.Follow(name, time.Second)
+		w := machine.NewRemote(name, time.Second)
 		for i := range 3 {
 			reading := machine.Reading{}
 			for _, c := range counters {

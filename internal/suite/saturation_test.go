@@ -48,7 +48,7 @@ func TestGeneratorFaults(t *testing.T) {
 	}
 	// withCounter makes a counter of the runner's machine increase for 5 s. at is relative to the start of the stage.
 	withCounter := func(run *Run, counter string, at time.Duration) *Run {
-		w := machine.Follow("", time.Second)
+		w := machine.NewRemote("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
 			w.Add(start.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
 		}

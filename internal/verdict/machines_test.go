@@ -19,7 +19,7 @@ const (
 
 // newMachine returns the record of a machine of AWS whose counters did not change, except for sent segments.
 func newMachine(boot string) *machine.Record {
-	w := machine.Follow("", time.Second)
+	w := machine.NewRemote("", time.Second)
 	all := machine.Reading{machine.ConntrackEntries: 1, "nf_conntrack_max": 100, machine.OutSegs: 0}
 	for _, c := range machine.Counters {
 		if c.Limit == "" {

@@ -25,8 +25,8 @@ func newWatch(s source, lateThreshold time.Duration) *Watch {
 	return w
 }
 
-// Follow returns a Watch of another machine. The caller passes the readings to Add.
-func Follow(name string, lateThreshold time.Duration) *Watch {
+// NewRemote returns a Watch of another machine. The caller passes the readings to Add.
+func NewRemote(name string, lateThreshold time.Duration) *Watch {
 	return &Watch{record: Record{Name: name}, maxSteal: lateThreshold.Seconds() / 2}
 }
 
@@ -131,8 +131,8 @@ func (s *Series) addStretch(stretch Stretch) {
 	s.Stretches = slices.Delete(s.Stretches, shortest, shortest+1)
 }
 
-// Notice adds a notice of AWS, unless it is a duplicate or the record has the maximum number of notices.
-func (w *Watch) Notice(n Notice) {
+// AddNotice adds a notice of AWS, unless it is a duplicate or the record has the maximum number of notices.
+func (w *Watch) AddNotice(n Notice) {
 	known := slices.ContainsFunc(w.record.Notices, func(other Notice) bool { return other.Name == n.Name && other.AtUS == n.AtUS })
 	if !known && len(w.record.Notices) < maxNotices {
 		w.record.Notices = append(w.record.Notices, n)

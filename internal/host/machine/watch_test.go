@@ -37,7 +37,7 @@ func at(seconds int) int64 { return start.Add(time.Duration(seconds) * time.Seco
 func TestRecordHasIncreasesWithTimes(t *testing.T) {
 	t.Parallel()
 	const dropped = "conntrack_allowance_exceeded"
-	r := add(Follow("stack", time.Second),
+	r := add(NewRemote("stack", time.Second),
 		Reading{dropped: 100, OutSegs: 5}, Reading{dropped: 100, OutSegs: 9}, Reading{dropped: 110, OutSegs: 20},
 		Reading{dropped: 114, OutSegs: 30}, Reading{dropped: 114}, Reading{dropped: 115})
 	require.Equal(t, []Series{
@@ -50,7 +50,7 @@ func TestRecordHasIncreasesWithTimes(t *testing.T) {
 
 func TestIncreaseIgnoresTheDecreaseOfAReset(t *testing.T) {
 	t.Parallel()
-	r := add(Follow("", time.Second),
+	r := add(NewRemote("", time.Second),
 		Reading{OOMKills: 3}, Reading{OOMKills: 4}, Reading{OOMKills: 0}, Reading{}, Reading{OOMKills: 2})
 	require.Equal(t, Series{
 		Name: OOMKills, Begin: 3, End: 2, Increase: 3, Stretches: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}},
@@ -60,7 +60,7 @@ func TestIncreaseIgnoresTheDecreaseOfAReset(t *testing.T) {
 // A little steal is normal on a shared machine, so only steal that may delay a message has a stretch.
 func TestOnlyLargeStealHasAStretch(t *testing.T) {
 	t.Parallel()
-	r := add(Follow("", time.Second), Reading{Steal: 10}, Reading{Steal: 10.4}, Reading{Steal: 11.0}, Reading{Steal: 11.1})
+	r := add(NewRemote("", time.Second), Reading{Steal: 10}, Reading{Steal: 10.4}, Reading{Steal: 11.0}, Reading{Steal: 11.1})
 	s := r.Series(Steal)
 	require.InDelta(t, 1.1, s.Increase, 1e-9)
 	require.Len(t, s.Stretches, 1)
@@ -70,7 +70,7 @@ func TestOnlyLargeStealHasAStretch(t *testing.T) {
 func TestRecordHasHighestShareOfALimit(t *testing.T) {
 	t.Parallel()
 	entries := func(n float64) Reading { return Reading{ConntrackEntries: n, "nf_conntrack_max": 100} }
-	r := add(Follow("", time.Second), entries(10), entries(95), entries(20))
+	r := add(NewRemote("", time.Second), entries(10), entries(95), entries(20))
 	require.Equal(t, Series{
 		Name: ConntrackEntries, Begin: 10, End: 20, MaxShare: .95, MaxShareUS: at(5),
 	}, *r.Series(ConntrackEntries))
@@ -79,11 +79,11 @@ func TestRecordHasHighestShareOfALimit(t *testing.T) {
 // The size of a record does not depend on the length of the run or on the number of increases.
 func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
-	w := Follow("", time.Second)
+	w := NewRemote("", time.Second)
 	const samples = 20_000
 	for i := range samples {
 		w.Add(start.Add(time.Duration(i)*5*time.Second), Reading{OOMKills: float64(i / 2)})
-		w.Notice(Notice{Name: "system-reboot", AtUS: int64(i)})
+		w.AddNotice(Notice{Name: "system-reboot", AtUS: int64(i)})
 	}
 	r := w.Record()
 	text, err := json.Marshal(r)
@@ -101,11 +101,11 @@ func TestRecordIsBounded(t *testing.T) {
 
 func TestNoticeIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	w := Follow("", time.Second)
+	w := NewRemote("", time.Second)
 	all := []Notice{{Name: "system-reboot", AtUS: 5}, {Name: "system-reboot", AtUS: 9}, {Name: "spot", AtUS: 9}}
 	for range 2 {
 		for _, n := range all {
-			w.Notice(n)
+			w.AddNotice(n)
 		}
 	}
 	require.Equal(t, all, w.Record().Notices)
@@ -133,7 +133,7 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 		"at most 200 increases, got 201":           func(r *Record) { r.Counters[0].Stretches = make([]Stretch, maxStretches+1) },
 		"counters 100":                             func(r *Record) { r.Counters = make([]Series, 100) },
 	} {
-		r := add(Follow("", time.Second), Reading{OOMKills: 3}, Reading{OOMKills: 4})
+		r := add(NewRemote("", time.Second), Reading{OOMKills: 3}, Reading{OOMKills: 4})
 		require.NoError(t, r.Check())
 		edit(r)
 		require.ErrorContains(t, r.Check(), want)

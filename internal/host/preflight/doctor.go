@@ -42,7 +42,7 @@ func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) [
 	out := limits(p, Read(), s)
 	out = append(out, clock())
 	for _, program := range append(programs, optionalPrograms...) {
-		out = append(out, program.find(ctx))
+		out = append(out, program.check(ctx))
 	}
 	return out
 }
@@ -105,7 +105,7 @@ var optionalPrograms = []Program{
 
 const versionTimeout = 5 * time.Second
 
-func (p Program) find(ctx context.Context) Finding {
+func (p Program) check(ctx context.Context) Finding {
 	f := Finding{Group: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
 	path, err := p.path()
 	if err != nil {

@@ -47,7 +47,7 @@ func TestEachLimitHasAFinding(t *testing.T) {
 	}
 }
 
-func TestFindReportsTheVersionOrTheReason(t *testing.T) {
+func TestCheckReportsTheVersionOrTheReason(t *testing.T) {
 	t.Parallel()
 	script := func(text string) []string {
 		path := filepath.Join(t.TempDir(), "program")
@@ -68,7 +68,7 @@ func TestFindReportsTheVersionOrTheReason(t *testing.T) {
 		"failed without a message": {Program{Names: script("exit 3"), Consequence: "nothing runs", Remedy: "make build", Needed: true}, Broken, "failed (exit status 3): nothing runs", "make build"},
 	} {
 		c.program.Name = "no such program anywhere"
-		f := c.program.find(t.Context())
+		f := c.program.check(t.Context())
 		require.Equal(t, c.want, f.State, name)
 		require.Contains(t, f.Result, c.found, name)
 		require.Equal(t, c.remedy, f.Remedy, name)

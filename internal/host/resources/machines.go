@@ -71,12 +71,12 @@ func (m *machines) readingsOf(metric model.Metric) *readings {
 }
 
 func (r *readings) record(name string, lateThreshold time.Duration) *machine.Record {
-	w := machine.Follow(name, lateThreshold)
+	w := machine.NewRemote(name, lateThreshold)
 	for _, at := range slices.Sorted(maps.Keys(r.bySecond)) {
 		w.Add(time.Unix(at, 0), r.bySecond[at])
 	}
 	for _, n := range r.notices {
-		w.Notice(n)
+		w.AddNotice(n)
 	}
 	out := w.Record()
 	out.Boot, out.Node, out.BootedUnix, out.Cores = r.boot, r.node, r.booted, r.cores
