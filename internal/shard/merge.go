@@ -50,7 +50,7 @@ type Connection struct {
 	Runner int // index into Merged.Runners
 }
 
-// Merge adds the shards of a run. Each difference from the plan becomes a problem.
+// Merge returns the sum of the shards of a run. Each difference from the plan becomes a problem.
 func Merge(p plan.Plan, shards []*Shard) *Merged {
 	var g Merger
 	shards = slices.Clone(shards)

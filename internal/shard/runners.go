@@ -137,7 +137,7 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }
 
-// suspension describes the suspensions of the machine while a runner ran, or returns "". The service is not at fault.
+// suspension describes the suspensions of the machine while a runner ran, or returns "".
 func suspension(r *Runner) string {
 	if r.Machine == nil {
 		return ""

@@ -42,7 +42,7 @@ const (
 	OOMKills         = "oom_kill"
 	ConntrackEntries = "nf_conntrack_count"
 	Suspension       = "suspended"  // seconds: CLOCK_BOOTTIME minus CLOCK_MONOTONIC
-	ClockStep        = "clock_step" // seconds by which the wall clock was set, forwards and backwards
+	ClockStep        = "clock_step" // seconds by which the wall clock was set, forward and backward
 	LinkLocal        = "linklocal_allowance_exceeded"
 )
 
