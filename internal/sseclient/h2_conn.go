@@ -323,7 +323,7 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	case err == io.EOF && c.goAwayErr != nil:
 		err = c.goAwayErr
 	case err == io.EOF && !c.hasSettings:
-		err = fmt.Errorf("the server ended the connection without an HTTP/2 frame: %w", io.ErrUnexpectedEOF)
+		err = fmt.Errorf("the server ended the connection without a complete HTTP/2 frame: %w", io.ErrUnexpectedEOF)
 	case err == io.EOF:
 		err = errTruncatedStream
 	case err == io.ErrUnexpectedEOF: // only crypto/tls returns this value

@@ -9,7 +9,7 @@ import (
 
 // A rampWatcher returns memory to the operating system after a ramp, which opens many connections. About 7 of 10 KB per
 // connection, and 110 of 120 KB with TLS, are garbage from the dial. Go would keep that memory for hours, because open
-// streams do not allocate.
+// streams allocate little.
 type rampWatcher struct {
 	limitThreshold int           // number of connections at which the limit on garbage takes effect
 	rampThreshold  int           // minimum number of connections of a ramp

@@ -291,7 +291,7 @@ func TestFailedStartOfHTTP2IsReported(t *testing.T) {
 	}{
 		{"PING", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is PING, not SETTINGS", func(p *framePeer) { _ = p.WritePing(false, [8]byte{}) }},
 		{"an acknowledgment", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame acknowledges SETTINGS, but its own SETTINGS must be first", func(p *framePeer) { _ = p.WriteSettingsAck() }},
-		{"nothing", "truncated: start HTTP/2: the server ended the connection without an HTTP/2 frame: unexpected EOF", func(*framePeer) {}},
+		{"nothing", "truncated: start HTTP/2: the server ended the connection without a complete HTTP/2 frame: unexpected EOF", func(*framePeer) {}},
 		{"silence", "connect_timeout: no complete response header within the connect timeout (start HTTP/2): context deadline exceeded", func(p *framePeer) { p.readAll() }},
 		{"HTTP/1.1", "error: start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", func(p *framePeer) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
 		{"no streams", "error: start HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framePeer) {
