@@ -25,7 +25,8 @@ type sender struct {
 
 var errDoesNotRead = errors.New("the server does not read from the connection")
 
-// Write sends bytes, and queues the bytes that do not fit. It returns errDoesNotRead if the queue is full.
+// Write sends bytes, and queues the bytes that do not fit into the send buffer. It returns errDoesNotRead if the queue
+// would exceed maxQueuedBytes.
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Interval is the time between two samples in the suites soak and resume or from Prometheus, and between two DNS
-// lookups. In other suites, and in short runs (plan.IsShort), samples are one second apart.
+// Interval is the time between two samples of the suites soak and resume, between two samples from Prometheus, and
+// between two DNS lookups. In other suites, and in short runs (plan.IsShort), local samples are one second apart.
 const Interval = 5 * time.Second
 
 // A Sample is one line of resources.ndjson. Unknown values are 0. Seconds and events are counted from the start of the
