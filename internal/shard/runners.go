@@ -108,7 +108,7 @@ func (m *Merged) checkOneRun() {
 		case m.Plan.TestID != "" && r.TestID != m.Plan.TestID:
 			m.problem("the shard of runner %d belongs to the run %q, not to %q", r.Index, r.TestID, m.Plan.TestID)
 		case m.Plan.RunID != "" && r.RunID != m.Plan.RunID:
-			m.problem("the shard of %s belongs to another run with the same test id, which started at %s; remove the shard", r.String(), format.Time(r.Started()))
+			m.problem("the shard of %s belongs to another run with the same test id (the runner started at %s); remove the shard", r.String(), format.Time(r.Started()))
 		}
 		if r.ScriptHash != first.ScriptHash {
 			m.problem("runner %d ran a different script from runner %d; use one script", r.Index, first.Index)

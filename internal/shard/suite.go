@@ -44,7 +44,7 @@ var LackReasons = map[string]string{CodeNoPort: ledger.ReasonNoPort, CodeNoDescr
 const WakeUps = 5
 
 // A Suite is the declaration of a script: its stages, and the tags by which its metrics are split. All runners declare
-// the same suite. The struct tag js has the name in a script.
+// the same suite. The struct tag js has the name of a field in the script.
 type Suite struct {
 	Name       string            `json:"name" js:"name"`
 	Profile    string            `json:"profile" js:"profile"`
