@@ -160,7 +160,7 @@ func (m *Merged) Laptop(runner int) string {
 		return ""
 	}
 	if g := m.groupOf(runner); g != nil {
-		return cmp.Or(m.Runners[runner].Host, "a host without a name") + ", PREFIX " + g.plan.Prefix
+		return cmp.Or(m.Runners[runner].Host, "a host without a name") + ", PREFIX " + cmp.Or(g.plan.Prefix, `""`)
 	}
 	return ""
 }

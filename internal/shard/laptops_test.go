@@ -43,6 +43,7 @@ func TestShardsOfLaptopsMerge(t *testing.T) {
 	require.Equal(t, "laptop-b-2", m.Connections.Edit(6).ID)
 	require.Equal(t, 3, m.Runners[2].Index, "the numbers of runners must be unique in a verdict")
 	require.Equal(t, "host-of-laptop-b-, PREFIX laptop-b-", m.Laptop(m.Connections.Edit(6).Runner))
+	require.Equal(t, `host-of-, PREFIX ""`, mergeWithoutPlan(laptopShards("", 1, 3), b).Laptop(0))
 	require.Empty(t, mergeWithoutPlan(b).Laptop(0), "Laptop must be empty for a single laptop")
 	require.Equal(t, "laptop-b-", mergeWithoutPlan(b).Plan.Prefix)
 }

@@ -24,7 +24,7 @@ var unsafeCharacters = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 const maxHost, maxProcess = 40, 8
 
 // FileName returns the name of the file of a runner. It is unique per process, because the runners of two laptops may
-// write to one folder. The host helps users find a file. Without a process the name is runner-1.json.gz.
+// write to one folder. The host helps users find a file. Without a process, a name has the form runner-1.json.gz.
 func FileName(r Runner) string {
 	name := "runner-" + strconv.Itoa(r.Index)
 	if host := unsafeCharacters.ReplaceAllString(r.Host, "-"); host != "" && r.Process != "" {

@@ -171,7 +171,7 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 	return tcp.Close()
 }
 
-// release ends the access of Cut and Stop to the connection. It returns the cut that closed the connection, or 0.
+// release ends the access of Cut and Stop to the connection. It returns the cut that ended the stream, or 0.
 func (s *Stream) release() (kind Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

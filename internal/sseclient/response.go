@@ -95,7 +95,7 @@ func (r *Response) validate(req *request) *failure {
 		f.retryAfter = retryAfter(r.Header.Get("Retry-After"), time.Now())
 	case !r.IsEventStream() && !req.anyType:
 		f.reason = ReasonContentType
-		f.err = fmt.Errorf("the response is %q, not text/event-stream", r.Header.Get("Content-Type"))
+		f.err = fmt.Errorf("the response has the type %q, not text/event-stream", r.Header.Get("Content-Type"))
 	case contentCoding != "" && !req.accepts(contentCoding):
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response has the content-encoding %q, which was not requested; "+
@@ -133,7 +133,8 @@ func (r *Response) statusError() error {
 	if detail != "" {
 		detail = ": " + detail
 	}
-	return fmt.Errorf("unexpected status %d %s%s%s", r.Status, http.StatusText(r.Status), detail, r.proxy.ErrorSuffix())
+	status := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status))) // 520, for example, has no text
+	return fmt.Errorf("unexpected status %s%s%s", status, detail, r.proxy.ErrorSuffix())
 }
 
 // retryAfter returns the delay of a Retry-After (RFC 9110, section 10.2.3), but at most 24 hours. It returns 0 for an

@@ -30,7 +30,7 @@ func explanation(c sseclient.Close, secrets *credentials) string {
 
 // removeStatus returns the text of an error without the status at its start.
 func removeStatus(text string, status int) string {
-	prefix := fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status))
+	prefix := strings.TrimSpace(fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status)))
 	return strings.TrimPrefix(strings.TrimPrefix(text, prefix), ": ")
 }
 

@@ -29,6 +29,7 @@ func TestFindingExplainsTheRefusal(t *testing.T) {
 	}{
 		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable: the backend is full")}, "status 503: the backend is full"},
 		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable")}, "status 503"},
+		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 520, Err: errors.New("unexpected status 520: down")}, "status 520: down"},
 		{sseclient.Close{Reason: sseclient.ReasonTLS, Err: errors.New("TLS handshake: x509: certificate signed by unknown authority")}, "tls: TLS handshake: x509: certificate signed by unknown authority"},
 		{sseclient.Close{Reason: sseclient.ReasonStatus, Status: 500, Err: errors.New("unexpected status 500 Internal Server Error: \x1b[31mred\r\n\ttext\xff")}, "status 500: [31mred text\uFFFD"},
 		{sseclient.Close{Reason: sseclient.ReasonIdle, Err: errors.New("no byte")}, "idle"},

@@ -70,6 +70,7 @@ func TestEventSourceReportsTheReasonOfItsEnd(t *testing.T) {
 			{"429", status("429 Too Many Requests", ""), "", false, sseclient.ReasonStatus, "429", false, true},
 			{"500", status("500 Internal Server Error", "<html>"), "", false, sseclient.ReasonStatus, "500 Internal Server Error", false, true},
 			{"503", status("503 Service Unavailable", ""), "", false, sseclient.ReasonStatus, "503", false, true},
+			{"a status without a standard text", status("520 Origin", "down"), "", false, sseclient.ReasonStatus, "unexpected status 520: down", false, true},
 			{"no response", func(*peer) {}, "", false, sseclient.ReasonTruncated, "read the response header", true, true},
 			{"an incomplete header", respond("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
 			{"no HTTP", respond("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},

@@ -45,7 +45,7 @@ var (
 		{"stall", "stall:id=ID,noop=3", faultCounts{missed: 2, dropped: 1}, `ID went silent after 2 noops; closed by soak after \S+ s without data, at \d\d:\d\d:\d\d\S* UTC`},
 		{"reset", "reset:id=ID,noop=3", faultCounts{dropped: 1}, `ID was disconnected \(reset\) after 2 noops, at \d\d:\d\d:\d\d\S* UTC`},
 		{"refuse", "refuse:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(status 503: refused by an injected fault; connect again\)`},
-		{"wrong type", "wrong-type:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`},
+		{"wrong type", "wrong-type:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response has the type "text/html; charset=utf-8", not text/event-stream\)`},
 		{"slow headers", "slow-headers=14s:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`},
 	}
 	// delayFault needs a longer interval, because a stream is closed after 2.5 intervals without data.
