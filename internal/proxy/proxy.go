@@ -134,6 +134,7 @@ func (p *Proxy) DialError(err error) error {
 // RefusalError returns the error for a request that the proxy refused. The error has the status, such as "407 Proxy
 // Authentication Required", and the reason from the header or else from the body.
 func (p *Proxy) RefusalError(request, status string, header http.Header, body io.Reader) error {
+	status = strings.TrimSpace(status) // the text of the status may be empty
 	reason := ErrorHeader(header)
 	if reason == "" {
 		reason = reasonOf(body, status)
@@ -142,7 +143,7 @@ func (p *Proxy) RefusalError(request, status string, header http.Header, body io
 		reason = ": " + reason
 	}
 	err := errors.New("refused " + request + " with " + status + reason)
-	if strings.HasPrefix(status, "407 ") { // Proxy Authentication Required
+	if strings.HasPrefix(status, "407") { // Proxy Authentication Required
 		err = fmt.Errorf("%w; set user and password in %s, as http://user:password@host:port", err, p.Variable())
 	}
 	return p.newError(err)

@@ -99,6 +99,10 @@ func TestErrorNamesTheProxy(t *testing.T) {
 	}{
 		{"407 to CONNECT", "https", respond("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 407 Proxy Authentication Required: who is it?; set user and password in HTTPS_PROXY, as http://user:password@host:port"},
+		{"407 without a text to CONNECT", "https", respond("HTTP/1.1 407\r\nContent-Length: 0\r\n\r\n"),
+			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 407; set user and password in HTTPS_PROXY"},
+		{"a status without a text to CONNECT", "https", respond("HTTP/1.1 520 \r\nContent-Length: 4\r\n\r\ndown"),
+			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 520: down"},
 		{"403 to CONNECT", "https", respond("HTTP/1.1 403 Filtered\r\nContent-Type: text/html\r\n\r\n<!DOCTYPE html><html><head><title>Not for\nyou</title></head>"),
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 403 Filtered: Not for you"},
 		{"502 to CONNECT", "https", respond("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\nno route\n"), // the rest of the body never arrives
