@@ -110,7 +110,7 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	case !c.hasSettings && r.Flags.Has(http2.FlagSettingsAck):
 		return protocolError(http2.ErrCodeProtocol, "its first frame acknowledges SETTINGS, but its own SETTINGS must be first")
 	case r.Length > h2MaxFrame:
-		return protocolError(http2.ErrCodeFrameSize, "a %v frame of %d bytes exceeds the limit of %d",
+		return protocolError(http2.ErrCodeFrameSize, "%v of %d bytes exceeds the limit of %d",
 			r.Type, r.Length, h2MaxFrame)
 	case r.continuation != 0 && (r.Type != http2.FrameContinuation || r.StreamID != r.continuation):
 		return protocolError(http2.ErrCodeProtocol, "%v of stream %d instead of CONTINUATION of stream %d",

@@ -152,7 +152,7 @@ func TestH2Frames(t *testing.T) {
 			_ = p.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: p.encode(":method", "GET"), EndHeaders: true})
 		}, "open " + violation("PROTOCOL_ERROR", "PUSH_PROMISE, which this client does not accept"), "GOAWAY PROTOCOL_ERROR"},
 		{"a frame over the limit", func(p *framePeer) { _ = p.WriteData(p.acceptStream(), false, make([]byte, 16385)) },
-			"open " + violation("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes exceeds the limit of 16384"), "GOAWAY FRAME_SIZE_ERROR"},
+			"open " + violation("FRAME_SIZE_ERROR", "DATA of 16385 bytes exceeds the limit of 16384"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"SETTINGS of a wrong length", func(p *framePeer) { p.acceptStream(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
 			"open " + violation("FRAME_SIZE_ERROR", "SETTINGS: connection error: FRAME_SIZE_ERROR"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"SETTINGS with an invalid value", func(p *framePeer) {
