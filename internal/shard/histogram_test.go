@@ -158,6 +158,7 @@ func TestUnpackRejectsInvalidData(t *testing.T) {
 		"a maximum out of range":      func(p *Packed) { p.Max = math.MaxInt64 },
 		"a maximum below its buckets": func(p *Packed) { p.Max = 1 },
 		"a maximum above its buckets": func(p *Packed) { p.Max = 2_000_000 },
+		"a maximum without buckets":   func(p *Packed) { p.Counts = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,6 +54,8 @@ func (p *Packed) check() error {
 	switch {
 	case c.read < len(c.counts):
 		return fmt.Errorf("histogram has unreadable buckets from byte %d on", c.read)
+	case c.index < 0 && p.Max != 0:
+		return fmt.Errorf("histogram has a maximum of %d µs, but no buckets", p.Max)
 	case p.Max < top.From || p.Max > top.To:
 		return fmt.Errorf("histogram has a maximum of %d µs, but its last bucket is %d to %d µs", p.Max, top.From, top.To)
 	}

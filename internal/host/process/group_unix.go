@@ -13,7 +13,7 @@ import (
 // signalGroup sends a signal to the process group. With signal 0 it returns an error if the group has no process.
 func (p *Process) signalGroup(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
-// guard is a script that kills a process group when its standard input is closed, which means that soak has ended.
+// guard is a script that kills a process group when the script's standard input is closed, because soak has ended.
 const guard = `read -r _; kill -s KILL -- "-$1"`
 
 // Guard starts a script that kills the process group when soak ends, even if soak is killed by `kill -9`. The kernel's
