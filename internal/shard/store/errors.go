@@ -19,7 +19,7 @@ const maxBytes = 2 << 30
 type tooLargeError int64
 
 func (size tooLargeError) Error() string {
-	return fmt.Sprintf("file must have at most %d bytes, got %d", maxBytes, int64(size))
+	return fmt.Sprintf("file must have at most %d bytes, got %d", int64(maxBytes), int64(size))
 }
 
 type retryKey struct{}
