@@ -71,7 +71,7 @@ type Conn struct {
 	conn   net.Conn // TLS if the URL is https
 	raw    net.Conn // below TLS
 	reader *Reader
-	err    error // why the connection cannot be reused; Unrequested sets it
+	err    error // why the connection cannot be reused; PeekUnrequested sets it
 	ctx    context.Context
 	stop   func() bool // prevents the interruption; see interruptAfter
 }
@@ -116,14 +116,14 @@ func Reusable(conn net.Conn) bool {
 	return !pending && err == nil
 }
 
-// ticketTime is how long Unrequested waits for data. A TLS record with a session ticket has none.
+// ticketTime is how long PeekUnrequested waits for data. A TLS record with a session ticket has none.
 const ticketTime = time.Millisecond
 
-// Unrequested returns the bytes that the server sent on an idle connection after the last response, up to the length
-// of "HTTP/1.1 200". It returns an error if the connection has ended, and errors.ErrUnsupported if the operating
-// system cannot determine that. If it returns neither bytes nor an error, the connection can be reused. Unrequested
+// PeekUnrequested returns the bytes that the server sent on an idle connection after the last response, up to the
+// length of "HTTP/1.1 200". It returns an error if the connection has ended, and errors.ErrUnsupported if the operating
+// system cannot determine that. If it returns neither bytes nor an error, the connection can be reused. PeekUnrequested
 // changes the deadline, so the caller must set a new one.
-func (c *Conn) Unrequested() ([]byte, error) {
+func (c *Conn) PeekUnrequested() ([]byte, error) {
 	if len(c.Buffered()) == 0 && c.err == nil {
 		pending, err := peek(c.raw)
 		if c.err = err; err == nil && !pending {

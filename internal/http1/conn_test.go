@@ -114,7 +114,7 @@ func TestConnectionErrorIsReported(t *testing.T) {
 	require.True(t, c.FirstByte().IsZero())
 }
 
-func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
+func TestPeekUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		extra, unrequested string
@@ -142,12 +142,12 @@ func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 			require.NoError(t, err)
 			if tt.extra != "" || tt.ends {
 				require.Eventually(t, func() bool {
-					start, err := c.Unrequested()
+					start, err := c.PeekUnrequested()
 					return err != nil || len(start) == len(tt.unrequested) && tt.extra != ""
 				}, time.Minute, time.Millisecond)
 			}
 			for range 2 { // the first call does not change the result of the second
-				start, err := c.Unrequested()
+				start, err := c.PeekUnrequested()
 				if errors.Is(err, errors.ErrUnsupported) {
 					t.Skip("unsupported on this system")
 				}
@@ -158,7 +158,7 @@ func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 	}
 }
 
-func TestUnrequestedIgnoresTLSSessionTickets(t *testing.T) {
+func TestPeekUnrequestedIgnoresTLSSessionTickets(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(s.Close)
@@ -166,13 +166,13 @@ func TestUnrequestedIgnoresTLSSessionTickets(t *testing.T) {
 	require.NoError(t, err)
 	c := open(t, u)
 	time.Sleep(50 * time.Millisecond)
-	start, err := c.Unrequested()
+	start, err := c.PeekUnrequested()
 	require.Empty(t, start)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		require.NoError(t, err)
 	}
 	s.CloseClientConnections()
-	require.Eventually(t, func() bool { _, err := c.Unrequested(); return err != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := c.PeekUnrequested(); return err != nil }, time.Minute, time.Millisecond)
 }
 
 func TestOpenEndsAtItsDeadline(t *testing.T) {

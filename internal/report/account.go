@@ -26,7 +26,7 @@ func runnersOf(v *verdict.Verdict) Section {
 	if hasConnections {
 		t.Columns = append(t.Columns, Columns("#connections")...)
 	}
-	countsMessages := v.Evidence.Kind != "" && v.Service.Counted() && v.Responses == nil
+	countsMessages := v.Evidence.Kind != "" && v.Service.CountsMessages() && v.Responses == nil
 	if countsMessages {
 		for _, n := range v.Messages.Each() {
 			t.Columns = append(t.Columns, Columns("#"+n.Name)...)
@@ -112,7 +112,7 @@ func (s *pageBuilder) findings() (t Table, ok bool) {
 
 // arithmetic returns the calculation of docs/accounting.md for a run whose messages are expected by interval.
 func (s *pageBuilder) arithmetic() Section {
-	if !s.v.Service.ByInterval() || s.v.NoData {
+	if !s.v.Service.HasInterval() || s.v.NoData {
 		return Section{}
 	}
 	p, n, nouns := s.v.Plan, s.v.Messages, s.nouns(false)

@@ -167,7 +167,7 @@ func judgeCount(t Tile, expected uint64, good bool) Tile {
 
 func (s *pageBuilder) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
-	if s.v.Service.Counted() {
+	if s.v.Service.CountsMessages() {
 		tiles = append(tiles, s.receivedTile(m.Totals), judgeCount(Tile{
 			Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: format.Share(float64(m.Missed), float64(m.Expected)) + " of those expected",
 		}, m.Expected, m.Missed == 0))
@@ -176,7 +176,7 @@ func (s *pageBuilder) messageTiles() (tiles []Tile) {
 	}
 	switch l := s.v.LatencyMS; {
 	case m.Received == 0: // the percentiles of no message are 0
-	case s.v.Service.ByInterval():
+	case s.v.Service.HasInterval():
 		tiles = append(tiles, Tile{Name: "lateness p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "at most " + format.Milliseconds(s.v.LatenessMS.Max)})
 	case s.v.Service.ComparesClients():
 		tiles = append(tiles, Tile{Name: "spread p99", Value: format.Milliseconds(s.v.LatenessMS.P99), Note: "between clients; at most " + format.Milliseconds(s.v.LatenessMS.Max)})

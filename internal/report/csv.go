@@ -92,7 +92,7 @@ func attempts(c *shard.Connection) string {
 func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	prefix := "lateness"
-	if !m.Service.ByInterval() {
+	if !m.Service.HasInterval() {
 		prefix = "latency"
 	}
 	if m.Service.ComparesClients() {

@@ -61,7 +61,7 @@ func (f *facts) connections(v *verdict.Verdict) {
 
 // plannedMessages returns the planned number of messages if the run did not pass and expected fewer; otherwise 0.
 func plannedMessages(v *verdict.Verdict) uint64 {
-	if n := v.Messages; v.Verdict == verdict.Pass || !v.Service.ByInterval() || n.Expected >= n.Floor {
+	if n := v.Messages; v.Verdict == verdict.Pass || !v.Service.HasInterval() || n.Expected >= n.Floor {
 		return 0
 	}
 	return v.Messages.Floor
@@ -69,7 +69,7 @@ func plannedMessages(v *verdict.Verdict) uint64 {
 
 func (f *facts) messages(v *verdict.Verdict) {
 	m, nouns := v.Messages, v.Service.Noun()+"s"
-	if v.Service.Counted() {
+	if v.Service.CountsMessages() {
 		text := fmt.Sprintf("%s of %s received", format.Thousands(m.Received), format.Thousands(m.Expected))
 		if planned := plannedMessages(v); planned > 0 {
 			text += fmt.Sprintf(" (%s planned)", format.Thousands(planned))
@@ -124,7 +124,7 @@ func quantiles(q verdict.Quantiles) string {
 func (f *facts) latency(v *verdict.Verdict) {
 	switch {
 	case v.Messages.Received == 0:
-	case v.Service.ByInterval():
+	case v.Service.HasInterval():
 		f.add("lateness", "%s", quantiles(v.LatenessMS))
 	case v.Service.ComparesClients():
 		f.add("spread between clients", "%s, from the first client of a runner that received a message to each other client", quantiles(v.LatenessMS))

@@ -20,7 +20,7 @@ func (s *pageBuilder) lateness() Section {
 	switch {
 	case s.v.Service.ComparesClients():
 		return s.spread()
-	case !s.v.Service.ByInterval():
+	case !s.v.Service.HasInterval():
 		return s.latency()
 	}
 	out := Section{ID: "lateness-all", Title: "Lateness"}

@@ -48,7 +48,7 @@ func (s *pageBuilder) kindText(k ledger.Kind) string {
 
 // messageBasis adds the counts of other events, and notes on how messages were counted.
 func (s *pageBuilder) messageBasis(out *Section) {
-	if !s.v.Service.Counted() {
+	if !s.v.Service.CountsMessages() {
 		out.Title, out.Short = "Events received", ""
 	}
 	if events := otherEvents(s.v.Messages); len(events) > 0 {
@@ -60,7 +60,7 @@ func (s *pageBuilder) messageBasis(out *Section) {
 		out.Tables = append(out.Tables, t)
 	}
 	e := s.v.Evidence
-	if s.v.Service.Counted() {
+	if s.v.Service.CountsMessages() {
 		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over the open time of all streams. Missed messages are found by "+e.Text()+".")
 	}
 	for _, reason := range e.Why {
@@ -147,7 +147,7 @@ func (s *pageBuilder) latency() Section {
 
 // messagesOverTime adds the charts of received and expected messages and, if there is a publisher, of its messages.
 func (s *pageBuilder) messagesOverTime(out *Section, width int) {
-	if !s.v.Service.Counted() {
+	if !s.v.Service.CountsMessages() {
 		return
 	}
 	expected, received := s.messagesPerBar(width)

@@ -48,7 +48,7 @@ func (s *pageBuilder) timelines() Section {
 	title, note := "Lateness", "gap − interval, "+t.eachStep()
 	if s.v.Service.ComparesClients() {
 		title, note = "Spread between clients", "first client → each other client, "+t.eachStep()
-	} else if !s.v.Service.ByInterval() {
+	} else if !s.v.Service.HasInterval() {
 		title, note = "Latency", s.latencyName()+", "+t.eachStep()
 	}
 	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true},
@@ -156,7 +156,7 @@ const minBars = 8
 // barWidth returns the width of the bars in which messages are counted, in steps. It is 1 for a short run, and if the
 // run does not determine when messages are sent.
 func (s *pageBuilder) barWidth() int {
-	if !s.v.Service.ByInterval() && s.v.Messages.Published == nil {
+	if !s.v.Service.HasInterval() && s.v.Messages.Published == nil {
 		return 1
 	}
 	if width := s.series.minBarWidth(s.v.Plan.NoopInterval); s.series.n > minBars*width {

@@ -87,7 +87,7 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	outcome := verdict.Pass
 	for r := range result.Records() {
 		sum.Count(r)
-		if silent := s.Suite.Plan.BySettings && s.service.Counted() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
+		if silent := s.Suite.Plan.BySettings && s.service.CountsMessages() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}

@@ -103,7 +103,7 @@ func (s *session) progress(m *meter) string {
 	sum, lateness := s.watch.Total()
 	var parts []string
 	switch p := s.localPlan(); {
-	case s.Suite.Plan.BySettings && !s.service.Counted():
+	case s.Suite.Plan.BySettings && !s.service.CountsMessages():
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), format.Plural(sum.Heartbeats, "heartbeat", "heartbeats"))
 	case s.Suite.Plan.BySettings:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),

@@ -65,11 +65,11 @@ func countBasisOf(m *service.Message) CountBasis {
 // Noun returns the word for a message in reports.
 func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
 
-// ByInterval reports whether messages are expected at an interval. It returns true for an unknown service.
-func (s *Service) ByInterval() bool { return s.CountBasis == CountByInterval || s.CountBasis == "" }
+// HasInterval reports whether messages are expected at an interval. It returns true for an unknown service.
+func (s *Service) HasInterval() bool { return s.CountBasis == CountByInterval || s.CountBasis == "" }
 
-// Counted reports whether messages are counted.
-func (s *Service) Counted() bool { return s.CountBasis != CountNothing }
+// CountsMessages reports whether messages are counted.
+func (s *Service) CountsMessages() bool { return s.CountBasis != CountNothing }
 
 // ComparesClients reports whether the streams of a topic are compared with each other.
 func (s *Service) ComparesClients() bool { return s.CountBasis == CountByComparison }

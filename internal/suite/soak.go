@@ -47,7 +47,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
 	}
-	if v.Service.ByInterval() {
+	if v.Service.HasInterval() {
 		ms(LatenessP99, v.LatenessMS.P99)
 	}
 	if v.Service.ComparesClients() {

@@ -38,7 +38,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 		return fmt.Sprintf("p50 %s, p99 %s, max %s", ms(q.P50), ms(q.P99), ms(q.Max))
 	}
 	received := sentence("%v of %v received", n.Received, n.Expected)
-	if m.Service.ByInterval() {
+	if m.Service.HasInterval() {
 		received += fmt.Sprintf(", one every %v s on each stream", m.Plan.NoopInterval)
 	}
 	facts := []verdict.Fact{

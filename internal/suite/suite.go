@@ -234,7 +234,7 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	if err == nil && kind.Plan.BySettings || slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.ID == verdict.CheckMissed }) {
 		out = append(out, fault("connections refused", clamp.Uint64(v.Connections.Refused)), fault("connections dropped", clamp.Uint64(v.Connections.Dropped)))
 		for _, n := range v.Messages.Each() {
-			if n.Fault && v.Service.Counted() {
+			if n.Fault && v.Service.CountsMessages() {
 				out = append(out, fault(v.Service.Noun()+"s "+n.Name, n.Count))
 			}
 		}

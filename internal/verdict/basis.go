@@ -63,7 +63,7 @@ func (s *Streams) undetectable(r *shard.Connection) uint64 {
 // last outages.
 func (s *Streams) setBasis() {
 	e := &s.Evidence
-	if !s.m.Service.ByInterval() {
+	if !s.m.Service.HasInterval() {
 		s.setBasisOfNumbers()
 		return
 	}
@@ -116,7 +116,7 @@ func (s *Streams) setBasisOfNumbers() {
 		s.lastOutages.count(c, c.Undetectable)
 	}
 	switch {
-	case !s.m.Service.Counted():
+	case !s.m.Service.CountsMessages():
 		e.Kind, e.Why = ByNothing, []string{"the service description has message: 'unchecked'"}
 	case s.m.Service.ComparesClients():
 		e.Kind, e.Why = BySubscribers, s.doubtsOfSubscribers()
@@ -152,7 +152,7 @@ func (s *Streams) setBasisOfNumbers() {
 
 // hasOpenEnds reports whether losses before the first and after the last message of a stream are undetectable.
 func (s *Streams) hasOpenEnds() bool {
-	return s.Evidence.Kind == ByClock || s.Evidence.Kind == ByNothing || s.Evidence.Kind == BySubscribers || s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval()
+	return s.Evidence.Kind == ByClock || s.Evidence.Kind == ByNothing || s.Evidence.Kind == BySubscribers || s.Evidence.Kind == ByNumbers && !s.m.Service.HasInterval()
 }
 
 // UndetectableLossCheck returns the check of MAX_HIDDEN. The default is a limit of 0, or no limit if losses at the ends

@@ -40,7 +40,7 @@ func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	const remedy = "flush after each message (nginx: proxy_buffering off), or do not compress event streams"
 	noun := s.m.Service.Noun()
 	switch {
-	case !s.m.Service.ByInterval() && !s.m.Plan.Published():
+	case !s.m.Service.HasInterval() && !s.m.Plan.Published():
 	case c.Messages == 0 && s.Messages.Expected > 0:
 		return fmt.Sprintf("no %s arrived on the streams compressed with %s: the service or a proxy buffers compressed data; %s", noun, c.Name, remedy)
 	case c.Bursts > 0 && 2*c.BurstMessages >= c.Messages:
@@ -105,7 +105,7 @@ const minDueGap = 20 * time.Millisecond
 func (s *Streams) bufferWarning() string {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {
-	case s.m.Service.ByInterval():
+	case s.m.Service.HasInterval():
 		interval = p.Interval()
 	case p.Published() && p.PublishRate > 0:
 		interval = time.Duration(float64(time.Second) * float64(max(p.Topics, 1)) / p.PublishRate)

@@ -46,9 +46,9 @@ func (s *Streams) checkedMessageCheck() Check {
 		Why: "a run that checks no message finds no loss",
 	}
 	switch {
-	case s.m.Service.Counted() && n == 0:
+	case s.m.Service.CountsMessages() && n == 0:
 		c.Actual, c.Reasons = "none", []string{s.uncheckedReason()}
-	case s.m.Service.Counted():
+	case s.m.Service.CountsMessages():
 	case s.hasNoEvidence():
 		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so no stream was tested"}
 	case required:
@@ -63,13 +63,13 @@ func (s *Streams) checkedMessageCheck() Check {
 // checkedCount returns the number of messages whose loss would have been detected. If only the numbers of the messages
 // are known, the loss of the first message of a connection is not detectable.
 func (s *Streams) checkedCount() uint64 {
-	if !s.m.Service.Counted() || s.Messages.Received == 0 {
+	if !s.m.Service.CountsMessages() || s.Messages.Received == 0 {
 		return 0
 	}
 	switch {
 	case s.Messages.Published != nil || s.m.Service.ComparesClients():
 		return s.Messages.Checked
-	case s.m.Service.ByInterval():
+	case s.m.Service.HasInterval():
 		return s.Messages.Expected
 	}
 	n := s.Messages.Expected
@@ -82,7 +82,7 @@ func (s *Streams) checkedCount() uint64 {
 // lacksNumbers reports whether messages arrived and none had a number at message.seq, so the description is wrong.
 func (s *Streams) lacksNumbers() bool {
 	n := &s.Messages
-	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.sum.Unnumbered == n.Corrupted
+	return !s.m.Service.HasInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.sum.Unnumbered == n.Corrupted
 }
 
 // uncheckedReason states why no message could be checked. If the description may be wrong, the text names the field to
@@ -91,7 +91,7 @@ func (s *Streams) uncheckedReason() string {
 	m := &s.Messages
 	n := &m.Totals
 	noun, uncheckedCount := s.m.Service.Noun(), m.Unchecked+m.Uncounted+m.Foreign
-	if s.m.Service.ByInterval() && n.Received+n.Corrupted+uncheckedCount == 0 {
+	if s.m.Service.HasInterval() && n.Received+n.Corrupted+uncheckedCount == 0 {
 		return s.reasonNoMessage() + ", so no message was checked"
 	}
 	field, why := "message.seq", s.reasonNoMessage()
@@ -100,7 +100,7 @@ func (s *Streams) uncheckedReason() string {
 		field = "message.same"
 	case m.Published != nil:
 		field = "publish"
-	case s.m.Service.ByInterval():
+	case s.m.Service.HasInterval():
 		field = "message.every"
 	}
 	switch {

@@ -48,10 +48,10 @@ func (s *Streams) FaultChecks() (out []Check) {
 	openCheck = openCheck.notJudgedIf(s.allEndedEarly(), reasonEndedEarly).notJudgedIf(observed == 0, reasonUnobserved)
 	add(openCheck, s.addCompressionReason(append(openCheck.Reasons, s.earlyEnds()...)))
 	out = append(out, s.portsCheck()...)
-	if !s.m.Service.Counted() {
+	if !s.m.Service.CountsMessages() {
 		return append(out, s.silenceChecks()...)
 	}
-	if s.m.Service.ByInterval() {
+	if s.m.Service.HasInterval() {
 		out = append(out, s.scheduleCheck())
 	}
 	noun := s.m.Service.Noun()
@@ -86,7 +86,7 @@ func (s *Streams) FaultChecks() (out []Check) {
 		}
 		add(c, reasons)
 	}
-	if s.m.Service.ByInterval() {
+	if s.m.Service.HasInterval() {
 		out = append(out, s.floorCheck(), s.intervalCheck())
 	}
 	out = append(out, slices.Concat(s.publishChecks(), s.deliveryChecks(), s.endingChecks(), s.silenceChecks())...)
@@ -126,7 +126,7 @@ func (s *Streams) lateCheck() Check {
 	if !s.hasMessages() {
 		return c.notJudgedIf(true, s.reasonNoMessage())
 	}
-	if !s.m.Service.ByInterval() && !s.m.Service.ComparesClients() && s.LatencyMS == nil && n.Received > 0 {
+	if !s.m.Service.HasInterval() && !s.m.Service.ComparesClients() && s.LatencyMS == nil && n.Received > 0 {
 		if p.MaxLate < 0 {
 			return c.NotJudged("no message contained its publish time (message.sentAt)")
 		}

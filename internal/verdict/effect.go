@@ -308,7 +308,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd
 		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: counts of missed and duplicate messages are lower bounds", format.Plural(incomplete, "stream had", "streams had")))
 	}
 	published := s.Messages.Published != nil
-	if !published && !s.m.Service.ByInterval() {
+	if !published && !s.m.Service.HasInterval() {
 		return
 	}
 	e.NotResumed = s.notResumed(losses)

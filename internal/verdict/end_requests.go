@@ -92,9 +92,9 @@ func (s *Streams) slowEndsText() string {
 	switch {
 	case e == nil || e.Count == 0:
 		return ""
-	case !s.m.Service.ByInterval() && s.LatencyMS == nil: // the lateness of messages is unknown
+	case !s.m.Service.HasInterval() && s.LatencyMS == nil: // the lateness of messages is unknown
 		return ""
-	case !s.m.Service.ByInterval():
+	case !s.m.Service.HasInterval():
 		late = s.LatencyMS.P99
 	case s.m.Lateness.Count() == 0:
 		return ""

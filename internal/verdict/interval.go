@@ -22,7 +22,7 @@ type Interval struct {
 const maxDeviation = .01
 
 func (s *Streams) sumIntervals() {
-	if !s.m.Service.ByInterval() {
+	if !s.m.Service.HasInterval() {
 		return
 	}
 	planned := s.m.Plan.Interval()
@@ -122,9 +122,9 @@ func IntervalText(p *plan.Plan, s *shard.Service) string {
 	switch {
 	case p.Published():
 		return fmt.Sprintf("a message every %.4g s on each stream, published at %v/s to %s", p.NoopInterval, p.PublishRate, format.Count(p.Topics, "topic"))
-	case !s.Counted():
+	case !s.CountsMessages():
 		return "messages not checked"
-	case !s.ByInterval():
+	case !s.HasInterval():
 		return "messages published by others"
 	}
 	return fmt.Sprintf("a %s every %v s", s.Noun(), p.NoopInterval)

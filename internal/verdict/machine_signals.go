@@ -152,7 +152,7 @@ func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 		}
 		if slices.ContainsFunc(r.Outages, func(o ledger.Outage) bool {
 			noticed := o.To
-			if s.m.Service.ByInterval() { // a loss is noticed at the first noop after the outage
+			if s.m.Service.HasInterval() { // a loss is noticed at the first noop after the outage
 				noticed += s.m.Plan.Interval()*3/2 + s.m.Plan.LateLimit()
 			}
 			return ledger.AreLocal(o.Refusals) && o.From <= f.At && f.At <= noticed

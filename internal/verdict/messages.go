@@ -106,7 +106,7 @@ func (t *Topic) add(r *shard.Connection) {
 func (s *Streams) sumMessages() {
 	m, all := &s.Messages, &s.sum
 	m.Totals = all.Totals()
-	if s.m.Service.ByInterval() {
+	if s.m.Service.HasInterval() {
 		m.Floor = clamp.Uint64(s.m.Plan.Connections) * clamp.Uint64(s.m.Plan.MinNoopsPerStream())
 	}
 	m.Misrouted, m.Unchecked = all.Misrouted, all.Unchecked
@@ -153,7 +153,7 @@ func publication(publishers []*shard.Published) *Publication {
 // hasNoEvidence reports whether the streams received no message and, if messages are unchecked, no event or heartbeat.
 func (s *Streams) hasNoEvidence() bool {
 	m := &s.Messages
-	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
+	return m.Received == 0 && (s.m.Service.CountsMessages() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
 
 // publishChecks returns the checks of the publisher: all messages were sent on time and confirmed.

@@ -161,7 +161,7 @@ func (s *Streams) PassSentences() (out []string) {
 	noun, n := s.m.Service.Noun(), s.Messages
 	if s.Evidence.Kind == BySubscribers {
 		out = append(out, "the loss of a message that reached no client cannot be detected")
-	} else if s.Evidence.Kind == ByNumbers && !s.m.Service.ByInterval() {
+	} else if s.Evidence.Kind == ByNumbers && !s.m.Service.HasInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
 	} else if undetectable := s.Evidence.Undetectable; undetectable > 0 {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be %s", noun, undetectable, n.Expected,
@@ -171,7 +171,7 @@ func (s *Streams) PassSentences() (out []string) {
 	if n := s.Messages.NotExpected; n > 0 {
 		received += "; " + format.Plural(n, "more did not arrive and was not expected", "more did not arrive and were not expected")
 	}
-	if !s.m.Service.Counted() {
+	if !s.m.Service.CountsMessages() {
 		m := s.Messages
 		received = fmt.Sprintf("%s and %s received",
 			format.Plural(m.Heartbeats, "heartbeat", "heartbeats"), format.Plural(m.Unchecked+m.Uncounted+m.Foreign, "event", "events"))

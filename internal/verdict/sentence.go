@@ -250,7 +250,7 @@ func serverText(f ledger.Finding) string {
 // corruption describes a corrupted message. Note is the content of the message if messages are counted by interval and
 // its number is possible; otherwise Note is the fault.
 func (w Formatter) corruption(f ledger.Finding) string {
-	if data := w.Service.Data; data != "" && w.Service.ByInterval() && f.Source != ledger.SourceNumber {
+	if data := w.Service.Data; data != "" && w.Service.HasInterval() && f.Source != ledger.SourceNumber {
 		return fmt.Sprintf("%q instead of %q", f.Note, data)
 	}
 	return f.Note

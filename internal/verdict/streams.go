@@ -266,7 +266,7 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 // the minimum number by time alone. It uses the tolerances of the ledger: 1.5 intervals before the first message, and
 // at the end LATE_MS, but at most half an interval. A longer interval of the service replaces the planned one.
 func (s *Streams) checkFloor(r *shard.Connection) {
-	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
+	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.HasInterval() {
 		return
 	}
 	s.floorStreams++

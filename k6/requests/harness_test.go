@@ -90,7 +90,7 @@ func (v *vu) lane(operation string, args ...any) (l *lane, request func() string
 func (l *lane) awaitUnusable(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		received, err := l.conn.Unrequested()
+		received, err := l.conn.PeekUnrequested()
 		return len(received) > 0 || err != nil
 	}, 10*time.Second, time.Millisecond)
 	l.lastUse = time.Time{}

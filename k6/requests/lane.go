@@ -154,7 +154,7 @@ func (l *lane) connect(x *exchange) error {
 // after the last response. If the operating system cannot determine that, the result is true. checkIdle counts
 // unrequested bytes as a fault of the service, unless requestTimeout matches them.
 func (l *lane) checkIdle() bool {
-	received, err := l.conn.Unrequested()
+	received, err := l.conn.PeekUnrequested()
 	if len(received) > 0 && !requestTimeout.Match(received) {
 		l.s.noteUnrequested(l.lastOp, received)
 	}

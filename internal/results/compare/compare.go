@@ -280,7 +280,7 @@ func (c *Comparison) undetectableChanges() (out []string) {
 		out = append(out, equalDelay+"service and runners have no clock in common, so latency counts from the fastest message")
 	case !isCompared(suite.LatencyP50) && isCompared(suite.LatenessP99):
 		out = append(out, equalDelay+"no time of sending is compared, and lateness is the excess of a gap over the interval")
-	case !isCompared(suite.LatencyP50) && !c.New[0].Verdict.Service.ByInterval():
+	case !isCompared(suite.LatencyP50) && !c.New[0].Verdict.Service.HasInterval():
 		out = append(out, "the delivery time of messages: no time of sending is compared")
 	}
 	isUnknown := func(m verdict.Metric) bool { return m.Name == suite.BackendMemory && m.Value == 0 }

@@ -117,7 +117,7 @@ func runnersOf(m *shard.Merged) []Runner {
 		}
 		sum.Open++
 		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.LateLimit()
-		if r.State == shard.Running && m.Service.ByInterval() && interval > 0 && silent >= interval {
+		if r.State == shard.Running && m.Service.HasInterval() && interval > 0 && silent >= interval {
 			sum.Undecided += clamp.Uint64(int64(silent / interval))
 		}
 	}

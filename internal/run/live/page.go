@@ -65,7 +65,7 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	switch {
 	case lost:
 		b.Tone = report.Bad
-	case !s.Service.Counted():
+	case !s.Service.CountsMessages():
 		b.Tone = report.Doubt
 	}
 	for i := range s.runners {
@@ -100,7 +100,7 @@ func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 	}
 	lost = sum.Missed()+sum.Faults() > 0 || !s.Declared && len(parts) > 0
 	switch {
-	case !s.Service.Counted():
+	case !s.Service.CountsMessages():
 		parts = append(parts, "messages are not checked")
 	case len(parts) == 0 && sum.Received == 0:
 		parts = append(parts, "nothing received yet")
@@ -133,7 +133,7 @@ func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.T
 	if s.Plan.Connections > 0 {
 		open.Note = "of " + format.Thousands(s.Plan.Connections) + " planned"
 	}
-	if !s.Service.Counted() {
+	if !s.Service.CountsMessages() {
 		return []report.Tile{open, {Name: s.nouns(), Value: "not checked", Note: format.Count(sum.Heartbeats, "heartbeat"), Tone: report.Doubt}}
 	}
 	missed := report.Tile{Name: s.nouns() + " missed", Value: format.Thousands(sum.Missed()), Note: format.Thousands(sum.Faults()) + " faulty"}

@@ -87,7 +87,7 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 // isUsable reports whether an idle connection can be reused. If the system cannot determine whether the server has
 // closed the connection, isUsable returns false, because the outcome of a message on that connection would be unknown.
 func (c *conn) isUsable() bool {
-	begin, err := c.Unrequested()
+	begin, err := c.PeekUnrequested()
 	return len(begin) == 0 && err == nil
 }
 
