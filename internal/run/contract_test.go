@@ -276,7 +276,7 @@ func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 		require.NoError(t, err)
 		v := r.verdict(t)
 		assert.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
-		assert.Contains(t, strings.Join(v.Reasons, "\n"), " disconnects of kind half were made: too few streams")
+		assert.Contains(t, strings.Join(v.Reasons, "\n"), "0 of 1 disconnect of kind half was made: too few streams")
 		assert.True(t, v.Plan.Reconnect)
 		assert.NotContains(t, strings.Join(v.Reasons, "\n"), "another plan")
 	}, "local", "kubernetes")
