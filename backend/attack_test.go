@@ -36,7 +36,7 @@ func requireNoEffect(t *testing.T, s *testService, attack func()) {
 					return
 				}
 				if err != nil || e.id != last+1 {
-					t.Errorf("%s: number %d after %d: %v", c.id, e.id, last, err)
+					t.Errorf("%s: got number %d (error %v), want number %d", c.id, e.id, err, last+1)
 					return
 				}
 				last = e.id

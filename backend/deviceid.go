@@ -36,7 +36,7 @@ func parseDeviceID(rawQuery string) (string, error) {
 
 // A lastEventID is the last event that a client reports as received.
 type lastEventID struct {
-	explicit bool // the client sent Last-Event-ID
+	explicit bool // the client sent a Last-Event-ID that is not empty
 	number   uint64
 }
 
@@ -53,7 +53,7 @@ func parseLastEventID(values []string) (lastEventID, error) {
 		return lastEventID{}, errors.New("the header Last-Event-ID occurs more than once; send it once")
 	}
 	n, err := strconv.ParseUint(values[0], 10, 64)
-	if err != nil || n > maxEventNumber || values[0][0] == '+' {
+	if err != nil || n > maxEventNumber {
 		return lastEventID{}, errors.New("Last-Event-ID must be the id of an event of this service; send the last received id, or remove the header")
 	}
 	return lastEventID{explicit: true, number: n}, nil

@@ -162,5 +162,5 @@ func TestPortInUse(t *testing.T) {
 	require.Equal(t, exitError, run([]string{"--listen=" + s.addr}, noEnv, nil, &out, &log))
 	var entry map[string]any
 	require.NoError(t, json.Unmarshal(log.Bytes(), &entry))
-	require.Contains(t, entry["error"], "choose a free address")
+	require.Contains(t, entry["error"], "choose another address")
 }

@@ -33,8 +33,8 @@ func (s *testService) effects() []fault.Effect {
 	return list
 }
 
-// Each fault changes the events that a client receives. The ledger reports all numbers as sent, apart from the noop of
-// a reset.
+// Each fault has the expected effect on the received events. The ledger reports all numbers as sent, apart from the
+// noop of a reset.
 func TestNoopFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

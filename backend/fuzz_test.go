@@ -21,7 +21,7 @@ func FuzzDeviceID(f *testing.F) {
 			return
 		}
 		if len(id) == 0 || len(id) > 64 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
-			t.Fatalf("accepted %q", id)
+			t.Fatalf("accepted the invalid id %q", id)
 		}
 		if q, err := url.ParseQuery(raw); err != nil || len(q["id"]) != 1 || q["id"][0] != id {
 			t.Fatalf("id %q is not the parameter of %q", id, raw)
@@ -91,7 +91,7 @@ func FuzzRoutes(f *testing.F) {
 		w := httptest.NewRecorder()
 		routes.ServeHTTP(w, r)
 		if w.Code < 300 && !open[path] {
-			t.Fatalf("%s %q answered %d without the token", method, path, w.Code)
+			t.Fatalf("%s %q: got status %d without the token", method, path, w.Code)
 		}
 	})
 }

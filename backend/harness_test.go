@@ -234,7 +234,7 @@ func parseRows(t testing.TB, body string) map[string]ledgerRow {
 
 func eventually(t testing.TB, condition string, cond func() bool) {
 	t.Helper()
-	require.Eventually(t, cond, testTimeout, 5*time.Millisecond, condition)
+	require.Eventually(t, cond, testTimeout, 5*time.Millisecond, "condition not met: %s", condition)
 }
 
 func numbersFrom(first, last uint64) []uint64 {

@@ -13,8 +13,6 @@ import (
 
 const healthTimeout = 3 * time.Second
 
-// errCertificateRequested ends the health check of a service with TLS_CLIENT_CA, which serves only clients with a
-// certificate.
 var errCertificateRequested = errors.New("the service requests a client certificate")
 
 // checkHealth is the health check of the container, whose image has no other program. It does not verify the service's

@@ -30,10 +30,10 @@ func TestHealthcheckReportsTheService(t *testing.T) {
 		require.Equal(t, exitError, code, "the health check must fail without a service")
 		require.Contains(t, output, "check the health of unix:"+dir)
 		signals := make(chan os.Signal, 1)
-		ended := make(chan int)
-		go func() { ended <- run(settings, noEnv, signals, io.Discard, io.Discard) }()
+		exitCodes := make(chan int)
+		go func() { exitCodes <- run(settings, noEnv, signals, io.Discard, io.Discard) }()
 		eventually(t, "the service is healthy", func() bool { code, _ := check(); return code == exitOK })
 		signals <- os.Interrupt
-		require.Equal(t, exitOK, <-ended)
+		require.Equal(t, exitOK, <-exitCodes)
 	}
 }

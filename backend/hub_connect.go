@@ -22,7 +22,7 @@ type claim struct {
 }
 
 // reserve accepts or refuses a connect. With a Last-Event-ID and RESUME_WINDOW above 0, a second stream of an id
-// replaces the first. Any other second stream is refused.
+// replaces the first, unless the first is ending. Any other second stream is refused.
 func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
 	takeover := d != nil && d.open && d.ending == stillOpen && last.explicit && h.cfg.ResumeWindow > 0

@@ -52,7 +52,8 @@ func (d *device) acceptsMessages() bool {
 	return d.resumable || d.open && d.ending == stillOpen
 }
 
-// message numbers a message, stores it for a resume, queues it if the id has a stream, and counts it in out.
+// message numbers a message, queues it if the id has a stream, and counts it in out. It stores the message for a resume
+// if RESUME_WINDOW is above 0.
 func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
 	d.seq++
 	if h.cfg.ResumeWindow > 0 {

@@ -17,7 +17,7 @@ func listen(address string, mode os.FileMode) (net.Listener, error) {
 	if !isUnix {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			return nil, fmt.Errorf("%w; choose a free address", err)
+			return nil, fmt.Errorf("%w; choose another address", err)
 		}
 		return l, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Messages and noops have the same number sequence.
+// Each id has its own numbering. After forcedisconnect, messages to the id are refused.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")

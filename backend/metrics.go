@@ -29,7 +29,7 @@ var eventMetrics = [eventKinds]struct{ name, help string }{
 	noopsSent:      {"noops_sent_total", "Sent noops; a replayed noop counts once."},
 	messagesSent:   {"messages_sent_total", "Sent messages; a replayed message counts once."},
 	sendErrors:     {"send_errors_total", "Failed writes to a stream."},
-	slowConsumers:  {"slow_consumers_total", "Streams that were closed because the client did not read."},
+	slowConsumers:  {"slow_consumers_total", "Streams that were closed because the client read too slowly."},
 	streamsResumed: {"resumed_total", "Streams that resumed with Last-Event-ID."},
 	framesReplayed: {"replayed_total", "Events that were replayed to a resumed stream."},
 }
@@ -61,7 +61,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	m.broadcastSeconds = add.NewHistogram(prometheus.HistogramOpts{
 		Name: "broadcast_duration_seconds", Help: "Time to write one noop or message to all streams that are due.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}})
-	add.NewGaugeVec(prometheus.GaugeOpts{Name: "build_info", Help: "Always 1; the labels have the version."}, []string{"version", "goversion", "schedule"}).
+	add.NewGaugeVec(prometheus.GaugeOpts{Name: "build_info", Help: "Always 1; the labels state the versions and the schedule."}, []string{"version", "goversion", "schedule"}).
 		WithLabelValues(buildVersion(), runtime.Version(), cfg.NoopSchedule).Set(1)
 	gauge := func(name, help string, value func() float64) {
 		add.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)

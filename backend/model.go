@@ -105,16 +105,16 @@ func serveModel(c *modelConfig, signals <-chan os.Signal, stderr io.Writer) erro
 	c.Log.Info("listening", "addr", l.Addr().String(), "version", buildVersion(), "faults", len(c.Shares))
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	ended := make(chan error, 1)
-	go func() { ended <- model.New(c.Config).Serve(ctx, l) }()
+	result := make(chan error, 1)
+	go func() { result <- model.New(c.Config).Serve(ctx, l) }()
 	select {
-	case err := <-ended:
+	case err := <-result:
 		return err
 	case <-signals:
 		stop()
 	}
 	select {
-	case err := <-ended:
+	case err := <-result:
 		return err
 	case <-signals:
 		return errors.New("stop: a second signal arrived, so open responses were truncated")

@@ -22,7 +22,7 @@ const maxBody = 64 << 10
 // An endpoint handles one method of one path.
 type endpoint struct {
 	serve     func(http.ResponseWriter, *http.Request) error // if it returns an error, guard responds
-	protected bool                                           // requires BACKEND_TOKEN if it is set
+	protected bool                                           // requires BACKEND_TOKEN, if one is set
 	stream    bool                                           // guard sets no write deadline
 }
 

@@ -34,7 +34,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
 	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgment; 0: the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
-	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, because ps shows flags", parseText(&c.Token, checkToken))
+	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, because ps shows flags", parseText(&c.Token, checkHeaderValue))
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))
@@ -42,7 +42,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("ledger-file", "", "file", "file to write the ledger to at exit (NDJSON)", parseText(&c.LedgerFile))
 	add("drain-timeout", "0", "seconds or 500ms", "time for which the ledger is still served after SIGTERM and the end of all streams", duration(&c.DrainTimeout, 0, time.Hour))
 	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback address that serves /fault; empty: off", parseText(&c.AdminListen, checkLoopback))
-	add("server-name", "", "text", "value of the header X-Server of plain responses and of forcedisconnect, to identify the servers of a cluster", parseText(&c.ServerName, checkToken))
+	add("server-name", "", "text", "value of the header X-Server of plain responses and of forcedisconnect, to identify the servers of a cluster", parseText(&c.ServerName, checkHeaderValue))
 	add("backend-fault", "", "fault;fault", "faults to inject (see below); for tests only", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
 	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr",
 		func(v string) error {
@@ -225,8 +225,8 @@ func checkSchedule(v string) error {
 	return nil
 }
 
-// checkToken accepts text that can be the value of a header: printable ASCII without spaces, or "".
-func checkToken(v string) error {
+// checkHeaderValue accepts text that can be the value of a header: printable ASCII without spaces, or "".
+func checkHeaderValue(v string) error {
 	if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("must be printable ASCII without spaces")
 	}

@@ -22,8 +22,8 @@ import (
 
 const victim = "gold-5" // client that misses a price
 
-// A feed sends a price without a number to all clients every 100 ms. It drops the 50th price of the victim, for the
-// victim or for all clients of its pod. Without a victim, it drops no price.
+// A feed sends a price without a number to all clients every 100 ms. About 5 seconds after the victim connects, the
+// feed drops one price, for the victim or for all clients of its pod. Without a victim, it drops no price.
 type feed struct {
 	start      time.Time
 	byPod      bool                   // the price is dropped for all clients of the pod

@@ -46,7 +46,7 @@ type kube struct {
 func connect(t *testing.T) *kube {
 	t.Helper()
 	client, err := cluster.Connect("")
-	require.NoError(t, err, "docs/distributed.md describes a cluster with the operator and the images")
+	require.NoError(t, err, "these tests need a cluster; docs/distributed.md describes its setup")
 	manifests, err := cluster.Build("../../infra/k6-operator/overlays/local")
 	require.NoError(t, err)
 	_, err = client.Apply(t.Context(), manifests.Setup)
@@ -86,7 +86,7 @@ type soak struct {
 	buffer  terminal.Output
 }
 
-// soak starts a soak of 4 × 25 streams for 40 s.
+// soak starts a soak of 4 × 25 streams for 40 s, unless args change the numbers.
 func (k *kube) soak(t *testing.T, name string, args ...string) *soak {
 	t.Helper()
 	return k.run(t, name, append([]string{"--connections", "100", "--runners", "4", "--noop-interval", "1"}, args...)...)
@@ -159,7 +159,8 @@ func (s *soak) wait(t *testing.T) int {
 
 func (s *soak) awaitOutput(t *testing.T, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(s.output(), text) }, timeout, 100*time.Millisecond, "%s", s.output())
+	require.Eventually(t, func() bool { return strings.Contains(s.output(), text) }, timeout, 100*time.Millisecond,
+		"the output must contain %q: %s", text, &s.buffer)
 }
 
 func (s *soak) verdict(t *testing.T) (v verdict.Verdict) {

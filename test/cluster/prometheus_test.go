@@ -158,7 +158,7 @@ func TestPrometheusOverlay(t *testing.T) {
 	require.Eventually(t, func() bool { return len(w.valuesByRunner(t, "k6_soak_streams_planned", id)) == 2 }, timeout, time.Second)
 }
 
-// set sets environment variables of a kind of pod in a TestRun.
+// set changes environment variables of a kind of pod in a TestRun. It adds no variable.
 func set(t *testing.T, run *unstructured.Unstructured, pod string, values map[string]string) {
 	t.Helper()
 	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")

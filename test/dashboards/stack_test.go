@@ -61,13 +61,13 @@ type stack struct {
 	runners                                         []*process.Process
 }
 
-// startStack starts all programs except the runners. env has settings of the backend.
+// startStack starts all programs except the runners and the Alertmanager. env has settings of the backend.
 func startStack(t *testing.T, env ...string) *stack {
 	t.Helper()
 	return startStackWithAlerts(t, "", env...)
 }
 
-// startStackWithAlerts also starts an Alertmanager, which calls a webhook.
+// startStackWithAlerts also starts an Alertmanager, which calls the webhook ("": none, and no Alertmanager).
 func startStackWithAlerts(t *testing.T, webhook string, env ...string) *stack {
 	t.Helper()
 	s := &stack{t: t, dir: t.TempDir()}
@@ -254,7 +254,7 @@ func (s *stack) await(expr string) {
 	require.Eventually(s.t, func() bool {
 		got, err := grafana.View(s.querier(time.Second)).Ask(context.Background(), expr)
 		return err == nil && len(got) > 0
-	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, lazyLog(s.logs))
+	}, 2*time.Minute, 500*time.Millisecond, "the query %s must return data; %s", expr, lazyLog(s.logs))
 }
 
 // A lazyLog is formatted only when a wait has failed.

@@ -185,8 +185,8 @@ func (r tree) missingPaths(page, span string) (out []string) {
 }
 
 // has reports whether a path exists, relative to the root of the repository or to the folder of the page. A word is a
-// path if it begins with ./ or a folder of the root, or ends in the name of a source file. For other words, has returns
-// true.
+// path if it begins with ./ or a folder of the root, or ends in the name of a source file. has returns true for all
+// other words, and for names that are foreign or in a generated folder.
 func (r tree) has(folder, word string) bool {
 	first, _, nested := strings.Cut(strings.TrimPrefix(word, "./"), "/")
 	switch {
@@ -274,7 +274,6 @@ func TestAnchors(t *testing.T) {
 	require.Equal(t, "what-is-here-and-why", slug("What is here, and `why`"))
 }
 
-// The check finds each kind of missing name.
 func TestMissingNamesAreFound(t *testing.T) {
 	t.Parallel()
 	all := tree{files: map[string]bool{".": true, "docs": true, "docs/a.md": true}, ends: map[string]bool{"a.go": true, "b/a.go": true}}

@@ -72,7 +72,6 @@ func TestResultsHaveRunInfo(t *testing.T) {
 	require.Greater(t, pages, 50)
 }
 
-// The check finds missing rows.
 func TestResultsWithoutRunInfoAreFound(t *testing.T) {
 	t.Parallel()
 	const complete = "# Soak\n\n## Command and versions\n\n| | |\n|---|---|\n| **command** | make soak |\n| **commit** | not recorded |\n| **versions** | soak v1, k6 v2.2.0, Go 1.26.8, nginx none |\n" +

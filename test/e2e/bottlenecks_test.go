@@ -15,7 +15,7 @@ import (
 )
 
 // fullFrom returns the lowest load at which a resource was full, as a cell of the report. "–" means that the resource
-// was never full.
+// was never full. If the report does not list the resource, fullFrom returns "no such row".
 func fullFrom(v *verdict.Verdict, resource string) string {
 	for _, row := range section(v, "Resource usage").Rows {
 		if row[0] == resource {

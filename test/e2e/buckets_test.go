@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakebucket"
 )
 
-// A faultyBucket is an S3 server that runs in the process of the test. It can be unreachable, reject writes, and
-// truncate downloads.
+// A faultyBucket is an S3 server that runs in the process of the test. It can be unreachable, reject writes, truncate
+// shards, and list shards that are missing.
 type faultyBucket struct {
 	location    string // URL of the shards
 	unreachable atomic.Bool
@@ -110,7 +110,8 @@ func (b *faultyBucket) merge(t *testing.T) (v *verdict.Verdict, text string) {
 	return v, text
 }
 
-// requireDamageIsFound requires that missing or invalid objects make the verdict of a run in a bucket invalid.
+// requireDamageIsFound requires that missing or invalid objects make the verdict of a run in a bucket invalid. It also
+// requires errors for a missing bucket, and for another run with the same test id.
 func requireDamageIsFound(t *testing.T, b *faultyBucket) {
 	t.Helper()
 	b.truncates.Store(true)

@@ -23,7 +23,7 @@ func compareRuns(t *testing.T, args ...string) (code int, text string) {
 	return 0, string(out)
 }
 
-// A lost noop in the last run is a regression, independent of noise.
+// Lost noops in the last run are a regression, regardless of noise.
 func TestCompareFindsARegression(t *testing.T) {
 	t.Parallel()
 	start := func(fault string) *soakRun {

@@ -19,7 +19,7 @@ import (
 const finiteExample = "09-finite-stream.js"
 
 // example runs an example with the command in its header, and returns the exit code, the checks and the output of k6.
-// fault is a fault of the backend or, for the finite stream, of the model.
+// fault is a fault of the backend or, for the finite stream, of the model; "" is no fault.
 func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, output string) {
 	t.Helper()
 	summary, url, prompt := filepath.Join(t.TempDir(), "summary.json"), "", ""

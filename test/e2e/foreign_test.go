@@ -35,7 +35,7 @@ func startFake(t *testing.T, spec fakeservice.ServiceSpec, strike fakeservice.St
 	return s, url
 }
 
-// Noops without numbers are counted by interval. Each fault affects one client, from its fourth noop on.
+// Noops without numbers are counted by interval. Each fault affects one client, and starts at its fourth noop.
 func TestForeignBackendIsCountedByInterval(t *testing.T) {
 	t.Parallel()
 	spec := bareService(800 * time.Millisecond)

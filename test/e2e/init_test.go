@@ -19,18 +19,18 @@ import (
 )
 
 // initialize runs `soak init` in an empty folder, and returns the folder, the description and the output.
-func initialize(t *testing.T, url, name string, args ...string) (folder, module, stdout string) {
+func initialize(t *testing.T, url, name string, args ...string) (folder, module, output string) {
 	t.Helper()
 	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
 	require.NoError(t, err)
 	folder = t.TempDir()
 	cmd := exec.CommandContext(t.Context(), soak, append([]string{"init", url, "--name", name, "--seconds", "20"}, args...)...)
 	cmd.Dir = folder
-	output, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(output))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
 	text, err := os.ReadFile(filepath.Join(folder, name+".js"))
 	require.NoError(t, err)
-	return folder, string(text), string(output)
+	return folder, string(text), string(out)
 }
 
 // beginInFolder starts `soak run` in a folder whose soak.yaml has the settings of the run.

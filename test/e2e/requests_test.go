@@ -79,7 +79,7 @@ func TestEachFailureIsReported(t *testing.T) {
 		return true
 	}))
 	v := r.verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, "10 %% of the requests failed: %s", r.out.String())
+	require.Equal(t, verdict.Fail, v.Verdict, "the run must fail, because 10 %% of the requests failed: %s", r.out.String())
 	want := map[string]string{}
 	for i, name := range names {
 		want[name] = fmt.Sprint((requests.Load()/10 + count - 1 - int64(i)) / count)

@@ -18,7 +18,8 @@ import (
 )
 
 // requireProxyFaults requires that a soak finds each fault of a proxy. A fault affects one message on one stream, and
-// each fault has its own topic. One finding names the stream, the topic and the number of the message.
+// each fault has its own topic. Each fault causes one finding, which names the stream. Unless the fault ends the
+// stream, the finding also names the topic and the number of the message.
 func requireProxyFaults(t *testing.T, r *services.Instance) {
 	t.Helper()
 	const prefix = "faults-"
@@ -26,7 +27,7 @@ func requireProxyFaults(t *testing.T, r *services.Instance) {
 		1: {Kind: faulty.Lose, Number: 3}, 2: {Kind: faulty.Repeat, Number: 3}, 3: {Kind: faulty.Swap, Number: 2},
 		4: {Kind: faulty.NoNumber, Number: 3}, 5: {Kind: faulty.OtherDigit, Number: 3}, 6: {Kind: faulty.OtherMarker, Number: 3},
 		7: {Kind: faulty.OtherTime, Number: 3}, 8: {Kind: faulty.Garble, Number: 3},
-		// These faults affect the last message, so that a stream that reconnects misses no message.
+		// These faults affect the last message, so that a stream that reconnects misses no later message.
 		9: {Kind: faulty.Reset, Number: perTopic}, 10: {Kind: faulty.Close, Number: perTopic}, 11: {Kind: faulty.End, Number: perTopic},
 	}
 	o := faulty.Options{}

@@ -117,7 +117,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	}
 }
 
-// Each planned end must occur within the lifetime that the description states, and lose no message.
+// The service must end each stream within the lifetime that the description states.
 func TestPlannedEndsWithinTheLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

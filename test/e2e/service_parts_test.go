@@ -78,7 +78,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 		t.Cleanup(func() { _ = l.cmd.Process.Kill() })
 		laptops[prefix] = l
 	}
-	for prefix, exit := range map[string]int{"clean-": 0, "loss-": 99} { // a check fails
+	for prefix, exit := range map[string]int{"clean-": 0, "loss-": 99} { // 99: a check failed
 		l := laptops[prefix]
 		_ = l.cmd.Wait()
 		require.Equal(t, exit, l.cmd.ProcessState.ExitCode(), l.out.String())

@@ -171,7 +171,7 @@ func describePrices(t *testing.T) string {
 	return path
 }
 
-// The suite resume runs a feed without numbers that the run does not publish. The losses of the resumes are counted
+// The suite resume reads a feed without numbers that the run does not publish. The losses of the resumes are counted
 // exactly, and attributed to the disconnects.
 func TestResumeFaultsOfAFeedAreCounted(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ const expiringToken = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-se
 // singleToken is like expiringToken, but returns the same token for all connections, which is a mistake.
 const singleToken = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
 
-// expiryOf returns the expiry of an expiringToken or a singleToken.
+// expiryOf returns the expiry of an expiringToken or a singleToken, or the zero time for any other text.
 func expiryOf(token string) time.Time {
 	ms, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(token, "until-"), "-secret"), 10, 64)
 	if err != nil {

@@ -32,9 +32,9 @@ type Hub struct {
 	// Replay returns the messages to replay after a Last-Event-ID, as text on the wire. It requires History. The client
 	// missed the messages all[from:] of the topic. If Replay is nil, the hub replays exactly these messages.
 	Replay    func(r *http.Request, all []string, from int) []string
-	Newcomers bool   // a stream without Last-Event-ID receives all messages
-	GapEvent  string // text on the wire if the Last-Event-ID of the request is unknown
-	GapHeader string // response header Last-Event-ID if the id in the request is unknown
+	Newcomers bool   // a stream without Last-Event-ID first receives all earlier messages
+	GapEvent  string // text on the wire after a request whose Last-Event-ID is unknown, or without History
+	GapHeader string // response header Last-Event-ID in these cases; "": none
 
 	Lifetime time.Duration // time after which the hub ends a stream; 0: no limit
 	Gzip     time.Duration // time between two flushes of a compressed stream; 0: no compression

@@ -68,7 +68,8 @@ func (c *NoopClient) EndedOnRequest() bool {
 	return !c.isDisconnected() && !c.EndRequestedAt.IsZero() && (closed.IsZero() || c.EndRequestedAt.Before(closed))
 }
 
-// LastExpected returns the time after which no noop is expected, or zero if the last stream is open.
+// LastExpected returns the time after which no noop is expected. It returns zero if the last stream is open, no request
+// has ended it, and the wire has not disconnected it.
 func (c *NoopClient) LastExpected() time.Time {
 	closed := c.Last().To
 	switch {

@@ -11,8 +11,9 @@ type block struct {
 	write func(due time.Time) error
 }
 
-// Queue adds a block. The stream calls write when the block is due. It ends if write returns an error: ErrOver if the
-// service ends the stream, any other error if the client has closed it. Blocks with inOrder do not overtake each other.
+// Queue adds a block. The stream calls write when the block is due, and ends if write returns an error: ErrOver if the
+// service ends the stream, any other error if the client has closed the stream. Blocks that are queued with inOrder do
+// not overtake each other.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
 	if inOrder {
@@ -64,7 +65,7 @@ func (s *Stream) Run() (end string) {
 	}
 }
 
-// pause waits until a time. It returns ErrOver if the stream ends earlier.
+// pause waits until a time. It returns an error if the stream is over earlier.
 func (s *Stream) pause(until time.Time) (err error) {
 	for err == nil && time.Now().Before(until) {
 		_, err = s.Wait(until, nil)

@@ -35,7 +35,7 @@ type ServiceSpec struct {
 	Gauge        string        `json:",omitempty"` // value of the metric campaign_streams, such as GaugeOpen
 	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgment; 0: the system's default
 	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only
-	TLS          *tls.Config   `json:"-"`          // NextProtos with "h2" enables HTTP/2; nil: HTTP/2 without TLS
+	TLS          *tls.Config   `json:"-"`          // nil: no TLS; HTTP/2 over TLS requires NextProtos with "h2"
 
 	// Each of the functions below may be nil.
 

@@ -63,7 +63,7 @@ func readStream(t *testing.T, url string, after, patience time.Duration) (data, 
 	return data, ids, lines.Err()
 }
 
-// The record of the service matches what a client receives, for every kind of fault of noops.
+// The record of the service matches the noops that a client receives, even with a fault.
 func TestRecordMatchesTheStreams(t *testing.T) {
 	for _, c := range []struct {
 		act, framing string

@@ -76,7 +76,8 @@ func (s *noopStream) begin() {
 }
 
 // endBefore returns the time at which the service ends the stream, or zero if the noop of a slot is due earlier.
-// Without numbers, a stream ends right after a noop, so that a client that reconnects at once misses none.
+// Without numbers, a stream ends right after a noop, and not before the first one, so that a client that reconnects at
+// once misses none.
 func (s *noopStream) endBefore(slot int, due time.Time) time.Time {
 	switch {
 	case s.EndAt.IsZero() || !s.EndAt.Before(due):

@@ -44,7 +44,7 @@ func Images(t *testing.T, repository, env string) (real bool) {
 	start := time.Now()
 	cmd := exec.CommandContext(ctx, script, env)
 	output, err := cmd.CombinedOutput()
-	t.Logf("images available after %v:\n%s", time.Since(start).Round(time.Second), output)
+	t.Logf("test/offline/docker/images ended after %v:\n%s", time.Since(start).Round(time.Second), output)
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitUnavailable {
 		untested.SkipMissing(t, "the images of the stack are not available: "+string(output))
 	}

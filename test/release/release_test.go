@@ -71,7 +71,7 @@ func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	_, err = run("soak", "scripts", "load-tests")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, 64, exit.ExitCode(), "a file that the user changed must not be replaced")
+	require.Equal(t, 64, exit.ExitCode(), "an existing folder must not be overwritten")
 
 	for _, name := range []string{"LICENSE", "NOTICE", "LICENSES-OF-OTHERS", "README.md", "getting-started.md", "completions/soak.bash", "man/man1/soak-run.1"} {
 		info, err := os.Stat(filepath.Join(folder, base, name))

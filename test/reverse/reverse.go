@@ -42,7 +42,7 @@ func Start(t testing.TB, dir, configuration, network, address string) {
 	})
 }
 
-// Run is like Start, but nginx runs until stop is called.
+// Run is like Start, but nginx runs until stop is called, and a failure or a missing nginx is an error.
 func Run(ctx context.Context, dir, configuration, network, address string) (stop func(), err error) {
 	config, log := filepath.Join(dir, "nginx.conf"), logPath(dir)
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {

@@ -4,6 +4,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,7 +182,7 @@ func (r *Instance) startProcess(ctx context.Context) error {
 	for !r.ready(ctx) {
 		select {
 		case <-p.Done():
-			return fmt.Errorf("start %s: the process ended (%w):\n%s", r.Name, p.Err(), r.logTail())
+			return fmt.Errorf("start %s: the process ended (%w):\n%s", r.Name, cmp.Or(p.Err(), errors.New("exit code 0")), r.logTail())
 		case <-ctx.Done():
 			return fmt.Errorf("start %s: not ready on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.logTail())
 		case <-time.After(20 * time.Millisecond):

@@ -162,6 +162,12 @@ func TestMercureWithShortHistory(t *testing.T) {
 	require.NotEqual(t, "earliest", stream.Header.Get(s.Resume.GapHeader))
 }
 
+func TestProcessEndsBeforeItIsReady(t *testing.T) {
+	t.Parallel()
+	r := &Instance{Name: "short", address: "127.0.0.1:1", Log: filepath.Join(t.TempDir(), "log"), command: command{path: "/bin/true"}}
+	require.ErrorContains(t, r.startProcess(t.Context()), "start short: the process ended (exit code 0):")
+}
+
 func TestStartErrors(t *testing.T) {
 	_, err := Start(t.Context(), "nchen", Options{})
 	require.EqualError(t, err, `start service "nchen": unknown name; use one of `+strings.Join(append(append(Names(), names(gateways)...), fastapiRooms.name), ", "))

@@ -142,7 +142,7 @@ func (s *stack) down() {
 	s.compose("--profile", "*", "down", "-v", "--remove-orphans", "--timeout", "10")
 	for _, kind := range [][]string{{"ps", "-aq"}, {"volume", "ls", "-q"}, {"network", "ls", "-q"}} {
 		leftovers := run(s.t, time.Minute, "docker", append(kind, projectFilter...)...)
-		require.Empty(s.t, strings.TrimSpace(leftovers), "docker %v", kind)
+		require.Empty(s.t, strings.TrimSpace(leftovers), "docker %s must list nothing", strings.Join(kind, " "))
 	}
 	for _, port := range append(internalPorts, s.env["HTTP_PORT"]) {
 		l, err := net.Listen("tcp", ":"+port)

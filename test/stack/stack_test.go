@@ -277,8 +277,8 @@ func (s *stack) noop(id string) error {
 	return fmt.Errorf("no noop arrived on %s", id)
 }
 
-// extendToCluster starts three backends, and asserts that nginx sends the connect and the DELETE of an id to the same
-// backend.
+// extendToCluster extends the stack to three backends, and asserts that nginx sends the connect and the DELETE of an id
+// to the same backend.
 func (s *stack) extendToCluster() {
 	s.set(map[string]string{"COMPOSE_PROFILES": "cluster,alerts"})
 	s.up()

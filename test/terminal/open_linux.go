@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// Open returns the user's side and the program's side of a pseudo terminal, which is closed when the test ends.
+// Open returns the user's side and the program's side of a pseudo terminal, which is closed when the test ends. If no
+// pseudo terminal is available, Open skips the test.
 func Open(t testing.TB) (window, program *os.File) {
 	t.Helper()
 	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

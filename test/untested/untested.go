@@ -14,12 +14,12 @@ import (
 const listFile = "NOT_TESTED"
 
 // SkipMissing skips a test because a tool that .ci/run installs is missing. In CI, it fails the test.
-func SkipMissing(t testing.TB, tool string) {
+func SkipMissing(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatalf("CI must provide this (.ci/run): %s", tool)
+		t.Fatalf("CI must not skip this test, because .ci/run installs its tools: %s", reason)
 	}
-	Skip(t, tool)
+	Skip(t, reason)
 }
 
 // Skip skips a test that depends on something that cannot be installed, such as a reachable registry.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Prometheus listens on the given host, which a cluster on this machine can reach.
+// Prometheus listens on the given host, so that a cluster on this machine can reach the server.
 func TestPrometheusListensOnTheHost(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have only one loopback address")

@@ -62,7 +62,8 @@ func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResource
 	return &tfprotov5.PlanResourceChangeResponse{PlannedState: &state}, err
 }
 
-// allTags returns default_tags merged with the tags of a resource, which take precedence.
+// allTags returns default_tags merged with the tags of a resource, which take precedence. If the tags of the resource
+// are unknown, so is the result.
 func (s *server) allTags(tags tftypes.Value) (tftypes.Value, error) {
 	kind := tftypes.Map{ElementType: tftypes.String}
 	if !tags.IsKnown() {

@@ -91,7 +91,7 @@ type PublishFault struct {
 	Status int
 	// From is the first affected request, from 1; 0: the first.
 	From int
-	// Count is the number of affected requests; 0: all later ones.
+	// Count is the number of affected requests; 0: all requests from From on.
 	Count int
 }
 

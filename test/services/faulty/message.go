@@ -37,7 +37,8 @@ func topicOf(text string) string {
 	return topicName.FindString(text)
 }
 
-// changeMessage returns a message in which the fault has changed the number, the marker or the time.
+// changeMessage returns a message in which the fault has changed the number, the marker or the time. A message without
+// this field is returned unchanged.
 func changeMessage(kind Kind, message []byte) []byte {
 	field := numberField
 	switch kind {
