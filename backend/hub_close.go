@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// end stops the noops of a stream at once, and closes the stream after its backlog and the terminator are written. A
-// client that does not read them is disconnected after WRITE_TIMEOUT.
-func (h *hub) end(d *device, reason closeReason) {
+// endStream stops the noops of a stream at once, and closes the stream after its backlog and the terminator are
+// written. A client that does not read them is disconnected after WRITE_TIMEOUT.
+func (h *hub) endStream(d *device, reason closeReason) {
 	if !d.open || d.ending != stillOpen {
 		return
 	}
@@ -26,29 +26,29 @@ func (h *hub) end(d *device, reason closeReason) {
 		d.ending = reason
 		d.queue.delayedUntil = 0
 	default:
-		h.shut(d, reason)
+		h.closeStream(d, reason)
 	}
 }
 
-// shut closes a stream at once. The numbering continues for RESUME_WINDOW, unless forcedisconnect or a drain ended the
-// stream. At most MAX_CONNECTIONS numberings continue without a stream; the oldest ends first.
-func (h *hub) shut(d *device, reason closeReason) { h.shutOrReset(d, reason, false) }
+// closeStream closes a stream at once. The numbering continues for RESUME_WINDOW, unless forcedisconnect or a drain
+// ended the stream. At most MAX_CONNECTIONS numberings continue without a stream; the oldest ends first.
+func (h *hub) closeStream(d *device, reason closeReason) { h.closeOrResetStream(d, reason, false) }
 
-// shutOrReset closes a stream like shut. With reset, the peer of a TCP connection receives a reset.
-func (h *hub) shutOrReset(d *device, reason closeReason, reset bool) {
+// closeOrResetStream closes a stream like closeStream. With reset, the peer of a TCP connection receives a reset.
+func (h *hub) closeOrResetStream(d *device, reason closeReason, reset bool) {
 	if !h.detach(d, reason, reset) {
 		return
 	}
 	final := reason == closedByCall || reason == closedByDrain || d.ending != stillOpen
 	d.ending = stillOpen
 	if final || h.cfg.ResumeWindow == 0 || h.draining {
-		h.finish(d)
+		h.endNumbering(d)
 		return
 	}
 	d.resumable = true
 	d.element = h.resumable.PushBack(d)
 	for h.resumable.Len() > h.cfg.MaxConnections {
-		h.finish(oldest(&h.resumable))
+		h.endNumbering(oldest(&h.resumable))
 	}
 }
 
@@ -75,8 +75,8 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	return true
 }
 
-// finish ends the numbering of an id without a stream. The ledger keeps the rows of the latest LEDGER_KEEP such ids.
-func (h *hub) finish(d *device) {
+// endNumbering ends the numbering of an id without a stream. The ledger keeps the rows of the latest LEDGER_KEEP such ids.
+func (h *hub) endNumbering(d *device) {
 	if d.resumable {
 		d.resumable = false
 		h.resumable.Remove(d.element)
@@ -136,7 +136,7 @@ func (h *hub) expiry(d *device) time.Duration {
 func (h *hub) expireResumable() {
 	now := h.clk.elapsed()
 	for d := oldest(&h.resumable); d != nil && h.expiry(d) <= now; d = oldest(&h.resumable) {
-		h.finish(d)
+		h.endNumbering(d)
 	}
 	h.replay.expire(now - h.cfg.ResumeWindow)
 }
@@ -156,7 +156,7 @@ func (h *hub) closeDeparted(departures []departure) {
 		if d == nil || d.gen != g.gen {
 			continue
 		}
-		h.shut(d, reasonOf(socketError(int(g.fd))))
+		h.closeStream(d, reasonOf(socketError(int(g.fd))))
 	}
 }
 
@@ -168,7 +168,7 @@ func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 		return ledgerRow{}, errNoStream
 	}
 	d.canceled = d.reserved
-	h.end(d, closedByCall)
+	h.endStream(d, closedByCall)
 	return d.row(), nil
 }
 
@@ -181,9 +181,9 @@ func (h *hub) drain() {
 		case d.reserved:
 			d.canceled = true
 		case d.open:
-			h.end(d, closedByDrain)
+			h.endStream(d, closedByDrain)
 		case d.resumable:
-			h.finish(d)
+			h.endNumbering(d)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (h *hub) closeAll() {
 	h.draining = true
 	for _, d := range h.connectOrder {
 		if d.open {
-			h.shut(d, closedByDrain)
+			h.closeStream(d, closedByDrain)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (h *hub) release(r *reservation) {
 		d.eviction = 1 // any number except 0: an id that never had a stream is not in the ledger
 		h.countEviction()
 	default:
-		h.finish(d)
+		h.endNumbering(d)
 	}
 }
 
@@ -84,15 +84,15 @@ func (h *hub) attach(r *reservation, c claim) {
 	if d.open {
 		if err := h.watcher.add(c.fd, d.gen); err != nil {
 			h.log.Error("cannot watch a stream", "id", d.id, "error", err.Error())
-			h.shut(d, closedByError)
+			h.closeStream(d, closedByError)
 		}
 	}
 	h.replayFrom(d, from)
 	switch {
 	case h.draining:
-		h.end(d, closedByDrain)
+		h.endStream(d, closedByDrain)
 	case d.canceled:
-		h.end(d, closedByCall)
+		h.endStream(d, closedByCall)
 	}
 }
 

@@ -33,9 +33,9 @@ func (h *hub) injectAtNoop(d *device, f *fault.Fault, noop item) {
 	case fault.Truncate:
 		noop.wire = noop.wire[:len(noop.wire)/2]
 		h.push(d, noop)
-		h.shut(d, closedByFault)
+		h.closeStream(d, closedByFault)
 	case fault.Reset:
-		h.shutOrReset(d, closedByFault, true)
+		h.closeOrResetStream(d, closedByFault, true)
 	case fault.Die:
 		killSelf()
 	}

@@ -74,7 +74,7 @@ func (h *hub) count(d *device, next item) {
 
 func (h *hub) closeBroken(d *device, err error) {
 	h.metrics.counters[sendErrors].Inc()
-	h.shut(d, reasonOf(err))
+	h.closeStream(d, reasonOf(err))
 }
 
 func reasonOf(err error) closeReason {
@@ -113,7 +113,7 @@ func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 func (h *hub) disconnectSlow(d *device) {
 	d.slow = true
 	h.metrics.counters[slowConsumers].Inc()
-	h.shut(d, closedSlow)
+	h.closeStream(d, closedSlow)
 }
 
 func (h *hub) retryLagging() {
@@ -166,6 +166,6 @@ func (h *hub) flush(d *device, now time.Duration) {
 	}
 	d.queue = nil
 	if d.ending != stillOpen {
-		h.shut(d, d.ending)
+		h.closeStream(d, d.ending)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // errBufferFull reports that the socket buffer of the kernel, or the queue of a TLS writer, is full.
-var errBufferFull = errors.New("socket buffer is full")
+var errBufferFull = errors.New("the buffer of the stream is full")
 
 func raiseFileLimit() {
 	var lim unix.Rlimit
@@ -59,8 +59,8 @@ func setUserTimeout(fd int, d time.Duration) {
 }
 
 // sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and
-// errBufferFull if the kernel did not accept all of them. It uses a raw system call, because a call that cannot block
-// need not be registered with the Go scheduler.
+// errBufferFull if the socket buffer has no room for all of them. It uses a raw system call, because a call that cannot
+// block need not be registered with the Go scheduler.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel does not keep the pointer

@@ -12,7 +12,7 @@ import (
 // linters, but does not run.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
-var errBufferFull = errors.New("socket buffer is full")
+var errBufferFull = errors.New("the buffer of the stream is full")
 
 func raiseFileLimit()                          {}
 func fileLimit() uint64                        { return 1024 }

@@ -70,7 +70,7 @@ func TestExpiredIDsAreRemovedFromMemory(t *testing.T) {
 		d.resumable = true
 		d.element = h.resumable.PushBack(d)
 		for h.resumable.Len() > cfg.MaxConnections {
-			h.finish(oldest(&h.resumable))
+			h.endNumbering(oldest(&h.resumable))
 		}
 	}
 	require.Len(t, h.devices, 15)

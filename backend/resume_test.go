@@ -110,7 +110,7 @@ func TestNumbering(t *testing.T) {
 // drop ends the stream of an id as if the client had disconnected.
 func (s *testService) drop(id string) {
 	s.t.Helper()
-	s.hub.call(func() { s.hub.shut(s.hub.devices[id], closedByClient) })
+	s.hub.call(func() { s.hub.closeStream(s.hub.devices[id], closedByClient) })
 	require.Zero(s.t, s.hub.openStreams())
 }
 

@@ -81,7 +81,7 @@ func (h *hub) closeBrokenTLS(d *device, w *tlsWriter, err error) {
 				d.slow, reason = true, closedSlow
 				h.metrics.counters[slowConsumers].Inc()
 			}
-			h.shut(d, reason)
+			h.closeStream(d, reason)
 		}
 	})
 }

@@ -47,6 +47,7 @@ const (
 	maxFaults          = 64
 	maxCount           = 10000
 	maxWait            = 24 * time.Hour
+	maxNoop            = 1<<62 - 1
 )
 
 // Help describes the grammar to users.
@@ -165,9 +166,9 @@ func (f *Fault) setKey(key, value string) error {
 		}
 		f.ID = value
 	case "noop":
-		n, err := strconv.ParseUint(value, 10, 62)
-		if err != nil || n == 0 {
-			return errors.New("noop must be a whole number of at least 1")
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil || n == 0 || n > maxNoop {
+			return fmt.Errorf("noop must be a whole number from 1 to %d", uint64(maxNoop))
 		}
 		if f.AtConnect() {
 			return fmt.Errorf("%s applies to connects, not to noops; remove the key noop", f.Kind)

@@ -48,7 +48,8 @@ type Handler struct {
 	generic  http.Handler
 }
 
-// New returns a handler whose responses have the header X-Server with the name of the server ("": none).
+// New returns a handler whose responses have the header X-Server with the name of the server. If server is "", they
+// lack the header.
 func New(server string) *Handler {
 	return &Handler{server: server, generic: httpbin.New(
 		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),

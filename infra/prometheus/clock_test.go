@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results/archive"
-	"github.com/sse-soak/sse-soak/test/watcher"
+	"github.com/sse-soak/sse-soak/test/promserver"
 )
 
 // The alert must not depend on the clock of the runner. promtool has only one clock, so this test runs a Prometheus
@@ -22,7 +22,7 @@ func TestRunnerSilentFiresForAnyClock(t *testing.T) {
 	t.Parallel()
 	rules, err := filepath.Abs("rules")
 	require.NoError(t, err)
-	address := "http://" + watcher.Run(t, "127.0.0.1", fmt.Sprintf("global: {evaluation_interval: 1s}\nrule_files: ['%s/*.yml']\n", rules))
+	address := "http://" + promserver.Run(t, "127.0.0.1", fmt.Sprintf("global: {evaluation_interval: 1s}\nrule_files: ['%s/*.yml']\n", rules))
 	to, err := archive.NewRemote(address)
 	require.NoError(t, err)
 	client, err := api.NewClient(api.Config{Address: address})

@@ -28,7 +28,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	prom "github.com/sse-soak/sse-soak/test/watcher"
+	"github.com/sse-soak/sse-soak/test/promserver"
 )
 
 // Credentials for the Prometheus of these tests, and the hash in its configuration.
@@ -38,36 +38,36 @@ const (
 	hashedPassword = "$2a$04$XXfr7ZDylYHTFW40Xkkg0.f5nYj1dVbXGeTtWMdZcdL1JUAzzQrn."
 )
 
-// A watcher is a Prometheus server outside the cluster.
-type watcher struct {
+// A prometheusServer is a Prometheus server outside the cluster.
+type prometheusServer struct {
 	prometheus.API
 	address string // address for the pods
 }
 
 // startPrometheus starts a Prometheus server on this machine, at an address that the pods can reach.
-func startPrometheus(t *testing.T, k *kube) *watcher {
+func startPrometheus(t *testing.T, k *kube) *prometheusServer {
 	t.Helper()
 	web := filepath.Join(t.TempDir(), "web.yml")
 	require.NoError(t, os.WriteFile(web, []byte("basic_auth_users: {"+user+": '"+hashedPassword+"'}\n"), 0o600))
-	address := prom.Run(t, k.hostAddress(t), "scrape_configs: []", "--web.config.file="+web)
+	address := promserver.Run(t, k.hostAddress(t), "scrape_configs: []", "--web.config.file="+web)
 	client, err := api.NewClient(api.Config{Address: "http://" + url.UserPassword(user, password).String() + "@" + address})
 	require.NoError(t, err)
-	return &watcher{API: prometheus.NewAPI(client), address: address}
+	return &prometheusServer{API: prometheus.NewAPI(client), address: address}
 }
 
 // setEnvironment sets the URL and the credentials of the Prometheus server in the environment of soak.
-func (w *watcher) setEnvironment(t *testing.T, password string) {
+func (w *prometheusServer) setEnvironment(t *testing.T, password string) {
 	t.Helper()
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", w.url())
 	t.Setenv("K6_PROMETHEUS_RW_USERNAME", user)
 	t.Setenv("K6_PROMETHEUS_RW_PASSWORD", password)
 }
 
-func (w *watcher) url() string { return "http://" + w.address + "/api/v1/write" }
+func (w *prometheusServer) url() string { return "http://" + w.address + "/api/v1/write" }
 
 // valuesByRunner returns the last value of a metric for each runner of a run. The keys are values of the tag
 // instance_id, which the operator sets.
-func (w *watcher) valuesByRunner(t *testing.T, metric, testid string) map[string]float64 {
+func (w *prometheusServer) valuesByRunner(t *testing.T, metric, testid string) map[string]float64 {
 	t.Helper()
 	result, _, err := w.Query(t.Context(), fmt.Sprintf(`sum by (runner, instance_id) (last_over_time(%s{testid=%q}[10m]))`, metric, testid), time.Now())
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 		out := filepath.Join(s.dir, "results")
 		run := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "soak"), "run", "--backend-url", "http://"+s.nginx, "--connections", "40", "--seconds", "18",
 			"--noop-interval", strconv.Itoa(interval), "--testid", testID, "--out", out)
-		run.Env = append(os.Environ(), "K6_PROMETHEUS_RW_SERVER_URL=http://"+s.watcher+"/api/v1/write", "K6_NO_USAGE_REPORT=true")
+		run.Env = append(os.Environ(), "K6_PROMETHEUS_RW_SERVER_URL=http://"+s.prom+"/api/v1/write", "K6_NO_USAGE_REPORT=true")
 		output, err := run.CombinedOutput()
 		require.FileExists(t, filepath.Join(out, testID, "verdict.json"), "%v: %s", err, output)
 		folder = filepath.Join(out, testID)
@@ -40,7 +40,7 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 		s.await(`up{job="backend"} == 0`)
 	})
 	file := filepath.Join(s.dir, "run.tar.gz")
-	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "soak"), "archive", folder, file, "--prometheus", "http://"+s.watcher).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "soak"), "archive", folder, file, "--prometheus", "http://"+s.prom).CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	t.Logf("%s", output)
 	require.Regexp(t, `data +[\d,]+ samples in \d+ series`, string(output))

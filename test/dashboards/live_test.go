@@ -44,7 +44,7 @@ func TestDashboardsShowFaults(t *testing.T) {
 		wait := s.soak(30)
 		s.await(fmt.Sprintf(`sum(testid:k6_streams:open) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
 		s.restartBackend()
-		wait(99) // k6's exit code for missed thresholds
+		wait(99) // k6's exit code for failed thresholds
 		// The alert depends on a recording rule, which on busy cores needs more evaluations than watch waits for.
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})

@@ -51,14 +51,14 @@ func length(t *testing.T) int {
 
 // A stack is a soak with all its monitoring, on loopback.
 type stack struct {
-	t                                               *testing.T
-	dir                                             string
-	backend, nginx, status, node, exporter, watcher string // addresses
-	alerts                                          string // address of the Alertmanager; "": none
-	reference                                       string // address of the reference target of the control group
-	hasExporter                                     bool
-	service                                         *process.Process // the backend
-	runners                                         []*process.Process
+	t                                            *testing.T
+	dir                                          string
+	backend, nginx, status, node, exporter, prom string // addresses
+	alerts                                       string // address of the Alertmanager; "": none
+	reference                                    string // address of the reference target of the control group
+	hasExporter                                  bool
+	service                                      *process.Process // the backend
+	runners                                      []*process.Process
 }
 
 // startStack starts all programs except the runners and the Alertmanager. env has settings of the backend.
@@ -67,14 +67,14 @@ func startStack(t *testing.T, env ...string) *stack {
 	return startStackWithAlerts(t, "", env...)
 }
 
-// startStackWithAlerts also starts an Alertmanager, which calls the webhook ("": none, and no Alertmanager).
+// startStackWithAlerts is like startStack. It also starts an Alertmanager that calls webhook, unless webhook is "".
 func startStackWithAlerts(t *testing.T, webhook string, env ...string) *stack {
 	t.Helper()
 	s := &stack{t: t, dir: t.TempDir()}
 	if webhook != "" {
 		s.startAlertmanager(webhook)
 	}
-	for _, field := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
+	for _, field := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.prom} {
 		*field = address.Reserve(t)
 	}
 	s.startBackend(env...)
@@ -150,7 +150,7 @@ func (s *stack) startPrometheus() {
 		text += "alerting: {alertmanagers: [{static_configs: [{targets: ['" + s.alerts + "']}]}]}\n"
 	}
 	text += "scrape_configs:\n"
-	jobs := []struct{ name, address string }{{"backend", s.backend}, {"node", s.node}, {"prometheus", s.watcher}}
+	jobs := []struct{ name, address string }{{"backend", s.backend}, {"node", s.node}, {"prometheus", s.prom}}
 	if s.hasExporter {
 		jobs = append(jobs, struct{ name, address string }{"nginx", s.exporter})
 	}
@@ -159,8 +159,8 @@ func (s *stack) startPrometheus() {
 	}
 	s.write(config, text)
 	s.start("prometheus", nil, program(s.t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(s.dir, "tsdb"),
-		"--web.listen-address="+s.watcher, "--web.enable-remote-write-receiver", "--log.level=warn")
-	s.awaitReady("http://" + s.watcher + "/-/ready")
+		"--web.listen-address="+s.prom, "--web.enable-remote-write-receiver", "--log.level=warn")
+	s.awaitReady("http://" + s.prom + "/-/ready")
 }
 
 // startAlertmanager starts an Alertmanager with the configuration of infra/alertmanager.
@@ -206,7 +206,7 @@ func (s *stack) runner(run string, seconds, number int, flags ...string) *proces
 		"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
 		"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(number),
 		"CONTROL=5", "CONTROL_URL=http://" + s.reference, "PREFIX=" + run + "-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + run, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
-		"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
+		"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.prom + "/api/v1/write",
 		"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", plan.ActionsVariable + "=5s=deploy",
 	}
 	args := append([]string{
@@ -244,7 +244,7 @@ func (s *stack) awaitReady(url string) {
 func (s *stack) querier(step time.Duration) querier {
 	now := time.Now().Truncate(time.Second)
 	return querier{
-		Prometheus: "http://" + s.watcher, Range: prometheus.Range{Start: now, End: now, Step: step},
+		Prometheus: "http://" + s.prom, Range: prometheus.Range{Start: now, End: now, Step: step},
 		Variables: map[string]string{"testid": testID, "instance": ".*"},
 	}
 }
@@ -287,7 +287,7 @@ func firstProgram(names ...string) string {
 	return ""
 }
 
-// program is like firstProgram, but skips the test if no program is installed.
+// program is like firstProgram, but calls untested.SkipMissing if no program is installed.
 func program(t *testing.T, names ...string) string {
 	t.Helper()
 	path := firstProgram(names...)

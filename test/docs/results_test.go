@@ -22,7 +22,7 @@ var infoRow = regexp.MustCompile(`(?m)^\| \*\*(\w+)\*\* \| (\S.*) \|$`)
 // except terraform-plan.txt, which a test compares with the plan of each commit.
 var overviews = []string{"README.md", "gateways-compared.md", "handshake.md", "http-suites.md", "originals.md", "services-compared.md", "streams.md", "terraform-plan.txt"}
 
-// missingRunInfo lists the rows about the run that a page of results does not have.
+// missingRunInfo lists the information about the run that a page of results lacks.
 func missingRunInfo(text string) (missing []string) {
 	heading := infoHeading.FindStringIndex(text)
 	if heading == nil {

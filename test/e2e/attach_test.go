@@ -24,7 +24,7 @@ func attachCommand(killedSoak *soakRun) *exec.Cmd {
 	return cmd
 }
 
-// attach runs `soak attach` for a run whose soak was killed, and returns its verdict and output.
+// attach runs `soak attach` for a run whose soak was killed, and returns the verdict and the output.
 func attach(t *testing.T, killedSoak *soakRun) (v *verdict.Verdict, out string) {
 	t.Helper()
 	text, err := attachCommand(killedSoak).CombinedOutput()

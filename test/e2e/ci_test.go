@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The step soak of action.yml has the correct annotations, outputs, JUnit file and exit code, both for a run that
+// The step soak of action.yml produces the correct annotations, outputs, JUnit file and exit code, both for a run that
 // passes and for a run that loses a noop.
 func TestGitHubAction(t *testing.T) {
 	t.Parallel()

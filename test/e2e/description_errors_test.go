@@ -22,11 +22,10 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 		name     string
 		oldNew   []string
 		publish  []faulty.PublishFault
-		exit     int
 		wantText string
 	}{
-		{"publish is refused", nil, []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}, 2, "/pub/TOPIC answered 401 Unauthorized (Unauthorized); if the service requires a token, add a header with {token} and set PUBLISH_TOKEN"},
-		{"no heartbeat", []string{"every: 30", "every: 1"}, nil, 2, `heartbeat is { "event": "ping", "every": 1 }, but no heartbeat arrived within 3 s: `},
+		{"publish is refused", nil, []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}, "/pub/TOPIC answered 401 Unauthorized (Unauthorized); if the service requires a token, add a header with {token} and set PUBLISH_TOKEN"},
+		{"no heartbeat", []string{"every: 30", "every: 1"}, nil, `heartbeat is { "event": "ping", "every": 1 }, but no heartbeat arrived within 3 s: `},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +33,7 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 			instance := *r
 			instance.Service = changeModule(t, "nchan", c.oldNew...)
 			s := soakService(t, &instance, prefix, faulty.Options{Publish: c.publish})
-			require.Equal(t, c.exit, s.end(), s.out.String())
+			require.Equal(t, 2, s.end(), s.out.String())
 			require.Contains(t, s.out.String(), strings.ReplaceAll(c.wantText, "TOPIC", prefix+"topic-0"))
 			require.LessOrEqual(t, s.proxy.Streams(), 1, "the load must not start")
 			require.NoFileExists(t, s.dir.Path(results.VerdictFile))

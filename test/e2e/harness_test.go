@@ -95,7 +95,7 @@ func prepare(t *testing.T, out string, wrapper, env []string, args ...string) *s
 	r := &soakRun{t: t, dir: results.Dir(filepath.Join(out, "t")), cancel: cancel}
 	line := append(append([]string(nil), wrapper...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
 	if !slices.Contains(args, "--runner") {
-		line = append(line, "--runners", "1") // the default, 2, uses a quarter more CPU; a later flag overrides it
+		line = append(line, "--runners", "1") // the default, 2, uses a quarter more CPU; a later flag overrides this one
 	}
 	line = append(line, args...)
 	r.cmd = exec.CommandContext(ctx, line[0], line[1:]...)

@@ -15,7 +15,7 @@ import (
 func http2Front(t *testing.T, to string) (url string) {
 	t.Helper()
 	certs := filepath.Join(certificates(t), "server")
-	return "https://" + front(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
+	return "https://" + proxyWith(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
 }
 
 func TestSoakOverHTTP2ThroughNginx(t *testing.T) {

@@ -43,10 +43,10 @@ func idleProxy(t *testing.T, to string, after time.Duration) string {
 }
 
 // proxy returns the address of an nginx that forwards all requests. directives are added to its location.
-func proxy(t *testing.T, to, directives string) string { return front(t, to, "", directives) }
+func proxy(t *testing.T, to, directives string) string { return proxyWith(t, to, "", directives) }
 
-// front is like proxy, with parameters of the directive listen, such as ssl.
-func front(t *testing.T, to, parameters, directives string) string {
+// proxyWith is like proxy, with parameters of the directive listen, such as ssl.
+func proxyWith(t *testing.T, to, parameters, directives string) string {
 	t.Helper()
 	u, err := url.Parse(to)
 	require.NoError(t, err)

@@ -11,13 +11,13 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/watcher"
+	"github.com/sse-soak/sse-soak/test/promserver"
 )
 
 func TestResourcesFromPrometheus(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
-	address := watcher.Start(t, strings.TrimPrefix(url, "http://"))
+	address := promserver.Start(t, strings.TrimPrefix(url, "http://"))
 	r := begin(t, []string{"PROMETHEUS_URL=http://me:secret@" + address}, "--backend-url", url, "--connections", "20", "--seconds", "10", "--noop-interval", "1")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())

@@ -139,7 +139,7 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 // A restart of the service closes its streams. The clients reconnect only if the description states that the service
 // ends streams (endsStreams).
 func TestRestartedServiceDoesNotPass(t *testing.T) {
-	eachOf(t, twoServices, func(t *testing.T, name string) {
+	eachOf(t, sampleServices, func(t *testing.T, name string) {
 		r := startOwnService(t, name, services.Options{})
 		s := soakService(t, r, "restart-", faulty.Options{})
 		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedTotal/2 })

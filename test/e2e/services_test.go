@@ -63,7 +63,7 @@ func startOwnService(t *testing.T, name string, o services.Options) *services.In
 	return r
 }
 
-// available returns a started service, or skips the test if this machine lacks a program of the service.
+// available returns a started service. It calls untested.SkipMissing if this machine lacks a program of the service.
 func available(t *testing.T, r *services.Instance, err error) *services.Instance {
 	t.Helper()
 	if missing := (*services.MissingError)(nil); errors.As(err, &missing) {
@@ -135,9 +135,9 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
-// twoServices are the services for tests that do not depend on the protocol. Of the two, only Mercure ends streams by
-// itself.
-var twoServices = []string{"nchan", "mercure"}
+// sampleServices are the services for tests that do not depend on the protocol. Of these services, only Mercure ends
+// streams by itself.
+var sampleServices = []string{"nchan", "mercure"}
 
 // eachService runs a test for each service in parallel.
 func eachService(t *testing.T, test func(t *testing.T, name string)) {

@@ -45,8 +45,8 @@ func streamOf(t *testing.T, interval time.Duration, text func(stream, n int) str
 	return server.URL
 }
 
-// A new user calls soak init for a service whose messages cannot be checked, and runs the result. No such run is a
-// plain pass.
+// A new user calls soak init for a service whose messages cannot be checked, and runs the result. The run passes for
+// connections only. With --require-messages, it is invalid.
 func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	t.Parallel()
 	url := streamOf(t, 170*time.Millisecond, func(stream, n int) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// Wrong arguments, and settings that a script or a description rejects, end soak with exit code 64 and without a
+// Wrong arguments, and settings that a script or a description rejects, end soak with exit code 64, before it creates a
 // folder.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// A service with another protocol ends the run before the load, with one sentence and without a report.
+// A target that opens no event stream ends the run before the load. soak reports the cause, but writes no verdict.
 func TestUnknownServiceError(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

@@ -91,7 +91,7 @@ func openTun() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "tun"), nil
 }
 
-// relay forwards packets from one end to the other until a file is closed.
+// relay forwards packets from one end to the other until the file from is closed.
 func (w *wire) relay(from, to *os.File) {
 	packet := make([]byte, 1<<16)
 	for {

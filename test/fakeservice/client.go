@@ -10,12 +10,12 @@ type Client struct {
 	Open           *Stream // the open stream; nil: none
 }
 
-// An OpenSpan is the time span in which a stream was open.
+// An OpenSpan is the time span in which a stream was open. A Service sets only From and To.
 type OpenSpan struct {
 	From, To  time.Time // To is zero while the stream is open
 	EndReason string    // how the stream ended; "" while it is open
 	Resumed   bool      // the client resumed the previous stream, or would have if its last event id had not been reset
-	WithID    bool      // the request contained the id of the last message that the client had received
+	WithID    bool      // the request contained a Last-Event-ID
 	Reported  bool      // the client reported in its next request how much of the stream it had read
 }
 

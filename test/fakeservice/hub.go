@@ -26,7 +26,7 @@ type Hub struct {
 	Wrap  func(payload string) string // data of a message; nil: the published text
 
 	Generate         func(stream, n int) string // block n (from 1) of a stream (from 0), as text on the wire
-	GenerateInterval time.Duration              // time between two of these blocks; 0: none
+	GenerateInterval time.Duration              // time between two of these blocks; 0: no blocks
 
 	History bool // a stream with Last-Event-ID first receives the messages after that id
 	// Replay returns the messages to replay after a Last-Event-ID, as text on the wire. It requires History. The client
@@ -231,7 +231,7 @@ func (h *Hub) remove(s *hubStream) {
 }
 
 func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until time.Time) {
-	if !h.Begin() {
+	if !h.AddHandler() {
 		return
 	}
 	defer h.Handlers.Done()

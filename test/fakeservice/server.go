@@ -43,8 +43,8 @@ func (s *Server) Stop() {
 	s.Handlers.Wait()
 }
 
-// Begin adds the handler of a stream to Handlers. It returns false if the server has stopped.
-func (s *Server) Begin() bool {
+// AddHandler adds the handler of a stream to Handlers. It returns false if the server has stopped.
+func (s *Server) AddHandler() bool {
 	s.Mu.Lock() // ensures that Add precedes Wait in Stop
 	defer s.Mu.Unlock()
 	if s.hasStopped() {
@@ -73,8 +73,8 @@ func (l *lateness) Record(due time.Time) {
 	}
 }
 
-// EndStream responds to a client's request to end its stream. If never is set, the stream stays open. The caller holds
-// Mu.
+// EndStream responds to a client's request to end its stream, with 404 if the client has no open stream. If never is
+// set, the stream stays open. The caller holds Mu.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
 	if c == nil || c.Open == nil {
 		http.NotFound(w, r)

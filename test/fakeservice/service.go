@@ -21,7 +21,7 @@ type ServiceSpec struct {
 	Schedule Schedule
 	IDs      string // numbers, none, or a key of ForeignIDs
 	Ledger   bool   // serves GET /event/ledger
-	Resume   bool   // replays the noops that a client missed while it was disconnected
+	Resume   bool   // replays the noops that a client missed while it was disconnected; requires numbers
 	Seam     int    `json:",omitempty"` // number of noops by which a replay starts too late
 	Format
 	Comments     bool          // sends a comment before each noop
@@ -178,7 +178,7 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	if s.strike.answers(w, r, c.ID, first, since) {
 		return
 	}
-	if !s.Begin() {
+	if !s.AddHandler() {
 		return
 	}
 	defer s.Handlers.Done()

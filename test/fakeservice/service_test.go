@@ -158,7 +158,7 @@ func TestRecordIncludesLossesOfTheWire(t *testing.T) {
 	for _, c := range []struct {
 		kind string
 		err  bool
-		lost int // number of the first lost noop
+		lost int // number of the first lost noop; 0: none is lost
 	}{{WireReset, true, 0}, {WireMidFrame, true, 3}, {WireVanish, true, 4}, {WirePause, false, 0}, {WireDribble, false, 0}, {WireMerge, false, 0}} {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ const (
 	ActNamed   = "named"   // the noop has a different event name
 )
 
-// A Fault changes messages of some streams. The zero value means no fault.
+// A Fault changes messages of streams, or prevents the end of streams. The zero value means no fault.
 type Fault struct {
 	Action    string
 	Clients   []string      // affected clients; none: all
@@ -94,7 +94,8 @@ const (
 	LastButOne = -2 // the noop before LastNoop
 )
 
-// A Strike is a fault of the service. The zero value is no fault.
+// A Strike is a Fault of a Service, with further effects on connects and on the end of streams. The zero value means no
+// fault.
 type Strike struct {
 	Fault
 	Hold time.Duration // planned duration of a stream, which determines its last noop
@@ -123,7 +124,8 @@ func (s *Strike) actionFor(c *NoopClient, schedule *Schedule, slot int) string {
 	return f.Action
 }
 
-// answers delays a connect, and responds with Status. The result is true if the connect must not open a stream.
+// answers delays a connect by HeaderDelay, and responds with Status unless Status is 0. It returns true if the connect
+// must not open a stream.
 func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
 	if !s.Matches(id) || s.Duration > 0 && since > s.Duration || s.OnReconnect && first {
 		return false

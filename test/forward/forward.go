@@ -161,7 +161,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 }
 
-// forward copies data until one side closes.
+// forward copies data until one side closes, and then closes both.
 func forward(to, from net.Conn) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	_, _ = io.Copy(to, from)

@@ -58,8 +58,8 @@ var variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
 // scrapeInterval is the scrape interval in infra/prometheus. Grafana reads it from the settings of the data source.
 const scrapeInterval = 5 * time.Second
 
-// fill replaces variables with their values. As in Grafana, $__rate_interval is at least four scrape intervals, and at
-// least the step plus one scrape interval.
+// fill replaces variables with their values, and keeps unknown variables. As in Grafana, $__rate_interval is at least
+// four scrape intervals, and at least the step plus one scrape interval.
 func (v View) fill(expr string) string {
 	builtin := map[string]time.Duration{
 		"__range": v.Range.End.Sub(v.Range.Start), "__interval": v.Range.Step, "__rate_interval": max(v.Range.Step+scrapeInterval, 4*scrapeInterval),

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// NeedDocker skips a test if Docker does not respond or lacks one of the plugins.
+// NeedDocker calls untested.SkipMissing if Docker does not respond or lacks one of the plugins.
 func NeedDocker(t *testing.T, plugins ...string) {
 	t.Helper()
 	if output, err := exec.CommandContext(t.Context(), "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {

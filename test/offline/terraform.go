@@ -15,7 +15,7 @@ import (
 
 const providerVersion = "6.66.0" // version of the schema in the stand-in
 
-// NeedTerraform skips a test if terraform is not installed.
+// NeedTerraform calls untested.SkipMissing if terraform is not installed.
 func NeedTerraform(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// Program returns the path of nginx. It skips the test if nginx is not installed.
+// Program returns the path of nginx. It calls untested.SkipMissing if nginx is not installed.
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := process.Find("nginx")

@@ -23,8 +23,8 @@ import (
 
 // Options are the settings of a service. The zero value has the settings that the service's description expects.
 type Options struct {
-	// Heartbeat is the interval of heartbeats in whole seconds; 0: the interval of the description. django-eventstream
-	// always uses 20 s, and PocketBase has no heartbeats.
+	// Heartbeat is the interval of heartbeats, rounded down to seconds; 0: the interval of the description.
+	// django-eventstream always uses 20 s, and PocketBase has no heartbeats.
 	Heartbeat time.Duration
 	// History is the number of messages that the service can replay to a client that resumes: per topic for nchan, for
 	// all topics together for Mercure; 0: unlimited, or 1000 for nchan; negative: none. Other services ignore it.

@@ -35,8 +35,8 @@ func TestTwoMachines(t *testing.T) {
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
 	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference"})
 	s.requireScrape(1)
-	watcher := "http://prometheus:" + url.QueryEscape(s.env["PROMETHEUS_PASSWORD"]) + "@" + strings.TrimPrefix(s.url, "http://") + "/prometheus"
-	env := s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "PROMETHEUS_URL="+watcher)
+	prometheusURL := "http://prometheus:" + url.QueryEscape(s.env["PROMETHEUS_PASSWORD"]) + "@" + strings.TrimPrefix(s.url, "http://") + "/prometheus"
+	env := s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "PROMETHEUS_URL="+prometheusURL)
 
 	reference := "http://" + net.JoinHostPort(hostAddress(t), "7070")
 	out, start := t.TempDir(), time.Now()

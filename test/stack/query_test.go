@@ -64,10 +64,10 @@ func (s *stack) value(expr string) string {
 	return fmt.Sprint(rows[0].Value[1])
 }
 
-// await waits until done returns true. If that takes over a minute, the test fails; failure is its message.
-func await(t *testing.T, failure string, done func() bool) {
+// await waits until done returns true, for up to a minute. requirement is the message of a failure.
+func await(t *testing.T, requirement string, done func() bool) {
 	t.Helper()
 	for start := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {
-		require.Less(t, time.Since(start), time.Minute, failure)
+		require.Less(t, time.Since(start), time.Minute, requirement)
 	}
 }

@@ -22,7 +22,7 @@ func SkipMissing(t testing.TB, reason string) {
 	Skip(t, reason)
 }
 
-// Skip skips a test that depends on something that cannot be installed, such as a reachable registry.
+// Skip skips a test and records the reason. Unlike SkipMissing, it skips the test even in CI.
 func Skip(t testing.TB, reason string) {
 	t.Helper()
 	Note(t, reason)
@@ -50,7 +50,7 @@ func Note(t testing.TB, part string) {
 	}
 }
 
-// Browser returns the path of a browser for playwright. It skips the test if no browser is installed.
+// Browser returns the path of a browser for playwright. It calls SkipMissing if no browser is installed.
 func Browser(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {

@@ -65,7 +65,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.fault.Answer)
 		return
 	}
-	if !h.Begin() {
+	if !h.AddHandler() {
 		return
 	}
 	defer h.Handlers.Done()

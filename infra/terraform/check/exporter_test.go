@@ -24,7 +24,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/sse-soak/sse-soak/test/grafana"
-	"github.com/sse-soak/sse-soak/test/watcher"
+	"github.com/sse-soak/sse-soak/test/promserver"
 )
 
 // checkExporter checks that the exporter of the host has the metrics that a run needs, and no ethtool metrics except
@@ -61,7 +61,7 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 	t.Helper()
 	ec2 := httptest.NewServer(describe(t, hosts))
 	t.Cleanup(ec2.Close)
-	address := "http://" + watcher.Run(t, "127.0.0.1", prometheusConfig(t, ec2.URL))
+	address := "http://" + promserver.Run(t, "127.0.0.1", prometheusConfig(t, ec2.URL))
 	instances := func() (names []string) {
 		view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}
 		result, err := view.Ask(t.Context(), `up{job="node"}`)

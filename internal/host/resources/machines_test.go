@@ -17,8 +17,8 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/promserver"
 	"github.com/sse-soak/sse-soak/test/untested"
-	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
 // nodePage is a page of node_exporter on an AWS host whose driver dropped packets of two network cards.
@@ -123,7 +123,7 @@ func TestNodeExporterHasEachCounter(t *testing.T) {
 		stop()
 		_ = exporter.Wait() // killed
 	})
-	url := "http://" + watcher.Start(t, strings.TrimPrefix(serve(t, http.NotFound), "http://"), "stack="+listen)
+	url := "http://" + promserver.Start(t, strings.TrimPrefix(serve(t, http.NotFound), "http://"), "stack="+listen)
 	started := time.Now().Add(-Interval)
 	self := machine.New(time.Second)
 	self.Sample(time.Now())

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/test/watcher"
+	"github.com/sse-soak/sse-soak/test/promserver"
 )
 
 const page = `# TYPE process_resident_memory_bytes gauge
@@ -44,7 +44,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 // watch starts a Prometheus server that scrapes a backend and a machine with the name runner-1, and returns its URL.
 func watch(t *testing.T, backend, machine http.HandlerFunc) string {
 	t.Helper()
-	return "http://" + watcher.Start(t, strings.TrimPrefix(serve(t, backend), "http://"), "runner-1="+strings.TrimPrefix(serve(t, machine), "http://"))
+	return "http://" + promserver.Start(t, strings.TrimPrefix(serve(t, backend), "http://"), "runner-1="+strings.TrimPrefix(serve(t, machine), "http://"))
 }
 
 func TestFromMetricsAddsUpBackends(t *testing.T) {

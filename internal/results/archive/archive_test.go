@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/secret"
-	"github.com/sse-soak/sse-soak/test/watcher"
+	"github.com/sse-soak/sse-soak/test/promserver"
 )
 
 // folder returns the folder of a run that ended now.
@@ -79,7 +79,7 @@ func archiveFiles(t *testing.T, file string) (map[string]string, Contents) {
 
 func TestArchiveContents(t *testing.T) {
 	t.Parallel()
-	address := watcher.Start(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	address := promserver.Start(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "metric{token=\"of-the-service\"} 1\n")
 	}))
 	run := folder(t, map[string]string{"shards/runner-1.json.gz": gzipText(t, "{}"), "connections.csv": "a,b\n"})

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/promserver"
 	"github.com/sse-soak/sse-soak/test/untested"
-	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
 // staleMarker is the NaN with which Prometheus ends a series.
@@ -33,7 +33,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	ctx := t.Context()
 	var seriesEnded atomic.Bool // one series ends while Prometheus scrapes
 	var scrapes atomic.Int64
-	address := "http://" + watcher.Start(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	address := "http://" + promserver.Start(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# TYPE requests_total counter\nrequests_total %d.1\n", scrapes.Add(1))
 		if !seriesEnded.Load() {
 			fmt.Fprint(w, "ending_series 1\n")

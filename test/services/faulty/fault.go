@@ -37,7 +37,7 @@ const (
 	Truncate
 	// Vanish sends the message and nothing after it, but leaves the connection open.
 	Vanish
-	// Pause delays the message and all later ones by Wait.
+	// Pause sends nothing for the duration Wait, and then the message and all later ones.
 	Pause
 )
 

@@ -1,4 +1,4 @@
-package watcher
+package promserver
 
 import (
 	"net"

@@ -1,5 +1,5 @@
-// Package watcher starts Prometheus for tests.
-package watcher
+// Package promserver starts Prometheus servers for tests.
+package promserver
 
 import (
 	"bytes"
