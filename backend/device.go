@@ -35,8 +35,8 @@ type device struct {
 	last            uint64        // highest sent number of the current numbering
 	sent            uint64        // how many numbers of the current numbering were sent
 	tick            int64         // last tick that gave this id a number, or the tick at which the numbering started
-	opened          int64         // start of the latest stream, in microseconds since 1970
-	closed          int64         // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
+	openedAt        int64         // start of the latest stream, in microseconds since 1970
+	closedAt        int64         // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
 	queue           *backlog      // nil: nothing waits to be written
 	tls             *tlsWriter    // nil without TLS
 	postponedNoop   *item         // noop of a reorder fault, written after the next item with a number; nil: none

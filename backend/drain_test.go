@@ -26,8 +26,8 @@ func TestDrain(t *testing.T) {
 	}
 	list[0].numbers(3)
 	dial(t, s.addr) // connected before the drain
-	drained := make(chan error)
-	go func() { drained <- s.drain(t.Context()) }()
+	drainResult := make(chan error)
+	go func() { drainResult <- s.drain(t.Context()) }()
 	received := map[string]uint64{"a": 3}
 	for _, c := range list {
 		events, err := c.readAll()
@@ -45,7 +45,7 @@ func TestDrain(t *testing.T) {
 		require.Equal(t, n, rows[id].Sent)
 		require.Equal(t, "drain", rows[id].Closed)
 	}
-	require.NoError(t, <-drained)
+	require.NoError(t, <-drainResult)
 	data, err := os.ReadFile(dir + "/ledger.ndjson")
 	require.NoError(t, err)
 	require.Equal(t, rows, parseRows(t, string(data)))

@@ -49,10 +49,10 @@ type hub struct {
 	retryAt             time.Duration // elapsed time of the next retry
 	resumable           list.List     // ids without a stream whose numbering continues, oldest first
 	finished            list.List     // ids without a numbering that are still in the ledger, oldest first
-	reserved            int           // number of reservations
+	reservations        int           // number of pending connects
 	replay              replayLog
 	faults              fault.Set
-	attached            int           // number of new streams since the last release of memory
+	newStreams          int           // number since the last release of memory
 	lastAttach          time.Duration // elapsed time of the last new stream
 	draining            bool
 	stopping            bool
@@ -213,8 +213,8 @@ const (
 
 // releaseMemory returns unused memory to the system after a ramp, because the requests of a ramp leave garbage.
 func (h *hub) releaseMemory() {
-	if h.attached >= rampStreams && h.clk.elapsed()-h.lastAttach > rampQuiet {
-		h.attached = 0
+	if h.newStreams >= rampStreams && h.clk.elapsed()-h.lastAttach > rampQuiet {
+		h.newStreams = 0
 		go debug.FreeOSMemory()
 	}
 }

@@ -68,7 +68,7 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 		closeNow(int(d.fd))
 	}
 	d.fd, d.open, d.queue, d.postponedNoop, d.stalled = -1, false, nil, nil, false
-	d.reason, d.closed = reason, h.clk.unixMicros()
+	d.reason, d.closedAt = reason, h.clk.unixMicros()
 	h.open.Add(-1)
 	h.metrics.closed[reason].Inc()
 	h.log.Debug("stream closed", "id", d.id, "reason", reason.String(), "sent", d.sent)
@@ -129,7 +129,7 @@ func oldest(ids *list.List) *device {
 
 // expiry returns the elapsed time at which the RESUME_WINDOW of an id without a stream ends.
 func (h *hub) expiry(d *device) time.Duration {
-	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
+	return time.Duration(d.closedAt-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
 }
 
 // expireResumable ends numberings, and drops stored messages, after RESUME_WINDOW.

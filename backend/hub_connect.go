@@ -32,7 +32,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	case d != nil && d.reserved, d != nil && d.open && !takeover:
 		return nil, refusal(http.StatusConflict, "duplicate",
 			"this id already has a stream; end it with DELETE /event/forcedisconnect, use another id, or resume it with Last-Event-ID")
-	case !takeover && h.openStreams()+h.reserved >= h.cfg.MaxConnections:
+	case !takeover && h.openStreams()+h.reservations >= h.cfg.MaxConnections:
 		return nil, refusal(http.StatusServiceUnavailable, "full", "the maximum number of streams is open; wait, or raise MAX_CONNECTIONS")
 	}
 	r := &reservation{d: d, last: last}
@@ -48,7 +48,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 		h.connectOrder = append(h.connectOrder, r.d)
 	}
 	r.d.reserved, r.d.canceled = true, false
-	h.reserved++
+	h.reservations++
 	return r, nil
 }
 
@@ -56,7 +56,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 func (h *hub) release(r *reservation) {
 	d := r.d
 	d.reserved = false
-	h.reserved--
+	h.reservations--
 	switch {
 	case d.open, d.resumable, d.finished:
 	case d.streams == 0:
@@ -73,7 +73,7 @@ func (h *hub) release(r *reservation) {
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
-	h.reserved--
+	h.reservations--
 	if d.open {
 		h.detach(d, closedReplaced, false)
 		d.ending = stillOpen
@@ -139,8 +139,8 @@ func (h *hub) install(d *device, c claim) {
 	h.gen++
 	h.slots[c.fd] = d
 	d.fd, d.gen, d.tls, d.chunked = int32(c.fd), h.gen, c.tls, c.chunked // #nosec G115 -- a descriptor
-	d.open, d.reason, d.closed = true, stillOpen, 0
-	d.opened = h.clk.unixMicros()
+	d.open, d.reason, d.closedAt = true, stillOpen, 0
+	d.openedAt = h.clk.unixMicros()
 	d.streams++
 	if d.bucket < 0 {
 		d.tick = h.wheel.tickAt(now)
@@ -148,7 +148,7 @@ func (h *hub) install(d *device, c claim) {
 	}
 	h.open.Add(1)
 	h.metrics.counters[streamsOpened].Inc()
-	h.attached++
+	h.newStreams++
 	h.lastAttach = now
 	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)
 }

@@ -30,7 +30,7 @@ type ledgerRow struct {
 func (d *device) row() ledgerRow {
 	return ledgerRow{
 		ID: d.id, First: d.first, Last: d.last, Sent: d.sent, Streams: d.streams, Open: d.open,
-		Closed: d.reason.String(), Opened: d.opened, ClosedAt: d.closed, Slow: d.slow,
+		Closed: d.reason.String(), Opened: d.openedAt, ClosedAt: d.closedAt, Slow: d.slow,
 	}
 }
 

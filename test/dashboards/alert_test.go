@@ -23,11 +23,11 @@ func TestKilledRunnerAlerts(t *testing.T) {
 	url, notifications := webhook(t)
 	s := startStackWithAlerts(t, url)
 	s.soak(30)
-	interrupted := s.runner("interrupted", 30, 1, "--execution-segment", "0:1/2", "--execution-segment-sequence", "0,1/2,1")
+	interruptedRunner := s.runner("interrupted", 30, 1, "--execution-segment", "0:1/2", "--execution-segment-sequence", "0,1/2,1")
 	s.await(fmt.Sprintf(`sum(runner:soak_streams:open) == %d`, streams+streams/2))
 	s.runners[1].Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
 	killTime := time.Now()
-	interrupted.Stop(context.Background(), syscall.SIGINT, 30*time.Second)
+	interruptedRunner.Stop(context.Background(), syscall.SIGINT, 30*time.Second)
 	select {
 	case a := <-notifications:
 		assert.Less(t, time.Since(killTime), 30*time.Second)

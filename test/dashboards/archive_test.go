@@ -45,24 +45,24 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	t.Logf("%s", output)
 	require.Regexp(t, `data +[\d,]+ samples in \d+ series`, string(output))
 
-	archived := a
-	archived.Prometheus = openArchive(t, file)
-	archived.Range.End, a.Range.End = a.Range.End.Add(-time.Second), a.Range.End.Add(-time.Second) // later samples are not in the archive
-	queries, answered := 0, 0
+	archive := a
+	archive.Prometheus = openArchive(t, file)
+	archive.Range.End, a.Range.End = a.Range.End.Add(-time.Second), a.Range.End.Add(-time.Second) // later samples are not in the archive
+	queries, withData := 0, 0
 	for _, board := range grafana.Boards(t, root) {
 		for _, panel := range board.Panels {
 			for _, q := range panel.Targets {
 				want := a.series(t, q.Expr)
-				assert.Equal(t, want, archived.series(t, q.Expr), "%s/%s: %s", board.Name, panel.Title, q.Expr)
+				assert.Equal(t, want, archive.series(t, q.Expr), "%s/%s: %s", board.Name, panel.Title, q.Expr)
 				queries++
 				if len(want) > 0 {
-					answered++
+					withData++
 				}
 			}
 		}
 	}
-	t.Logf("%d queries, %d of them with data", queries, answered)
-	assert.Greater(t, answered, queries/2)
+	t.Logf("%d queries, %d of them with data", queries, withData)
+	assert.Greater(t, withData, queries/2)
 }
 
 // prometheusLine matches the line with the URL of Prometheus in the output of soak open.

@@ -68,13 +68,13 @@ func TestActionOnADescribedService(t *testing.T) {
 	nchan := startService(t, "nchan", services.Options{})
 	target, err := url.Parse(nchan.URL)
 	require.NoError(t, err)
-	connected, disconnect := context.WithCancel(t.Context())
+	outage, disconnect := context.WithCancel(t.Context())
 	forwarder := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && connected.Err() == nil { // a stream that opened before the disconnect
+		if r.Method == http.MethodGet && outage.Err() == nil { // a stream that opened before the outage
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			defer context.AfterFunc(connected, cancel)()
+			defer context.AfterFunc(outage, cancel)()
 			r = r.WithContext(ctx)
 		}
 		forwarder.ServeHTTP(w, r)

@@ -147,7 +147,7 @@ func requireDamageIsFound(t *testing.T, b *faultyBucket) {
 	require.Contains(t, text, "INVALID: s3://none/all/t")
 	require.Contains(t, text, "the bucket does not exist; create it, or correct its name and region (NoSuchBucket: The specified bucket does not exist)")
 
-	repeated := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.location)
-	require.Equal(t, 2, repeated.end(), repeated.out.String())
-	require.Contains(t, repeated.out.String(), "belongs to an earlier run; choose another --testid")
+	second := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.location)
+	require.Equal(t, 2, second.end(), second.out.String())
+	require.Contains(t, second.out.String(), "belongs to an earlier run; choose another --testid")
 }

@@ -64,19 +64,19 @@ func (c *NoopClient) isDisconnected() bool { return c.disconnectedAt.After(c.Las
 // EndedOnRequest reports whether the last stream was open when its end was requested. A request may also arrive after
 // the client has disconnected, if a proxy has not reported the disconnect.
 func (c *NoopClient) EndedOnRequest() bool {
-	closed := c.Last().To
-	return !c.isDisconnected() && !c.EndRequestedAt.IsZero() && (closed.IsZero() || c.EndRequestedAt.Before(closed))
+	closedAt := c.Last().To
+	return !c.isDisconnected() && !c.EndRequestedAt.IsZero() && (closedAt.IsZero() || c.EndRequestedAt.Before(closedAt))
 }
 
 // LastExpected returns the time after which no noop is expected. It returns zero if the last stream is open, no request
 // has ended it, and the wire has not disconnected it.
 func (c *NoopClient) LastExpected() time.Time {
-	closed := c.Last().To
+	closedAt := c.Last().To
 	switch {
 	case c.EndedOnRequest():
 		return c.EndRequestedAt
-	case c.isDisconnected() && (closed.IsZero() || c.disconnectedAt.Before(closed)):
+	case c.isDisconnected() && (closedAt.IsZero() || c.disconnectedAt.Before(closedAt)):
 		return c.disconnectedAt
 	}
-	return closed
+	return closedAt
 }
