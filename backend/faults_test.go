@@ -40,7 +40,7 @@ func TestNoopFaults(t *testing.T) {
 	for _, c := range []struct {
 		spec     string
 		events   string   // received numbers, with the data if it is not 0
-		affected []uint64 // numbers in the effects
+		affected []uint64 // numbers of the affected noops
 		end      error    // nil: the fault does not end the stream
 	}{
 		{"drop:noop=2,count=3", "1 5 6", []uint64{2, 3, 4}, nil},

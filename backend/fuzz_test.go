@@ -16,7 +16,7 @@ func FuzzDeviceID(f *testing.F) {
 		id, err := parseDeviceID(raw)
 		if err != nil {
 			if id != "" {
-				t.Fatalf("refused %q and returned %q", raw, id)
+				t.Fatalf("refused %q, but returned the id %q", raw, id)
 			}
 			return
 		}
@@ -42,7 +42,7 @@ func FuzzLastEventID(f *testing.F) {
 		case err == nil && digits && last.explicit && last.number <= maxEventNumber:
 		case err != nil && (!digits || len(strings.TrimLeft(value, "0")) >= 19):
 		default:
-			t.Fatalf("parseLastEventID(%q) = %+v, %v", value, last, err)
+			t.Fatalf("parseLastEventID(%q): got %+v and error %v, but only \"\" and numbers up to %d are valid", value, last, err, uint64(maxEventNumber))
 		}
 	})
 }
@@ -57,19 +57,19 @@ func FuzzEventBody(f *testing.F) {
 		wire := string(newFrame(append(appendHead(nil, 7, 0), eventBody("n", []byte(data))...)).bytes(false))
 		lines := strings.Split(strings.TrimSuffix(wire, "\n\n"), "\n")
 		if !strings.HasSuffix(wire, "\n\n") || lines[0] != "id: 7" || lines[1] != "event: n" {
-			t.Fatalf("bad frame %q", wire)
+			t.Fatalf("the frame must have an id, a name and a blank line, got %q", wire)
 		}
 		var got []string
 		for _, line := range lines[2:] {
 			value, ok := strings.CutPrefix(line, "data: ")
 			if !ok || strings.Contains(value, "\r") {
-				t.Fatalf("injected line %q", line)
+				t.Fatalf("each line must be a data line, got %q", line)
 			}
 			got = append(got, value)
 		}
 		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
 		if strings.Join(got, "\n") != want {
-			t.Fatalf("%q became %q", data, got)
+			t.Fatalf("the client receives %q as the lines %q", data, got)
 		}
 	})
 }

@@ -100,14 +100,14 @@ func FuzzParse(f *testing.F) {
 		faults, err := Parse(text)
 		if err != nil {
 			if faults != nil || strings.ContainsAny(err.Error(), "\n\r") {
-				t.Fatalf("Parse(%q): got %v and error %q, want no faults and an error of one line", text, faults, err)
+				t.Fatalf("Parse(%q): got %v and error %q, want no faults and a one-line error", text, faults, err)
 			}
 			return
 		}
 		for _, fault := range faults {
 			second, err := Parse(fault.String())
 			if err != nil || len(second) != 1 || second[0] != fault {
-				t.Fatalf("Parse(%q): got %v (%v), want only the fault of %q", fault, second, err, text)
+				t.Fatalf("Parse(%q): got %v and error %v, want only the fault of %q", fault, second, err, text)
 			}
 			if fault.Count < 1 || fault.Count > maxCount || !fault.AtConnect() && fault.Noop == 0 {
 				t.Fatalf("Parse(%q): got %+v, want a count from 1 to %d, and a noop number unless at a connect", text, fault, maxCount)

@@ -94,7 +94,7 @@ func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 func numberOf(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, errors.New("must be a number")
+		return 0, errors.New("must be a finite number")
 	}
 	return v, nil
 }

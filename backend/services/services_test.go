@@ -54,8 +54,8 @@ func TestRefusalsHaveAReason(t *testing.T) {
 		status       int
 		wantText     string
 	}{
-		{"GET", "/default/services/s/math.multiply?a=9", 400, "b must be a number"},
-		{"GET", "/default/services/s/math.multiply?a=NaN&b=1", 400, "a must be a number"},
+		{"GET", "/default/services/s/math.multiply?a=9", 400, "b must be a finite number"},
+		{"GET", "/default/services/s/math.multiply?a=NaN&b=1", 400, "a must be a finite number"},
 		{"GET", "/default/services/s/math.power?a=10&b=400", 400, "not a finite number"},
 		{"GET", "/default/services/s/math.add?a=%zz", 400, "the query cannot be parsed"},
 		{"GET", "/default/services/s/echo", 400, "text is required"},

@@ -108,7 +108,8 @@ func (a querier) requireValues(t *testing.T, want map[string]float64) {
 	}
 }
 
-// board calls query for each query of a dashboard, and asserts that each of its variables has values.
+// board calls query for each query of a dashboard, and asserts that each label_values variable of the dashboard has
+// values.
 func (a querier) board(t *testing.T, b grafana.Board) {
 	for _, p := range b.Panels {
 		for _, q := range p.Targets {
