@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -54,21 +52,12 @@ func TestProxyDelaysHeaders(t *testing.T) {
 	require.Regexp(t, `GET \S+/event/connect\?\S*: no response within \d+ s`, r.out.String())
 }
 
-// hubModule is the description of a fakeservice.Hub.
-const hubModule = `export default {
-  name: 'hub', connect: { url: '{base}/sub/{topic}' },
-  message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' }, end: { by: 'client' },
-  publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
-};`
-
 // A service flushes its compression only every two seconds. Its streams are not silent for longer, so they stay open,
 // but most messages are late.
 func TestMessageBursts(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{Gzip: 2 * time.Second}
-	service := filepath.Join(t.TempDir(), "hub.js")
-	require.NoError(t, os.WriteFile(service, []byte(hubModule), 0o600))
-	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
+	r := begin(t, nil, "--service", describeHub(t, ""), "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	// A burst has 40 messages, but the first burst has fewer. The sentence contains the mean.

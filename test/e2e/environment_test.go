@@ -121,11 +121,10 @@ func TestBusyCores(t *testing.T) {
 		require.Zero(t, v.Messages.Missed)
 		require.True(t, v.Generator.Saturated, "%+v", v.Generator)
 	})
-	// The backend is idle while it waits for requests.
 	t.Run("slowness is not attributed to the service", func(t *testing.T) {
 		t.Parallel()
 		url := backend(t, "NOOP_INTERVAL=1s")
-		// Each response takes more than a microsecond, so the second stage fails on any machine.
+		// Each response takes more than a microsecond, so the stages fail on any machine.
 		r := smoke(t, "rampup", "--stages", "20,50", "--stage-seconds", "3", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
 		v := r.verdict()
 		rows := section(v, "Resource usage").Rows

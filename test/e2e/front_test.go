@@ -43,8 +43,8 @@ func TestK6VariablesAreIgnored(t *testing.T) {
 	require.NotContains(t, strings.Join(v.Warnings, "\n"), "proxy")
 }
 
-// The script rejects options with which k6 would interrupt iterations before their checks, and exit with 0.
-func TestScriptRejectsShortOptions(t *testing.T) {
+// The script rejects options with which k6 would not run all checks, but exit with 0.
+func TestScriptRejectsIncompleteOptions(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(root, "load-tests/sse/connectionTest.js")
 	for name, c := range map[string]struct {

@@ -48,7 +48,7 @@ func TestStormOfAHubWithoutHistory(t *testing.T) {
 	require.Zero(t, v.Messages.Duplicated)
 }
 
-// runStorm runs a storm of 40 streams, of which 36 are dropped, against a service that calls admit at each connect.
+// runStorm runs two storms of 40 streams, which drop 36 of them, against a service that calls admit at each connect.
 func runStorm(t *testing.T, admit func(connects int) (status int), args ...string) *verdict.Verdict {
 	t.Helper()
 	spec := bareService(time.Second)
@@ -70,15 +70,15 @@ func TestStormWithRefusals(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var start time.Time
-	accepted := 0
+	inSecond := 0 // number of connects in the current second
 	v := runStorm(t, func(connects int) int {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(start) > time.Second {
-			start, accepted = time.Now(), 0
+			start, inSecond = time.Now(), 0
 		}
-		accepted++
-		return refusal(connects > 40+36 && accepted > 12) // only in the second storm, after the ramp and the first storm
+		inSecond++
+		return refusal(connects > 40+36 && inSecond > 12) // only in the second storm, after the ramp and the first storm
 	}, "--seconds", "33")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "reconnects at once: refused: ")
