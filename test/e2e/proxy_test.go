@@ -99,10 +99,9 @@ func TestRunThroughAProxy(t *testing.T) {
 	for name, c := range map[string]struct {
 		secure bool
 		o      forward.Options
-		scheme string
 	}{
-		"http":                         {false, forward.Options{}, "http"},
-		"https through an https proxy": {true, forward.Options{TLS: sockets.ServerTLS()}, "https"},
+		"http":                         {false, forward.Options{}},
+		"https through an https proxy": {true, forward.Options{TLS: sockets.ServerTLS()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

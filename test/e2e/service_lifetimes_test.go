@@ -47,7 +47,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		options  services.Options
-		lifetime [2]string
+		lifetime [2]string // text in the module, and its replacement
 		resumes  bool
 		args     []string
 	}{
@@ -88,7 +88,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 		args             []string
 		minLost, maxLost uint64 // messages that each stream does not receive
 	}{
-		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},  // without an announcement
+		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},  // the service does not announce the gap
 		{"sse-starlette", services.Options{}, verdict.Pass, longRun, 1, 6}, // the service does not resume
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
