@@ -45,7 +45,7 @@ func length(t *testing.T) int {
 		return 40
 	}
 	n, err := strconv.Atoi(text)
-	require.NoError(t, err, "DASHBOARDS_SECONDS")
+	require.NoError(t, err, "DASHBOARDS_SECONDS must be a whole number of seconds")
 	return n
 }
 

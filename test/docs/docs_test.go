@@ -99,15 +99,15 @@ var (
 	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	code      = regexp.MustCompile("`[^`\n]+`|(?m)^    \\S.*$")
+	pageCode  = regexp.MustCompile("`[^`\n]+`|(?m)^    \\S.*$") // in Markdown
 	word      = regexp.MustCompile(`[\w.@/-]+`)
 	fileName  = regexp.MustCompile(`^[\w.-]+\.(go|js|ts|tmpl|tf|sh|yaml)$`)
 	testName  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
-	target    = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)`)
+	makeCall  = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)`)
 	variable  = regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b`)
 	flag      = regexp.MustCompile(` --([a-z][a-z0-9-]+)`)
 	pageName  = regexp.MustCompile(`(?:^|[\s(\x60"])([\w.][\w./-]*\.md)\b`)
-	codeSpan  = regexp.MustCompile("`[^`\n]+`|^make [a-z0-9-]+$")
+	textCode  = regexp.MustCompile("`[^`\n]+`|^make [a-z0-9-]+$") // in texts of programs
 )
 
 // slug returns the anchor of a heading on GitHub.
@@ -136,7 +136,7 @@ func (r tree) missingNames(t *testing.T, page string) (out []string) {
 			missing("heading", l[1])
 		}
 	}
-	for _, span := range code.FindAllString(text, -1) {
+	for _, span := range pageCode.FindAllString(text, -1) {
 		out = append(out, r.missingPaths(page, span)...)
 	}
 	return append(out, r.missingPages(page, text)...)
@@ -176,7 +176,7 @@ func (r tree) missingPaths(page, span string) (out []string) {
 			missing("flag", name[0])
 		}
 	}
-	for _, name := range target.FindAllStringSubmatch(span, -1) {
+	for _, name := range makeCall.FindAllStringSubmatch(span, -1) {
 		if !r.targets[name[1]] {
 			missing("make target", name[1])
 		}
@@ -236,7 +236,7 @@ func TestNamesInProgramTextsExist(t *testing.T) {
 			continue
 		}
 		literals(t, name, func(_ token.Position, text string) {
-			for _, span := range codeSpan.FindAllString(text, -1) {
+			for _, span := range textCode.FindAllString(text, -1) {
 				missing = append(missing, all.missingPaths(name, span)...)
 			}
 			missing = append(missing, all.missingPages(name, text)...)
@@ -277,11 +277,11 @@ func TestAnchors(t *testing.T) {
 func TestMissingNamesAreFound(t *testing.T) {
 	t.Parallel()
 	all := tree{files: map[string]bool{".": true, "docs": true, "docs/a.md": true}, ends: map[string]bool{"a.go": true, "b/a.go": true}}
-	for word, missing := range map[string]bool{
+	for word, want := range map[string]bool{
 		"docs/a.md": true, "docs/b.md": false, "./docs": true, "./docs/...": true, "./b": false, "a.go": true, "b.go": false, "b/a.go": true, "c/a.go": false, "k6/x/sse": true,
 		"s3://docs": true, "results/latest": true, "text/html": true,
 	} {
-		require.Equal(t, missing, all.has("docs", word), word)
+		require.Equal(t, want, all.has("docs", word), word)
 	}
 	all.ends["b.md"] = true
 	require.Equal(t, []string{"docs/a.md: no page DESIGN.md", "docs/a.md: no page c.md"}, all.missingPages("docs/a.md", "See DESIGN.md, ./b.md, a.md, (c.md) and https://host/d.md."))

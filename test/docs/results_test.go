@@ -66,7 +66,7 @@ func TestResultsHaveRunInfo(t *testing.T) {
 		}
 		if slices.Contains([]string{".md", ".txt"}, path.Ext(base)) {
 			pages++
-			require.Empty(t, missingRunInfo(read(t, name)), "%s must contain these rows", name)
+			require.Empty(t, missingRunInfo(read(t, name)), "%s must contain this information", name)
 		}
 	}
 	require.Greater(t, pages, 50)

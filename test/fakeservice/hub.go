@@ -33,8 +33,8 @@ type Hub struct {
 	// missed the messages all[from:] of the topic. If Replay is nil, the hub replays exactly these messages.
 	Replay    func(r *http.Request, all []string, from int) []string
 	Newcomers bool   // a stream without Last-Event-ID first receives all earlier messages
-	GapEvent  string // text on the wire after a request whose Last-Event-ID is unknown, or without History
-	GapHeader string // response header Last-Event-ID in these cases; "": none
+	GapEvent  string // text on the wire if the request has a Last-Event-ID, and it is unknown or History is false
+	GapHeader string // response header Last-Event-ID in these cases; "": no header
 
 	Lifetime time.Duration // time after which the hub ends a stream; 0: no limit
 	Gzip     time.Duration // time between two flushes of a compressed stream; 0: no compression

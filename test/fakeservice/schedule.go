@@ -31,16 +31,16 @@ func (s *Schedule) random(id string, n uint64) float64 {
 }
 
 // firstDue returns the time at which slot 1 of a client is due, without jitter.
-func (s *Schedule) firstDue(id string, connected time.Time) time.Time {
+func (s *Schedule) firstDue(id string, connectedAt time.Time) time.Time {
 	switch s.Phase {
 	case PhaseImmediate:
-		return connected
+		return connectedAt
 	case PhaseWall:
-		return connected.Add(s.Interval - time.Duration(connected.UnixNano())%s.Interval)
+		return connectedAt.Add(s.Interval - time.Duration(connectedAt.UnixNano())%s.Interval)
 	case PhaseRandom:
-		return connected.Add(time.Duration((0.02 + 0.96*s.random(id, 0)) * float64(s.Interval)))
+		return connectedAt.Add(time.Duration((0.02 + 0.96*s.random(id, 0)) * float64(s.Interval)))
 	}
-	return connected.Add(s.Interval)
+	return connectedAt.Add(s.Interval)
 }
 
 // due returns the time at which a slot of a client is due. first is the time of slot 1 without jitter.
