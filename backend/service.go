@@ -125,8 +125,9 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	return conf, nil
 }
 
-// drain stops the service: it refuses new streams, ends open ones, serves the ledger for DRAIN_TIMEOUT, saves it to
-// LEDGER_FILE, and closes the listeners. Canceling ctx skips the waits; drain then returns an error.
+// drain stops the service: it refuses new streams, ends open ones, serves the ledger for DRAIN_TIMEOUT, saves the
+// ledger if LEDGER_FILE is set, and closes the listeners. If ctx is canceled, drain does not wait, and returns an
+// error.
 func (s *service) drain(ctx context.Context) error {
 	s.draining.Store(true)
 	close(s.stopping)

@@ -134,7 +134,7 @@ func helpText() string {
 		"Usage: backend [flags]     each flag is also an environment variable; a flag takes precedence\n" +
 		"       backend model       serves the APIs of a language model (backend model --help)\n\n" +
 		settingsText(new(Config).settings(), variable) +
-		"  --healthcheck      check that the service at LISTEN is ready (with TLS_CLIENT_CA: that it responds);\n                     exit code 0 if it is, else 1\n" +
+		"  --healthcheck      check that the service at LISTEN is ready (with TLS_CLIENT_CA: that it responds);\n                     exit code 0 on success, else 1\n" +
 		"  --version          print the version\n  --help             print this help\n\n" + fault.Help
 }
 

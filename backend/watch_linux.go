@@ -41,7 +41,7 @@ func (w *watcher) add(fd int, gen uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
-// run reports departures in batches until stop is called. report may keep the slice.
+// run reports departures in batches until stop is called or epoll fails. report may keep the slice.
 func (w *watcher) run(report func([]departure)) {
 	defer close(w.done)
 	events := make([]unix.EpollEvent, 512)

@@ -33,7 +33,7 @@ func Free() (string, error) {
 		}
 		lastErr = err
 	}
-	return "", errors.Join(errors.New("no free port from 20000 to 31999"), lastErr)
+	return "", errors.Join(fmt.Errorf("none of %d random ports from %d to %d could be reserved", tries, lowest, lowest+ports-1), lastErr)
 }
 
 func lock(port int) error {

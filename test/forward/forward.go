@@ -30,7 +30,7 @@ type Options struct {
 
 // A Proxy is a running forward proxy.
 type Proxy struct {
-	URL string // contains the user
+	URL string // contains Options.User, if not nil
 
 	options Options
 	server  *http.Server

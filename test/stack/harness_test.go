@@ -29,7 +29,7 @@ const (
 	version = "v0-tested"
 )
 
-// projectFilter limits docker to the containers of this test.
+// projectFilter limits docker to the containers, volumes and networks of this test.
 var projectFilter = []string{"--filter", "label=com.docker.compose.project=" + project}
 
 // internalPorts are the ports of the services on the loopback interface.
