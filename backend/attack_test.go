@@ -190,7 +190,7 @@ func TestPendingLimit(t *testing.T) {
 			}
 		})
 		return s.rows("a")["a"].Closed == "slow"
-	}, 20*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond, "four pending frames must end the stream")
 
 	s = startTest(t, "--noop-interval=1h", "--max-pending=60000")
 	s.open("a")

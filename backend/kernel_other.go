@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errNeedsLinux is the error of all functions that need Linux. On other systems the backend compiles, for editors and
+// errNeedsLinux is the error of functions that need Linux. On other systems the backend compiles, for editors and
 // linters, but does not run.
 var errNeedsLinux = errors.New("the backend needs Linux")
 

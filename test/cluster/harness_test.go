@@ -199,7 +199,7 @@ func (k *kube) backend(t *testing.T, args ...string) (url string) {
 	require.Eventually(t, func() bool {
 		connection, err := net.Dial("tcp", address)
 		return err == nil && connection.Close() == nil
-	}, timeout, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond, "the backend must listen on %s", address)
 	return "http://" + address
 }
 

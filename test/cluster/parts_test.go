@@ -64,16 +64,16 @@ func TestEvictedPartContinues(t *testing.T) {
 	require.Eventually(t, func() bool {
 		evictedPod = newestPod()
 		return evictedPod != "" && strings.Contains(log(evictedPod), "20/20 open")
-	}, timeout, 500*time.Millisecond)
+	}, timeout, 500*time.Millisecond, "runner 2 must open its streams")
 	require.NoError(t, c.evict(t.Context(), evictedPod))
 	require.Eventually(t, func() bool {
 		pod := newestPod()
 		return pod != evictedPod && strings.Contains(log(pod), "its clients continue for")
-	}, timeout, 500*time.Millisecond)
+	}, timeout, 500*time.Millisecond, "the next pod of runner 2 must continue")
 	require.Eventually(t, func() bool {
 		j, err := jobs.Get(t.Context(), id, metav1.GetOptions{})
 		return err == nil && j.Status.Succeeded == 2
-	}, timeout, time.Second)
+	}, timeout, time.Second, "both runners must succeed")
 
 	bucket, found := cluster.ServiceOf("http://bucket.sse-soak.svc:9000")
 	require.True(t, found, "the URL must be of a service in the cluster")

@@ -156,7 +156,8 @@ func TestPrometheusOverlay(t *testing.T) {
 		defer cancel()
 		assert.NoError(t, c.Delete(ctx, namespace, cluster.Name(id)))
 	})
-	require.Eventually(t, func() bool { return len(w.valuesByRunner(t, "k6_soak_streams_planned", id)) == 2 }, timeout, time.Second)
+	require.Eventually(t, func() bool { return len(w.valuesByRunner(t, "k6_soak_streams_planned", id)) == 2 }, timeout, time.Second,
+		"Prometheus must have metrics of both runners")
 }
 
 // set changes environment variables of a kind of pod in a TestRun. It adds no variable.

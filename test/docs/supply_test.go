@@ -90,7 +90,7 @@ var retiredRunners = map[string]string{
 	"macos-12": "2024-12-03", "macos-13": "2025-12-04", "macos-14": "2026-11-02", "ubuntu-20.04": "2025-04-15", "windows-2019": "2025-06-30",
 }
 
-// node24 is the first major version of each action that runs on Node 24. GitHub removed Node 20 in September 2026.
+// node24 maps each action to its first major version that runs on Node 24. GitHub removed Node 20 in September 2026.
 var node24 = map[string]int{
 	"actions/checkout": 5, "actions/setup-go": 6, "actions/setup-node": 5, "actions/upload-artifact": 6, "actions/download-artifact": 7,
 	"actions/cache": 5, "actions/attest-build-provenance": 4, "hashicorp/setup-terraform": 4,

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// A description that does not match its service ends the run before the load. The error names the wrong field.
+// A description that does not match its service ends the run before the load. The error names the cause.
 func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})

@@ -173,7 +173,7 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	require.Contains(t, reasons(v), "a client without a certificate received a response: ")
 }
 
-// An untrusted client counts as accepted if it receives a response with a status other than 400, 401 and 403. A
+// An untrusted client counts as accepted if it receives a response with a status other than 400, 401 or 403. A
 // connection without a response is inconclusive.
 func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()

@@ -138,7 +138,7 @@ func TestRunThroughAProxy(t *testing.T) {
 	}
 }
 
-// A proxy that stops closes all streams.
+// When the proxy stops, all streams are dropped.
 func TestProxyClosesStreams(t *testing.T) {
 	t.Parallel()
 	_, proxy, env, args := startProxied(t, true, forward.Options{})

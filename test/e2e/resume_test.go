@@ -116,7 +116,7 @@ func TestResumePasses(t *testing.T) {
 }
 
 // Each fault of a resume is detected by the numbers of messages, and attributed to its cut.
-func TestWrongResumeFails(t *testing.T) {
+func TestWrongResumeIsDetected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hub    *fakeservice.Hub

@@ -103,7 +103,8 @@ func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	return path
 }
 
-// In a feed without numbers that the run does not publish, the only finding is the frame that one client lost.
+// The messages of the feed have no numbers, and the run does not publish them. The only finding is the message that one
+// client lost.
 func TestComparedClientsFindLostFrame(t *testing.T) {
 	eachOf(t, []string{"nchan", "pocketbase"}, func(t *testing.T, name string) {
 		message := map[string]string{"nchan": "{ same: 'data' }", "pocketbase": "{ same: 'json:$.record.run' }"}[name]
@@ -171,8 +172,8 @@ func describePrices(t *testing.T) string {
 	return path
 }
 
-// The suite resume reads a feed without numbers that the run does not publish. The losses of the resumes are counted
-// exactly, and attributed to the disconnects.
+// The suite resume reads a feed whose messages have no numbers. The run does not publish them. The losses of the
+// resumes are counted exactly, and attributed to the disconnects.
 func TestResumeFaultsOfAFeedAreCounted(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

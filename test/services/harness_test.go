@@ -98,7 +98,7 @@ func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, 
 		// The service sends its headers before the subscription is complete.
 		require.Eventually(t, func() bool {
 			return slices.ContainsFunc(out.eventsOfKind(service.Other), func(e event) bool { return e.name == "stream-open" })
-		}, deadline, time.Millisecond)
+		}, deadline, time.Millisecond, "the subscription must complete")
 	}
 	return out
 }
@@ -145,7 +145,8 @@ func (s *subscriber) eventsOfKind(kind service.Kind) (out []event) {
 // awaitNumbers waits until len(want) messages have arrived, and requires that they have these numbers.
 func (s *subscriber) awaitNumbers(t *testing.T, want ...int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(s.eventsOfKind(service.Delivery)) == len(want) }, deadline, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.eventsOfKind(service.Delivery)) == len(want) }, deadline, 5*time.Millisecond,
+		"the messages %v must arrive", want)
 	for i, e := range s.eventsOfKind(service.Delivery) {
 		require.NoError(t, e.Err)
 		require.Equal(t, want[i], e.Seq)

@@ -54,7 +54,8 @@ func requireMessages(t *testing.T, r *Instance, s *service.Service) {
 	foreign.Run = "other"
 	publish(t, r, s, foreign, 1)
 	for _, stream := range []*subscriber{first, second} {
-		require.Eventually(t, func() bool { return len(stream.eventsOfKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return len(stream.eventsOfKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond,
+			"the message with another marker must arrive")
 		stream.awaitNumbers(t, 1, 2, 3)
 		for _, m := range stream.eventsOfKind(service.Delivery) {
 			require.True(t, m.HasSentAt, "each message must have a time")
@@ -135,7 +136,7 @@ func requireRestart(t *testing.T, r *Instance, s *service.Service) {
 	require.NoError(t, err)
 	require.Greater(t, usage.Memory, uint64(1<<20))
 	require.NoError(t, r.Restart(t.Context()))
-	require.Eventually(t, func() bool { return old.end() != nil }, deadline, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return old.end() != nil }, deadline, 5*time.Millisecond, "the restart must end the stream")
 	stream := subscribe(t, r, s, v, "")
 	publish(t, r, s, v, 9)
 	stream.awaitNumbers(t, 9)

@@ -104,7 +104,7 @@ func TestFaultsThatEndStreams(t *testing.T) {
 			h.Send("a-topic-1", message(1))
 			s.requireText(t, message(1))
 			h.Send("a-topic-1", message(2)+message(3))
-			require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
+			require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond, "the stream must end")
 			require.ErrorIs(t, s.end(), c.want)
 			require.Equal(t, message(1)+c.rest, s.received())
 			require.Len(t, p.Actions(), 1)
@@ -165,14 +165,14 @@ func TestStreamEnd(t *testing.T) {
 	s := subscribe(t, p, "a")
 	h.Send("a", message(1)+"data: half")
 	h.Send("a", "")
-	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
+	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond, "the stream must end")
 	require.ErrorIs(t, s.end(), io.EOF)
 	require.Equal(t, message(1)+"data: half", s.received())
 	require.Empty(t, p.Actions(), "an incomplete swap must not be recorded")
 
 	s = subscribe(t, p, "b")
 	h.Stop()
-	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
+	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond, "the stream must end")
 	require.ErrorIs(t, s.end(), io.ErrUnexpectedEOF)
 }
 
