@@ -39,21 +39,20 @@ func main() {
 	}
 }
 
-// run serves the hub until ctx ends. key and subscribers are the JWT keys of publishers and of subscribers. If
-// subscribers is "", subscribers need no JWT.
-func run(ctx context.Context, s settings, key, subscribers string) error {
-	if key == "" {
+// run serves the hub until ctx ends. If subscriberKey is "", subscribers need no JWT.
+func run(ctx context.Context, s settings, publisherKey, subscriberKey string) error {
+	if publisherKey == "" {
 		return errors.New("PUBLISHER_JWT_KEY must be the HS256 key of the publisher's JWT, got none")
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	options := []mercure.Option{
-		mercure.WithPublisherJWT([]byte(key), "HS256"), mercure.WithLogger(logger),
+		mercure.WithPublisherJWT([]byte(publisherKey), "HS256"), mercure.WithLogger(logger),
 		mercure.WithHeartbeat(s.heartbeat), mercure.WithWriteTimeout(s.lifetime),
 	}
-	if subscribers == "" {
+	if subscriberKey == "" {
 		options = append(options, mercure.WithAnonymous())
 	} else {
-		options = append(options, mercure.WithSubscriberJWT([]byte(subscribers), "HS256"))
+		options = append(options, mercure.WithSubscriberJWT([]byte(subscriberKey), "HS256"))
 	}
 	if s.history != "" {
 		list := mercure.NewSubscriberList(mercure.DefaultSubscriberListCacheSize)
