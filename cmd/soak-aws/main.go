@@ -76,7 +76,7 @@ func (d *deployment) commands() *cobra.Command {
 	}
 
 	addPlain("check", "Check settings, programs and permissions before anything costs money", d.inspect)
-	addPlain("arch", "Print the architecture of the runners' hosts; their image must match it", func(ctx context.Context) error {
+	addPlain("arch", "Print the architecture of the runners' hosts; the runners' image must match it", func(ctx context.Context) error {
 		s, err := d.readSettings(ctx)
 		if err == nil {
 			fmt.Println(s.RunnerArchitecture)

@@ -34,7 +34,7 @@ func reportCommand() *cobra.Command {
 			return openPage(d.Path(results.PageFile), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the latest passed run next to DIR)")
+	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the last earlier run next to DIR that passed without a regression)")
 	cmd.Flags().BoolVar(&open, "open", false, "open report.html in the browser")
 	return cmd
 }

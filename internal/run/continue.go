@@ -63,7 +63,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	case last.Runner.State == shard.Aborted:
 		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
 	case secondsLeft <= plan.DisconnectLead:
-		err = fmt.Errorf("the run ends, or has ended, at %s UTC; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), report.Shell(location))
+		err = fmt.Errorf("the run ends, or ended, at %s UTC; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), report.Shell(location))
 	}
 	if err != nil {
 		return r, 0, fmt.Errorf("continue runner %d: %w", index, err)

@@ -25,7 +25,7 @@ func TestReplaceableRunners(t *testing.T) {
 		"interrupted": {func(s *shard.Shard) { s.Runner.State = shard.Interrupted }, ""},
 		"finished":    {func(s *shard.Shard) { s.Runner.State = shard.Finished }, "continue runner 2: it has finished"},
 		"failed":      {func(s *shard.Shard) { s.Runner.State, s.Runner.Error = shard.Aborted, "no script" }, "it ended with an error (no script)"},
-		"ended":       {func(s *shard.Shard) { s.Plan.Seconds = 600 }, "the run ends, or has ended, at"},
+		"ended":       {func(s *shard.Shard) { s.Plan.Seconds = 600 }, "the run ends, or ended, at"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,8 @@ var lookalikes = []lookalike{
 	{words, regexp.MustCompile(`"(?P<name>[^"\\]+)"\s*:\s*\[?\s*"(?P<secret>(?:[^"\\]|\\.)+)`)},                       // JSON
 	{words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
 	{words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
-	// A line of YAML, and a header in the middle of a line. A header has a hyphen, unlike most words before a colon.
+	// A line of YAML, and a header in the middle of a line. There, only a name with a hyphen counts as a header,
+	// because most other words before a colon are not headers.
 	{words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + headerValue)},
 	{words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + headerValue)},
 }

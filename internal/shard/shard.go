@@ -154,8 +154,8 @@ func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.ReplacedStartUS
 // FirstStartUS returns the start of the first runner that this one replaces, or of this one.
 func (r *Runner) FirstStartUS() int64 { return cmp.Or(r.ReplacedStartUS, r.StartedUS) }
 
-// SecondsLeft returns the seconds from now to the end of the run, but at most seconds, the length of the run from the
-// start of this runner.
+// SecondsLeft returns the number of seconds from now to the end of the run, which lasts the given seconds from the start
+// of this runner. The result is at most that length.
 func (r *Runner) SecondsLeft(seconds int, now time.Time) int {
 	end := r.Started().Add(time.Duration(seconds) * time.Second)
 	return min(int(end.Sub(now)/time.Second), seconds)

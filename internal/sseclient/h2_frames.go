@@ -46,10 +46,10 @@ type h2Cursor struct {
 	head    [h2FrameHeader]byte
 	headLen int // bytes of the header that have arrived
 	http2.FrameHeader
-	remaining uint32    // bytes of the payload that have not arrived
-	padding   uint32    // bytes of padding at the end of the payload
-	padded    bool      // the first byte of the payload, with the length of the padding, has not arrived
-	stream    *h2Stream // receives the content of DATA; nil: the content is discarded
+	remaining        uint32    // bytes of the payload that have not arrived
+	padding          uint32    // bytes of padding at the end of the payload
+	padLengthPending bool      // the next byte of the payload is the length of the padding
+	stream           *h2Stream // receives the content of DATA; nil: the content is discarded
 
 	frames       bytes.Buffer  // the current frame other than DATA, and the earlier frames of its header list
 	continuation uint32        // the stream whose CONTINUATION must follow; 0: none
@@ -101,7 +101,7 @@ func (r *h2Cursor) beginFrame(c *h2Conn) error {
 		Length: uint32(h[0])<<16 | uint32(h[1])<<8 | uint32(h[2]), Type: http2.FrameType(h[3]), Flags: http2.Flags(h[4]),
 		StreamID: binary.BigEndian.Uint32(h[5:]) & (1<<31 - 1),
 	}
-	r.remaining, r.padding, r.padded, r.stream = r.Length, 0, false, nil
+	r.remaining, r.padding, r.padLengthPending, r.stream = r.Length, 0, false, nil
 	switch {
 	case !c.hasSettings && string(h[:5]) == "HTTP/":
 		return errHTTP1Response
@@ -143,8 +143,8 @@ var errHTTP1Response = errors.New("the server responded with HTTP/1.1 and does n
 // beginData finds the stream of DATA, and subtracts DATA with its padding from the windows (section 6.9.1). It enlarges
 // the window of the connection when half of it is used.
 func (r *h2Cursor) beginData(c *h2Conn) error {
-	r.padded = r.Flags.Has(http2.FlagDataPadded)
-	if r.padded && r.Length == 0 {
+	r.padLengthPending = r.Flags.Has(http2.FlagDataPadded)
+	if r.padLengthPending && r.Length == 0 {
 		return protocolError(http2.ErrCodeFrameSize, "DATA without the length of its padding")
 	}
 	c.mu.Lock()
@@ -176,8 +176,8 @@ func (r *h2Cursor) beginData(c *h2Conn) error {
 
 func (r *h2Cursor) data(part, buf []byte, b *eventstream.Block) {
 	discarded := 0 // bytes of padding
-	if r.padded && len(part) > 0 {
-		r.padding, r.padded = uint32(part[0]), false
+	if r.padLengthPending && len(part) > 0 {
+		r.padding, r.padLengthPending = uint32(part[0]), false
 		part, discarded = part[1:], 1
 	}
 	// The padding is at the end of the frame, so it may start in this part.

@@ -236,8 +236,8 @@ func (a *account) unplacedTimes() (times []time.Time) {
 }
 
 // couldBe reports whether a message with an unknown number, which arrived at the given time, may have the given number.
-// Apart from the tolerances of the account, the arrival must not be before the publish time. It must be at most
-// a.delay + a.margin after that time.
+// The arrival may be before the publish time only by the tolerances of the account. It must be at most a.delay +
+// a.margin after the publish time.
 func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	elapsed := arrival.Sub(time.UnixMicro(a.messages[number-1].SentUS))
 	return elapsed >= streamMargin-a.margin-a.tolerance && elapsed <= a.delay+a.margin

@@ -39,7 +39,7 @@ func (o *sourceOptions) isBodiless() bool {
 	return o.request.Method == "" || o.request.Method == http.MethodGet
 }
 
-// setDefaults sets the documented defaults, and the options of k6.
+// setDefaults sets the documented defaults, and copies the tags, the redirect limit and the cookie jar of k6.
 func (o *sourceOptions) setDefaults(state *lib.State) {
 	o.tags = state.Tags.GetCurrentValues()
 	o.MaxRedirects, o.Jar = redirectLimit(state), jarOf(state)
@@ -211,8 +211,8 @@ func parseBool(v sobek.Value) (bool, error) {
 	return value, nil
 }
 
-// parseReconnect parses the option reconnect. Unlike the standard, true reconnects after a status that may be
-// temporary.
+// parseReconnect parses the option reconnect. With true, the stream also reconnects after a status that may be
+// temporary, unlike in the standard.
 func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 	value, err := parseBool(v)
 	switch {

@@ -178,7 +178,7 @@ func userData(t *testing.T) map[string]string {
 	return rendered.hosts
 }
 
-// A module is a module in the output of `terraform show -json`.
+// A module is a module of the state that `terraform test -json -verbose` prints.
 type module struct {
 	Address   string
 	Resources []struct {
