@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// These types are the parts of JUnit's format that GitLab, Jenkins and GitHub have in common.
+// These types are the parts of JUnit's format that GitLab, Jenkins and other readers have in common.
 type (
 	testSuites struct {
 		XMLName xml.Name    `xml:"testsuites"`

@@ -234,7 +234,7 @@ func (p *Plan) Sockets(streams int) int {
 	return users*((perUser-1)/perConnection+1) + (remainder+perConnection-1)/perConnection
 }
 
-// StreamsPerVU returns the number of streams per virtual user that `soak run` chooses. A virtual user needs twenty
+// StreamsPerVU returns the number of streams per virtual user that `soak run` chooses. A virtual user needs over twenty
 // times the memory of a stream, so several streams share one. Several virtual users let a runner use all its cores, and
 // the failure of one affects few streams. Their number is limited, because all of them have requests in flight when
 // their streams end.
@@ -339,8 +339,8 @@ func (p *Plan) MinNoopsPerStream() int {
 	return int(p.Hold() / p.Interval())
 }
 
-// DeviceID returns the id of client n, from 0.
-func (p *Plan) DeviceID(n int) string { return p.Prefix + strconv.Itoa(n) }
+// ClientID returns the id of client n, from 0.
+func (p *Plan) ClientID(n int) string { return p.Prefix + strconv.Itoa(n) }
 
 // Number returns the number of the client with the given id, from 0. ok is false if the id is not one of the plan.
 func (p *Plan) Number(id string) (n int, ok bool) {

@@ -26,7 +26,7 @@ func TestDefaultIsTheOriginalTest(t *testing.T) {
 	require.Equal(t, 239, p.MinNoopsPerStream())
 	require.Equal(t, time.Second, p.LateLimit())
 	p.Prefix = "a-"
-	require.Equal(t, "a-0", p.DeviceID(0))
+	require.Equal(t, "a-0", p.ClientID(0))
 }
 
 func TestMaxOutage(t *testing.T) {
@@ -124,7 +124,7 @@ func FuzzPlan(f *testing.F) {
 		require.GreaterOrEqual(t, p.MinNoopsPerStream(), 2)
 		require.GreaterOrEqual(t, p.Iterations(), p.Runners)
 		require.LessOrEqual(t, p.Iterations(), p.Connections)
-		require.LessOrEqual(t, len(p.DeviceID(p.Connections-1)), 64)
+		require.LessOrEqual(t, len(p.ClientID(p.Connections-1)), 64)
 	})
 }
 
@@ -134,7 +134,7 @@ func TestNumberInvertsDeviceID(t *testing.T) {
 	for _, prefix := range []string{"", "d-", "7"} {
 		p.Prefix, p.Connections = prefix, 12
 		for n := range p.Connections {
-			got, ok := p.Number(p.DeviceID(n))
+			got, ok := p.Number(p.ClientID(n))
 			require.True(t, ok)
 			require.Equal(t, n, got)
 		}

@@ -31,7 +31,7 @@ func NormalURL(name, text string) (string, error) {
 	}
 	normal := strings.ToLower(part[1]) + "://" + strings.ToLower(part[2])
 	if part[3] != "" {
-		port, _ := strconv.Atoi(part[3]) // five digits
+		port, _ := strconv.Atoi(part[3]) // at most five digits, so Atoi does not fail
 		if port < 1 || port > 65535 {
 			return "", fmt.Errorf("%s must have a port from 1 to 65535, got %q", name, text)
 		}

@@ -36,7 +36,7 @@ func (s *pageBuilder) card() Section {
 		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target, "through the proxy", strings.Join(s.Proxies, ", "), "cores", s.Cores,
-		"clients", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
+		"clients", fmt.Sprintf("%s … %s", p.ClientID(0), p.ClientID(p.Connections-1)),
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
 		"started", format.UnixTime(s.v.StartedUnix),

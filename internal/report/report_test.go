@@ -230,7 +230,7 @@ system: not recorded
 	require.Equal(t, `command: bin/soak run --at '30m x: y'
 commit: not recorded
 versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx not started by soak
-machine: 1 core, CPU not recorded
+machine: 1 core (CPU not recorded)
 system: kernel 6.1
 `, textOfInfo(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }

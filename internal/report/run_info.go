@@ -65,9 +65,9 @@ func computer(m resources.Machine) string {
 	}
 	text := format.Count(m.Cores, "core")
 	if m.CPU != "" {
-		text += " of " + m.CPU
+		text += " (" + m.CPU + ")"
 	} else {
-		text += ", CPU " + notRecorded
+		text += " (CPU " + notRecorded + ")"
 	}
 	if m.Memory > 0 {
 		text += ", " + format.Bytes(m.Memory) + " of memory"

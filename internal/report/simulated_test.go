@@ -89,7 +89,7 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 		opened := time.Duration(n-first) * simulatedConnect * time.Second / time.Duration(last-first)
 		connect := time.Duration(2+random.IntN(8)) * time.Millisecond
 		r := ledger.Record{
-			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: connect,
+			ID: p.ClientID(n), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: connect,
 			OpenedAt: opened, ClosedAt: opened + p.Hold(), StreamTime: p.Hold(), Last: noops,
 			Counts: ledger.Counts{Received: noops},
 		}

@@ -39,7 +39,7 @@ func testShard(p plan.Plan, index int) *shard.Shard {
 		},
 		Checks: []shard.ScriptCheck{{Name: "Get status was 200", Passes: 1}},
 		Connections: []ledger.Record{{
-			ID: p.DeviceID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: 15 * time.Second, OpenTime: 15 * time.Second, Last: 15,
+			ID: p.ClientID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: 15 * time.Second, OpenTime: 15 * time.Second, Last: 15,
 			Counts: ledger.Counts{Received: 15},
 		}},
 	}

@@ -16,17 +16,17 @@ import (
 func TestInvalidSettingsAreRejected(t *testing.T) {
 	t.Parallel()
 	for want, edit := range map[string]func(c *Config){
-		`--pin must be auto or none, got "0-3"`:                                                func(c *Config) { c.Pin = "0-3" },
-		`--progress must be line or full, got "fancy"`:                                         func(c *Config) { c.Progress = "fancy" },
-		`--on must be local or k8s, got "moon"`:                                                func(c *Config) { c.On = "moon" },
-		`AT_ENV must be comma-separated names of variables or all, got "A B"`:                  func(c *Config) { c.AtEnv = "A B" },
-		`--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`:      func(c *Config) { c.At = []string{"60: true"} },
-		"pass them to `soak merge`":                                                            func(c *Config) { c.Runner, c.CI = "1/2", ci.Targets{GitHub: true} },
-		"BACKEND_URL must have one URL on Kubernetes":                                          func(c *Config) { c.On, c.Plan.BackendURL = "k8s", "http://a,http://b" },
-		"BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan": func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchan", "" },
-		"did you mean nchan?":                                                                  func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" },
-		"PUBLISH_RATE is 2, but TOPICS is 0":                                                   func(c *Config) { c.Plan.Service, c.Plan.PublishRate = "nchan", 2 },
-		"need a service that accepts messages, but noop sends its own":                         func(c *Config) { c.Plan.Topics, c.Plan.PublishRate = 1, 1 },
+		`--pin must be auto or none, got "0-3"`:                                                         func(c *Config) { c.Pin = "0-3" },
+		`--progress must be line or full, got "fancy"`:                                                  func(c *Config) { c.Progress = "fancy" },
+		`--on must be local or k8s, got "moon"`:                                                         func(c *Config) { c.On = "moon" },
+		`AT_ENV must be comma-separated names of variables or all, got "A B"`:                           func(c *Config) { c.AtEnv = "A B" },
+		`--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`:               func(c *Config) { c.At = []string{"60: true"} },
+		"pass them to `soak merge`":                                                                     func(c *Config) { c.Runner, c.CI = "1/2", ci.Targets{GitHub: true} },
+		"BACKEND_URL must have one URL on Kubernetes":                                                   func(c *Config) { c.On, c.Plan.BackendURL = "k8s", "http://a,http://b" },
+		"BACKEND_URL is missing: soak starts only its own backend; set BACKEND_URL to the URL of nchan": func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchan", "" },
+		"did you mean nchan?":                                                                           func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" },
+		"PUBLISH_RATE is 2, but TOPICS is 0":                                                            func(c *Config) { c.Plan.Service, c.Plan.PublishRate = "nchan", 2 },
+		"need a service that accepts messages, but noop sends its own":                                  func(c *Config) { c.Plan.Topics, c.Plan.PublishRate = 1, 1 },
 		"BACKEND_URL must name one service with TOPICS and PUBLISH_RATE": func(c *Config) {
 			c.Plan.Service, c.Plan.BackendURL, c.Plan.Topics, c.Plan.PublishRate = "nchan", "http://a,http://b", 1, 1
 		},

@@ -166,7 +166,7 @@ func shardOf(p plan.Plan, index int) *shard.Shard {
 	noops := uint64(p.MinNoopsPerStream())
 	for n := 2 * (index - 1); n < 2*index; n++ {
 		s.Connections = append(s.Connections, ledger.Record{
-			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server_closed", Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, StreamTime: p.Hold(), OpenTime: p.Hold(), Last: noops,
+			ID: p.ClientID(n), State: ledger.Completed, Reason: "server_closed", Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, StreamTime: p.Hold(), OpenTime: p.Hold(), Last: noops,
 			Counts: ledger.Counts{Received: noops},
 		})
 	}

@@ -48,7 +48,7 @@ func TestInvalidKubernetesArgumentsAreUsageErrors(t *testing.T) {
 	}
 }
 
-// MAX_LATE has no flag in churn, and the script of finite reads MODEL.
+// MAX_LATE has no flag in churn, and the modules of services for finite read MODEL.
 func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	for name, value := range map[string]string{"MAX_LATE": "0", "MEAN_HOLD": "3", "BACKEND_URL": "http://elsewhere", "MODEL": "gpt"} {
 		t.Setenv(name, value)
@@ -59,8 +59,8 @@ func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	require.Equal(t, "gpt", (&session{Config: Config{Suite: suiteOf("finite")}}).settings(nil)["MODEL"])
 }
 
-// Runners publish the start of each action. They do not get its command, which may contain a secret. On Kubernetes the
-// progress of streams comes from k6's metrics.
+// Runners export the start time of each action as a metric. They do not get its command, which may contain a secret. On
+// Kubernetes the progress of streams comes from k6's metrics.
 func TestEnvironmentOfRunners(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]string{"storm": {"true", ""}, "throughput": {"true", "true"}} {

@@ -20,7 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// chooseService sets the description if it is built in. The script loads any other description from a module.
+// chooseService sets the description of noop, which is part of this program. The script loads any other description
+// from a module.
 func (s *session) chooseService() {
 	desc, ok := service.BuiltIn(s.Plan.Service, s.Plan.Interval())
 	if s.isModule = !ok; ok {
@@ -38,7 +39,7 @@ func (s *session) completeService() error {
 		return err
 	}
 	if p.BackendURL == "" {
-		return fmt.Errorf("BACKEND_URL is missing: soak starts only its own backend; set it to the URL of %s", p.ServiceName())
+		return fmt.Errorf("BACKEND_URL is missing: soak starts only its own backend; set BACKEND_URL to the URL of %s", p.ServiceName())
 	}
 	if p.Topics == 0 && p.PublishRate > 0 {
 		p.Topics = len(p.TopicNames)
@@ -186,8 +187,8 @@ func (s *session) messages() string { return s.service.Noun() + "s" }
 func (s *session) intervalText() string { return verdict.IntervalText(&s.Plan, &s.service) }
 
 // tokens returns the secrets that pods get, by variable. Processes on this machine inherit the variables instead.
-func (s *session) tokens(backend string) map[string]string {
-	secrets := map[string]string{"BACKEND_TOKEN": backend}
+func (s *session) tokens(backendToken string) map[string]string {
+	secrets := map[string]string{"BACKEND_TOKEN": backendToken}
 	if s.isModule { // the module may read the other tokens
 		for _, name := range []string{"PUBLISH_TOKEN", "SUBSCRIBE_TOKEN"} {
 			secrets[name] = os.Getenv(name)

@@ -73,7 +73,7 @@ type clientIDs struct {
 
 func (i *clientIDs) add(p plan.Plan, number int) {
 	if i.count++; len(i.first) <= maxListed {
-		i.first = append(i.first, p.DeviceID(number))
+		i.first = append(i.first, p.ClientID(number))
 	}
 }
 

@@ -129,9 +129,9 @@ func (m *Merged) checkLaptops() {
 		}
 		for _, other := range m.groups[:i] {
 			a := other.plan
-			shared := b.DeviceID(0)
+			shared := b.ClientID(0)
 			if _, ok := a.Number(shared); !ok {
-				shared = a.DeviceID(0)
+				shared = a.ClientID(0)
 				if _, ok := b.Number(shared); !ok {
 					continue
 				}

@@ -21,7 +21,7 @@ func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 	s.Runner.EndedUS = s.Runner.StartedUS + time.Hour.Microseconds()
 	for i := range p.Connections {
 		s.Connections = append(s.Connections, ledger.Record{
-			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
+			ID: p.ClientID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
 			Connect: time.Millisecond, OpenedAt: time.Second, ClosedAt: time.Hour, StreamTime: time.Hour, Last: 239, Numberings: 1,
 			Counts: ledger.Counts{Received: 239},
 		})

@@ -58,7 +58,7 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 		n := i * p.Runners / p.Connections
 		apply(n, func(s *Shard) {
 			s.Connections = append(s.Connections, ledger.Record{
-				ID: p.DeviceID(i), State: ledger.Completed, Streams: 1, Attempts: 1, Last: uint64(i),
+				ID: p.ClientID(i), State: ledger.Completed, Streams: 1, Attempts: 1, Last: uint64(i),
 				Counts: ledger.Counts{Received: uint64(i)},
 			})
 		})

@@ -169,12 +169,12 @@ func openingStep(steps []step, n int) *step {
 	return &steps[len(steps)-1]
 }
 
-// stepAt returns the step that was in progress at a time. It returns first, the step that opened the stream, for an
-// earlier time.
-func stepAt(steps []step, first *step, at time.Time) *step {
-	out := first
+// stepAt returns the step that was in progress at a time. opening is the step that opened the stream; stepAt returns it
+// for an earlier time.
+func stepAt(steps []step, opening *step, at time.Time) *step {
+	out := opening
 	for i := range steps {
-		if s := &steps[i]; s.Concurrency > first.Concurrency && !s.from.After(at) {
+		if s := &steps[i]; s.Concurrency > opening.Concurrency && !s.from.After(at) {
 			out = s
 		}
 	}

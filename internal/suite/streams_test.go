@@ -23,7 +23,7 @@ func (r *Run) addStreams(n int, duration time.Duration) *Run {
 		r.Server = verdict.ServerLedger{}
 	}
 	for range n {
-		id := m.Plan.DeviceID(m.Plan.Connections)
+		id := m.Plan.ClientID(m.Plan.Connections)
 		noops := uint64(duration / time.Second)
 		m.Plan.Connections++
 		m.Connections.Add(&shard.Connection{Record: ledger.Record{

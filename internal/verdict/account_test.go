@@ -78,7 +78,7 @@ func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 }
 
 // A client that reconnects right before the end of the run cannot receive all messages that it missed. If a short
-// stream was open in between, the messages that were published before this stream are expected.
+// stream was open in between, the messages that were published over a second before its end are expected.
 func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -264,7 +264,7 @@ func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 }
 
 // Among compared clients, the arrival at another client shows when a message was sent.
-func TestCorruptedMessageMayArriveBeforeOtherClients(t *testing.T) {
+func TestCorruptedMessageMayArriveEarlierThanAtOtherClients(t *testing.T) {
 	t.Parallel()
 	sent := time.UnixMicro(1_700_000_000_000_000)
 	for _, c := range []struct {

@@ -218,8 +218,8 @@ func (t *comparedTopic) monotonyReason() string {
 
 func (t *comparedTopic) uncertainReason() string {
 	n := len(t.uncertainClients)
-	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s (%s%s): set message.same to a part that differs between messages",
-		t.topic.subject(), format.Plural(n, "client lacks", "clients lack"), format.Form(n, "", "the first: "), t.uncertainClients[0])
+	return fmt.Sprintf("content repeats, so it is unknown which messages %s%s %s (%s%s): set message.same to a part that differs between messages",
+		format.Count(n, "client"), t.topic.subject(), format.Form(n, "lacks", "lack"), format.Form(n, "", "the first: "), t.uncertainClients[0])
 }
 
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare.
@@ -234,7 +234,7 @@ func (s *Streams) comparabilityCheck() Check {
 		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), topic)
 		switch {
 		case compared.hasSingleRecipients:
-			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached only one client each: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
 		case compared.monotonyReason() != "":
 			c.Reasons = append(c.Reasons, compared.monotonyReason())
 		case len(compared.uncertainClients) > 0:
@@ -262,7 +262,7 @@ func (s *Streams) doubtsOfSubscribers() []string {
 		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(streamMargin)),
 	}
 	if n := s.Messages.NotExpected; n > 0 {
-		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: other clients received %s within %s of the start or the end of a stream, while the client had no stream, or before it was certain with which message its stream began",
+		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: other clients received %s within %s of the start or the end of such a client's stream, while that client had no stream, or before it was known with which message that client's stream began",
 			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Form(n, "it", "them"), format.Duration(streamMargin)))
 	}
 	if s.pending > 0 {
@@ -282,7 +282,7 @@ func (v *Verdict) comparisonSummary() string {
 		text = fmt.Sprintf("%s of %s received the same %s of each topic, %s in all", format.Count(clients, "client"), format.Count(n, "topic"), v.Service.Noun()+"s", format.Thousands(messages))
 	}
 	if v.Messages.NotExpected > 0 {
-		text += " while connected"
+		text = "while connected, " + text
 	}
 	return text + "; the loss of a message that reached no client cannot be detected"
 }

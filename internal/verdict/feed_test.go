@@ -108,7 +108,7 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 	}
 	ledgers := make([]*ledger.Ledger, len(runners))
 	for client, r := range runners {
-		ledgers[client] = ledger.New(p.DeviceID(client), cfg)
+		ledgers[client] = ledger.New(p.ClientID(client), cfg)
 		ledgers[client].UseLog(logs[r][p.Topic(client)])
 	}
 	receive(ledgers)
@@ -228,7 +228,7 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 			"4 clients received 3 messages: hold the streams for longer (SECONDS), or publish messages to the service during the run"},
 		"personal content": {func(s *sharedRun) {
 			s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } // #nosec G115 -- positive
-		}, Invalid, 0, "the clients received different messages, most of which reached one client: set message.same to the part that is the same for all"},
+		}, Invalid, 0, "the clients received different messages, most of which reached only one client each: set message.same to the part that is the same for all"},
 		"one client per topic": {func(s *sharedRun) { s.topics = []string{"a", "b", "c", "d"} }, Invalid, 0, "a comparison needs at least 2 clients, got 1 of topic a: set CONNECTIONS"},
 	} {
 		s := newSharedRun()
@@ -302,7 +302,7 @@ func TestManyTopicsAreCompared(t *testing.T) {
 	}
 	runnerShard.Plan = p
 	for n := range clients {
-		l := ledger.New(p.DeviceID(n), &s.cfg)
+		l := ledger.New(p.ClientID(n), &s.cfg)
 		l.UseLog(logs[p.Topic(n)])
 		l.Connecting(1)
 		l.Opened(500 * time.Millisecond)

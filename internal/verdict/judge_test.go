@@ -33,7 +33,7 @@ func cleanRun() (*shard.Merged, ServerLedger) {
 	m.Connect.Record(7 * time.Millisecond)
 	server := ServerLedger{}
 	for i := range connections {
-		id := p.DeviceID(i)
+		id := p.ClientID(i)
 		m.Connections.Add(&shard.Connection{Runner: i % 2, Record: ledger.Record{
 			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 3595 * time.Second, OpenTime: 3595 * time.Second,
 			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Last: noopsEach,
@@ -133,7 +133,7 @@ func (r *testRun) record(client int) *ledger.Record { return &r.Connections.Edit
 
 // setServer sets the number of noops that the server's ledger lists for a client, and their last number.
 func (r *testRun) setServer(client int, sent, last uint64) {
-	id := r.Plan.DeviceID(client)
+	id := r.Plan.ClientID(client)
 	r.server[id] = ServerEntry{ID: id, First: 1, Last: last, Sent: sent}
 }
 

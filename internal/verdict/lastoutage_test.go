@@ -94,7 +94,7 @@ func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	disconnect(m, 1, nil)
 	server := ServerLedger{}
 	for c := range m.Connections.All() {
-		id := m.Plan.DeviceID(c)
+		id := m.Plan.ClientID(c)
 		server[id] = ServerEntry{ID: id, First: 1, Last: noopsEach, Sent: noopsEach}
 	}
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}

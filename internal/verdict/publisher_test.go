@@ -310,7 +310,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 	for stream := range 4 {
 		s := shards[stream%2]
 		skew := p.at[stream%2].Sub(p.at[0])
-		l := ledger.New(p.plan.DeviceID(stream), &p.cfg)
+		l := ledger.New(p.plan.ClientID(stream), &p.cfg)
 		l.Connecting(1)
 		l.Opened(500 * time.Millisecond)
 		if p.shapeAt == 0 {

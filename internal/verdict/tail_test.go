@@ -95,7 +95,7 @@ func crashedRun(n int) *shard.Merged {
 	for i := range n {
 		at := 100*time.Second + time.Duration(i)*time.Millisecond
 		m.Connections.Add(&shard.Connection{Record: ledger.Record{
-			ID: m.Plan.DeviceID(i), State: ledger.Dropped, Reason: "truncated", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 99 * time.Second, OpenTime: 99 * time.Second,
+			ID: m.Plan.ClientID(i), State: ledger.Dropped, Reason: "truncated", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 99 * time.Second, OpenTime: 99 * time.Second,
 			OpenedAt: time.Second, ClosedAt: at, Last: 11, Counts: ledger.Counts{Received: 11},
 			Findings: []ledger.Finding{{Kind: ledger.KindDropped, At: at, Note: "truncated"}},
 		}})

@@ -89,7 +89,7 @@ func replacedRunner() (*shard.Merged, ServerLedger) {
 		Index: 2, Host: "h3", Segment: lost.Segment, State: shard.Finished, ReplacedStartUS: lost.StartedUS, StartedUS: lost.EndedUS + 200e6, EndedUS: lost.StartedUS + 3600e6,
 	})
 	m.Connections.Add(&shard.Connection{Runner: 2, Record: ledger.Record{
-		ID: m.Plan.DeviceID(1), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 1595 * time.Second, OpenTime: 1595 * time.Second,
+		ID: m.Plan.ClientID(1), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 1595 * time.Second, OpenTime: 1595 * time.Second,
 		OpenedAt: time.Second, ClosedAt: 1596 * time.Second, First: 130, Last: 236, Counts: ledger.Counts{Received: 106},
 	}})
 	m.Checks[0].Passes = connections

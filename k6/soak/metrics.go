@@ -18,7 +18,7 @@ type snapshot struct {
 	runners   int               // of the whole run
 	remaining time.Duration     // until the first streams of the plan end
 	noun      string            // the service's word for a message
-	lateness  *shard.Histogram  // of the whole run
+	lateness  *shard.Histogram  // of this runner since its start
 	responses *responseSnapshot // nil if the run has no finite responses
 	control   *controlGroup     // nil: none
 

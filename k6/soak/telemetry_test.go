@@ -244,7 +244,7 @@ func TestStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
 	r.telemetry.interval = time.Millisecond
 	o := newStream(t, rt, "d-0")
 	o.connecting(r.start)
-	r.mu.Lock() // as while the ledgers are added up
+	r.mu.Lock() // as happens while the ledgers are added up
 	for range 50 {
 		require.Eventually(t, r.telemetry.mu.TryLock, time.Minute, time.Millisecond)
 		r.telemetry.mu.Unlock()
@@ -267,7 +267,7 @@ func TestActionsStartAtTheirTime(t *testing.T) {
 	require.Equal(t, map[string]float64{"deploy": 1, "late": 0}, got)
 }
 
-// The operator pauses a runner until all runners are ready.
+// The k6-operator pauses a runner until all runners are ready.
 func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
 	t.Parallel()
 	rt, r, samples := newPublishingVU(t, 100)

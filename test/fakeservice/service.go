@@ -44,7 +44,7 @@ type ServiceSpec struct {
 	Admit func(id string, connects int) (status int) `json:"-"`
 	// Text returns a noop as text on the wire.
 	Text func(id string, slot int) string `json:"-"`
-	// Copies returns how often the nth broadcast, from 1, is sent to a client.
+	// Copies returns how many times the nth broadcast, from 1, is sent to a client.
 	Copies func(id string, broadcast int) int `json:"-"`
 }
 
@@ -69,7 +69,7 @@ type Service struct {
 	connects, broadcasts int
 }
 
-// StartService starts a service that accepts connections from all listeners.
+// StartService starts a service that accepts connections on all listeners.
 func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *Service {
 	s := &Service{ServiceSpec: spec, strike: strike, Clients: map[string]*NoopClient{}, inboxes: map[*noopStream]bool{}}
 	mux := http.NewServeMux()

@@ -17,8 +17,8 @@ import (
 
 var servicesWithHistory = []string{"nchan", "mercure", "django-eventstream"}
 
-// Each service behaves as its description states. Each is started only once, because the Python services need seconds
-// of CPU time to start.
+// Each service behaves as its description states. All checks share one instance of the service, because the Python
+// services need seconds of CPU time to start.
 func TestServicesMatchTheirDescriptions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,8 @@ func disconnectAfterFirst(t *testing.T, r *Instance, s *service.Service, v servi
 	return id
 }
 
-// requireResume requires that a stream receives the messages that were published during its disconnect.
+// requireResume requires that a stream that resumes receives the messages that were published while the client was
+// disconnected.
 func requireResume(t *testing.T, r *Instance, s *service.Service) {
 	t.Helper()
 	v := service.Values{Base: r.URL, Topic: "soak-topic-2", Run: "r1"}

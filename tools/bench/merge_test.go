@@ -41,7 +41,7 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 		ctx.Err(), d.WriteJSON(results.PlanFile, p), d.WriteJSON(results.RunFile, run),
 		d.Write(results.LedgerFile, func(w io.Writer) error {
 			for n := range p.Connections {
-				if _, err := fmt.Fprintf(w, `{"id":%q,"open":false,"first":1,"last":%d,"sent":%[2]d,"slow":false}`+"\n", p.DeviceID(n), sent); err != nil {
+				if _, err := fmt.Fprintf(w, `{"id":%q,"open":false,"first":1,"last":%d,"sent":%[2]d,"slow":false}`+"\n", p.ClientID(n), sent); err != nil {
 					return err
 				}
 			}
@@ -70,7 +70,7 @@ func newShard(p plan.Plan, runner int, start time.Time) *shard.Shard {
 		connect := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
 		s.Connect.Record(connect)
 		c := ledger.Record{
-			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
+			ID: p.ClientID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
 			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, StreamTime: p.Hold(), OpenTime: p.Hold(), Last: uint64(noops), Numberings: 1,
 			MaxGap: p.Interval() + connect, MaxLateness: connect,
 			Counts: ledger.Counts{Received: uint64(noops)},

@@ -70,7 +70,7 @@ func TestDescriptionsOfRules(t *testing.T) {
 }
 
 // TestMetadataAccess checks that containers with their own network cannot reach the metadata of the stack's host. Pods
-// on the runners' hosts can, because they write shards in the role of their host.
+// on the runners' hosts can, because they write shards with the IAM role of their host.
 func TestMetadataAccess(t *testing.T) {
 	t.Parallel()
 	hosts := 0

@@ -11,7 +11,7 @@ const lookback = 4
 
 // repairRecord returns a record with the simplest explanation of its deviations. During the run, the runner did not yet
 // know later messages of other streams, and may have mistaken a message for another one with the same content.
-func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
+func repairRecord(l *Log, r *ledger.Record, atLeastOnce bool) *ledger.Record {
 	if len(r.Holes) == 0 {
 		return r
 	}
@@ -47,13 +47,13 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 		}
 		received[other] = true
 		out.Holes = removeNumber(out.Holes, other)
-		countAsReceived(&out, a, repeats)
+		countAsReceived(&out, a, atLeastOnce)
 	}
 	return &out
 }
 
-// trimStarts returns the record, corrected if a stream received only some of several neighbors with the same content
-// at its start. The stream received the last ones, because the others were sent before the stream started.
+// trimStarts returns the record, corrected if, at its start, a stream received only some of several consecutive
+// messages with the same content. It received the last ones, because the others were sent before it started.
 func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	out, changed := *r, false
 	for i := range r.Spans {
@@ -91,8 +91,8 @@ func (l *Log) follows(first, next uint64) bool {
 	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
-// missingCopy returns the first message with this print that the connection lacks, among the count messages after a
-// number. It returns 0 if no message matches.
+// missingCopy returns the number of the first message with this print that the connection lacks, among the next count
+// messages after number after. It returns 0 if no message matches.
 func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 	for n := after + 1; n <= min(after+count, r.Last); n++ {
 		if l.Entries[n-1].Print == print && !r.HasReceived(n) {
@@ -103,9 +103,9 @@ func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 }
 
 // countAsReceived counts a repeat as received instead of as a copy.
-func countAsReceived(r *ledger.Record, a ledger.Repeat, repeats bool) {
+func countAsReceived(r *ledger.Record, a ledger.Repeat, atLeastOnce bool) {
 	r.Received++
-	if repeats {
+	if atLeastOnce {
 		r.Repeated--
 		return
 	}
@@ -123,10 +123,10 @@ func removeNumber(ranges []ledger.Range, n uint64) []ledger.Range {
 	return subtract(ranges, []ledger.Range{{n, n}})
 }
 
-func repairAll(logs []*Log, repeats bool, records Records) Records {
+func repairAll(logs []*Log, atLeastOnce bool, records Records) Records {
 	return func(yield func(int, *ledger.Record) bool) {
 		for log, r := range records {
-			if !yield(log, repairRecord(logs[log], r, repeats)) {
+			if !yield(log, repairRecord(logs[log], r, atLeastOnce)) {
 				return
 			}
 		}

@@ -292,7 +292,7 @@ func checkpoint(p plan.Plan, index int, state shard.RunState, endedAt time.Time)
 		},
 		Series: []shard.Bucket{bucket(endedAt.Unix()/5*5-5, 1, time.Millisecond)},
 		Connections: []ledger.Record{{
-			ID: p.DeviceID(index - 1), State: ledger.Open, Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, OpenedAt: time.Second, LastAt: 30 * time.Second, Last: 3,
+			ID: p.ClientID(index - 1), State: ledger.Open, Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, OpenedAt: time.Second, LastAt: 30 * time.Second, Last: 3,
 			Counts: ledger.Counts{Received: 3},
 		}},
 	}

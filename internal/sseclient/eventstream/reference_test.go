@@ -68,7 +68,8 @@ func isEventField(line string) bool {
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
 }
 
-// A pieceReader returns its text in pieces of the given sizes.
+// A pieceReader returns its text in pieces of 1 to 17 bytes, which sizes determines. Without sizes, it returns the
+// whole text at once.
 type pieceReader struct {
 	text  string
 	sizes []byte
