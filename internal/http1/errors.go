@@ -3,12 +3,19 @@ package http1
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 )
+
+// StatusText returns a status with its standard text, such as "404 Not Found". A status such as 520 has no text.
+func StatusText(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+}
 
 // IsUnknownName reports whether a dial failed to resolve the host name.
 func IsUnknownName(err error) bool {

@@ -128,7 +128,7 @@ type Ledger struct {
 	end      streamEnd
 	dials    dials
 	silences silences
-	outage   *Outage // the present outage, or nil if there is none
+	outage   *Outage // the present outage; nil outside of outages
 	extra    *extras // nil: not needed so far
 
 	clock    clockCounter

@@ -31,7 +31,7 @@ type Record struct {
 	Others []EventCount `json:"others,omitempty"` // named events that are not noops
 
 	Last        uint64        `json:"last,omitempty"`       // highest number since the server last started at 1
-	Numberings  int           `json:"numberings,omitempty"` // number of sequences that started at 1; 0 means 1, too
+	Numberings  int           `json:"numberings,omitempty"` // number of sequences that started at 1; 0 counts as 1
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
@@ -68,8 +68,8 @@ type Record struct {
 // IsDisconnected reports whether the client had no stream when the end of its streams was requested.
 func (r Record) IsDisconnected() bool { return r.LastOutage != nil && r.LastOutage.From >= r.ClosedAt }
 
-// ReceivedWithoutFault reports whether the stream was open to the end, and at least one message arrived, and every
-// message arrived once, in order and intact. Lateness is not a fault here.
+// ReceivedWithoutFault reports whether the stream was open to the end, and one or more messages arrived, each once, in
+// order and intact. Lateness is not a fault here.
 func (r Record) ReceivedWithoutFault() bool {
 	return r.HasNoFault() && r.Received > 0
 }

@@ -3,7 +3,8 @@ package sseclient
 import (
 	"bytes"
 	"fmt"
-	"net/http"
+
+	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
 // A Debug logs one request and the header of its response, but not the body of the response, which may have no end.
@@ -40,5 +41,5 @@ func (d *Debug) response(r *Response) {
 	var head bytes.Buffer
 	_ = r.Header.Write(&head) // writing to a buffer does not fail
 	lines := bytes.ReplaceAll(head.Bytes(), []byte("\r\n"), []byte("\n"))
-	d.Log(fmt.Sprintf("Response:\n%s %d %s\n%s\n", r.Proto, r.Status, http.StatusText(r.Status), lines))
+	d.Log(fmt.Sprintf("Response:\n%s %s\n%s\n", r.Proto, http1.StatusText(r.Status), lines))
 }

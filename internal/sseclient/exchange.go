@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
 // An exchange sends a request on an idle or a new connection, and follows redirects.
@@ -62,8 +64,7 @@ func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 			continue
 		}
 		if resp.proxy.Forwards() && resp.Status == http.StatusProxyAuthRequired { // no service sends this status
-			status := fmt.Sprintf("%d %s", resp.Status, http.StatusText(resp.Status))
-			err := resp.proxy.RefusalError("the request", status, resp.Header, resp.refusal())
+			err := resp.proxy.RefusalError("the request", http1.StatusText(resp.Status), resp.Header, resp.refusal())
 			hangUp(resp.conn)
 			return resp, &failure{reason: ReasonProxy, err: err, status: resp.Status}
 		}

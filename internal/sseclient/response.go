@@ -133,8 +133,7 @@ func (r *Response) statusError() error {
 	if detail != "" {
 		detail = ": " + detail
 	}
-	status := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status))) // 520, for example, has no text
-	return fmt.Errorf("unexpected status %s%s%s", status, detail, r.proxy.ErrorSuffix())
+	return fmt.Errorf("unexpected status %s%s%s", http1.StatusText(r.Status), detail, r.proxy.ErrorSuffix())
 }
 
 // retryAfter returns the delay of a Retry-After (RFC 9110, section 10.2.3), but at most 24 hours. It returns 0 for an

@@ -1,11 +1,10 @@
 package soak
 
 import (
-	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
@@ -30,8 +29,7 @@ func explanation(c sseclient.Close, secrets *credentials) string {
 
 // removeStatus returns the text of an error without the status at its start.
 func removeStatus(text string, status int) string {
-	prefix := strings.TrimSpace(fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status)))
-	return strings.TrimPrefix(strings.TrimPrefix(text, prefix), ": ")
+	return strings.TrimPrefix(strings.TrimPrefix(text, "unexpected status "+http1.StatusText(status)), ": ")
 }
 
 // maxEventNames is the maximum number of event names that a runner stores.

@@ -72,8 +72,8 @@ type subscriber struct {
 	err    error // nil: the stream is open
 }
 
-// subscribe opens a stream as the description of the service defines, including the second request. lastID is the last
-// event ID; "" is none.
+// subscribe opens a stream as the description of the service defines, including the second request. If lastID is not
+// "", the stream resumes after that event.
 func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *subscriber {
 	t.Helper()
 	request := stream.Fill(&s.Connect, &v)

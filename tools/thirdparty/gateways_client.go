@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -167,7 +167,7 @@ func (r *response) onClosed(at time.Time, c sseclient.Close) {
 	case sseclient.ReasonIdle:
 		r.End = "open"
 	case sseclient.ReasonStatus:
-		r.End = fmt.Sprintf("%d %s", c.Status, http.StatusText(c.Status))
+		r.End = http1.StatusText(c.Status)
 	}
 	r.Close(at.Sub(r.start), closing)
 }

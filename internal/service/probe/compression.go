@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/service/stream"
+	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
 // compression returns a sentence for each stream that requested compression. For a compressed stream, the sentence
@@ -32,7 +32,7 @@ func (f *findings) compression() (out []string) {
 		case t.err != nil:
 			out = append(out, prefix+t.err.Error()+": the service or a proxy delays even the headers, or refuses the request.")
 		case t.open == nil:
-			out = append(out, prefix+"answered "+stream.StatusInWords(t.status)+".")
+			out = append(out, prefix+"answered "+http1.StatusText(t.status)+".")
 		case cmp.Or(encoding, "identity") == "identity":
 			out = append(out, prefix+"not compressed.")
 		default:

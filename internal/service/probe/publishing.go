@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -62,7 +63,7 @@ func (s *session) send(ctx context.Context, n int) error {
 }
 
 func refusalError(r stream.Request, answer stream.Answer) error {
-	text := fmt.Sprintf("%s answered %s", r, stream.StatusInWords(answer.Status))
+	text := fmt.Sprintf("%s answered %s", r, http1.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
 		return fmt.Errorf("%s, to %s, which is not followed; use that URL", text, format.Shorten(secret.Hide(to, r.Secret()), 200))
 	}

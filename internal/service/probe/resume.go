@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
 type resume struct {
@@ -77,7 +77,7 @@ func (f *findings) refusal(role role) string {
 		case t.err != nil:
 			return t.err.Error()
 		default:
-			return strings.TrimSpace(stream.StatusInWords(t.status) + " " + t.refusal)
+			return strings.TrimSpace(http1.StatusText(t.status) + " " + t.refusal)
 		}
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -71,7 +72,7 @@ func (s *session) openSecond(ctx context.Context) error {
 		}
 		if s.secondStatus = answer.Status; answer.Status < 200 || answer.Status > 299 {
 			v := s.values(t.n)
-			return fmt.Errorf("%s answered %s%s", stream.Fill(&s.service.SecondRequest.Request, &v), stream.StatusInWords(answer.Status), stream.InParentheses(answer.Body))
+			return fmt.Errorf("%s answered %s%s", stream.Fill(&s.service.SecondRequest.Request, &v), http1.StatusText(answer.Status), stream.InParentheses(answer.Body))
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -185,9 +186,9 @@ func (s *session) checkFirst(t *track) error {
 	case t.status == http.StatusOK:
 		return fmt.Errorf("%s answered with %s%s, which is not an event stream; pass the URL of an event stream", r, kind, body)
 	case t.status == http.StatusUnauthorized || t.status == http.StatusForbidden:
-		return fmt.Errorf("%s answered %s%s; pass credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, stream.StatusInWords(t.status), body)
+		return fmt.Errorf("%s answered %s%s; pass credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, http1.StatusText(t.status), body)
 	}
-	return fmt.Errorf("%s answered %s%s; pass the URL of an event stream", r, stream.StatusInWords(t.status), body)
+	return fmt.Errorf("%s answered %s%s; pass the URL of an event stream", r, http1.StatusText(t.status), body)
 }
 
 var encodings = []string{"gzip", "br", "zstd"}

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -91,11 +88,6 @@ func (s *Stream) Context() context.Context { return s.ctx }
 
 // Close ends the stream. A blocked Next returns context.Canceled.
 func (s *Stream) Close() { s.cancel() }
-
-// StatusInWords returns an HTTP status with its text, such as "404 Not Found", or only the number if it has no text.
-func StatusInWords(status int) string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
-}
 
 // InParentheses returns a body in parentheses after a space, or "" if the body is empty.
 func InParentheses(body string) string {

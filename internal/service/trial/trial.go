@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
@@ -174,9 +175,9 @@ func (t *trial) connect(ctx context.Context) error {
 		return mismatch("connect.url", "%s answered 200 with %s%s, which is not an event stream; expected text/event-stream",
 			r, cmp.Or(answer.Header.Get("Content-Type"), "no Content-Type"), stream.InParentheses(answer.Excerpt()))
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return mismatch("connect.headers", "%s answered %s%s; %s", r, stream.StatusInWords(answer.Status), stream.InParentheses(answer.Excerpt()), t.subscribeRemedy())
+		return mismatch("connect.headers", "%s answered %s%s; %s", r, http1.StatusText(answer.Status), stream.InParentheses(answer.Excerpt()), t.subscribeRemedy())
 	}
-	return mismatch("connect.url", "%s answered %s%s", r, stream.StatusInWords(answer.Status), stream.InParentheses(answer.Excerpt()))
+	return mismatch("connect.url", "%s answered %s%s", r, http1.StatusText(answer.Status), stream.InParentheses(answer.Excerpt()))
 }
 
 func mismatch(field, format string, args ...any) error {
@@ -269,14 +270,14 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	case request.Accepts(answer.Status):
 		return nil
 	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
-		return fmt.Errorf("%s: %s answered %s%s; %s", field, r, stream.StatusInWords(answer.Status), stream.InParentheses(answer.Body), remedy())
+		return fmt.Errorf("%s: %s answered %s%s; %s", field, r, http1.StatusText(answer.Status), stream.InParentheses(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
 		return fmt.Errorf("%[1]s.url: %[2]s answered %[3]s, to %[4]s, and a run does not follow this redirect; set %[1]s.url to the final URL",
-			field, r, stream.StatusInWords(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
+			field, r, http1.StatusText(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
-		return fmt.Errorf("%s.ok: %s answered %s, which the description does not accept as confirmation: %s", field, r, stream.StatusInWords(answer.Status), t.field(field+".ok"))
+		return fmt.Errorf("%s.ok: %s answered %s, which the description does not accept as confirmation: %s", field, r, http1.StatusText(answer.Status), t.field(field+".ok"))
 	}
-	return fmt.Errorf("%s: %s answered %s%s", field, r, stream.StatusInWords(answer.Status), stream.InParentheses(answer.Body))
+	return fmt.Errorf("%s: %s answered %s%s", field, r, http1.StatusText(answer.Status), stream.InParentheses(answer.Body))
 }
 
 func (t *trial) end(ctx context.Context) error {

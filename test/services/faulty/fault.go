@@ -13,7 +13,8 @@ const (
 	Lose Kind = iota + 1
 	// Repeat sends the message twice in a row.
 	Repeat
-	// Swap sends the message after the next one of the stream or, if there is none, when the service ends the stream.
+	// Swap sends the message after the next one of the stream. If the service ends the stream first, it sends the
+	// message then.
 	Swap
 	// NoNumber replaces the message's number with a string; the JSON remains well-formed.
 	NoNumber
