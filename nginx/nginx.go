@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"text/template"
 	"time"
 )
@@ -16,9 +17,15 @@ import (
 var source string
 
 var configTemplate = template.Must(template.New("nginx.conf").Funcs(template.FuncMap{
+	"param":  param,
 	"quoted": regexp.QuoteMeta,
 	"inc":    func(n int) int { return n + 1 },
 }).Parse(source))
+
+// param joins the parts of a parameter and quotes it, because the path of a folder may contain spaces and semicolons.
+func param(parts ...string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.Join(parts, "")) + `"`
+}
 
 // Config has the settings of one nginx.
 type Config struct {

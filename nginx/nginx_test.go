@@ -26,9 +26,9 @@ func TestRender(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, Render(&b, config("/d")))
 	for _, want := range []string{
-		"\ndaemon off;\n", "\npid /d/nginx.pid;\n", "\nerror_log /d/error.log warn;\n", "\nworker_processes 2;\n",
+		"\ndaemon off;\n", "\npid \"/d/nginx.pid\";\n", "\nerror_log \"/d/error.log\" warn;\n", "\nworker_processes 2;\n",
 		"\n    worker_connections 2912;\n", "\nworker_rlimit_nofile 3424;\n", "listen 127.0.0.1:18080 backlog=8192;",
-		"server unix:/d/backend.sock;", "proxy_http_version 1.1;", `proxy_set_header Connection "";`, "proxy_buffering off;",
+		`server "unix:/d/backend.sock";`, "proxy_http_version 1.1;", `proxy_set_header Connection "";`, "proxy_buffering off;",
 		"proxy_read_timeout 60s;", "proxy_buffer_size 1k;", "request_pool_size 1k;", "client_header_buffer_size 512;",
 	} {
 		require.Contains(t, b.String(), want)
@@ -61,9 +61,11 @@ func TestRenderErrorsNameTheCause(t *testing.T) {
 func TestNginxAcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	binary := reverse.Program(t)
-	for _, root := range []bool{false, true} {
-		c := config(t.TempDir())
-		c.Root = root
+	for _, name := range []string{"plain", "two words", "semi;colon", "{brace}", `quo"te'`, `back\new`, "new\nline", "#hash", "$host"} {
+		dir := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		c := config(dir)
+		c.Root = name != "plain"
 		path := filepath.Join(c.Dir, "nginx.conf")
 		f, err := os.Create(path)
 		require.NoError(t, err)

@@ -51,7 +51,7 @@ func TestClusterAndTLS(t *testing.T) {
 	require.NoError(t, write(folders{dir, dir, t.TempDir()}, environment(map[string]string{"COMPOSE_PROFILES": "x,cluster", "HTTPS_PORT": "443"})))
 	conf := read(t, dir, "nginx.conf")
 	require.Contains(t, conf, "hash $arg_id consistent;")
-	require.Contains(t, conf, "server unix:/run/backend/backend-3.sock max_fails=0;")
+	require.Contains(t, conf, `server "unix:/run/backend/backend-3.sock" max_fails=0;`)
 	require.Contains(t, conf, "listen 443 ssl")
 	require.Contains(t, read(t, dir, "backend.json"), `"/backend-3/metrics"`)
 }
