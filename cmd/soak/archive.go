@@ -109,9 +109,9 @@ func makeArchive(ctx context.Context, from archive.Source, to string, out io.Wri
 	return printContents(out, contents, location, file)
 }
 
-func archiveFile(results, to, name string) string {
+func archiveFile(folder, to, name string) string {
 	if to == "" {
-		return filepath.Join(filepath.Dir(results), name)
+		return filepath.Join(filepath.Dir(folder), name)
 	}
 	if info, err := os.Stat(to); err == nil && info.IsDir() {
 		return filepath.Join(to, name)
@@ -153,7 +153,7 @@ func printContents(out io.Writer, c archive.Contents, location, file string) err
 		fmt.Fprintf(out, "secrets  were redacted in %s\n", strings.Join(c.Redacted, ", "))
 	}
 	for _, sentence := range c.Omitted {
-		fmt.Fprintf(out, "left out: %s\n", sentence)
+		fmt.Fprintf(out, "files    %s\n", sentence)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 		"none is reused":   {nil, true},
 		"one is reused":    {[]bool{false}, true},
 		"the first ended":  {[]bool{true}, false},
-		"the second ended": {[]bool{false, true, true}, true},
+		"later ones ended": {[]bool{false, true, true}, true},
 	} {
 		idle := NewIdleConns[*closer](time.Hour)
 		for _, ended := range tt.ended {

@@ -14,7 +14,7 @@ const (
 	leakMeans = 60
 	// leakWarmUp is the share of the hold that is excluded at its start, while heaps still grow.
 	leakWarmUp = 0.1
-	// leakMinSeconds is the shortest period from which memory per hour is estimated.
+	// leakMinSeconds is the shortest period from which the growth of memory per hour is estimated.
 	leakMinSeconds = 300
 	// leakShare (of the first quarter) and leakMiB are changes that are normal for a heap. The larger of them applies.
 	leakShare, leakMiB = 0.02, 1

@@ -119,7 +119,11 @@ func (s *session) progress(m *meter) string {
 	for _, problem := range []struct {
 		count int
 		name  string
-	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.DroppedByScript, cmp.Or(s.Suite.Page.Ended, "dropped by the script")}, {sum.Reconnected, format.Form(sum.Reconnected, "reconnect", "reconnects")}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
+	}{
+		{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.DroppedByScript, cmp.Or(s.Suite.Page.Ended, "dropped by the script")},
+		{sum.Reconnected, format.Form(sum.Reconnected, "reconnect", "reconnects")},
+		{int(min(sum.Faults(), 1<<30)), "faulty " + format.Form(sum.Faults(), s.service.Noun(), s.messages())},
+	} {
 		if problem.count > 0 && s.Suite.Plan.BySettings {
 			parts = append(parts, fmt.Sprintf("%d %s", problem.count, problem.name))
 		}

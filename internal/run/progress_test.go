@@ -68,7 +68,7 @@ func TestProgressOfAllRunners(t *testing.T) {
 		progress shard.Progress
 		want     string
 	}{
-		"soak":                {soak, "4/4 open · 40/60 noops · 2 missed · 3 dropped · 1 faulty · 6/7 confirmed · late p99 100 ms · backend 50% 16 MiB"},
+		"soak":                {soak, "4/4 open · 40/60 noops · 2 missed · 3 dropped · 1 faulty noop · 6/7 confirmed · late p99 100 ms · backend 50% 16 MiB"},
 		"churn":               {soak, "4 open · 40 noops · 2 missed · 0 late · 6/7 confirmed · backend 50% 16 MiB"},
 		"churn with one noop": {shard.Progress{Counts: ledger.Counts{Received: 1}}, "0 open · 1 noop · 0 missed · 0 late · backend 50% 16 MiB"},
 		"rampup":              {shard.Progress{Stage: "200/s", Requests: 9, Failed: 1}, "200/s · 9 requests · 1 failed · backend 50% 16 MiB"},

@@ -141,7 +141,7 @@ func TestNoopSuiteRejectsOtherServices(t *testing.T) {
 	}
 }
 
-// A described service gets no request for paths that only our backend has.
+// Except for /healthz, a described service gets no request for paths that only our backend has.
 func TestDriversRunADescribedService(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]map[string]bool{

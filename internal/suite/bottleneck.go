@@ -130,18 +130,19 @@ func (b *Bottleneck) String() string {
 func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	var out []string
 	for _, u := range b.Uses {
-		switch {
-		case !selects(u):
-		case u.bad.measured:
-			out = append(out, u.Name+" "+u.bad.text)
-		default:
-			out = append(out, u.Name)
+		if !selects(u) {
+			continue
 		}
+		text := u.Name
+		if u.bad.measured {
+			text += ": " + u.bad.text
+		}
+		out = append(out, text)
 	}
 	if len(out) == 0 {
 		return ""
 	}
-	return intro + strings.Join(out, ", ")
+	return intro + strings.Join(out, "; ")
 }
 
 func (b *Bottleneck) advice() string {

@@ -41,14 +41,14 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		bottleneck string             // the resource with its evidence
 		wantText   string             // another part of the sentence
 	}{
-		"the limit of a control group": {
+		"the CPU limit of a cgroup": {
 			func(st *StageResult) { st.Machine.Usage.Periods, st.Machine.Usage.Throttled = 100, 92 },
 			"CPU limit of the service: full from 400/s on, reached 92 % of the time at 400/s, no limit at 200/s, which was good", "",
 		},
 		"separate cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = .99, 61, 37 },
 			"CPU of the service: full from 400/s on, 99 % busy (backend 61 %, nginx 37 % of a core) at 400/s, 70 % busy (backend 50 %, nginx 20 % of a core) at 200/s, which was good",
-			"CPU of the machine 99 % busy, most of it by the service, CPU of the backend (GOMAXPROCS) 30 % busy, of 2 cores",
+			"CPU of the machine: 99 % busy, most of it by the service; CPU of the backend (GOMAXPROCS): 30 % of 2 cores busy",
 		},
 		"shared cores": {
 			func(st *StageResult) {
@@ -97,7 +97,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"GOMAXPROCS": {
 			func(st *StageResult) { st.Machine.Backend, st.Machine.Usage.MaxCores = 99, 1 },
-			"CPU of the backend (GOMAXPROCS): full from 400/s on, 99 % busy, of 1 core at 400/s", "",
+			"CPU of the backend (GOMAXPROCS): full from 400/s on, 99 % of 1 core busy at 400/s", "",
 		},
 		"memory": {
 			func(st *StageResult) { st.Machine.Usage.Available = 64 << 20 },
@@ -163,7 +163,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 				st.Machine.ServiceBusy, st.Machine.Usage.Files, st.Machine.Usage.Overflows = 1, 1000, 90
 			},
 			"CPU of the service: full from 400/s on",
-			"full from the same load on: descriptors of the backend 1,000 of 1,000 open, accept queue of the service 90 connects found it full (ListenOverflows)",
+			"full from the same load on: descriptors of the backend: 1,000 of 1,000 open; accept queue of the service: 90 connects found it full (ListenOverflows)",
 		},
 	} {
 		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
@@ -185,7 +185,7 @@ func TestFirstFullResource(t *testing.T) {
 	stages := []StageResult{stageAt(100, nil), stageAt(200, setBusy), stageAt(300, setBusy), stageAt(400, setFullQueue)}
 	b := findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
 	require.Contains(t, b.String(), "CPU of the service: full from 200/s on, 96 % busy")
-	require.Contains(t, b.String(), "; full later: accept queue of the service 9 connects found it full")
+	require.Contains(t, b.String(), "; full later: accept queue of the service: 9 connects found it full")
 	stages[0] = stageAt(100, setBusy)
 	stages[1] = stageAt(200, nil)
 	b = findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
@@ -207,21 +207,21 @@ func TestFewFailuresDoNotShowAFullResource(t *testing.T) {
 	}
 	b := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, setFewFailures)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
 	require.Empty(t, b.Full(), "9 failures of 10,000 requests must not count as a full resource")
-	require.Contains(t, b.String(), "accept queue of the service 9 connects found it full")
+	require.Contains(t, b.String(), "accept queue of the service: 9 connects found it full")
 }
 
 func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
 	b := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
-	require.True(t, strings.HasPrefix(b.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of the service no limit, CPU of the service 70 % busy"), b.String())
+	require.True(t, strings.HasPrefix(b.String(), "no measured resource was full at 200/s: CPU used by other programs: 70 % busy, 0 % of a core by others and the kernel; CPU limit of the service: no limit; CPU of the service: 70 % busy"), b.String())
 	require.NotContains(t, b.String(), "not known")
 	require.Equal(t, noAdvice, b.advice())
 
 	clearMachine := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
 	b = findBottleneck([]StageResult{stageAt(100, clearMachine), stageAt(200, clearMachine)}, BreakingPoint{Sustained: 100, Failed: 200, Status: Bad})
-	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports, descriptors and IPv6 addresses none refused; not known: "+
-		"CPU used by other programs, CPU limit of the service, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
-		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
+	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator: enough; the generator's ports, descriptors and IPv6 addresses: none refused; not known: "+
+		"CPU used by other programs; CPU limit of the service; CPU of the service; CPU of the machine; CPU of the backend (GOMAXPROCS); memory of the service's machine; bandwidth; "+
+		"descriptors of the backend; descriptors of nginx; connections of nginx; accept queue of the service; accept queue behind nginx; "+
 		"CPU of the load generator", b.String())
 	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, b.tables()[0].Rows[2])
 	b.Status = ByGenerator

@@ -118,7 +118,8 @@ func TestOnlyThisPackageComparesSuites(t *testing.T) {
 		names = append(names, s.Name)
 	}
 	name := `"(` + strings.Join(names, "|") + `)"`
-	// A comparison of a field Suite with nil, a text or a length, or a comparison with the name of a suite.
+	// A comparison of a field Suite with nil or a text, or of its length with a number, or of anything with the name of
+	// a suite.
 	comparison := regexp.MustCompile(`\.Suite\)? (==|!=|>) ("|nil|\d)|("|nil) (==|!=) [\w.]+\.Suite\b|switch [\w.]+\.Suite\b` +
 		`|(==|!=) ` + name + `|` + name + ` (==|!=)|case .*` + name + `|\{\{-? *(if|with|else if)[^}]*\.Suite\b`)
 	mentions := func(line string) bool { // reports whether the line can match, without the slow regular expression

@@ -169,7 +169,7 @@ func backendCPU(st *StageResult) measurement {
 		return unknownValue("the backend does not expose CPU metrics")
 	}
 	share := m.Backend / 100 / m.Usage.MaxCores
-	return usageOf(share, "%s busy, of %s", percent(share), format.Count(int(m.Usage.MaxCores), "core"))
+	return usageOf(share, "%s of %s busy", percent(share), format.Count(int(m.Usage.MaxCores), "core"))
 }
 
 // memoryUse measures the memory of the service's machine. It counts as full if the kernel killed a process.

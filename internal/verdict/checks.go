@@ -149,7 +149,7 @@ func (s *Streams) earlyEnds() []string {
 // It uses time alone, as a cross-check of the ledgers.
 func (s *Streams) floorCheck() Check {
 	return Check{
-		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: "at least open time ÷ interval", Actual: firstText(s.belowFloor, "at least that many"),
+		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: "at least open time ÷ interval, rounded down", Actual: firstText(s.belowFloor, "at least that many"),
 		Pass: len(s.belowFloor) == 0, Why: "if too few messages are expected, losses are not detected", weight: byClock,
 		Reasons: s.belowFloor,
 	}.notJudgedIf(s.floorStreams == 0, "no client kept one stream open to the end")

@@ -121,7 +121,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals)), ledger.AreLocal(c.Refusals)}
 	})
 	open := shortOpen.check(Check{
-		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% per client", 100*minOpenShare), Actual: firstText(shortOpen.sentences, ""),
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% per client open to the end", 100*minOpenShare), Actual: firstText(shortOpen.sentences, ""),
 		Why: "messages cannot be checked while a client is disconnected",
 	})
 	switch {

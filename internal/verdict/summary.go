@@ -117,7 +117,7 @@ func (v *Verdict) invalidReasons() (out []string) {
 
 func (v *Verdict) failSummary() string {
 	var clauses []string
-	omitted, implied, hasTime := 0, 0, false // implied: unmet checks that have the cause of another one
+	omitted, implied, hasTime := 0, 0, false // implied: unmet checks that have the same cause as another unmet check
 	for i := range v.Checks {
 		c := &v.Checks[i]
 		if c.State() != Broken {

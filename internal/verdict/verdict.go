@@ -53,7 +53,8 @@ type Verdict struct {
 	// MessagesChecked reports whether any message or chunk was checked; nil for a run that has neither event streams
 	// nor responses that end by themselves.
 	MessagesChecked *bool `json:"messages_checked,omitempty"`
-	// Expect is the number of laptops, or runners, that soak merge --expect requires; 0: any number.
+	// Expect is the number of runners, or of machines that ran only k6, that soak merge --expect requires; 0: any
+	// number.
 	Expect    int             `json:"expect,omitempty"`
 	Sentence  string          `json:"summary"` // the verdict in one sentence
 	Reasons   []string        `json:"reasons"`

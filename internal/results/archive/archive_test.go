@@ -210,7 +210,7 @@ func TestSecretPreventsArchive(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.Omitted), "[redacted].pem is not a file that a run writes")
 }
 
-// Secrets are recognized by the text around them, whatever their origin.
+// Secrets are recognized by the text around them or by their form, whatever their origin.
 func TestLikelySecretsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
