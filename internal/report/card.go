@@ -31,12 +31,16 @@ func (s *pageBuilder) card() Section {
 		}
 		reconnect += ", after an outage of " + outage
 	}
+	clients := p.ClientID(0)
+	if p.Connections > 1 {
+		clients += " … " + p.ClientID(p.Connections-1)
+	}
 	plan := Facts(
 		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), format.Milliseconds(1000*float64(p.Seconds)), verdict.IntervalText(&p, &s.v.Service)),
 		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target, "through the proxy", strings.Join(s.Proxies, ", "), "cores", s.Cores,
-		"clients", fmt.Sprintf("%s … %s", p.ClientID(0), p.ClientID(p.Connections-1)),
+		"clients", clients,
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
 		"started", format.UnixTime(s.v.StartedUnix),

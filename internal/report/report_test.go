@@ -365,3 +365,12 @@ func TestPassOfConnectionsOnlyIsMarked(t *testing.T) {
 	require.Contains(t, markdown, "# ⚠️ PASS (connections only): messages were not checked")
 	require.Contains(t, markdown, "| – messages checked |")
 }
+
+func TestClientsOfARun(t *testing.T) {
+	t.Parallel()
+	for connections, want := range map[int]string{1: "d-0", 4: "d-0 … d-3"} {
+		m, v, _ := newRun()
+		m.Plan.Connections, v.Plan.Connections = connections, connections
+		require.Regexp(t, `(?m)^\| \*\*clients\*\* \| `+want+` \|$`, markdownOf(t, Full(&Run{Verdict: v, Merged: m})))
+	}
+}

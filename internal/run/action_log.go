@@ -40,7 +40,9 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	rawPath := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".raw")
 	raw, err := os.OpenFile(rawPath, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600) // #nosec G304 -- in the run's folder
 	if err == nil {
-		err = os.Remove(rawPath)
+		if err = os.Remove(rawPath); err != nil {
+			_ = raw.Close()
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the log of the action: %w", err), out.Close())

@@ -63,6 +63,8 @@ func TestNoopEqualsItsModule(t *testing.T) {
 	require.Equal(t, 500*time.Millisecond, s.Message.Interval)
 	require.Equal(t, "GET /event/connect", s.Connect.Route())
 	require.Equal(t, "DELETE /event/forcedisconnect", s.End.Request.Route())
+	root := mustParse(t, `{"name": "root", "connect": {"url": "{base}"}, "message": {"every": 15}}`)
+	require.Equal(t, "GET /", root.Connect.Route())
 }
 
 // tools/bench publishes messages of 100 bytes.

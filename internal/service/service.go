@@ -69,7 +69,7 @@ func (r *Request) Route() string {
 	if path == "" {
 		path = "url(n)"
 	}
-	return r.Method + " " + strings.TrimPrefix(path, "{base}")
+	return r.Method + " " + cmp.Or(strings.TrimPrefix(path, "{base}"), "/")
 }
 
 // Accepts reports whether a status confirms the request.

@@ -351,7 +351,7 @@ func TestFrequentFindingsDoNotHideOthers(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	require.Len(t, v.Findings, maxFindings+1)
 	require.Equal(t, "reordered", v.Findings[maxFindings].Kind)
-	require.Equal(t, []string{"d-0 received noop 7 twice, 500 times, at 22:14:50.000 UTC", "d-2 received noop 7 out of order, at 22:14:50.000 UTC"}, v.Reasons)
+	require.Equal(t, []string{"d-0 received noop 7 again, 500 times, at 22:14:50.000 UTC", "d-2 received noop 7 out of order, at 22:14:50.000 UTC"}, v.Reasons)
 	require.Equal(t, []KindCount{{"duplicated", 500}, {"reordered", 1}}, v.Kinds)
 	require.Equal(t, []string{"noops duplicated", "noops reordered"}, failedChecks(v))
 }

@@ -103,6 +103,9 @@ func (w Formatter) group(b *bundle, runner int) string {
 		if b.isMixed || !b.numbered {
 			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), clock, b.text)
 		}
+		if b.kind == ledger.KindDuplicated {
+			return fmt.Sprintf("%s received %s again, %d times%s", b.id, w.messages(b), b.findings, clock)
+		}
 		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, clock)
 	}
 	subject := format.Thousands(b.connections) + " clients"

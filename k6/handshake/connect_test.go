@@ -175,6 +175,7 @@ func TestOpenConnectionsAreReused(t *testing.T) {
 	v.js(`globalThis["break"]()`)
 	require.Equal(t, "false status false", v.js(`[conns[1].ask(), conns[1].cause, conns[1].ask()].join(" ")`))
 	require.EqualValues(t, 3, v.root.openCount.Load())
+	require.Equal(t, 1, v.counts()["handshake_answer"], "each response must count, whatever its status")
 	v.CancelContext()
 	require.Eventually(t, func() bool { return v.root.openCount.Load() == 0 }, time.Minute, time.Millisecond, "every connection must be closed when its iteration ends")
 }

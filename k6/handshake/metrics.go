@@ -74,7 +74,7 @@ func (m *module) reportConnection(c *Connection) {
 func (m *module) reportResponse(c *Connection) {
 	tags := m.tagsOf(c)
 	var samples []metrics.Sample
-	if c.OK {
+	if c.OK || Cause(c.Cause) == causeStatus { // a response arrived
 		samples = append(samples, sampleOf(m.metrics.answer, tags, c.AnswerMs))
 	}
 	m.push(c, tags, samples)

@@ -359,6 +359,14 @@ func TestUnusedID(t *testing.T) {
 	}
 }
 
+func TestFormatSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		10 * time.Microsecond: "0 s", 1200 * time.Microsecond: "0.001 s", 354 * time.Millisecond: "0.35 s", 9 * time.Second: "9 s", 75 * time.Second: "75 s",
+	} {
+		require.Equal(t, want, formatSeconds(d))
+	}
+}
+
 func TestRoundInterval(t *testing.T) {
 	for d, want := range map[time.Duration]float64{
 		15*time.Second + 3*time.Millisecond: 15, 14990 * time.Millisecond: 15, 40 * time.Second: 40, 15600 * time.Millisecond: 16,

@@ -310,7 +310,7 @@ func unusedID(id string) string {
 
 func formatSeconds(d time.Duration) string {
 	if d < 10*time.Second {
-		return fmt.Sprintf("%.2g s", d.Seconds())
+		return fmt.Sprintf("%.2g s", d.Round(time.Millisecond).Seconds())
 	}
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
