@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -43,7 +44,7 @@ func Terminal(w io.Writer, v *verdict.Verdict, options TerminalOptions, files ..
 	for _, line := range files {
 		out.line(line)
 	}
-	out.verdict(&b)
+	out.verdict(&b, math.MaxInt) // one line, for scripts that read the last line
 	return out.Flush()
 }
 

@@ -54,3 +54,12 @@ func TestTerminalCountsPassedChecks(t *testing.T) {
 		require.Equal(t, c.want, section.Notes)
 	}
 }
+
+func TestTerminalEndsWithTheVerdictInOneLine(t *testing.T) {
+	t.Parallel()
+	cause := strings.TrimSpace(strings.Repeat("word ", 30))
+	var b strings.Builder
+	require.NoError(t, Terminal(&b, &verdict.Verdict{Verdict: verdict.Invalid, Reasons: []string{cause}}, TerminalOptions{}))
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	require.Equal(t, "INVALID: "+cause, lines[len(lines)-1])
+}

@@ -51,8 +51,8 @@ func (t *TextWriter) withColor(tone Tone, text string) string {
 
 func (t *TextWriter) line(text string) { fmt.Fprintln(t, strings.TrimRight(text, " ")) }
 
-func (t *TextWriter) verdict(b *Banner) {
-	lines := fold(b.Word+": "+b.Sentence, textWidth, false)
+func (t *TextWriter) verdict(b *Banner, width int) {
+	lines := fold(b.Word+": "+b.Sentence, width, false)
 	word := replaceControls(b.Word)
 	for i, line := range lines {
 		if remainder, ok := strings.CutPrefix(line, word); ok && i == 0 {
@@ -63,7 +63,7 @@ func (t *TextWriter) verdict(b *Banner) {
 }
 
 func (t *TextWriter) banner(b *Banner) {
-	t.verdict(b)
+	t.verdict(b, textWidth)
 	t.Wrap("", strings.Join(append([]string{b.Name}, b.About...), " · "))
 	t.list(b.Findings)
 }

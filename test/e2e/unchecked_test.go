@@ -72,7 +72,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), "events that were not checked")
 	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
 	require.Contains(t, r.out.String(), "run `soak init` with --publish-url")
-	require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict must be the last line")
+	require.Contains(t, lines[len(lines)-1], "PASS (connections only)", "the verdict must be the last line")
 
 	v = strict.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict, strict.out.String())
