@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -197,6 +199,10 @@ func (o *soakOutput) Stop() error { return o.StopWithTestError(nil) }
 // the run. Then it reports progress for the last time. After a suspension it may end the process instead; see
 // endIfSuspended.
 func (o *soakOutput) StopWithTestError(runErr error) error {
+	// k6 no longer handles signals. An interrupt would end the process before the shard is stored.
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
 	close(o.stop)
 	o.running.Wait()
 	o.endIfSuspended()
