@@ -52,12 +52,15 @@ func (s *supervisor) watch(p *process.Process) {
 		return
 	case <-p.Done():
 	}
+	crashedAt := time.Now()
+	if p.IsGroupRunning() {
+		p.StopGroup(context.Background(), syscall.SIGKILL, 0) // nginx workers would keep the port and outlive the run
+	}
 	select {
 	case <-s.stopping:
 		return
 	default:
 	}
-	crashedAt := time.Now()
 	text := fmt.Sprintf("%s died at %s UTC (%s)", s.name, crashedAt.UTC().Format(time.TimeOnly), exitText(p.Err()))
 	if crashes := len(s.crashList()) + 1; crashes > maxCrashes {
 		s.recordCrash(crashedAt, fmt.Sprintf("%s and was not restarted after %d crashes", text, crashes))

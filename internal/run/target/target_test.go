@@ -210,6 +210,27 @@ func TestCrashNamesTheOutcomeOfTheRestart(t *testing.T) {
 	}
 }
 
+// The workers of nginx survive its killed master, and hold its port.
+func TestCrashKillsTheChildrenOfTheProcess(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	var group *process.Process
+	s := newSupervisor("nginx", func(restart bool) (p *process.Process, err error) {
+		if restart {
+			return nil, errors.New("not restarted")
+		}
+		group, err = process.Start(process.Spec{Name: "script", Path: "/bin/sh", Args: []string{"-c", "sleep 60 & kill -KILL $$"}, Log: log})
+		return group, err
+	})
+	require.NoError(t, s.start(false))
+	require.Eventually(t, func() bool {
+		all := s.crashList()
+		return len(all) == 1 && strings.HasSuffix(all[0].Text, "not restarted")
+	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !group.IsGroupRunning() }, 10*time.Second, time.Millisecond)
+	s.stop(context.Background(), time.Second)
+}
+
 // A soak process that was killed cannot remove its folder.
 func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	parent := t.TempDir()
