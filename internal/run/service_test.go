@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,6 +247,30 @@ func TestServiceWithItsOwnToken(t *testing.T) {
 	require.NoError(t, s.inspect(t.Context()))
 	require.NoError(t, s.tryService(t.Context()))
 	require.Contains(t, s.record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was opened before the load")
+}
+
+// The service answers only requests over HTTP/2 that accept gzip.
+func TestTrialOfAFiniteServiceUsesTheSettingsOfTheSuite(t *testing.T) {
+	t.Parallel()
+	r := newDescribedRig(t, `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"per":"request"},"end":{"by":"event","done":{"data":"end"}}}`)
+	r.config.Suite, r.config.Settings = suiteOf("finite"), []string{"ACCEPT_ENCODING=gzip", "HTTP_VERSION=2"}
+	service := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/healthz" && (req.Header.Get("Accept-Encoding") != "gzip" || req.ProtoMajor != 2) {
+			w.WriteHeader(http.StatusNotAcceptable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: x\n\ndata: end\n\n")
+	}))
+	service.Config.Protocols = new(http.Protocols)
+	service.Config.Protocols.SetHTTP1(true)
+	service.Config.Protocols.SetUnencryptedHTTP2(true)
+	service.Start()
+	t.Cleanup(service.Close)
+	r.config.Plan.BackendURL = service.URL
+	s := r.session(r.config)
+	require.NoError(t, s.inspect(t.Context()))
+	require.NoError(t, s.tryService(t.Context()))
 }
 
 func TestCtrlCDuringTheTrialReturnsOneSentence(t *testing.T) {

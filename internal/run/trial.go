@@ -45,6 +45,8 @@ func (s *session) tryService(ctx context.Context) error {
 	}
 	if config := s.trialOf(&desc); desc.Finite != nil {
 		config.Patience, config.Prompt = s.answerTimeout(), s.firstPrompt()
+		settings := plan.Plan{AcceptEncoding: s.setting("ACCEPT_ENCODING", "")} // the suite has its own settings
+		config.AcceptEncoding, config.HTTPVersion = settings.AcceptHeader(), s.setting("HTTP_VERSION", "")
 		err = tryAnswer(ctx, config)
 	} else {
 		err = trial.Run(ctx, config)
