@@ -24,6 +24,7 @@ type group struct {
 	name      string
 	matches   func(u *unit) bool
 	n         int // blocks after the start of a stream
+	perStream int // maximum of n of a stream
 	early     int // blocks at the start of a stream
 	example   string
 	empty     bool            // the blocks have no data
@@ -69,7 +70,7 @@ func groupOf(u *unit) (key string, b *group) {
 func (f *findings) groups() []*group {
 	byKey := map[string]*group{}
 	for _, t := range f.tracksOf(plain, resumed, fresh) {
-		last, lastOf := t.headersAt, map[string]time.Time{}
+		last, lastOf, counts := t.headersAt, map[string]time.Time{}, map[string]int{}
 		for _, u := range f.units[t] {
 			key, candidate := groupOf(u)
 			if candidate != nil && !f.isFromProbe(u) {
@@ -84,6 +85,8 @@ func (f *findings) groups() []*group {
 					b.early++
 				} else {
 					b.n++
+					counts[key]++
+					b.perStream = max(b.perStream, counts[key])
 					if b.n == 1 { // a greeting is not an example of the counted blocks
 						b.example = u.example()
 					}
@@ -104,7 +107,8 @@ func (f *findings) groups() []*group {
 }
 
 // isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats. If
-// other blocks are messages, at least three blocks with constant data at a constant interval are heartbeats, too.
+// other blocks are messages, at least three blocks of one stream with constant data at a constant interval are
+// heartbeats, too. A broadcast message has constant data as well, but each stream receives it once.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
@@ -112,7 +116,7 @@ func (b *group) isHeartbeat(hasMessages bool) bool {
 	case b.empty, b.isTypical:
 		return true
 	}
-	return hasMessages && len(b.payload) == 1 && b.n >= 3 && ratio(b.intervals) < 1.3
+	return hasMessages && len(b.payload) == 1 && b.perStream >= 3 && ratio(b.intervals) < 1.3
 }
 
 func (f *findings) findHeartbeat() heartbeat {
@@ -190,11 +194,12 @@ func roundInterval(d time.Duration) float64 {
 
 func trimFloat(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// greetings names up to three blocks that arrive only at the start of streams.
+// greetings names up to three blocks that arrive only at the start of streams, on every stream that resumes no other.
 func (f *findings) greetings() string {
 	var out []string
+	streams := len(f.tracksOf(plain, fresh))
 	for _, b := range f.groups() {
-		if b.n == 0 && b.early > 0 {
+		if b.n == 0 && b.early > 0 && b.early >= streams {
 			out = append(out, fmt.Sprintf("%s (%s)", b.name, b.example))
 		}
 	}

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,4 +20,26 @@ func TestSingleHeartbeat(t *testing.T) {
 		units:   map[*track][]*unit{observed: {{service.Block{HasComment: true}, start.Add(40 * time.Second)}}},
 	}
 	require.Equal(t, []string{"Received once: a comment (:), after 40 s. The longest silence of a stream was 40 s."}, f.findHeartbeat().notes)
+}
+
+// Three streams receive each of ten messages at the same time. A fourth stream opens after the first message.
+func TestBroadcastMessageIsNoHeartbeatOrGreeting(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	f := &findings{session: &session{Config: Config{Pace: time.Second}, requests: &requests{}}, units: map[*track][]*unit{}}
+	for n, opened := range []time.Duration{0, 250 * time.Millisecond, 500 * time.Millisecond, 4 * time.Second} {
+		observed := &track{role: plain, open: new(stream.Stream), headersAt: start.Add(opened), endedAt: start.Add(time.Minute)}
+		if n == 3 {
+			observed.role = fresh
+		}
+		f.session.tracks = append(f.session.tracks, observed)
+		for message := range 10 {
+			if at := 900*time.Millisecond + time.Duration(message)*5*time.Second; at > opened {
+				data := fmt.Appendf(nil, `{"goal":%d}`, message)
+				f.units[observed] = append(f.units[observed], &unit{service.Block{Data: data, HasData: true}, start.Add(at)})
+			}
+		}
+	}
+	require.Empty(t, f.findHeartbeat().match)
+	require.Empty(t, f.greetings())
 }
