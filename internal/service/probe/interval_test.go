@@ -1,11 +1,14 @@
 package probe
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
 )
 
 // The times are fixed, because messages of a real stream are irregular on a busy machine.
@@ -29,4 +32,38 @@ func TestMessageInterval(t *testing.T) {
 		(&findings{}).findInterval(&numbered, []series{messages})
 		require.Equal(t, `{"per":"topic"}`, string(toJSON(numbered.match)), "message.every cannot be combined with numbers per topic")
 	}
+}
+
+func TestTimesAreNoSequence(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 29, 1, 46, 7, 5e8, time.UTC)
+	for name, c := range map[string]struct {
+		data func(n int, at time.Time) string
+		want string
+	}{
+		"time of day":         {func(_ int, at time.Time) string { return "It is " + at.Format("3:04:05") }, ""},
+		"date":                {func(_ int, at time.Time) string { return at.Format(time.RFC3339Nano) }, ""},
+		"seconds since 1970":  {func(_ int, at time.Time) string { return fmt.Sprintf(`{"t":%d}`, at.Unix()) }, ""},
+		"counter from a time": {func(n int, _ time.Time) string { return fmt.Sprintf(`{"n":%d}`, begin.UnixMilli()+int64(n)) }, "json:$.n"},
+		"number and time":     {func(n int, at time.Time) string { return fmt.Sprintf("%s %d", at.Format(time.TimeOnly), n) }, "data:^[0-9]+:[0-9]+:[0-9]+ ([0-9]+)$"},
+	} {
+		messages := series{track: &track{role: plain}}
+		for n := range 20 {
+			at := begin.Add(time.Duration(n) * time.Second)
+			messages.units = append(messages.units, &unit{service.Block{Data: []byte(c.data(n, at)), HasData: true}, at})
+		}
+		source, _ := (&findings{session: &session{}}).findSequence([]series{messages})
+		require.Equal(t, c.want, source, name)
+	}
+}
+
+func TestReasonForNoSequenceNamesTheJump(t *testing.T) {
+	t.Parallel()
+	messages := series{track: &track{role: plain}}
+	for _, id := range []string{"1", "2", "3", "4", "5", "6", "8", "9"} {
+		messages.units = append(messages.units, &unit{service.Block{ID: []byte(id), HasID: true, Data: []byte("x"), HasData: true}, time.Now()})
+	}
+	source, note := (&findings{session: &session{}}).findSequence([]series{messages})
+	require.Empty(t, source)
+	require.Contains(t, note, "the value at 'id' grows, but not by one (6, 8 …)")
 }

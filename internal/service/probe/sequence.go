@@ -48,7 +48,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		if read == nil {
 			continue
 		}
-		var example []int64
+		var example, jump []int64
 		consecutive, grows := true, true
 		for _, messages := range all {
 			last := int64(math.MinInt64)
@@ -58,8 +58,8 @@ func (f *findings) findSequence(all []series) (source, note string) {
 					consecutive, grows = false, false
 					break
 				}
-				if last != math.MinInt64 && v.number != last+1 {
-					consecutive = false
+				if consecutive && last != math.MinInt64 && v.number != last+1 {
+					consecutive, jump = false, []int64{last, v.number}
 				}
 				last = v.number
 				if messages.track == longest.track && len(example) < 4 {
@@ -71,10 +71,10 @@ func (f *findings) findSequence(all []series) (source, note string) {
 			}
 		}
 		switch {
-		case consecutive:
+		case consecutive && !f.isClock(option, longest):
 			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", joinNumbers(example))
 		case grows && growing == "" && !f.isTime(option, longest):
-			growing = fmt.Sprintf("the value at %s grows, but not by one (%s …); it may be a counter of the whole service, or count messages for other clients. ", quoteJS(option), joinNumbers(example))
+			growing = fmt.Sprintf("the value at %s grows, but not by one (%s …); it may be a counter of the whole service, or count messages for other clients, or messages were lost. ", quoteJS(option), joinNumbers(jump))
 		}
 	}
 	return "", growing + "No value in the messages grew by one with each message."
@@ -85,6 +85,17 @@ func (f *findings) isTime(source string, messages series) bool {
 	read := readerOf(source, purposeTime)
 	v, ok := read(&messages.units[0].Block)
 	return ok && messages.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
+}
+
+// isClock reports whether the number is a time that advances by between half and twice the time between the first and
+// the last message. Such a number skips a second when a message is late.
+func (f *findings) isClock(source string, messages series) bool {
+	first, last := messages.units[0], messages.units[len(messages.units)-1]
+	read := readerOf(source, purposeTime)
+	from, _ := read(&first.Block)
+	to, _ := read(&last.Block)
+	clock, elapsed := time.Duration(to.number-from.number)*time.Microsecond, last.at.Sub(first.at)
+	return f.isTime(source, messages) && clock >= elapsed/2 && clock <= 2*elapsed
 }
 
 func joinNumbers[N int | int64](numbers []N) string {

@@ -104,14 +104,21 @@ var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
+// timeOfDay matches a time such as 09:41:07. Its seconds may grow by one with each message, but are no sequence.
+var timeOfDay = regexp.MustCompile(`[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]`)
+
 // textSources returns the places of numbers, and of words with at least one digit, in the first 200 bytes of text. A
-// place is a regular expression that also matches the text before the value.
+// place is a regular expression that also matches the text before the value. Parts of a time of day are omitted.
 func textSources(field, text string) (out []string) {
 	const longest = 200
 	if len(text) > longest {
 		text = text[:longest]
 	}
+	times := timeOfDay.FindAllStringIndex(text, -1)
 	for _, at := range digits.FindAllStringIndex(text, -1) {
+		if slices.ContainsFunc(times, func(time []int) bool { return time[0] <= at[0] && at[1] <= time[1] }) {
+			continue
+		}
 		out = append(out, field+":"+prefixPattern(text[:at[0]])+"([0-9]+)"+suffixPattern(text[at[1]:]))
 	}
 	for _, at := range wordOrNumber.FindAllStringIndex(text, -1) {
