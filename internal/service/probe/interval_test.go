@@ -15,10 +15,13 @@ import (
 func TestMessageInterval(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string][]time.Duration{
-		`{"every":0.1}`: {0, 100 * time.Millisecond, 195 * time.Millisecond, 310 * time.Millisecond, 400 * time.Millisecond},
-		`{"every":15}`:  {0, 15 * time.Second, 31 * time.Second, 45 * time.Second, 60 * time.Second},
-		`{ }`:           {0, time.Microsecond, 2 * time.Microsecond, 3 * time.Microsecond, 4 * time.Microsecond},
-		`{}`:            {0, time.Second, 2 * time.Second, 2100 * time.Millisecond, 4 * time.Second},
+		`{"every":0.1}`:  {0, 100 * time.Millisecond, 195 * time.Millisecond, 310 * time.Millisecond, 400 * time.Millisecond},
+		`{"every":15}`:   {0, 15 * time.Second, 31 * time.Second, 45 * time.Second, 60 * time.Second},
+		`{"every":2.5}`:  {0, 2501 * time.Millisecond, 5 * time.Second, 7502 * time.Millisecond, 10 * time.Second},
+		`{"every":4.2}`:  {0, 4200 * time.Millisecond, 8400 * time.Millisecond, 12600 * time.Millisecond},
+		`{"every":0.25}`: {0, 250 * time.Millisecond, 500 * time.Millisecond, 760 * time.Millisecond, time.Second, 1250 * time.Millisecond},
+		`{ }`:            {0, time.Microsecond, 2 * time.Microsecond, 3 * time.Microsecond, 4 * time.Microsecond},
+		`{}`:             {0, time.Second, 2 * time.Second, 2100 * time.Millisecond, 4 * time.Second},
 	} {
 		var m message
 		messages := series{track: &track{role: plain}}

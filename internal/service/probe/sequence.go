@@ -156,8 +156,25 @@ func (f *findings) findInterval(m *message, all []series) {
 	}
 	slack := max(median/5, shortestInterval)
 	if shortest > median-slack && longest < median+slack {
-		m.match.add("every", roundInterval(median), "The messages arrived "+formatRange(shortest, longest)+" apart.")
+		var sum time.Duration
+		for _, d := range intervals {
+			sum += d
+		}
+		n := time.Duration(len(intervals))
+		m.match.add("every", roundMean(sum/n, (longest-shortest)/n), "The messages arrived "+formatRange(shortest, longest)+" apart.")
 	}
+}
+
+// roundMean rounds the mean interval of messages, whose error is at most maxError, to the fewest decimal places that
+// change it by at most maxError or half a percent. A run accepts a deviation of 1 %.
+func roundMean(mean, maxError time.Duration) float64 {
+	s := mean.Seconds()
+	limit := max(s/200, maxError.Seconds())
+	unit := 1.0
+	for math.Abs(math.Round(s/unit)*unit-s) > limit {
+		unit /= 10
+	}
+	return trimFloat(math.Round(s/unit) * unit)
 }
 
 func (f *findings) findOrder(m *message, all []series) {
