@@ -140,6 +140,7 @@ func TestDescriptions(t *testing.T) {
 			[]string{`"message":"unchecked"`, "message.seq: the number that was published was not found in the events"}, []string{`"publish"`},
 		},
 		{"another status", &fakeservice.Hub{OK: 207}, []string{`"ok":[207]`}, nil},
+		{"a redirect to a page", &fakeservice.Hub{OK: http.StatusSeeOther}, []string{`"ok":[303]`}, nil},
 		{
 			"gzip that delays events", &fakeservice.Hub{Gzip: 700 * time.Millisecond},
 			[]string{published, "Accept-Encoding: gzip: compressed (gzip,", "events were delayed by up to 0.", "in bursts of", "Accept-Encoding: br: not compressed."}, nil,

@@ -47,7 +47,7 @@ func (s *session) send(ctx context.Context, n int) error {
 		err = fmt.Errorf("%s: no response within %s", r, formatSeconds(time.Since(s.published[len(s.published)-1].at)))
 	case errors.Is(err, context.Canceled):
 		err = nil // the probe was stopped, so the missing response is not a failure
-	case err == nil && answer.Status >= 200 && answer.Status <= 299:
+	case err == nil && (answer.Status >= 200 && answer.Status <= 299 || answer.Status == http.StatusSeeOther):
 		if !slices.Contains(s.statuses, answer.Status) {
 			s.statuses = append(s.statuses, answer.Status)
 		}
@@ -65,7 +65,11 @@ func (s *session) send(ctx context.Context, n int) error {
 func refusalError(r stream.Request, answer stream.Answer) error {
 	text := fmt.Sprintf("%s answered %s", r, http1.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
-		return fmt.Errorf("%s, to %s, which is not followed; use that URL", text, format.Shorten(secret.Hide(to, r.Secret()), 200))
+		text += fmt.Sprintf(", to %s, which is not followed; use that URL", format.Shorten(secret.Hide(to, r.Secret()), 200))
+		if answer.Status == http.StatusFound { // many frameworks answer a form with 302 instead of 303
+			text += ", or write a description with publish.ok: [302] if the service accepted the message"
+		}
+		return errors.New(text)
 	}
 	text += stream.InParentheses(answer.Body)
 	if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {

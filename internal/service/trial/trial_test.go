@@ -225,7 +225,7 @@ func TestServerErrorsAreReported(t *testing.T) {
 		},
 		{ // the publisher of a run follows no redirects
 			handlerFor(http.MethodPost, http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect).ServeHTTP),
-			"publish.url: POST " + base + "/pub/soak-topic-0 answered 307 Temporary Redirect, to /elsewhere, and a run does not follow this redirect; set publish.url to the final URL",
+			"publish.url: POST " + base + "/pub/soak-topic-0 answered 307 Temporary Redirect, to /elsewhere, and a run does not follow this redirect; set publish.url to the final URL, or add the status to publish.ok if it confirms the request",
 		},
 	} {
 		require.EqualError(t, runTrial(t, c.server, Config{FollowRedirects: true}), c.want)
@@ -289,7 +289,7 @@ func TestEndRequestIsTried(t *testing.T) {
 		{true, http.StatusOK, ""},
 		{false, http.StatusOK, "end.url: the request was confirmed, but the stream was still open 10 s later"},
 		{false, http.StatusNotFound, "end: DELETE " + base + "/trial answered 404 Not Found"},
-		{false, http.StatusSeeOther, "end.url: DELETE " + base + "/trial answered 303 See Other, to /elsewhere, and a run does not follow this redirect; set end.url to the final URL"},
+		{false, http.StatusSeeOther, "end.url: DELETE " + base + "/trial answered 303 See Other, to /elsewhere, and a run does not follow this redirect; set end.url to the final URL, or add the status to end.ok if it confirms the request"},
 	} {
 		hub := new(fakeservice.Hub)
 		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
