@@ -42,6 +42,9 @@ func ParseActions(lines []string) (out []Action, err error) {
 // first runner that was replaced, in microseconds since 1970.
 const StartVariable = "SOAK_FIRST_START_US"
 
+// OneClockVariable is the environment variable of the runners of a run whose publisher and runners are on one machine.
+const OneClockVariable = "SOAK_ONE_CLOCK"
+
 // ActionsVariable is the environment variable that passes the result of ActionTimes to a runner, for its metrics.
 const ActionsVariable = "K6_SOAK_ACTIONS"
 

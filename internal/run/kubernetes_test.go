@@ -59,6 +59,22 @@ func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	require.Equal(t, "gpt", (&session{Config: Config{Suite: suiteOf("finite")}}).settings(nil)["MODEL"])
 }
 
+// Only a run whose runners are all on the publisher's machine has one clock.
+func TestOneClockOfRunners(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		on           string
+		runnerNumber int
+		rate         float64
+		want         string
+	}{
+		"on one machine": {"local", 0, 1, "1"}, "with --runner": {"local", 2, 1, ""}, "on Kubernetes": {"k8s", 0, 1, ""}, "without a publisher": {"local", 0, 0, ""},
+	} {
+		s := &session{Config: Config{Suite: suiteOf("storm"), Local: plan.Local{On: c.on}, Plan: plan.Plan{Topics: 1, PublishRate: c.rate}}, runnerNumber: c.runnerNumber}
+		require.Equal(t, c.want, s.environment()[plan.OneClockVariable], name)
+	}
+}
+
 // Runners export the start time of each action as a metric. They do not get its command, which may contain a secret. On
 // Kubernetes the progress of streams comes from k6's metrics.
 func TestEnvironmentOfRunners(t *testing.T) {

@@ -274,7 +274,8 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	return values
 }
 
-// environment returns the variables of every runner: settings of k6, the replaced runner, and the times of the actions.
+// environment returns the variables of every runner: settings of k6, the replaced runner, the times of the actions, and
+// whether all runners are on the publisher's machine.
 //
 // Without summary and thresholds, k6 aggregates no metrics, which saves the memory of one value per request. On
 // Kubernetes, suites with streams keep thresholds, because their progress comes from the aggregated metrics.
@@ -285,6 +286,9 @@ func (s *session) environment() map[string]string {
 		if s.On != "k8s" || !s.Suite.Target.Streams {
 			env["K6_NO_THRESHOLDS"] = "true"
 		}
+	}
+	if s.Plan.Published() && s.On != "k8s" && s.runnerNumber == 0 {
+		env[plan.OneClockVariable] = "1"
 	}
 	maps.Copy(env, s.replaced.variables())
 	if len(s.actions) > 0 {

@@ -65,8 +65,8 @@ type soakOutput struct {
 
 var _ output.WithStopWithTestError = (*soakOutput)(nil)
 
-// newOutput returns the output `soak` of a runner. It also passes the planned iterations and the actions of the run to
-// the recorder.
+// newOutput returns the output `soak` of a runner. It also passes the planned iterations, the actions of the run, and
+// whether all runners are on the publisher's machine to the recorder.
 func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	index, err := runnerIndex(p.Environment["RUNNER"], p.ScriptOptions)
 	if err != nil {
@@ -81,6 +81,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	}
 	planned, base := r.planCopy(), source.Base()
 	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
+	r.sharesClock.Store(p.Environment[plan.OneClockVariable] != "")
 	o := &soakOutput{
 		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(shard.BucketWidth), machine: machine.New(planned.LateLimit()),
 		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}),

@@ -21,6 +21,7 @@ import (
 	"go.k6.io/k6/v2/output"
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -44,6 +45,18 @@ func newTestOutput(t *testing.T, p output.Params) *soakOutput {
 	o, err := newOutput(p, newPlannedRecorder(t))
 	require.NoError(t, err)
 	return o.(*soakOutput)
+}
+
+// A service that delays each message by 4 s is late on all runners of a machine, whether or not they publish. On other
+// machines, the delay may be a difference between the clocks.
+func TestRunnersOfOneMachineHaveOneClock(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[time.Duration]map[string]string{4 * time.Second: {plan.OneClockVariable: "1"}, 0: {}} {
+		r := newPlannedRecorder(t)
+		_, err := newOutput(params(t, t.TempDir(), env), r)
+		require.NoError(t, err)
+		require.Equal(t, want, r.latenessOf(4*time.Second))
+	}
 }
 
 func TestNewOutputRejectsInvalidSettings(t *testing.T) {

@@ -52,7 +52,9 @@ func (r *recorder) startPublisher(state *lib.State, token string) (err error) {
 		Start: time.Now().Add(publishDelay), For: publishDuration(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: state.Options.InsecureSkipTLSVerify.Bool,
 		Report: func(sentence string) { state.Logger.Warn("Publisher: ", sentence) },
 	})
-	r.sharesClock.Store(err == nil)
+	if err == nil {
+		r.sharesClock.Store(true)
+	}
 	return err
 }
 

@@ -54,7 +54,7 @@ type publication struct {
 	reach       *shard.Reach       // nil if no messages are published
 	publisher   *publish.Publisher // nil if this runner does not publish
 	minLatency  atomic.Int64       // smallest latency in nanoseconds; math.MaxInt64 before the first message
-	sharesClock atomic.Bool        // this process publishes, so send and receive times have the same clock
+	sharesClock atomic.Bool        // the publisher is on this machine, so send and receive times have the same clock
 }
 
 func newRecorder() *recorder {
