@@ -18,6 +18,9 @@ import (
 // attempts is the maximum number of times that the message is published. A service may need time to subscribe a stream.
 const attempts = 3
 
+// number is the number of the published message. It is over 1000, because a counter of the service may start at 1.
+const number = 1009
+
 func (t *trial) publish(ctx context.Context) error {
 	p := t.s.Publish
 	if p == nil {
@@ -93,7 +96,7 @@ func (t *trial) judge(p stream.Part) (isMessage bool, invalid error) {
 		return false, nil
 	case r.Kind != service.Delivery:
 		return false, nil
-	case !t.s.Message.Marked && !hasMarker && (r.Err != nil || r.HasSeq && r.Seq != 1):
+	case !t.s.Message.Marked && !hasMarker && (r.Err != nil || r.HasSeq && r.Seq != number):
 		t.mismatch = t.checkReading(p, r) // the message may also be from another publisher
 		return false, nil                 //nolint:nilerr // t.mismatch states the error
 	}
@@ -143,8 +146,8 @@ func (t *trial) checkReading(p stream.Part, r service.Reading) error {
 		return fmt.Errorf("%s, but the received message has no whole number of at least 0 there: %s", t.field("message.seq"), t.quote(p))
 	case r.Err != nil && !errors.Is(r.Err, service.ErrSum):
 		return fmt.Errorf("message: %w: %s", r.Err, t.quote(p))
-	case t.s.Publish != nil && r.HasSeq && r.Seq != 1:
-		return fmt.Errorf("%s, but the message that was published with the number 1 has %d there: %s", t.field("message.seq"), r.Seq, t.quote(p))
+	case t.s.Publish != nil && r.HasSeq && r.Seq != number:
+		return fmt.Errorf("%s, but the message that was published with the number %d has %d there: %s", t.field("message.seq"), number, r.Seq, t.quote(p))
 	case t.s.Message.Timed && !r.HasSentAt:
 		return fmt.Errorf("%s, but the received message has no time there: %s", t.field("message.sentAt"), t.quote(p))
 	case t.sendsTime() && !slices.ContainsFunc(t.sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):

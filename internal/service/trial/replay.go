@@ -27,7 +27,7 @@ func (t *trial) replay(ctx context.Context) error {
 	defer f.close()
 	err = f.await(ctx, t.Patience/10, func(p stream.Part) bool {
 		r := t.reader.Read(&p.Block)
-		return !p.Line && r.Kind == service.Delivery && r.HasSeq && r.Seq == 1
+		return !p.Line && r.Kind == service.Delivery && r.HasSeq && r.Seq == number
 	})
 	if err == nil {
 		return fmt.Errorf("message.run is not set, but a new stream receives earlier messages, so messages of other runs could be counted; add message.run (received again: %s)",

@@ -85,7 +85,7 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 	}
 	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + rand.Text()[:6]}
 	t.reader = t.s.Reader(t.marker)
-	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
+	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: number}
 	t.client = stream.Client{Timeout: c.Patience, Dial: c.Dial, HTTPVersion: c.HTTPVersion, FollowRedirects: c.FollowRedirects}
 	err := run(t, ctx)
 	if t.open != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -115,8 +116,8 @@ func TestMismatchNamesTheField(t *testing.T) {
 			`message.seq is "id", but the received message has no whole number of at least 0 there: id: x1, data: {"run":"run-1-trial-…`,
 		},
 		{
-			"another number", &fakeservice.Hub{ID: func(int) string { return "7" }}, []string{"json:$.seq", "id"},
-			`message.seq is "id", but the message that was published with the number 1 has 7 there: id: 7, data: …`,
+			"the service's own number", &fakeservice.Hub{ID: strconv.Itoa}, []string{"json:$.seq", "id"},
+			`message.seq is "id", but the message that was published with the number 1009 has 1 there: id: 1, data: …`,
 		},
 		{"marker", &fakeservice.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the received message has no such value: data: {"run":"run-1-trial-…`},
 		{"another marker", &fakeservice.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but the received message does not have the run's marker there: data: {"run":"run-1-trial-…`},
