@@ -342,7 +342,7 @@ func TestAllSuitesAreListed(t *testing.T) {
 }
 
 // Each run writes the page of all runs again.
-func TestHundredRunsAreReadFast(t *testing.T) {
+func TestPageOfHundredRunsIsSmall(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	padding := make([]verdict.Finding, 100) // as large as a real verdict with faults
@@ -352,13 +352,9 @@ func TestHundredRunsAreReadFast(t *testing.T) {
 	for n := range 100 {
 		writeRun(t, out, n, func(v *verdict.Verdict) { v.Findings, v.Plan.Connections = padding, 1000+n%5 })
 	}
-	startTime := time.Now()
 	require.NoError(t, WriteHistory(out))
-	duration := time.Since(startTime)
 	info, err := os.Stat(filepath.Join(out, HistoryFile))
 	require.NoError(t, err)
-	t.Logf("100 runs in %v, a page of %d KiB", duration, info.Size()>>10)
-	require.Less(t, duration, 12*time.Second) // about 0.06 s, more with the race detector and other tests
 	require.Less(t, info.Size(), int64(1<<20)/5)
 }
 
