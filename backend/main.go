@@ -1,5 +1,5 @@
 // Command backend is the reference service that the soak command tests. It keeps many idle event streams open, at a
-// cost of one file descriptor and a few hundred bytes each. It sends each stream a numbered noop at a fixed interval,
+// cost of one file descriptor and 1 to 2 KiB each. It sends each stream a numbered noop at a fixed interval,
 // and keeps a ledger of the sent noops and messages.
 //
 // net/http parses requests. The backend takes the connection of an accepted stream from net/http as a bare descriptor

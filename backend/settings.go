@@ -27,7 +27,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", parseText(&c.NoopSchedule, checkSchedule))
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
 	add("max-connections", "0", "streams", "maximum number of open streams; 0: all file descriptors that max-plain-connections leaves", parseInt(&c.MaxConnections, 0, 1<<24))
-	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: at most 4096, within the file descriptors that max-connections leaves or, if that is 0, within a quarter of all", parseInt(&c.MaxPlain, 0, 1<<24))
+	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: at most 4096, within the file descriptors that max-connections leaves; if max-connections is 0, within a quarter of all file descriptors", parseInt(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read a frame is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
 	add("max-pending", "64", "frames", "maximum number of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "time after a disconnect in which Last-Event-ID resumes the numbering; 0: none", duration(&c.ResumeWindow, 0, 24*time.Hour))

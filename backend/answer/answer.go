@@ -81,6 +81,6 @@ const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
 // ValidName reports whether name is valid as a device id or as the name of an event or a service. The allowed
 // characters need no escaping in a header, a path, a label or an event stream.
 func ValidName(name string) bool {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	return name != "" && len(name) <= 64 && strings.Trim(name, allowed) == ""
 }

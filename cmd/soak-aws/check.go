@@ -89,12 +89,12 @@ func (s site) checkPrice(context.Context) (string, error) {
 		rate, err = table.Rate(sizing.Machines{Region: s.settings.Region, Hosts: s.settings.Hosts, DiskGiB: s.settings.DiskGiB})
 	}
 	if err != nil && s.maxUSD != 0 {
-		err = refuse("--max-usd is %s, and %v", sizing.USD(s.maxUSD), err)
+		err = refuse("the price cannot be compared with --max-usd (%s): %v", sizing.USD(s.maxUSD), err)
 	}
 	if err != nil {
 		return "", err
 	}
-	total := fmt.Sprintf("the deployment until the hosts terminate themselves after %v", life)
+	total := fmt.Sprintf("the deployment, whose hosts terminate themselves after %v,", life)
 	if err := sizing.CheckBudget(rate.Cost(life), s.maxUSD, total); err != nil {
 		return "", refuse("%v; use fewer or smaller hosts, or a shorter ttl_minutes", err)
 	}

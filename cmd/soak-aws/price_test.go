@@ -30,10 +30,10 @@ func TestCheckPrice(t *testing.T) {
 	}{
 		{0, func(*settings) {}, "ok", "$0.56 until the hosts terminate themselves"},
 		{.6, func(*settings) {}, "ok", "$0.19 an hour"},
-		{.5, func(*settings) {}, "FAIL", "the deployment until the hosts terminate themselves after 3h0m0s costs $0.56, which is over the $0.50 of --max-usd"},
+		{.5, func(*settings) {}, "FAIL", "the deployment, whose hosts terminate themselves after 3h0m0s, costs $0.56, which is over the $0.50 of --max-usd"},
 		{.5, func(s *settings) { s.TTLMinutes = 60 }, "ok", "$0.19 until the hosts terminate themselves"},
 		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price for eu-central-1; pass --prices FILE"},
-		{9, func(s *settings) { s.Hosts["c9x.large"] = 1 }, "FAIL", "--max-usd is $9.00, and no price for c9x.large in us-east-1"},
+		{9, func(s *settings) { s.Hosts["c9x.large"] = 1 }, "FAIL", "the price cannot be compared with --max-usd ($9.00): no price for c9x.large in us-east-1"},
 	} {
 		s := defaultSettings(1)
 		c.edit(&s)
@@ -67,7 +67,7 @@ func TestDocumentedPrices(t *testing.T) {
 	require.NoError(t, err)
 	region := table.Regions["us-east-1"]
 	g := func(v float64) string { return "$" + strconv.FormatFloat(v, 'f', -1, 64) }
-	assert.Contains(t, page, "us-east-1, on demand: c5.large "+g(region.InstanceHour["c5.large"])+"/h, a public IPv4 address "+g(region.IPv4Hour)+"/h, gp3 "+g(region.GP3Month)+" per GB and month")
+	assert.Contains(t, page, "us-east-1, on demand: c5.large "+g(region.InstanceHour["c5.large"])+"/h, a public IPv4 address "+g(region.IPv4Hour)+"/h, gp3 "+g(region.GP3Month)+" per GB-month")
 	assert.Contains(t, page, table.AsOf)
 	cell := func(row string, life time.Duration) {
 		var sums []string

@@ -11,7 +11,7 @@ const (
 	// because these may all have been late.
 	earlyShare, earlyAtFirst = .125, .2
 	// immediateStart is the time after the headers of a stream up to which its first noop is certainly the first
-	// expected one, in intervals. An earlier noop would have been due before the headers.
+	// expected one, in intervals. A noop before it would have been due before the headers.
 	immediateStart = .98
 	// maxFirstDue is the maximum time from the headers of a stream until its first noop is due, in intervals.
 	maxFirstDue = 1.5
@@ -66,7 +66,7 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 		// An early arrival is closer to the true schedule than the anchor, because no noop arrives before it is sent.
 		s.anchor = at
 	case n == 1 && drift < 0:
-		// The arrival may also be late from the previous slot, so the anchor follows a faster clock slowly.
+		// The arrival may also be a late noop of the previous slot, so the anchor follows a faster clock slowly.
 		s.anchor += max(drift, -interval/100)
 	case drift > 0:
 		// The arrival is late, or the server's clock is slower than ours, so the anchor follows the arrival slowly.
@@ -130,14 +130,14 @@ func (s *slots) isTooEarly(at Instant, interval time.Duration) bool {
 // the spread if that is longer. After few noops, jitter replaces that product.
 func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	spread := s.spread * 3 / 2
-	if s.arrivals > 0 && s.arrivals < unknownJitterArrivals {
+	if s.arrivals > 0 && s.arrivals < minJitterArrivals {
 		spread = share(interval, jitter)
 	}
 	return max(configured, spread)
 }
 
-// unknownJitterArrivals is the minimum number of arrivals that show their jitter.
-const unknownJitterArrivals = 4
+// minJitterArrivals is the minimum number of arrivals that show their jitter.
+const minJitterArrivals = 4
 
 // notDue returns the number of empty slots up to the anchor that are due after end, or less than tolerance before end.
 func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uint64 {

@@ -35,17 +35,19 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 		graceful, force, stop := interrupts(ctx)
 		defer stop()
 		s := newSession(c)
-		s.ci, s.driver = t, &attachedDriver{kubernetes{session: s}}
+		s.ci, s.driver = t, &attachedKubernetes{kubernetes{session: s}}
 		if c.On == "local" {
-			s.driver = &reattachedDriver{local: local{session: s}}
+			s.driver = &attachedLocal{local: local{session: s}}
 		}
 		return s.run(graceful, force)
 	})
 }
 
-type attachedDriver struct{ kubernetes }
+// An attachedKubernetes continues a run on Kubernetes whose soak process was killed. It follows the runners in the
+// cluster.
+type attachedKubernetes struct{ kubernetes }
 
-func (d *attachedDriver) check(ctx context.Context) error {
+func (d *attachedKubernetes) check(ctx context.Context) error {
 	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
 	if err := d.connect(); err != nil {
 		return UsageError{notFoundError(d.dir, err)}
@@ -78,14 +80,14 @@ func notFoundError(d results.Dir, err error) error {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
 	}
 	if _, statErr := os.Stat(d.Path(results.RunFile)); statErr == nil {
-		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended: `soak merge %[1]s` makes its verdict; on Kubernetes: %[2]w", d.Relative(), err)
+		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended: `soak merge %[1]s` judges it; on Kubernetes: %[2]w", d.Relative(), err)
 	}
-	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target, ran actions, ran a part, or ran a suite other than soak; start the service separately, pass BACKEND_URL, and repeat the run", err)
+	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target, had actions (--at), started only some of the runners (--runner), or ran another suite; start the service separately, pass BACKEND_URL, and repeat the run", err)
 }
 
 // prepare creates the folder of the run, or uses the folder of the soak process that was killed. A target that this
 // machine cannot reach causes only a warning.
-func (d *attachedDriver) prepare(ctx context.Context) (err error) {
+func (d *attachedKubernetes) prepare(ctx context.Context) (err error) {
 	dir := d.dir
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
 		d.dir = dir // the folder of the soak process that was killed
@@ -116,15 +118,15 @@ func (s *session) removePipes() {
 	}
 }
 
-// A reattachedDriver continues a run on this machine whose soak process was killed. It follows the runners that still
+// An attachedLocal continues a run on this machine whose soak process was killed. It follows the runners that still
 // run, and replaces the runners that ended early.
-type reattachedDriver struct {
+type attachedLocal struct {
 	local
 	group      *runners.Group
 	unfinished []*shard.Shard // the last shards of the runners to replace
 }
 
-func (d *reattachedDriver) check(ctx context.Context) (err error) {
+func (d *attachedLocal) check(ctx context.Context) (err error) {
 	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
 	if d.Plan, err = d.dir.Plan(); err != nil {
 		return UsageError{fmt.Errorf("attach to %s: %w", d.dir.Relative(), err)}
@@ -147,7 +149,7 @@ func (d *reattachedDriver) check(ctx context.Context) (err error) {
 }
 
 // find attaches to the runners that still run, and stores the last shards of those that ended early.
-func (d *reattachedDriver) find(ctx context.Context) error {
+func (d *attachedLocal) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
 	d.group = new(runners.Group)
@@ -175,7 +177,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 	return nil
 }
 
-func (d *reattachedDriver) prepare(context.Context) (err error) {
+func (d *attachedLocal) prepare(context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 
 // restartControl starts a reference target of the control group at the address of the previous one, which ended with
 // its soak process. It does nothing if that address is not a loopback address, or if the path of soak is unknown.
-func (d *reattachedDriver) restartControl() {
+func (d *attachedLocal) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Executable == "" || reference.Host == "" {
 		return
@@ -197,7 +199,7 @@ func (d *reattachedDriver) restartControl() {
 }
 
 // start replaces the runners that ended early. If a runner cannot be replaced, the verdict depends on MIN_COVERAGE.
-func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
+func (d *attachedLocal) start(_ context.Context, r round) (roundRun, error) {
 	for _, last := range d.unfinished {
 		config := d.runnerConfig(r)
 		replaced, seconds, err := d.remaining(last, d.location, time.Now())

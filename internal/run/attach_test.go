@@ -20,7 +20,7 @@ func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.config.Plan.Runners = 2
-	d := &reattachedDriver{local: local{session: r.session(r.config)}, group: new(runners.Group)}
+	d := &attachedLocal{local: local{session: r.session(r.config)}, group: new(runners.Group)}
 	var err error
 	d.dir, err = results.Create(r.config.Out, "t")
 	require.NoError(t, err)
@@ -53,5 +53,5 @@ func TestAttachToAnEndedRunNamesMergeFirst(t *testing.T) {
 	require.NoError(t, d.WriteJSON(results.RunFile, results.RunRecord{}))
 	err = notFoundError(d, cluster.ErrNoRun)
 	require.ErrorIs(t, err, cluster.ErrNoRun)
-	require.Regexp(t, "^attach: if .* ran on this machine, it has ended: `soak merge .*` makes its verdict; on Kubernetes: ", err.Error())
+	require.Regexp(t, "^attach: if .* ran on this machine, it has ended: `soak merge .*` judges it; on Kubernetes: ", err.Error())
 }

@@ -303,7 +303,7 @@ func (r *rig) attachTo(d *kubernetes) *session {
 		Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{},
 		Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute},
 	})
-	s.driver = &attachedDriver{kubernetes{session: s, client: d.client, pollInterval: 5 * time.Millisecond}}
+	s.driver = &attachedKubernetes{kubernetes{session: s, client: d.client, pollInterval: 5 * time.Millisecond}}
 	return s
 }
 

@@ -62,7 +62,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores, st.Machine.Runners = false, 196, 2, 90
 			},
 			"CPU of the machine: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s",
-			"CPU of the service 70 % of a core, of cores that were 98 % busy",
+			"CPU of the service: 70 % of a core, of cores that were 98 % busy",
 		},
 		"shared cores, with an unknown process of the service": {
 			func(st *StageResult) {
@@ -75,7 +75,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, SharedHost: true, Cores: 2, Usage: Usage{HasProcesses: true, HasHost: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
 			"CPU used by other programs: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
-			"CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
+			"CPU of the service: 3 % of a core, of cores that were 99 % busy; CPU of the machine: 99 % busy, most of it by other programs",
 		},
 		"another machine, sampled by Prometheus": {
 			func(st *StageResult) {
@@ -87,7 +87,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		"other programs on the service's cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = 1, 20, 15 },
 			"CPU used by other programs: full from 400/s on, 100 % busy, 65 % of a core by others and the kernel at 400/s, 70 % busy, 0 % of a core by others and the kernel at 200/s",
-			"CPU of the service 35 % of a core, of cores that were 100 % busy",
+			"CPU of the service: 35 % of a core, of cores that were 100 % busy",
 		},
 		"other programs on shared cores": {
 			func(st *StageResult) {
@@ -118,7 +118,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		"descriptors of the backend": {
 			func(st *StageResult) { st.Machine.Usage.Files = 1000 },
 			"descriptors of the backend: full from 400/s on, 1,000 of 1,000 open at 400/s, 20 of 1,000 open at 200/s, which was good",
-			"CPU of the service 70 % busy (backend 50 %, nginx 20 % of a core), CPU of the machine 70 % busy, most of it by the service, CPU of the backend",
+			"CPU of the service: 70 % busy (backend 50 %, nginx 20 % of a core); CPU of the machine: 70 % busy, most of it by the service; CPU of the backend",
 		},
 		"descriptors of nginx": {
 			func(st *StageResult) { st.Machine.Usage.NginxFull = .99 },
@@ -142,7 +142,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"the load generator's cores": {
 			func(st *StageResult) { st.Machine.GeneratorBusy = .95 },
-			"CPU of the load generator: full from 400/s on, 95 % busy (runners 30 % of a core) at 400/s, 30 % busy (runners 30 % of a core) at 200/s", "CPU of the service 70 % busy",
+			"CPU of the load generator: full from 400/s on, 95 % busy (runners 30 % of a core) at 400/s, 30 % busy (runners 30 % of a core) at 200/s", "CPU of the service: 70 % busy",
 		},
 		"the load generator's share of all cores": {
 			func(st *StageResult) {

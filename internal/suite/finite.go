@@ -109,7 +109,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	text := sentence("%v of %v abandoned requests were cancelled at the model", c.Cancelled, c.Checked)
 	if c.Cancelled > 0 {
-		text += sentence(", after %s at p50 and %s at most", ms(c.Delay.P50), ms(c.Delay.Max))
+		text += sentence(", after a median of %s and a maximum of %s", ms(c.Delay.P50), ms(c.Delay.Max))
 	}
 	return text + sentence("; the model sent %s that no client received", format.Count(c.UnreceivedChunks, "chunk"))
 }

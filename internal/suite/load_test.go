@@ -51,7 +51,7 @@ func TestStatusOfALevel(t *testing.T) {
 		{"slow", setSlow, Bad, "p95 800 ms"},
 		{"timeouts", setTimeouts, Bad, "5.00 % failed"},
 		{"requests not made, and the generator did not wait", setUnanswered, Bad, "70.0 % answered"},
-		{"slow by delays of the generator", combine(setSlow, setSaturated), ByGenerator, "p95 800 ms; the load generator waited up to 300 ms to run"},
+		{"slow because of delays of the generator", combine(setSlow, setSaturated), ByGenerator, "p95 800 ms; the load generator waited up to 300 ms to run"},
 		{"slow even without delays of the generator", combine(setSlow, combine(setSaturated, func(v *Level) { v.UndelayedP95 = 770 })), Bad, "p95 800 ms"},
 		{"timeouts of a saturated generator", combine(setTimeouts, setSaturated), ByGenerator, "5.00 % failed"},
 		{"requests not made by a saturated generator", combine(setUnanswered, setSaturated), ByGenerator, "70.0 % answered"},
@@ -85,12 +85,12 @@ func TestFindBreakingPoint(t *testing.T) {
 		{"saturated generator between good and bad", []Level{level(500, nil), level(750, combine(setUnanswered, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so this range cannot be narrowed down", 625},
 		{"a good load above one with a saturated generator does not count", []Level{level(500, nil), level(750, combine(setUnanswered, setSaturated)), level(800, nil), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
 		{"saturated generator at the lowest load", []Level{level(500, combine(setUnanswered, setSaturated)), level(1000, setRefused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
-		{"known within 10 % below the saturated generator", []Level{level(500, nil), level(550, combine(setUnanswered, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
+		{"the generator was saturated 10 % above the sustained load", []Level{level(500, nil), level(550, combine(setUnanswered, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
 		{"no whole number between", []Level{level(4, nil), level(5, setSlow)}, 4, 5, Bad, "between 4 and 5", 0},
 		{"the repeated load is good", []Level{level(100, nil), level(110, setSlow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
 		{"the generator was saturated at the repeated load", []Level{level(100, nil), level(110, setSlow), level(100, combine(setUnanswered, setSaturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
 		{"the repeated load is bad", []Level{level(100, nil), level(110, setSlow), level(100, setSlow)}, 100, 100, BadOnRetry, "not found: 100 requests/s were sustained at first", 0},
-		{"known within 10 %", []Level{level(100, nil), level(110, setSlow)}, 100, 110, Bad, "between 100 and 110", 0},
+		{"known to within 10 %", []Level{level(100, nil), level(110, setSlow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := findBreakingPoint(limits.Trials(c.levels))
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)

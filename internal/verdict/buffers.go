@@ -83,7 +83,7 @@ func Bursts(b *shard.Bursts, noun string) string {
 	}
 	text := fmt.Sprintf("%s of the %ss arrived together with the previous one", format.Percent(100*b.Share()), noun)
 	if b.Silence.Count() > 0 {
-		text += fmt.Sprintf(", after a silence of %s at p50 and %s at most", format.Duration(b.Silence.Quantile(.5)), format.Duration(b.Silence.Max()))
+		text += fmt.Sprintf(", after a silence with a median of %s and a maximum of %s", format.Duration(b.Silence.Quantile(.5)), format.Duration(b.Silence.Max()))
 	}
 	return text
 }

@@ -91,7 +91,7 @@ func TestBuffersAreNamed(t *testing.T) {
 	t.Parallel()
 	for together, want := range map[int][]string{
 		3: nil,
-		9: {`90.0 % of the noops arrived together with the previous one, after a silence of 75 s at p50 and 75 s at most: something between the service and the client buffers them, such as nginx with proxy_buffering on (header Server: "nginx/1.22.1")`},
+		9: {`90.0 % of the noops arrived together with the previous one, after a silence with a median of 75 s and a maximum of 75 s: something between the service and the client buffers them, such as nginx with proxy_buffering on (header Server: "nginx/1.22.1")`},
 	} {
 		m, server := cleanRun()
 		m.Bursts = shard.NewBursts()

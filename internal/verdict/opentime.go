@@ -87,9 +87,9 @@ func (s *Streams) sumOpenTime() {
 		}
 	}
 	if len(sharedIDs) > 0 {
-		text := "the server's ledger includes streams of another client for " + sharedIDs[0]
+		text := "the server's ledger lists streams of another client under " + format.Form(len(sharedIDs), "the id ", "the ids ") + sharedIDs[0]
 		if n := len(sharedIDs) - 1; n > 0 {
-			text += " and " + format.Count(n, "more id")
+			text += fmt.Sprintf(" and %s more", format.Thousands(n))
 		}
 		s.Warnings = append(s.Warnings, text+format.Form(len(sharedIDs), ": this entry is ignored", ": these entries are ignored"))
 	}
@@ -132,8 +132,8 @@ func (s *Streams) OpenTimeChecks() []Check {
 	case open.Pass:
 		open.Actual = "at least " + OpenSeconds{Share: lowest}.Percent()
 		if judged < s.Connections.Planned {
-			open.Actual += fmt.Sprintf(" for %s of %s; the others were disconnected, or not observed to the end",
-				format.Thousands(judged), format.Count(s.Connections.Planned, "client"))
+			open.Actual += fmt.Sprintf(" for %s of %s; %s not open, or not observed, to the end", format.Thousands(judged),
+				format.Count(s.Connections.Planned, "client"), format.Form(s.Connections.Planned-judged, "the other was", "the others were"))
 		}
 	}
 	if !s.m.Plan.Reconnect {

@@ -136,7 +136,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 	m.Connections.Edit(0).Refusals[0].Reason = "status 409"
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 9, Sent: noopsEach + 9}
 	v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{}))
-	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger includes streams of another client for d-0")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger lists streams of another client under the id d-0")
 
 	m, server = cleanRun()
 	m.Plan.Reconnect = true

@@ -69,14 +69,14 @@ func FuzzServerLedger(f *testing.F) {
 func TestServerCountText(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]Server{
-		"its ledger lists 1,000 as sent, equal to the number received":                                                                            {Sent: 1000, Agrees: true},
-		"its ledger lists 400 as sent, all of which arrived; the ledger lacks the others":                                                         {Sent: 400, Agrees: true},
-		"its ledger lists 1,001 as sent; 1,000 were received; the ledger also counts broadcasts, corrupted messages and messages to lost streams": {Sent: 1001, Agrees: true},
-		"its ledger lists none as sent, but 1,000 arrived":                                                                                        {Agrees: true},
-		"its ledger lists 700 as sent, equal to the number received at the clients of runners that ran from start to end":                         {Sent: 700, Agrees: true, Uncompared: 300},
-		"not compared: no runner ran from start to end":                                                                                           {Agrees: true, Uncompared: 1000},
-		"its ledger lists 1,001 as sent, but 1,000 arrived":                                                                                       {Sent: 1001},
-		"its ledger lists 1,001 as sent; the faults above explain the difference from the number received":                                        {Sent: 1001, Confirms: true},
+		"its ledger lists 1,000 as sent, equal to the number received":                                                                                                 {Sent: 1000, Agrees: true},
+		"its ledger lists 400 as sent, all of which arrived; the ledger lacks the others":                                                                              {Sent: 400, Agrees: true},
+		"its ledger lists 1,001 as sent; 1,000 were received; the ledger also counts events of POST /event/broadcast, corrupted messages and messages to lost streams": {Sent: 1001, Agrees: true},
+		"its ledger lists none as sent, but 1,000 arrived":                                                                                                             {Agrees: true},
+		"its ledger lists 700 as sent, equal to the number received at the clients of runners that ran from start to end":                                              {Sent: 700, Agrees: true, Uncompared: 300},
+		"not compared: no runner ran from start to end":                                                                                                                {Agrees: true, Uncompared: 1000},
+		"its ledger lists 1,001 as sent, but 1,000 arrived":                                                                                                            {Sent: 1001},
+		"its ledger lists 1,001 as sent; the faults above explain the difference from the number received":                                                             {Sent: 1001, Confirms: true},
 	} {
 		require.Equal(t, want, s.Comparison(1000))
 	}

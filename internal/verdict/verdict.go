@@ -187,7 +187,7 @@ func (s Server) Comparison(received uint64) string {
 	case s.Partial(received):
 		return text + ", all of which arrived; the ledger lacks the others"
 	case s.Sent > compared: // other events with numbers, corrupted messages, or messages to streams that were lost
-		return fmt.Sprintf("%s; %s %s received%s; the ledger also counts broadcasts, corrupted messages and messages to lost streams",
+		return fmt.Sprintf("%s; %s %s received%s; the ledger also counts events of POST /event/broadcast, corrupted messages and messages to lost streams",
 			text, format.Thousands(compared), format.Form(compared, "was", "were"), scope)
 	}
 	return text + ", equal to the number received" + scope

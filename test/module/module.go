@@ -16,7 +16,7 @@ func Evaluate(t testing.TB, text string) []byte {
 	runtime := sobek.New()
 	require.NoError(t, runtime.Set("__ENV", map[string]string{}))
 	module, err := sobek.ParseModule("module.js", text, func(any, string) (sobek.ModuleRecord, error) {
-		return nil, errors.New("a description must not import modules")
+		return nil, errors.New("module.Evaluate does not support imports")
 	})
 	require.NoError(t, err, text)
 	require.NoError(t, module.Link())

@@ -104,7 +104,7 @@ func TestArchiveContents(t *testing.T) {
 	}
 }
 
-func TestUnreachablePrometheus(t *testing.T) {
+func TestUnusablePrometheus(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	closedAddress := server.Listener.Addr().String()
