@@ -106,14 +106,18 @@ func (f *findings) groups() []*group {
 	})
 }
 
-// isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats. If
-// other blocks are messages, at least three blocks of one stream with constant data at a constant interval are
+// isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats.
+// Other blocks that always follow another one at once are none, such as an event that ends each message. If other blocks are messages, at least three blocks of one stream with constant data at a constant interval are
 // heartbeats, too. A broadcast message has constant data as well, but each stream receives it once.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
 		return false
-	case b.empty, b.isTypical:
+	case b.isTypical:
+		return true
+	case slices.Max(b.silences) < shortestInterval:
+		return false
+	case b.empty:
 		return true
 	}
 	return hasMessages && len(b.payload) == 1 && b.perStream >= 3 && ratio(b.intervals) < 1.3
@@ -139,7 +143,7 @@ func (f *findings) findHeartbeat() heartbeat {
 	if b.n == 1 {
 		evidence = "after " + formatSeconds(b.intervals[0])
 	}
-	if ratio(b.silences) < ratio(b.intervals) {
+	if ratio(b.silences) < ratio(b.intervals) && slices.Max(b.silences) >= shortestInterval {
 		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
 	out.match, out.matches = b.match, b.matches

@@ -43,3 +43,19 @@ func TestBroadcastMessageIsNoHeartbeatOrGreeting(t *testing.T) {
 	require.Empty(t, f.findHeartbeat().match)
 	require.Empty(t, f.greetings())
 }
+
+func TestEventThatEndsEachMessageIsNoHeartbeat(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	observed := &track{role: plain, open: new(stream.Stream), headersAt: start, endedAt: start.Add(time.Minute)}
+	f := &findings{
+		session: &session{Config: Config{Pace: time.Second}, requests: &requests{}, tracks: []*track{observed}}, units: map[*track][]*unit{},
+	}
+	for message := 1; message <= 10; message++ {
+		at := start.Add(time.Duration(message) * 2 * time.Second)
+		f.units[observed] = append(f.units[observed],
+			&unit{service.Block{Event: []byte("chat"), Data: fmt.Append(nil, message), HasData: true}, at},
+			&unit{service.Block{Event: []byte("end"), HasData: true}, at.Add(time.Millisecond)})
+	}
+	require.Empty(t, f.findHeartbeat().match)
+}

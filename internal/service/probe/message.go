@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 )
@@ -159,7 +160,10 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 			break
 		}
 	}
-	if m.seq == "" {
+	switch {
+	case m.seq == "" && !utf8.Valid(arrivals[0].Data):
+		f.missing = append(f.missing, "message.seq: the data of the events is not UTF-8, so a run would count each message as corrupted, such as "+arrivals[0].example()+". Make the service send UTF-8.")
+	case m.seq == "":
 		f.missing = append(f.missing, "message.seq: the number that was published was not found in the events, such as "+arrivals[0].example()+". Put {seq} into a field that the service passes on (--publish-body).")
 	}
 	if f.session.publishes("{run}") {

@@ -140,6 +140,10 @@ func TestDescriptions(t *testing.T) {
 			[]string{`"message":"unchecked"`, "message.seq: the number that was published was not found in the events"}, []string{`"publish"`},
 		},
 		{"another status", &fakeservice.Hub{OK: 207}, []string{`"ok":[207]`}, nil},
+		{
+			"data that is not UTF-8", &fakeservice.Hub{Wrap: func(p string) string { return "caf\xe9 " + p }},
+			[]string{`"message":"unchecked"`, "message.seq: the data of the events is not UTF-8"}, []string{`"publish"`},
+		},
 		{"a redirect to a page", &fakeservice.Hub{OK: http.StatusSeeOther}, []string{`"ok":[303]`}, nil},
 		{
 			"gzip that delays events", &fakeservice.Hub{Gzip: 700 * time.Millisecond},

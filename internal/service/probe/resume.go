@@ -16,6 +16,11 @@ type resume struct {
 	notes  []string
 }
 
+// hasID reports whether a block of a stream had an id, which may be empty.
+func (f *findings) hasID(t *track) bool {
+	return slices.ContainsFunc(f.units[t], func(u *unit) bool { return u.HasID })
+}
+
 // findResume compares a stream that resumed after a disconnect with a new stream that was opened at the same time.
 func (f *findings) findResume() (r resume) {
 	s := f.session
@@ -26,7 +31,11 @@ func (f *findings) findResume() (r resume) {
 		f.missing = append(f.missing, "resume: the probe ended before a stream was disconnected and reopened.")
 		return r
 	case s.disconnectedID == "":
-		r.notes = append(r.notes, "No event had an id before the disconnect, so there is nothing to resume from. If the service resumes by a URL parameter, write by: { query: 'NAME' }.")
+		reason := "No event had an id before the disconnect"
+		if f.hasID(s.disconnected) {
+			reason = "The last id before the disconnect was empty"
+		}
+		r.notes = append(r.notes, reason+", so there is nothing to resume from. If the service resumes by a URL parameter, write by: { query: 'NAME' }.")
 		return withMethod("none")
 	case reopened == nil:
 		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be reopened with Last-Event-ID: %s (%s).", s.quote(s.disconnectedID), f.refusal(resumed)))
