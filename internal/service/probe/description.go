@@ -61,7 +61,7 @@ func (f *findings) withCheckedMessage(o object, found object) object {
 	if same := f.findShared(found); same != nil {
 		return withMessage(o, same)
 	}
-	return f.withUncheckedMessage(o, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, so a run checks connections only. "+
+	return f.withUncheckedMessage(o, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, or fewer than three, so a run checks connections only. "+
 		"With --publish-url and --publish-body, the probe publishes messages and finds their numbers.")
 }
 

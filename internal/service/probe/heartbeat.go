@@ -198,14 +198,17 @@ func roundInterval(d time.Duration) float64 {
 
 func trimFloat(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// greetings names up to three blocks that arrive only at the start of streams, on every stream that resumes no other.
+// greetingGroups returns the blocks that arrive only at the start of streams, on every stream that resumes no other.
+func (f *findings) greetingGroups() []*group {
+	streams := len(f.tracksOf(plain, fresh))
+	return slices.DeleteFunc(f.groups(), func(b *group) bool { return b.n > 0 || b.early == 0 || b.early < streams })
+}
+
+// greetings names up to three greetings.
 func (f *findings) greetings() string {
 	var out []string
-	streams := len(f.tracksOf(plain, fresh))
-	for _, b := range f.groups() {
-		if b.n == 0 && b.early > 0 && b.early >= streams {
-			out = append(out, fmt.Sprintf("%s (%s)", b.name, b.example))
-		}
+	for _, b := range f.greetingGroups() {
+		out = append(out, fmt.Sprintf("%s (%s)", b.name, b.example))
 	}
 	return strings.Join(out[:min(len(out), 3)], " and ")
 }

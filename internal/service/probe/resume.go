@@ -122,11 +122,12 @@ func (f *findings) countAtStart(t *track, messages map[string]bool) int {
 	return len(arrived)
 }
 
-// countRepeated counts the messages that arrived before the disconnect and again at the start of the resumed stream.
+// countRepeated counts the messages that arrived before the disconnect and again at the start of the resumed stream. A
+// greeting is not a message.
 func (f *findings) countRepeated(reopened *track) (n int) {
-	earlier := map[string]bool{}
+	earlier, greetings := map[string]bool{}, f.greetingGroups()
 	for _, u := range f.units[f.session.disconnected] {
-		if f.isMessage(u) {
+		if f.isMessage(u) && !slices.ContainsFunc(greetings, func(b *group) bool { return b.matches(u) }) {
 			earlier[f.key(u)] = true
 		}
 	}

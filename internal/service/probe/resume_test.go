@@ -1,12 +1,14 @@
 package probe
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
 func TestReasonForNothingToResumeFrom(t *testing.T) {
@@ -23,4 +25,28 @@ func TestReasonForNothingToResumeFrom(t *testing.T) {
 		require.Contains(t, r.notes[0], want)
 		require.Equal(t, object{{name: "by", value: "none"}}, r.fields)
 	}
+}
+
+func TestGreetingIsNoRepeatedMessage(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	f := &findings{session: &session{Config: Config{Pace: time.Second}, requests: &requests{}}, units: map[*track][]*unit{}}
+	f.heartbeat.matches = func(*unit) bool { return false }
+	add := func(r role, opened time.Duration, messages ...int) *track {
+		added := &track{role: r, open: new(stream.Stream), headersAt: start.Add(opened), endedAt: start.Add(time.Minute)}
+		f.session.tracks = append(f.session.tracks, added)
+		f.units[added] = []*unit{{service.Block{Data: []byte("hello"), HasData: true}, added.headersAt}}
+		for _, m := range messages {
+			at := added.headersAt.Add(time.Millisecond)
+			if sent := start.Add(time.Duration(m) * 2 * time.Second); sent.After(at) {
+				at = sent
+			}
+			f.units[added] = append(f.units[added], &unit{service.Block{ID: fmt.Append(nil, m), HasID: true, Data: []byte("x"), HasData: true}, at})
+		}
+		return added
+	}
+	f.session.disconnected = add(plain, 0, 1, 2, 3)
+	reopened := add(resumed, 10*time.Second, 3, 4, 5, 6)
+	add(fresh, 10*time.Second, 6)
+	require.Equal(t, 1, f.countRepeated(reopened), "message 3 is repeated")
 }
