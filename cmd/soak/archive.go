@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +41,7 @@ func archiveCommand() *cobra.Command {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			from := archive.Source{Folder: folderOf(args[0], out), Prometheus: cmp.Or(prometheus, os.Getenv("PROMETHEUS_URL")), SkipReason: skipReason}
 			return makeArchive(ctx, from, strings.Join(args[1:], ""), cmd.OutOrStdout())

@@ -7,10 +7,8 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +28,7 @@ func openCommand() *cobra.Command {
 			"program prometheus with the data of the run. Ctrl-C stops Prometheus. ARCHIVE is a file, or s3://BUCKET/NAME.",
 		Args: oneArg("archive that `soak archive` made"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			err := openArchive(ctx, args[0], dir, check, cmd.OutOrStdout())
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -1,0 +1,30 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results/archive"
+)
+
+func TestClosedTerminalRemovesTheUnpackedFiles(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	file := filepath.Join(t.TempDir(), "x.tar.gz")
+	out := &watchedOutput{text: "so nothing is started", onMatch: func() { require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP)) }}
+	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: runFolder(t)}, file, &bytes.Buffer{}))
+	cmd := openCommand()
+	cmd.SetArgs([]string{file})
+	cmd.SetOut(out)
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	files, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
