@@ -107,7 +107,8 @@ func (f *findings) groups() []*group {
 }
 
 // isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats.
-// Other blocks that always follow another one at once are none, such as an event that ends each message. If other blocks are messages, at least three blocks of one stream with constant data at a constant interval are
+// Other blocks that always follow another one at once are not heartbeats, such as an event that ends each message. If
+// other blocks are messages, at least three blocks of one stream with constant data at a constant interval are
 // heartbeats, too. A broadcast message has constant data as well, but each stream receives it once.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {

@@ -62,11 +62,18 @@ func TestTimesAreNoSequence(t *testing.T) {
 
 func TestReasonForNoSequenceNamesTheJump(t *testing.T) {
 	t.Parallel()
-	messages := series{track: &track{role: plain}}
-	for _, id := range []string{"1", "2", "3", "4", "5", "6", "8", "9"} {
-		messages.units = append(messages.units, &unit{service.Block{ID: []byte(id), HasID: true, Data: []byte("x"), HasData: true}, time.Now()})
+	for ids, want := range map[string]string{
+		"1 2 3 4 5 6 8 9":     "the value at 'id' grows, but not always by one (6, 8 …)",
+		"1 2 3 4 5 5 6 7 8 9": "the value at 'id' grows, but not always by one (5, 5 …)",
+		"1 1 1 1 2 2 2 2":     "No value in the messages grew by one with each message.",
+		"1 2 3 4 5 4 6 7 8 9": "No value in the messages grew by one with each message.",
+	} {
+		messages := series{track: &track{role: plain}}
+		for id := range strings.FieldsSeq(ids) {
+			messages.units = append(messages.units, &unit{service.Block{ID: []byte(id), HasID: true, Data: []byte("x"), HasData: true}, time.Now()})
+		}
+		source, note := (&findings{session: &session{}}).findSequence([]series{messages})
+		require.Empty(t, source, ids)
+		require.True(t, strings.HasPrefix(note, want), note)
 	}
-	source, note := (&findings{session: &session{}}).findSequence([]series{messages})
-	require.Empty(t, source)
-	require.Contains(t, note, "the value at 'id' grows, but not by one (6, 8 …)")
 }

@@ -194,7 +194,7 @@ func TestDescriptions(t *testing.T) {
 			every(100*time.Millisecond, func(stream, n int) string {
 				return fmt.Sprintf("id: %d\ndata: {\"of\":%d}\n\n", 10*n+int(tick.Add(1)%3), stream)
 			}),
-			[]string{"the value at 'id' grows, but not by one"}, nil,
+			[]string{"the value at 'id' grows, but not always by one"}, nil,
 		},
 		{
 			"large events and names",

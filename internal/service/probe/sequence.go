@@ -49,14 +49,20 @@ func (f *findings) findSequence(all []series) (source, note string) {
 			continue
 		}
 		var example, jump []int64
-		consecutive, grows := true, true
+		consecutive, grows, steps, repeats := true, true, 0, 0
 		for _, messages := range all {
 			last := int64(math.MinInt64)
 			for _, u := range messages.units {
 				v, ok := read(&u.Block)
-				if !ok || last != math.MinInt64 && v.number <= last {
+				if !ok || last != math.MinInt64 && v.number < last {
 					consecutive, grows = false, false
 					break
+				}
+				if last != math.MinInt64 {
+					steps++
+				}
+				if v.number == last {
+					repeats++
 				}
 				if consecutive && last != math.MinInt64 && v.number != last+1 {
 					consecutive, jump = false, []int64{last, v.number}
@@ -73,8 +79,8 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		switch {
 		case consecutive && !f.isClock(option, longest):
 			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", joinNumbers(example))
-		case grows && growing == "" && !f.isTime(option, longest):
-			growing = fmt.Sprintf("the value at %s grows, but not by one (%s …); it may be a counter of the whole service, or count messages for other clients, or messages were lost. ", quoteJS(option), joinNumbers(jump))
+		case grows && repeats <= steps/4 && growing == "" && !f.isTime(option, longest):
+			growing = fmt.Sprintf("the value at %s grows, but not always by one (%s …); it may be a counter of the whole service, or count messages for other clients, or messages were lost or sent twice. ", quoteJS(option), joinNumbers(jump))
 		}
 	}
 	return "", growing + "No value in the messages grew by one with each message."
