@@ -52,7 +52,7 @@ func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.M
 	s.Messages.NotExpected += a.notExpected
 	if a.pending > 0 {
 		s.pending++
-		s.delay = max(s.delay, a.delay)
+		s.delay = max(s.delay, a.transit)
 	}
 	if a.premature {
 		s.premature = append(s.premature, fmt.Sprintf("%s received message %d of topic %s before it was published: the message is from another run with the same marker (%s)", r.ID, r.Last, topic.Name, s.m.Plan.Marker))
@@ -78,6 +78,7 @@ type account struct {
 	startedUS    int64           // start of the runner
 	lastEnd      int64           // end of the last listed stream, less the margin
 	delay        time.Duration   // delay of the last message that arrived; 0: unknown
+	transit      time.Duration   // the same, or bufferDelay of Streams if that is longer
 	disconnected bool            // the service resumes streams, and the client was disconnected at the end for longer than the margin
 	undecided    uint64          // missing messages that may or may not have been expected
 	pending      uint64          // the part of undecided that may have been in transit at the end of the run
@@ -144,6 +145,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.margin-streamMargin), 0)
+	a.transit = max(a.delay, s.bufferDelay)
 	if o := r.LastOutage; r.IsDisconnected() && s.m.Service.Resumes() {
 		a.disconnected = o.To-o.From > margin
 	}
@@ -190,10 +192,10 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 }
 
 // mayBePending reports whether a message may have been in transit at the end of the run. This is so if no later message
-// arrived, and the age of the message was under 1.5 times the delay of the last message that arrived
-// (docs/accounting.md).
+// arrived, and the age of the message was under 1.5 times the delay of the last message that arrived, or the time for
+// which a buffer held messages (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
-	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.delay*3/2).Microseconds()
+	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.transit*3/2).Microseconds()
 }
 
 // lostNumbers returns the numbers of the expected messages that did not arrive. It omits a number that may belong to a

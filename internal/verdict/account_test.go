@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -229,6 +230,39 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 		require.Equal(t, c.missed, v.Messages.Missed, name)
 		require.Equal(t, c.pending, v.Evidence.Undetectable, name)
 		require.Contains(t, v.Evidence.Why[0], "may still have been in transit at the end of the run: messages took up to 6 s to arrive", name)
+	}
+}
+
+// A buffer that delivers all messages of the last 6 s at once also delays the oldest of them by 6 s.
+func TestMessagesInABufferAtTheEndAreNotLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		followers int // of 10 messages
+		lost      []uint64
+		missed    uint64 // on all 4 streams
+		pending   uint64
+		want      Outcome
+	}{
+		"in the buffer":               {9, []uint64{18, 19, 20}, 0, 4 * 3, Invalid},
+		"in the buffer, and lost":     {9, []uint64{9, 18, 19, 20}, 4, 4 * 3, Fail},
+		"before the last full buffer": {9, []uint64{11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 22, 18, Fail},
+		"no buffer":                   {1, []uint64{18, 19, 20}, 4 * 3, 0, Fail},
+	} {
+		p := newPublishedRun()
+		p.lose(func(_ int, number uint64) bool { return slices.Contains(c.lost, number) })
+		p.changeEach(func(s *shard.Shard) {
+			s.Bursts = shard.NewBursts()
+			var silence uint32
+			for range 10 - c.followers {
+				s.Bursts.Add(6*time.Second, &silence)
+			}
+			for range c.followers {
+				s.Bursts.Add(time.Microsecond, &silence)
+			}
+		})
+		v := requireOutcome(t, c.want, p.judge(t), name)
+		require.Equal(t, c.missed, v.Messages.Missed, name)
+		require.Equal(t, c.pending, v.Evidence.Undetectable, name)
 	}
 }
 

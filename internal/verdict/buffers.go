@@ -100,9 +100,9 @@ func Buffer(b *shard.Bursts) string {
 // minDueGap is the minimum interval at which messages are expected to arrive one by one.
 const minDueGap = 20 * time.Millisecond
 
-// bufferWarning returns a warning if most messages arrived together although they were due one by one; otherwise "". It
-// returns "" for compressed streams, too, because compressionChecks judges these.
-func (s *Streams) bufferWarning() string {
+// isBuffered reports whether most messages arrived together although they were due one by one. It returns false for
+// compressed streams, because compressionChecks judges these.
+func (s *Streams) isBuffered() bool {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {
 	case s.m.Service.HasInterval():
@@ -110,8 +110,5 @@ func (s *Streams) bufferWarning() string {
 	case p.Published() && p.PublishRate > 0:
 		interval = time.Duration(float64(time.Second) * float64(max(p.Topics, 1)) / p.PublishRate)
 	}
-	if b == nil || interval < minDueGap || b.Share() <= MinBufferedShare || len(s.Codings) > 0 {
-		return ""
-	}
-	return Bursts(b, s.m.Service.Noun()) + ": " + Buffer(b)
+	return b != nil && interval >= minDueGap && b.Share() > MinBufferedShare && len(s.Codings) == 0
 }

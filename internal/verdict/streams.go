@@ -39,6 +39,7 @@ type Streams struct {
 	lastOutages    lastOutages
 	pending        int           // connections to which messages may have been in transit at the end of the run
 	delay          time.Duration // the longest delay of messages on these connections
+	bufferDelay    time.Duration // time for which something buffered messages; 0: nothing did
 	floorStreams   int           // streams whose count was compared with floor(open time / interval)
 	belowFloor     []string      // sentences about clients whose count was below that number
 	differences    differences   // of all connections
@@ -65,6 +66,9 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	}
 	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.HTTP2 = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.HTTP2
 	s.Server.Known = server != nil
+	if s.isBuffered() {
+		s.bufferDelay = m.Bursts.Silence.Quantile(.95)
+	}
 	s.listTopics()
 	s.alignFeeds()
 	for i, c := range m.Connections.All() {
@@ -96,8 +100,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	if m.Bursts != nil {
 		s.ArrivedTogether = m.Bursts.Share()
 	}
-	if buffered := s.bufferWarning(); buffered != "" {
-		s.Warnings = append(s.Warnings, buffered)
+	if s.isBuffered() {
+		s.Warnings = append(s.Warnings, Bursts(m.Bursts, m.Service.Noun())+": "+Buffer(m.Bursts))
 	}
 	s.setBasis()
 	s.sumOpenTime()
