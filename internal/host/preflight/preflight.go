@@ -22,6 +22,7 @@ const (
 	perNginx   = 12 << 10  // of both sides of a proxied stream in nginx
 	perBackend = 3 << 10   // of a stream in the backend
 	perRunner  = 64 << 20  // of a k6 process without streams
+	minRunner  = 32 << 20  // the same, at least
 )
 
 // spareFiles is the number of files that a process may need to open in addition to its connections.
@@ -97,7 +98,9 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d connections to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
 			m.Ports, sockets))
 	}
-	if bytes := Memory(p, s); m.Available > 0 && m.Available < bytes {
+	if tooMany := m.checkRunners(p.Runners); len(tooMany) > 0 {
+		errs = append(errs, tooMany...)
+	} else if bytes := Memory(p, s); m.Available > 0 && m.Available < bytes {
 		warnings = append(warnings, fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
 			m.Available>>20, bytes>>20))
 	}
@@ -106,6 +109,16 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 			m.Backlog, perService))
 	}
 	return errs, warnings
+}
+
+// checkRunners returns an error if the memory is certainly too small for n runners, even without streams.
+func (m Machine) checkRunners(n int) []string {
+	bytes := clamp.Uint64(n * minRunner)
+	if m.Available == 0 || m.Available >= bytes {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s at least %d MiB of memory, but %d MiB is available; lower RUNNERS (one per core is enough)",
+		format.Plural(n, "runner needs", "runners need"), bytes>>20, m.Available>>20)}
 }
 
 // requiredFiles returns how many files the process with the most open files needs, and describes that process.

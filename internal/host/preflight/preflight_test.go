@@ -38,6 +38,8 @@ func TestCheckNamesInsufficientLimits(t *testing.T) {
 		}, false, []string{"a runner with 1000 connections needs 1532"}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
 			[]string{"100 MiB of memory is available, but the run may use 617 MiB; raise CONNECTIONS_PER_VU"}},
+		{"memory of the runners alone", func(p *plan.Plan, m *Machine) { p.Runners, p.Connections, m.Available = 1000, 1000, 20_000<<20 }, false,
+			[]string{"1000 runners need at least 32000 MiB of memory, but 20000 MiB is available; lower RUNNERS"}, nil},
 		{"memory of shared virtual users", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
 		{"the accept queue", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, true, nil,
 			[]string{"the accept queue is limited to 128, but 1200 clients connect at once"}},

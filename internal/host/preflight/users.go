@@ -42,7 +42,9 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d open connections of a runner to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, add addresses (K6_LOCAL_IPS), or lower the number of connections",
 			m.Ports*u.Sources, runnerConnections))
 	}
-	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
+	if tooMany := m.checkRunners(u.Runners); len(tooMany) > 0 {
+		errs = append(errs, tooMany...)
+	} else if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
 		sentence := fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
 		if u.Connections > u.VUs { // these connections stay open, so the run certainly uses their memory
 			return append(errs, sentence), nil
