@@ -60,6 +60,25 @@ func TestTimesAreNoSequence(t *testing.T) {
 	}
 }
 
+// A pattern that ends with any word would read only the last digit of the number.
+func TestSequenceAfterAWordWithDigits(t *testing.T) {
+	t.Parallel()
+	for example, want := range map[string]string{
+		"1732250000-%d":   "id:^[0-9]+-([0-9]+)$",
+		"e7_%d":           "id:^[A-Za-z0-9_.-]+_([0-9]+)$",
+		"3f2a-44c0.x%d":   "id:^[A-Za-z0-9_.-]+x([0-9]+)$",
+		"shard-1:%d":      "id:^[A-Za-z0-9_.-]+:([0-9]+)$",
+		"shard 1-%d of 9": "id:^shard [0-9]+-([0-9]+)",
+	} {
+		messages := series{track: &track{role: plain}}
+		for n := 7; n < 112; n++ {
+			messages.units = append(messages.units, &unit{service.Block{ID: fmt.Appendf(nil, example, n), HasID: true, Data: []byte("x"), HasData: true}, time.Now()})
+		}
+		source, note := (&findings{session: &session{}}).findSequence([]series{messages})
+		require.Equal(t, want, source, note)
+	}
+}
+
 func TestReasonForNoSequenceNamesTheJump(t *testing.T) {
 	t.Parallel()
 	for ids, want := range map[string]string{

@@ -129,19 +129,23 @@ func textSources(field, text string) (out []string) {
 	return out
 }
 
-// prefixPattern returns a pattern for the text before a value, in which numbers and words may differ.
+// prefixPattern returns a pattern for the text before a value, in which numbers and words may differ. A word directly
+// before the value ends with the same character as in the text, so that its pattern includes no digit of the value.
 func prefixPattern(text string) string {
 	var out strings.Builder
 	out.WriteString("^")
 	rest := 0
 	for _, at := range wordOrNumber.FindAllStringIndex(text, -1) {
 		out.WriteString(regexp.QuoteMeta(text[rest:at[0]]))
+		rest = at[1]
+		if rest == len(text) {
+			rest--
+		}
 		class := "[A-Za-z0-9_.-]+"
-		if digits.FindString(text[at[0]:at[1]]) == text[at[0]:at[1]] {
+		if digits.FindString(text[at[0]:rest]) == text[at[0]:rest] {
 			class = "[0-9]+"
 		}
 		out.WriteString(class)
-		rest = at[1]
 	}
 	out.WriteString(regexp.QuoteMeta(text[rest:]))
 	return out.String()
