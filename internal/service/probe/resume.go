@@ -47,7 +47,7 @@ func (f *findings) findResume() (r resume) {
 		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; no message had been missed.", s.quote(s.disconnectedID)))
 		return withMethod("header")
 	}
-	resent, unrequested, repeated := f.countAtStart(reopened, missed), f.countAtStart(control, missed), f.countRepeated(reopened)
+	resent, unrequested, repeated := f.countResent(reopened, missed), f.countResent(control, missed), f.countRepeated(reopened)
 	note := fmt.Sprintf("One stream was disconnected for %s, and reopened with Last-Event-ID: %s. It received %d of %s.",
 		formatSeconds(s.reopenedAt.Sub(s.disconnectedAt)), s.quote(s.disconnectedID), resent, format.Count(len(missed), "missed message"))
 	if unrequested > 0 {
@@ -108,13 +108,13 @@ func (f *findings) missedMessages() (out map[string]bool) {
 	return out
 }
 
-// countAtStart counts the messages of a set that arrived at the start of a stream. Later messages are new, but
-// may have the same content if each stream has its own numbers.
-func (f *findings) countAtStart(t *track, messages map[string]bool) int {
+// countResent counts the messages of a set that arrived on a new stream. If the probe did not publish them, it counts
+// only those at the start: later messages are new, but may have the same content if each stream has its own numbers.
+func (f *findings) countResent(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {
 		for _, u := range f.units[t] {
-			if messages[f.key(u)] && f.isAtStart(t, u) {
+			if messages[f.key(u)] && (len(f.session.published) > 0 || f.isAtStart(t, u)) {
 				arrived[f.key(u)] = true
 			}
 		}
@@ -131,7 +131,7 @@ func (f *findings) countRepeated(reopened *track) (n int) {
 			earlier[f.key(u)] = true
 		}
 	}
-	return f.countAtStart(reopened, earlier)
+	return f.countResent(reopened, earlier)
 }
 
 // gap finds how the service announces that it could not resume a stream. It searches a stream with an unknown event ID

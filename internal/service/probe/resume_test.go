@@ -50,3 +50,22 @@ func TestGreetingIsNoRepeatedMessage(t *testing.T) {
 	add(fresh, 10*time.Second, 6)
 	require.Equal(t, 1, f.countRepeated(reopened), "message 3 is repeated")
 }
+
+func TestPublishedMessagesMayBeResentSlowly(t *testing.T) {
+	t.Parallel()
+	reopened := &track{role: resumed, headersAt: time.Now()}
+	f := &findings{session: &session{Config: Config{Pace: time.Second}}, units: map[*track][]*unit{reopened: nil}}
+	for i, text := range []string{"a", "b", "c"} {
+		at := reopened.headersAt.Add(time.Duration(2*i) * time.Second)
+		f.units[reopened] = append(f.units[reopened], &unit{service.Block{Data: []byte(text), HasData: true}, at})
+	}
+	missed := map[string]bool{}
+	for _, u := range f.units[reopened] {
+		missed[f.key(u)] = true
+	}
+	require.Equal(t, 1, f.countResent(reopened, missed), "later messages of the service may be new ones with the same content")
+
+	f.session.published = []publication{{seq: 1}}
+	missed = map[string]bool{"a": true, "b": true, "c": true}
+	require.Equal(t, 3, f.countResent(reopened, missed), "published messages are unique")
+}
