@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -136,6 +137,7 @@ func (f *findings) selectMessages(m *message, all []series) ([]series, []*unit) 
 		}
 		if source, _ := f.findSequence(named); source != "" {
 			m.match.add("event", name, note+". Messages with this name have numbers.")
+			f.reportUnchecked(name, order)
 			return named, units(named)
 		}
 	}
@@ -143,11 +145,29 @@ func (f *findings) selectMessages(m *message, all []series) ([]series, []*unit) 
 	return all, units(all)
 }
 
+// reportUnchecked names the events that arrive after the start of a stream, and are not messages with the checked name.
+func (f *findings) reportUnchecked(checked string, names []string) {
+	var unchecked []string
+	for _, name := range names {
+		if name != checked && f.isSteady(name) {
+			unchecked = append(unchecked, quoteJS(excerpt(name)))
+		}
+	}
+	if n := len(unchecked); n > 0 {
+		f.missing = append(f.missing, fmt.Sprintf("message.event: a run checks only events with the name %s, because no sequence of numbers includes %s. If all clients receive the same events, message: { same: 'data' } checks events of all names.",
+			quoteJS(checked), strings.Join(unchecked[:min(n, 8)], ", ")))
+	}
+}
+
 // quote returns the beginning of text. It hides tokens first, because a shortened token would not be found.
 func (s *session) quote(text string) string { return excerpt(s.requests.withoutTokens(text)) }
 
 // findPublished finds the number, marker, time and checksum of the published messages, and adds their places to m.
 func (f *findings) findPublished(m *message, arrivals []*unit) {
+	if i := slices.IndexFunc(arrivals, f.isBatch); i >= 0 {
+		f.missing = append(f.missing, "message.seq: an event had several published messages, but a run reads one message per event: "+arrivals[i].example()+". Make the service send each message as an event.")
+		return
+	}
 	options := sources(arrivals[0].Block)
 	publications := map[int64]publication{}
 	for _, p := range f.session.published {
@@ -175,7 +195,7 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		if i >= 0 {
 			m.match.add("run", all[i], "In every message this is the published marker.")
 		} else {
-			f.missing = append(f.missing, "message.run: the marker was in the events, but no expression finds it. Put text around {run}, such as run={run} (--publish-body).")
+			f.missing = append(f.missing, "message.run: the marker was in the events, but no expression finds it. The service may change the text around it, such as = to \\u003d; write run-{run}-seq-{seq}-t-{sentAt}-sum-{sum} (--publish-body).")
 		}
 	} else {
 		f.missing = append(f.missing, "message.run: the published message has no {run}, so a run would count the messages of other publishers. Add {run} to --publish-body.")
@@ -184,6 +204,17 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		return slices.ContainsFunc(f.session.published, func(p publication) bool { return p.sentAt == at })
 	})
 	f.findSum(m, arrivals, options)
+}
+
+// isBatch reports whether an event contains the times of several published messages.
+func (f *findings) isBatch(u *unit) bool {
+	n := 0
+	for _, p := range f.session.published {
+		if f.session.publishes("{sentAt}") && bytes.Contains(u.Data, fmt.Append(nil, p.sentAt)) {
+			n++
+		}
+	}
+	return n > 1
 }
 
 func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
