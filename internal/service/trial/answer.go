@@ -37,8 +37,10 @@ func (t *trial) answer(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() //nolint:wrapcheck // the caller's context
-	case !hasContent && (err == nil || !errors.Is(err, errLate)):
+	case !hasContent && err == nil:
 		return mismatch("message.content", "the response had no content: %s; %s", t.open.summary(), t.field("message.content"))
+	case !hasContent && !errors.Is(err, errLate):
+		return mismatch("message.content", "the response had no content: %s; %w; %s", t.open.summary(), err, t.field("message.content"))
 	case err != nil:
 		if errors.Is(err, errLate) {
 			err = fmt.Errorf("the stream was still open after %s", format.Duration(t.Patience))
