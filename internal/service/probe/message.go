@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -73,11 +72,17 @@ func (f *findings) findMessage() (m message) {
 		return m
 	}
 	ids := f.describeIDs(arrivals)
-	if len(f.session.published) == 0 {
+	if len(f.session.published) > 0 {
+		all, arrivals = f.selectPublished(&m, all)
+	} else {
 		all, arrivals = f.selectMessages(&m, all)
 	}
 	m.notes = append(m.notes, fmt.Sprintf("%s arrived%s %s", format.Count(len(arrivals), "message"), format.Form(len(arrivals), ":", ", such as"), arrivals[len(arrivals)-1].example()), ids)
 	if len(f.session.published) > 0 {
+		if batch := f.findBatch(all); batch != nil {
+			f.missing = append(f.missing, "message.seq: an event had several published messages, but a run reads one message per event: "+batch.example()+". Make the service send each message as an event.")
+			return m
+		}
 		f.findPublished(&m, arrivals)
 	} else {
 		f.findCounter(&m, all, arrivals)
@@ -164,10 +169,6 @@ func (s *session) quote(text string) string { return excerpt(s.requests.withoutT
 
 // findPublished finds the number, marker, time and checksum of the published messages, and adds their places to m.
 func (f *findings) findPublished(m *message, arrivals []*unit) {
-	if i := slices.IndexFunc(arrivals, f.isBatch); i >= 0 {
-		f.missing = append(f.missing, "message.seq: an event had several published messages, but a run reads one message per event: "+arrivals[i].example()+". Make the service send each message as an event.")
-		return
-	}
 	options := sources(arrivals[0].Block)
 	publications := map[int64]publication{}
 	for _, p := range f.session.published {
@@ -204,17 +205,6 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		return slices.ContainsFunc(f.session.published, func(p publication) bool { return p.sentAt == at })
 	})
 	f.findSum(m, arrivals, options)
-}
-
-// isBatch reports whether an event contains the times of several published messages.
-func (f *findings) isBatch(u *unit) bool {
-	n := 0
-	for _, p := range f.session.published {
-		if f.session.publishes("{sentAt}") && bytes.Contains(u.Data, fmt.Append(nil, p.sentAt)) {
-			n++
-		}
-	}
-	return n > 1
 }
 
 func (f *findings) findSum(m *message, arrivals []*unit, options []string) {

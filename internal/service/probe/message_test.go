@@ -2,11 +2,15 @@ package probe
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
@@ -24,6 +28,50 @@ func TestEventWithSeveralPublishedMessages(t *testing.T) {
 	d := probe(t, h, Config{Publish: publishRequest})
 	require.Contains(t, d.notes, "message.seq: an event had several published messages, but a run reads one message per event: data: [{")
 	require.Contains(t, d.json, `"message":"unchecked"`)
+}
+
+func TestMessageInEventsOfSeveralNames(t *testing.T) {
+	t.Parallel()
+	for preview, want := range map[string]string{
+		"event: room\ndata: {\"last\":%s}\n\n":            `"message":{"event":"post","seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`,
+		"event: room\ndata: {\"last\":[%[1]s,%[2]s]}\n\n": `"message":{"event":"post","seq":"json:$.seq"`,
+		"event: post\ndata: %s\n\n":                       `"message":{"seq":"json:$.seq"`,
+		"event: reload\ndata: room\n\n%.0s":               `"message":{"seq":"json:$.seq"`,
+	} {
+		hub, previous := &fakeservice.Hub{Event: "post"}, "{}"
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost {
+				hub.ServeHTTP(w, r)
+				return
+			}
+			body, err := io.ReadAll(r.Body)
+			require.NoError(t, err)
+			hub.Publish("room-1", string(body))
+			if strings.Contains(preview, "%[2]s") {
+				hub.Send("room-1", fmt.Sprintf(preview, body, previous))
+			} else {
+				hub.Send("room-1", fmt.Sprintf(preview, body))
+			}
+			previous = string(body)
+		})
+		d := probe(t, h, Config{Publish: publishRequest})
+		require.Contains(t, d.json, want, preview)
+	}
+}
+
+func TestHistoryIsNoBatch(t *testing.T) {
+	t.Parallel()
+	opened := &track{role: plain, headersAt: time.Now()}
+	f := &findings{session: &session{
+		Config:   Config{Pace: time.Second},
+		requests: &requests{publish: object{{name: "body", value: "{sentAt}"}}},
+	}}
+	for since, isBatch := range map[time.Duration]bool{time.Millisecond: false, 2 * time.Second: true} {
+		at := opened.headersAt.Add(since)
+		f.session.published = []publication{{seq: 1, sentAt: 17, at: at}, {seq: 2, sentAt: 18, at: at}}
+		u := &unit{service.Block{Data: []byte("[17,18]"), HasData: true}, opened.headersAt.Add(3 * time.Second)}
+		require.Equal(t, isBatch, f.findBatch([]series{{opened, []*unit{u}}}) != nil, since)
+	}
 }
 
 func TestEventsWithoutTheCheckedNameAreReported(t *testing.T) {
