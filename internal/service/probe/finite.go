@@ -76,6 +76,18 @@ func findFiniteResponses(tracks []*track, disconnected *track) *finiteResponses 
 	return f
 }
 
+// noTerminalEvent returns the error for requests with a prompt if findFiniteResponses returned nil.
+func (s *session) noTerminalEvent() error {
+	const rule = "{prompt} requires responses that end with a terminal event, but "
+	unfinished := func(t *track) bool {
+		return t.role == plain && t.open != nil && t != s.disconnected && (!t.endedByService() || !errors.Is(t.ended, io.EOF))
+	}
+	if slices.ContainsFunc(s.tracks, unfinished) {
+		return fmt.Errorf(rule+"at least one response did not within %s; probe for longer (--seconds)", formatSeconds(time.Since(s.started)))
+	}
+	return errors.New(rule + "no event follows the content, ends every response and occurs nowhere else; write the description manually (docs/finite.md)")
+}
+
 // blocks returns the blocks of a response that have data, without heartbeats. It stores the name of heartbeats in f.
 func (f *finiteResponses) blocks(t *track) series {
 	out := series{track: t}

@@ -113,6 +113,18 @@ func TestPromptNeedsFiniteResponses(t *testing.T) {
 	})
 }
 
+func TestPromptNeedsATerminalEvent(t *testing.T) {
+	t.Parallel()
+	for _, blocks := range [][]string{{"data: a", "data: %d"}, {"event: result\ndata: %d"}, {"data: a", "data: %d", ": done"}} {
+		synctest.Test(t, func(t *testing.T) {
+			ask := Request{Method: "POST", Body: `{"question":"{prompt}"}`}
+			c := Config{URL: base + "/ask", Connect: ask, Streams: 3, Pace: 40 * time.Millisecond, Length: time.Second, Dial: memory.Serve(t, answer(blocks...))}
+			_, err := Run(t.Context(), c)
+			require.ErrorContains(t, err, "no event follows the content, ends every response and occurs nowhere else; write the description manually")
+		})
+	}
+}
+
 func TestKnownAPIsEqualTheirModules(t *testing.T) {
 	t.Parallel()
 	for _, known := range apis {

@@ -125,8 +125,7 @@ func (c *Config) reportProxy() {
 func (s *session) describe() (Result, error) {
 	f := conclude(s)
 	if f.finite == nil && s.requests.uses("{prompt}") {
-		return Result{}, fmt.Errorf("{prompt} requires responses that end with a terminal event, but at least one response did not within %s; probe for longer (--seconds)",
-			formatSeconds(time.Since(s.started)))
+		return Result{}, s.noTerminalEvent()
 	}
 	description := f.description()
 	if _, err := service.Parse(toJSON(description)); err != nil {
