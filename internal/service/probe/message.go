@@ -211,10 +211,13 @@ func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 	if !f.session.publishes("{sum}") {
 		return
 	}
-	publish := `,"publish":` + string(toJSON(f.session.requests.publish))
+	publish, connect := `,"publish":`+string(toJSON(f.session.requests.publish)), `{"url":"{base}"}`
+	if strings.Contains(publish, "{topic}") { // then connect must have it, too
+		connect = `{"url":"{base}/{topic}"}`
+	}
 	for _, option := range append(slices.Clone(options), f.session.templateSources("sum")...) {
 		message := append(slices.Clone(m.match), field{name: "sum", value: option})
-		if allDelivered(compile(`{"url":"{base}/{topic}"}`, string(toJSON(message)), publish), f.session.marker, arrivals) {
+		if allDelivered(compile(connect, string(toJSON(message)), publish), f.session.marker, arrivals) {
 			m.match.add("sum", option, "In every message this is the published checksum, and it is correct.")
 			return
 		}

@@ -30,6 +30,13 @@ func TestEventWithSeveralPublishedMessages(t *testing.T) {
 	require.Contains(t, d.json, `"message":"unchecked"`)
 }
 
+func TestChecksumOfAServiceWithoutTopics(t *testing.T) {
+	t.Parallel()
+	d := probe(t, new(fakeservice.Hub), Config{URL: base + "/sub/news", Publish: Request{URL: "{base}/pub/news", Body: publishRequest.Body}}, requireTrial)
+	require.Contains(t, d.json, `"sum":"json:$.sum"`)
+	require.NotNil(t, d.Publish)
+}
+
 func TestMessageInEventsOfSeveralNames(t *testing.T) {
 	t.Parallel()
 	for preview, want := range map[string]string{
