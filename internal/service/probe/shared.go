@@ -22,21 +22,12 @@ func (f *findings) findShared(found object) object {
 	}
 	names := f.sharedNames()
 	for _, source := range f.sharedSources() {
-		shared := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return f.countShared(source, name) == 0 })
-		if len(shared) == 0 {
+		out, count := object{}, f.countShared(source, "")
+		if count == 0 || f.hasGreetings(names) {
+			out, count = f.sharedEvents(source, names)
+		}
+		if count == 0 {
 			continue
-		}
-		out := object{}
-		if len(shared) < len(names) || f.hasGreetings(shared) {
-			var events []any
-			for _, name := range shared {
-				events = append(events, name)
-			}
-			out.add("event", events, "All streams received the same events with these names.")
-		}
-		count := 0
-		for _, name := range shared {
-			count += f.countShared(source, name)
 		}
 		out.add("same", source, f.sharedNotes(source, count)...)
 		for _, member := range found {
@@ -47,6 +38,22 @@ func (f *findings) findShared(found object) object {
 		return out
 	}
 	return nil
+}
+
+// sharedEvents returns a message field with the names whose events all streams received in the same order, and the
+// number of these events. The field is empty if these are all names.
+func (f *findings) sharedEvents(source string, names []string) (out object, count int) {
+	var shared []any
+	for _, name := range names {
+		if n := f.countShared(source, name); n > 0 {
+			shared, count = append(shared, name), count+n
+		}
+	}
+	isOther := func(u *unit) bool { return !slices.Contains(shared, any(u.EventName())) }
+	if slices.ContainsFunc(units(f.messages(plain)), isOther) {
+		out.add("event", shared, "All streams received the same events with these names.")
+	}
+	return out, count
 }
 
 // sharedNames returns the names of the events that streams receive after their start.
@@ -69,9 +76,16 @@ func (f *findings) isSteady(name string) bool {
 	})
 }
 
-// hasGreetings reports whether streams also received events of other names.
+// hasGreetings reports whether each stream also received events of the same other name.
 func (f *findings) hasGreetings(names []string) bool {
-	return slices.ContainsFunc(units(f.messages(plain)), func(u *unit) bool { return !slices.Contains(names, u.EventName()) })
+	all := slices.DeleteFunc(f.messages(plain, fresh), func(messages series) bool { return len(messages.units) == 0 })
+	return slices.ContainsFunc(units(all), func(greeting *unit) bool {
+		name := greeting.EventName()
+		isMissing := func(messages series) bool {
+			return !slices.ContainsFunc(messages.units, func(u *unit) bool { return u.EventName() == name })
+		}
+		return !slices.Contains(names, name) && !slices.ContainsFunc(all, isMissing)
+	})
 }
 
 // sharedSources returns the parts of a message that may be the same for all streams: the data, a part of it, or the id.
@@ -94,7 +108,7 @@ type sighting struct {
 	at          time.Time
 }
 
-// countShared returns the result of countCommon for the messages with a name, or 0 if one of them does not have the
+// countShared returns the result of countCommon for the messages with a name (empty: all messages), or 0 if one of them does not have the
 // source. It uses the plain streams with messages, except the disconnected one.
 func (f *findings) countShared(source, name string) int {
 	s := compile(`{"url":"{base}"}`, string(toJSON(object{{name: "same", value: source}})), "")
@@ -109,7 +123,7 @@ func (f *findings) countShared(source, name string) int {
 		}
 		var list []sighting
 		for _, u := range messages.units {
-			if u.EventName() != name {
+			if name != "" && u.EventName() != name {
 				continue
 			}
 			reading := s.Reader("").Read(&u.Block)

@@ -77,3 +77,17 @@ func TestRepeatedContentIsShared(t *testing.T) {
 func newSharedTrack(started time.Time) *track {
 	return &track{role: plain, headersAt: started, endedAt: started.Add(4 * time.Second), open: &stream.Stream{Response: new(sseclient.Response)}}
 }
+
+func TestRareNamesAreShared(t *testing.T) {
+	t.Parallel()
+	f := sharedFindings(func(_, message int) string { return fmt.Sprintf(`{"price":%d}`, message*7919%100) })
+	for _, blocks := range f.units {
+		blocks[0].Event = []byte("user-1") // each name is rarer than minShared
+		for i, u := range blocks[1:] {
+			u.Event = fmt.Appendf(nil, "user-%d", i/2)
+		}
+	}
+	blocks := f.units[f.session.tracks[0]]
+	blocks[0].Event = []byte("user-99") // arrived on one stream only, before the others were open
+	require.Equal(t, `{"same":"data"}`, string(toJSON(f.findShared(object{}))))
+}
