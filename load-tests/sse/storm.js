@@ -19,8 +19,10 @@ const { service, config } = shared;
 /** Of all streams, every n-th stays open. */
 const every = everyOf('OPEN_PERCENT', values.OPEN_PERCENT, config.connections);
 
-/** Seconds until all streams are open and have received messages. Two storms follow. */
-const settle = settleTime(config);
+/** Seconds from the first stream to the first message that the run publishes (publishDelay in k6/soak/publishing.go). */
+const PUBLISH_DELAY = 2;
+/** Seconds until all streams are open and have received messages, and thus ids to resume from. Two storms follow. */
+const settle = settleTime(config) + (config.publishRate > 0 ? PUBLISH_DELAY : 0);
 const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settle) / 2);
 const MIN_SECONDS = 3;
 if (STORM < MIN_SECONDS) {

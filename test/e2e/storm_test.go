@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,6 +47,23 @@ func TestStormOfAHubWithoutHistory(t *testing.T) {
 	require.Equal(t, 72, v.Connections.Reconnected, "36 streams must reconnect twice")
 	require.Len(t, section(v, "Storms").Rows, 2)
 	require.Zero(t, v.Messages.Duplicated)
+}
+
+// The first storm begins after each client received a published message, so that each client has an id to resume from.
+func TestStormClientsHaveAnID(t *testing.T) {
+	t.Parallel()
+	var resumed atomic.Int64
+	h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
+		if r.Header.Get("Last-Event-ID") != "" {
+			resumed.Add(1)
+		}
+		return until, nil
+	}}
+	server := h.Start(t)
+	flags := append(publishFlags(describeHub(t, ""), server.URL), "--publish-rate", "80", "--connections", "40", "--max-open-late", "-1")
+	v := smoke(t, "storm", flags...).verdict()
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.EqualValues(t, 72, resumed.Load(), "36 streams must resume twice")
 }
 
 // runStorm runs two storms of 40 streams, which drop 36 of them, against a service that calls admit at each connect.
