@@ -62,6 +62,9 @@ func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
 	for _, c := range bystanders.FaultChecks() {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
 			c.ID, c.Name, c.Why = bystander(c.ID), "other streams: "+c.Name, c.Why+" when others reconnect"
+			for i := range c.Reasons {
+				c.Reasons[i] = "other streams: " + c.Reasons[i]
+			}
 			out = append(out, c)
 		}
 	}

@@ -147,12 +147,12 @@ func TestStormFindsFaults(t *testing.T) {
 			}
 		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
 		{"lateness is unknown", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", CountBasis: shard.CountByNumber} }, verdict.Invalid, "the limit is 0 (MAX_OPEN_LATE)"},
-		{"another stream was late", func(r *Run) { r.delayNoops(10, 1, 21*second) }, verdict.Fail, "d-10"},
+		{"another stream was late", func(r *Run) { r.delayNoops(10, 1, 21*second) }, verdict.Fail, "other streams: d-10 received noop 3 late"},
 		{"another stream without numbers missed a noop", func(r *Run) {
 			c := r.stream(10)
 			c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
 			c.Findings = []ledger.Finding{{Kind: ledger.KindUnsent, From: 21, Count: 1, At: 22 * second}}
-		}, verdict.Fail, "d-10 missed 1"},
+		}, verdict.Fail, "other streams: d-10 missed 1"},
 		{"another stream was disconnected", func(r *Run) { r.endEarly(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
 		{"the service is too slow", func(r *Run) { r.set("MIN_RATE", "200") }, verdict.Fail, "connects per second: 99 (limit: at least 200)"},
 		{"the service or the generator is too slow", func(r *Run) {
