@@ -189,6 +189,9 @@ func (p *parser) parseFinite(end *fields) {
 		if total.valueNode("text") == nil && total.valueNode("chunks") == nil && total.valueNode("tokens") == nil {
 			p.mistakes.add(total.node.at, "end.stated needs text, chunks or tokens, such as { text: 'json:$.text' }")
 		}
+		if total.valueNode("text") != nil && total.valueNode("chunks") != nil {
+			p.mistakes.add(total.node.at, "end.stated.text cannot be combined with end.stated.chunks; remove one of them")
+		}
 	}
 }
 
@@ -208,8 +211,12 @@ func (p *parser) condition(n *node, path string) (c condition) {
 		return c
 	}
 	place, value := f.valueNode("json"), f.valueNode("is")
-	if f.valueNode("event") != nil || f.valueNode("data") != nil || f.valueNode("comment") != nil || place == nil {
-		c.block = p.matcher(f, path, "event, data, comment or json")
+	if comment := f.valueNode("comment"); comment != nil {
+		p.mistakes.add(comment.at, "%s.comment matches no event, because an event has data; set event, data or json", path)
+		return c
+	}
+	if f.valueNode("event") != nil || f.valueNode("data") != nil || place == nil {
+		c.block = p.matcher(f, path, "event, data or json, such as { event: 'done' }")
 	}
 	if text, ok := p.text(place, path+".json"); ok {
 		steps, err := parsePath(text)

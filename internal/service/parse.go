@@ -152,7 +152,7 @@ func (p *parser) heartbeat(root *fields) {
 	if f == nil {
 		return
 	}
-	p.service.heartbeat = p.matcher(f, "heartbeat", "event, data or comment")
+	p.service.heartbeat = p.matcher(f, "heartbeat", "event, data or comment, such as { event: 'ping' } or { comment: true }")
 	p.service.HeartbeatEvery = p.seconds(f.valueNode("every"), "heartbeat.every")
 }
 
@@ -173,7 +173,7 @@ func (p *parser) matcher(f *fields, path, required string) (m matcher) {
 		m.comment = p.optionalText(c, path+".comment")
 	}
 	if f.valueNode("event") == nil && f.valueNode("data") == nil && f.valueNode("comment") == nil && f.valueNode("header") == nil {
-		p.mistakes.add(f.node.at, "%s needs %s, such as { event: 'ping' } or { comment: true }", path, required)
+		p.mistakes.add(f.node.at, "%s needs %s", path, required)
 	}
 	return m
 }
@@ -331,7 +331,7 @@ func (p *parser) gap(resume *fields, noResume bool) {
 	if f == nil {
 		return
 	}
-	p.service.gap = p.matcher(f, "resume.gap", "event, data, comment or header")
+	p.service.gap = p.matcher(f, "resume.gap", "event, data, comment or header, such as { event: 'ping' } or { comment: true }")
 	if h, ok := p.text(f.valueNode("header"), "resume.gap.header"); ok {
 		if part := gapHeader.FindStringSubmatch(h); part != nil {
 			p.service.Resume.GapHeader, p.service.Resume.GapValue = part[1], part[2]
