@@ -100,7 +100,7 @@ export interface Block {
   comment?: string | true;
 }
 
-/** A block, or a value in its JSON: `{ json: '$.type', is: 'RUN_ERROR' }`, or `{ json: '$.error' }` for any value except null and false. */
+/** An event, or a value in its JSON: `{ json: '$.type', is: 'RUN_ERROR' }`, or `{ json: '$.error' }` for any value except null and false. */
 export type Condition = Omit<Block, 'comment'> & { json?: `$${string}`; is?: string | number | boolean };
 
 /** A response that ends by itself: an answer of a language model, an agent run, a tool call. `soak run finite` tests these. */
