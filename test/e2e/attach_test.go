@@ -101,5 +101,5 @@ func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
 	requireNoProcess(t, m)
 	text, err := attachCommand(killedSoak).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 64", string(text))
-	require.Contains(t, string(text), "ended with soak, because soak started their target, ran actions, ran a part, or ran a suite other than soak")
+	require.Contains(t, string(text), "ended with soak, because soak started their target, had actions (--at), started only some of the runners (--runner), or ran another suite")
 }
