@@ -91,29 +91,6 @@ func (r *Record) HasReceived(number uint64) bool {
 		!slices.ContainsFunc(r.Holes, func(hole Range) bool { return hole[0] <= number && number <= hole[1] })
 }
 
-// Gaps returns how many messages are missing between two messages of one stream, or of streams that resume one another.
-// If the run publishes, Lost omits them, because only the merge knows which of them the service confirmed.
-func (r *Record) Gaps() (count uint64) {
-	var received []Range // from the lowest to the highest number of streams that resume one another
-	for _, span := range r.Spans {
-		if !span.Resumed || len(received) == 0 {
-			received = append(received, Range{span.First, span.Last})
-			continue
-		}
-		last := &received[len(received)-1]
-		if last[0] == 0 || span.First > 0 && span.First < last[0] {
-			last[0] = span.First
-		}
-		last[1] = max(last[1], span.Last)
-	}
-	for _, hole := range r.Holes {
-		if slices.ContainsFunc(received, func(numbers Range) bool { return numbers[0] > 0 && numbers[0] < hole[0] && hole[1] < numbers[1] }) {
-			count += hole[1] - hole[0] + 1
-		}
-	}
-	return count
-}
-
 // A Kind is the kind of a finding.
 type Kind string
 

@@ -86,9 +86,6 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass
 	for r := range result.Records() {
-		if !result.Service.AnyOrder {
-			r.Lost += r.Gaps()
-		}
 		sum.Count(r)
 		if silent := s.Suite.Plan.BySettings && s.service.CountsMessages() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
