@@ -9,7 +9,6 @@ type clockCounter struct {
 	pendingGap   time.Duration // the gap before the last arrival, if its lateness is undecided; otherwise 0
 	pendingSlots int64         // the number of slots in that gap
 	silent       bool          // no noop has arrived, although one was due on an earlier stream
-	startsAtOnce bool          // the service sent the first noop of the first stream right after the headers
 }
 
 // An earlyArrival is an arrival well before the next slot. Either it is the next noop, and the previous one was late,
@@ -30,11 +29,6 @@ func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 const phaseNoops = 5
 
 func (c *clockCounter) noop(n *Noop) (delta Delta) {
-	if c.isReplay(n.At) {
-		c.lastAt, delta.Counted = max(n.At, c.lastAt+1), true
-		c.count(n)
-		return delta
-	}
 	interval := c.interval()
 	if c.early.isCopyBefore(n.At, interval) {
 		c.countAsDuplicate()
@@ -77,29 +71,6 @@ func (c *clockCounter) noop(n *Noop) (delta Delta) {
 	delta.Counted, c.hasMessage = true, true
 	c.count(n)
 	return delta
-}
-
-// isReplay reports whether an arrival fills a slot that was due before the headers of its stream. A service that stores
-// noops sends them right after the headers, one directly after the other.
-func (c *clockCounter) isReplay(at Instant) bool {
-	switch {
-	case c.hasMessage || at-c.lastAt > c.stream.cfg.replayGap():
-		return false
-	case c.stream.count == 1:
-		c.startsAtOnce = true
-		return false
-	case c.startsAtOnce || c.slots.anchor == 0:
-		return false
-	}
-	if due := c.slots.expected(c.stream.openedAt, c.interval(), 0); due > 0 {
-		c.addEmptySlots(c.stream.openedAt, c.slots.settle())
-		c.slots.anchor += time.Duration(due) * c.interval() // #nosec G115 -- intervals of one run
-		c.slots.balance = int64(due)                        // #nosec G115 -- intervals of one run
-	} else if c.lastAt == c.stream.openedAt || c.slots.balance == 0 {
-		return false // no noop was due before the headers, or all of these have arrived
-	}
-	c.slots.balance--
-	return true
 }
 
 // place assigns an arrival to a slot. It returns the number of slots from the last arrival to this one, or 0 if this

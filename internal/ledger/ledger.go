@@ -63,9 +63,6 @@ type Config struct {
 // tolerance returns the time before the end of a stream in which a due noop may still be in transit.
 func (c *Config) tolerance() time.Duration { return min(c.LatenessLimit, c.Interval/2) }
 
-// replayGap returns the maximum time from the headers of a stream to a replayed noop, and between two replayed noops.
-func (c *Config) replayGap() time.Duration { return min(c.Interval/50, 50*time.Millisecond) }
-
 // Counting is the kind of messages that a ledger counts.
 type Counting int
 

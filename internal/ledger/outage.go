@@ -107,7 +107,7 @@ func (l *Ledger) reconnected(at Instant, o *Outage) {
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
 	x := l.extra
-	if at-x.replayedAt > l.stream.cfg.replayGap() {
+	if at-x.replayedAt > min(l.stream.cfg.Interval/50, 50*time.Millisecond) {
 		x.replayable = 0
 		return
 	}

@@ -238,25 +238,3 @@ func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 		})
 	}
 }
-
-// By the clock, the noops of an outage are expected. Noops that arrive right after the headers are these noops.
-func TestReplayedNoopsFillTheOutageByTheClock(t *testing.T) {
-	for name, c := range map[string]struct {
-		replays int
-		missed  uint64
-	}{"all are replayed": {3, 0}, "one is not replayed": {2, 1}, "none is replayed": {0, 3}} {
-		t.Run(name, func(t *testing.T) {
-			p := newTape().regular(1, 6, false).resume(3*interval + 5*sec) // three noops are due in the outage
-			for range c.replays {
-				p.noop(sec/100, 0)
-			}
-			p.noop(10*sec-time.Duration(c.replays)*sec/100, 0) // the schedule continues
-			r := p.regular(1, 6, false).end(sec)
-			require.Equal(t, Counts{Received: uint64(13 + c.replays), Unsent: c.missed, Undetectable: r.Undetectable}, r.Counts)
-		})
-	}
-	t.Run("each stream starts with a noop", func(t *testing.T) {
-		r := newTape().noop(sec/100, 0).regular(1, 6, false).resume(3*interval+5*sec).noop(sec/100, 0).regular(1, 6, false).end(sec)
-		require.Equal(t, Counts{Received: 14, Unsent: 3, Undetectable: r.Undetectable}, r.Counts)
-	})
-}
