@@ -5,7 +5,9 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -15,10 +17,13 @@ import (
 )
 
 func TestClosedTerminalRemovesTheUnpackedFiles(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored, as under nohup")
+	}
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	file := filepath.Join(t.TempDir(), "x.tar.gz")
-	out := &watchedOutput{text: "so nothing is started", onMatch: func() { require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP)) }}
+	out := &watchedOutput{text: "so nothing is started", onMatch: sync.OnceFunc(func() { require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP)) })}
 	require.NoError(t, makeArchive(t.Context(), archive.Source{Folder: runFolder(t)}, file, &bytes.Buffer{}))
 	cmd := openCommand()
 	cmd.SetArgs([]string{file})

@@ -150,7 +150,7 @@ func explain(difference, connections int) string {
 	case difference > 0:
 		return "streams were open longer than planned, or messages were sent more often"
 	}
-	return "some connections opened late, were disconnected for a while, or were not open or not observed to the end"
+	return "some connections opened late, were disconnected for a while, ended early, or were not observed to the end"
 }
 
 // eventSize returns the number of bytes that the reference backend writes for noop n (docs/accounting.md has the sum).

@@ -69,7 +69,7 @@ func TestSuiteWithoutShardsIsInvalid(t *testing.T) {
 	judge(t, d, verdict.Invalid, "")
 }
 
-// restore creates the folder of a run from files whose shards are stored uncompressed.
+// restore creates the folder of a run from a golden folder, whose shards are stored uncompressed.
 func restore(t *testing.T, from string, d Dir) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(d.Path(ShardsDir), 0o755))

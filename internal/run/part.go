@@ -102,8 +102,12 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	}
 	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.runnerNumber, s.Plan.Runners, result.Runner.State)
 	if s.Suite.Target.Streams {
-		fmt.Fprintf(s.Stdout, ": %s opened, %d refused, %d dropped; %s received, %d missed, %d faulty, %d late",
-			format.Plural(sum.Opened, "stream", "streams"), sum.Refused, sum.Dropped, s.receivedMessages(sum.Received), sum.Missed(), sum.Faults(), sum.Late)
+		missed := fmt.Sprintf("%d missed, ", sum.Missed())
+		if s.Plan.Published() {
+			missed = "" // only the merge knows which messages the service confirmed
+		}
+		fmt.Fprintf(s.Stdout, ": %s opened, %d refused, %d dropped; %s received, %s%d faulty, %d late",
+			format.Plural(sum.Opened, "stream", "streams"), sum.Refused, sum.Dropped, s.receivedMessages(sum.Received), missed, sum.Faults(), sum.Late)
 	}
 	if p := result.Published; p != nil {
 		sums := p.Sums()

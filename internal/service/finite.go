@@ -212,7 +212,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	}
 	place, value := f.valueNode("json"), f.valueNode("is")
 	if comment := f.valueNode("comment"); comment != nil {
-		p.mistakes.add(comment.at, "%s.comment matches no event, because an event has data; set event, data or json", path)
+		p.mistakes.add(comment.at, "%s.comment is not supported, because a comment alone is not an event; set event, data or json", path)
 		return c
 	}
 	if f.valueNode("event") != nil || f.valueNode("data") != nil || place == nil {

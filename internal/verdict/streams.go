@@ -38,7 +38,7 @@ type Streams struct {
 	coverage       coverage                  // of the confirmed messages
 	lastOutages    lastOutages
 	pending        int           // connections to which messages may have been in transit at the end of the run
-	delay          time.Duration // the longest delay of messages on these connections
+	delay          time.Duration // the longest delay of messages on these connections, or bufferDelay
 	bufferDelay    time.Duration // time for which something buffered messages; 0: nothing did
 	floorStreams   int           // streams whose count was compared with floor(open time / interval)
 	belowFloor     []string      // sentences about clients whose count was below that number

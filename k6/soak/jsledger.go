@@ -43,7 +43,7 @@ func (l *jsLedger) String() string {
 	r := l.ledger.Sums()
 	var counts []string
 	for _, n := range r.Totals().Each() {
-		if n.Name != "late" { // lateness is not a fault
+		if n.Name != "late" { // late messages were received, and are not faults by default
 			counts = append(counts, fmt.Sprintf("%s %d", n.Name, n.Count))
 		}
 	}

@@ -27,7 +27,7 @@ func smoke(t *testing.T, name string, args ...string) *soakRun {
 	return begin(t, nil, append([]string{name, "--profile", "smoke"}, args...)...)
 }
 
-// section returns the table with a title from a verdict, or an empty table.
+// section returns the table of v that has the given title, or an empty table.
 func section(v *verdict.Verdict, title string) verdict.Table {
 	for _, table := range v.Tables {
 		if table.Title == title {
@@ -71,7 +71,7 @@ func TestRampup(t *testing.T) {
 	require.Len(t, rows, 3)
 	for i, rate := range []int{20, 50, 100} {
 		require.Equal(t, fmt.Sprintf("%d/s", rate), rows[i][0])
-		require.Equal(t, "0", rows[i][2], "no request must fail")
+		require.Equal(t, "0", rows[i][2], "no request may fail")
 	}
 	require.NotEmpty(t, section(v, "Recommended maximum loads").Rows)
 	require.Len(t, section(v, "Processes").Rows, 3)

@@ -54,7 +54,7 @@ func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 	return m
 }
 
-// addressUnit returns a systemd unit that redirects the addresses of AWS to the cloud.
+// addressUnit returns a systemd unit that redirects the addresses of AWS to the simulated cloud.
 func addressUnit(c *cloud) []byte {
 	var b strings.Builder
 	b.WriteString("[Unit]\nBefore=cloud-final.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\n")
@@ -108,7 +108,7 @@ func (m *machine) log() string {
 	return string(output)
 }
 
-// remove removes the machine. It first stops the machine like a host, so that the containers on it stop gracefully.
+// remove removes the machine. It first shuts the machine down, as AWS would, so that the containers on it stop gracefully.
 func (m *machine) remove() {
 	if m.t.Failed() {
 		m.t.Log(m.log())

@@ -111,10 +111,11 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	return errs, warnings
 }
 
-// checkRunners returns an error if the memory is certainly too small for n runners, even without streams.
+// checkRunners returns an error if there are more runners than cores, and the memory is too small for them even without
+// streams.
 func (m Machine) checkRunners(n int) []string {
 	bytes := clamp.Uint64(n * minRunner)
-	if m.Available == 0 || m.Available >= bytes {
+	if m.Available == 0 || m.Available >= bytes || n <= m.Cores {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s at least %d MiB of memory, but %d MiB is available; lower RUNNERS (one per core is enough)",

@@ -96,8 +96,8 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 		switch secret, err := m.hasPackedSecret(file); {
 		case m.ctx.Err() != nil:
 			return false, m.ctx.Err()
-		case errors.Is(err, errUnpacked):
-			m.omit("%s was left out: it is packed to %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(maxFile))
+		case errors.Is(err, errUnpackedTooLarge):
+			m.omit("%s was left out: its compressed size is %s, but it unpacks to over %s; remove the file", name, sizeOf(in), format.Bytes(maxFile))
 			return false, nil
 		case err != nil:
 			m.omit("%s was left out: it cannot be searched for secrets: %v", name, err)
@@ -129,7 +129,7 @@ func (m *maker) addFile(path, name string) (found bool, err error) {
 // maxFile is the maximum size of a file, before and after decompression.
 const maxFile = safefile.Table
 
-var errUnpacked = errors.New("the unpacked file is too large")
+var errUnpackedTooLarge = errors.New("the unpacked file is too large")
 
 func sizeOf(file *os.File) string {
 	info, err := file.Stat()
@@ -147,7 +147,7 @@ func (m *maker) hasPackedSecret(packed io.Reader) (bool, error) {
 	return m.copyRedacted(io.Discard, text)
 }
 
-// unpack returns a reader of the content of a compressed file. The reader fails with errUnpacked after maxFile bytes.
+// unpack returns a reader of the content of a compressed file. The reader fails with errUnpackedTooLarge after maxFile bytes.
 func unpack(packed io.Reader) (io.Reader, error) {
 	in, err := gzip.NewReader(packed)
 	if err != nil {
@@ -156,7 +156,7 @@ func unpack(packed io.Reader) (io.Reader, error) {
 	return &limitedReader{from: in, remaining: maxFile}, nil
 }
 
-// A limitedReader fails with errUnpacked when more than the remaining bytes are read.
+// A limitedReader fails with errUnpackedTooLarge when more than the remaining bytes are read.
 type limitedReader struct {
 	from      io.Reader
 	remaining int64
@@ -165,7 +165,7 @@ type limitedReader struct {
 func (l *limitedReader) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
 	if l.remaining -= int64(n); l.remaining < 0 {
-		return n, errUnpacked
+		return n, errUnpackedTooLarge
 	}
 	return n, err
 }

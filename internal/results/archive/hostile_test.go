@@ -228,7 +228,7 @@ func TestLargeFileIsOmitted(t *testing.T) {
 	_, c := makeArchive(t, Source{Folder: run})
 	require.Contains(t, c.Omitted, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.06 GiB; move it away")
 	_, err := io.Copy(io.Discard, &limitedReader{from: zeros{}, remaining: 1 << 20})
-	require.ErrorIs(t, err, errUnpacked)
+	require.ErrorIs(t, err, errUnpackedTooLarge)
 }
 
 func TestMakeIsInterruptible(t *testing.T) {

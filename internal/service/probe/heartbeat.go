@@ -108,8 +108,8 @@ func (f *findings) groups() []*group {
 
 // isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats.
 // Other blocks that always follow another one at once are not heartbeats, such as an event that ends each message. If
-// other blocks are messages, at least three blocks of one stream with constant data at a constant interval are
-// heartbeats, too. A broadcast message has constant data as well, but each stream receives it once.
+// other blocks are messages, at least three blocks with constant data at a constant interval are heartbeats, too, if a
+// stream received two of them. A broadcast message also has constant data, but each stream receives it once.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
@@ -121,7 +121,7 @@ func (b *group) isHeartbeat(hasMessages bool) bool {
 	case b.empty:
 		return true
 	}
-	return hasMessages && len(b.payload) == 1 && b.perStream >= 3 && ratio(b.intervals) < 1.3
+	return hasMessages && len(b.payload) == 1 && b.n >= 3 && b.perStream >= 2 && ratio(b.intervals) < 1.3
 }
 
 func (f *findings) findHeartbeat() heartbeat {
