@@ -41,7 +41,7 @@ func archiveCommand() *cobra.Command {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := run.UntilSignal(cmd.Context())
 			defer stop()
 			from := archive.Source{Folder: folderOf(args[0], out), Prometheus: cmp.Or(prometheus, os.Getenv("PROMETHEUS_URL")), SkipReason: skipReason}
 			return makeArchive(ctx, from, strings.Join(args[1:], ""), cmd.OutOrStdout())

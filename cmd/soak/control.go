@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +21,7 @@ func controlCommand() *cobra.Command {
 			"them as CONTROL_URL (docs/distributed.md). `soak run` starts a reference target for its own runners.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := run.UntilSignal(cmd.Context())
 			defer stop()
 			listener, err := controlListener(ctx, listen)
 			if err != nil {

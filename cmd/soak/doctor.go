@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -45,7 +43,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			if p.BackendURL != "" {
 				services = preflight.Services{Count: len(p.BackendURLs())}
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := run.UntilSignal(cmd.Context())
 			defer stop()
 			findings := preflight.Inspect(ctx, *p, services, repositoryPrograms(p.BackendURL == ""))
 			if p.BackendURL != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/results/archive"
+	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
@@ -28,7 +29,7 @@ func openCommand() *cobra.Command {
 			"program prometheus with the data of the run. Ctrl-C stops Prometheus. ARCHIVE is a file, or s3://BUCKET/NAME.",
 		Args: oneArg("archive that `soak archive` made"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := run.UntilSignal(cmd.Context())
 			defer stop()
 			err := openArchive(ctx, args[0], dir, check, cmd.OutOrStdout())
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
@@ -109,14 +108,14 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	requestFlags(f, &c.Publish, "publish-", "the request that publishes")
 }
 
-// prepareProbe completes a configuration. Ctrl-C or SIGTERM ends the returned context; a second signal ends soak.
+// prepareProbe completes a configuration. A signal ends the returned context, and a second one ends soak.
 func prepareProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
 	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
 	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
 	c.UsageError = func(err error) error {
 		return usageError{Err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := run.UntilSignal(parent)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

@@ -4,6 +4,9 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -15,6 +18,23 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results/archive"
 )
+
+func TestClosedTerminalEndsAProbe(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored, as under nohup")
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: x\n\n")
+		_ = http.NewResponseController(w).Flush()
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	out := filepath.Join(t.TempDir(), "x.js")
+	require.Zero(t, execute([]string{"probe", server.URL, "--streams", "1", "--out", out}))
+	require.FileExists(t, out)
+}
 
 func TestClosedTerminalRemovesTheUnpackedFiles(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) {

@@ -18,18 +18,16 @@ const signalEcho = 300 * time.Millisecond
 func interrupts(parent context.Context) (graceful, force context.Context, stop func()) {
 	force, forceNow := context.WithCancel(parent)
 	graceful, stopGracefully := context.WithCancel(force)
-	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(hangups, syscall.SIGHUP)
-	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, endingSignals()...)
 	done := make(chan struct{})
 	go func() {
 		message := "stopping the run; results so far are kept. Press Ctrl-C again to kill all processes."
 		select {
-		case <-hangups:
-			message = "the terminal was closed: stopping the run; results so far are kept. Under nohup a run continues."
-		case <-signals:
+		case s := <-signals:
+			if s == syscall.SIGHUP {
+				message = "the terminal was closed: stopping the run; results so far are kept. Under nohup a run continues."
+			}
 		case <-done:
 			return
 		}
@@ -38,8 +36,8 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 		stopGracefully()
 		for {
 			select {
-			case <-signals:
-				if time.Since(stopped) < signalEcho {
+			case s := <-signals:
+				if s == syscall.SIGHUP || time.Since(stopped) < signalEcho {
 					continue
 				}
 				printMessage("killing everything")
@@ -51,7 +49,6 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 	}()
 	return graceful, force, func() {
 		signal.Stop(signals)
-		signal.Stop(hangups)
 		close(done)
 		stopGracefully()
 		forceNow()

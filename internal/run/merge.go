@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ci"
@@ -52,7 +50,7 @@ func Merge(location, out string, expect int, stdout io.Writer, options report.Te
 // fetchRun returns the folder of a run. It first copies a run in a bucket to out. problems describes the files that it
 // could not copy.
 func fetchRun(location, out string) (d results.Dir, problems []string, err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := UntilSignal(context.Background())
 	defer stop()
 	source, err := store.Open(ctx, location)
 	if err != nil {

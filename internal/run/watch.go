@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/host/resources"
@@ -43,7 +41,7 @@ type WatchConfig struct {
 // Watch shows a run of another session until the run ends, from the checkpoints of its runners. It does not write to
 // the location. After Ctrl-C it returns nil.
 func Watch(ctx context.Context, w WatchConfig) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := UntilSignal(ctx)
 	defer stop()
 	e := &remoteRun{WatchConfig: w, page: &live.Files{Location: w.Location}}
 	if err := e.open(ctx); err != nil {
