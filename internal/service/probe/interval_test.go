@@ -20,6 +20,7 @@ func TestMessageInterval(t *testing.T) {
 		`{"every":2.5}`:  {0, 2501 * time.Millisecond, 5 * time.Second, 7502 * time.Millisecond, 10 * time.Second},
 		`{"every":4.2}`:  {0, 4200 * time.Millisecond, 8400 * time.Millisecond, 12600 * time.Millisecond},
 		`{"every":0.25}`: {0, 250 * time.Millisecond, 500 * time.Millisecond, 760 * time.Millisecond, time.Second, 1250 * time.Millisecond},
+		`{"every":1}`:    {0, time.Second, 2 * time.Second, 3 * time.Second, 4060 * time.Millisecond},
 		`{ }`:            {0, time.Microsecond, 2 * time.Microsecond, 3 * time.Microsecond, 4 * time.Microsecond},
 		`{}`:             {0, time.Second, 2 * time.Second, 2100 * time.Millisecond, 4 * time.Second},
 	} {
@@ -28,7 +29,7 @@ func TestMessageInterval(t *testing.T) {
 		for _, since := range at {
 			messages.units = append(messages.units, &unit{at: time.Unix(1_700_000_000, 0).Add(since)})
 		}
-		(&findings{}).findInterval(&m, []series{messages})
+		(&findings{}).findInterval(&m, []series{messages, messages, messages}) // the streams of one broadcast
 		require.Equal(t, strings.ReplaceAll(want, " ", ""), string(toJSON(m.match)), at)
 
 		numbered := message{match: object{{name: "per", value: "topic"}}}

@@ -16,18 +16,36 @@ import (
 
 func TestEventWithSeveralPublishedMessages(t *testing.T) {
 	t.Parallel()
-	var previous string
-	h := &fakeservice.Hub{Wrap: func(payload string) string {
-		batch := "[" + payload + "," + payload + "]"
-		if previous != "" {
-			batch = "[" + previous + "," + payload + "]"
-		}
-		previous = payload
-		return batch
-	}}
+	var first string
+	h := &fakeservice.Hub{
+		Lose: func(_, payload string) bool {
+			if first == "" {
+				first = payload // the next message gets it, too
+				return true
+			}
+			return false
+		},
+		Wrap: func(payload string) string {
+			batch := "[" + first + "," + payload + "]"
+			first = ""
+			return batch
+		},
+	}
 	d := probe(t, h, Config{Publish: publishRequest})
 	require.Contains(t, d.notes, "message.seq: an event had several published messages, but a run reads one message per event: data: [{")
 	require.Contains(t, d.json, `"message":"unchecked"`)
+}
+
+func TestQuotedMessageIsNoBatch(t *testing.T) {
+	t.Parallel()
+	previous := "null"
+	h := &fakeservice.Hub{Wrap: func(payload string) string {
+		text := `{"message":` + payload + `,"quoted":` + previous + "}"
+		previous = payload
+		return text
+	}}
+	d := probe(t, h, Config{Publish: publishRequest}, requireTrial)
+	require.Contains(t, d.json, `"message":{"seq":"json:$.message.seq","run":"json:$.message.run","sentAt":"json:$.message.t","sum":"json:$.message.sum"}`)
 }
 
 func TestChecksumOfAServiceWithoutTopics(t *testing.T) {

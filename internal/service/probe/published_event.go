@@ -63,11 +63,19 @@ func (f *findings) deliveries(all []series) (out [][]delivery) {
 	return out
 }
 
-// findBatch returns an event with several published messages, or nil.
+// findBatch returns an event with several published messages that no earlier event of its stream had, or nil. An event
+// may therefore quote an earlier message.
 func (f *findings) findBatch(all []series) *unit {
-	for _, d := range slices.Concat(f.deliveries(all)...) {
-		if len(d.seqs) > 1 {
-			return d.unit
+	for _, deliveries := range f.deliveries(all) {
+		earlier := map[int64]bool{}
+		for _, d := range deliveries {
+			before := len(earlier)
+			for _, seq := range d.seqs {
+				earlier[seq] = true
+			}
+			if len(earlier) > before+1 {
+				return d.unit
+			}
 		}
 	}
 	return nil

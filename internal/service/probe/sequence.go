@@ -147,7 +147,9 @@ func (f *findings) findInterval(m *message, all []series) {
 		return // message.every cannot be combined with numbers per topic
 	}
 	var intervals []time.Duration
+	perStream := 0 // the streams of one broadcast have the same deviations, so further streams do not make the mean more exact
 	for _, messages := range all {
+		perStream = max(perStream, len(messages.units)-1)
 		for i := 1; messages.track.role == plain && i < len(messages.units); i++ {
 			intervals = append(intervals, messages.units[i].at.Sub(messages.units[i-1].at))
 		}
@@ -166,8 +168,8 @@ func (f *findings) findInterval(m *message, all []series) {
 		for _, d := range intervals {
 			sum += d
 		}
-		n := time.Duration(len(intervals))
-		m.match.add("every", roundMean(sum/n, (longest-shortest)/n), "The messages arrived "+formatRange(shortest, longest)+" apart.")
+		mean, maxError := sum/time.Duration(len(intervals)), (longest-shortest)/time.Duration(perStream)
+		m.match.add("every", roundMean(mean, maxError), "The messages arrived "+formatRange(shortest, longest)+" apart.")
 	}
 }
 
