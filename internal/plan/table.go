@@ -48,7 +48,7 @@ func (p *Plan) Settings() []Setting {
 			Help: "k6 processes that share the streams", SuiteHelp: "k6 processes that share the load", Script: "runners", Scope: Parts},
 		{Name: "CONNECTIONS_PER_VU", Value: &p.ConnectionsPerVU, WithoutSoak: 1, Min: 1, Rule: "at least 1",
 			Help:   "streams per virtual user (0: up to 50, more beyond 5,000 streams per runner)",
-			Script: "connectionsPerVU", ScriptHelp: "streams per virtual user, at least 1", Doc: "docs/accounting.md"},
+			Script: "connectionsPerVU", ScriptHelp: "streams per virtual user, at least 1", Doc: "docs/distributed.md"},
 		{Name: "BACKEND_URL", Value: &p.BackendURL,
 			Help:      "URL of the service, or one per runner, comma-separated (empty: start a backend)",
 			SuiteHelp: "URL of the service (empty: start a backend here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
