@@ -81,7 +81,7 @@ func (p *Plan) Settings() []Setting {
 			Help: "maximum length of each outage in seconds, with --reconnect (-1: no limit)"},
 		{Name: "BACK_WITHIN", Value: &p.BackWithinS, Default: defaultBackWithin.Seconds(), Max: year, NoLimit: true, Doc: "docs/suites.md",
 			Rule: "positive seconds up to a year, or -1 (no limit)",
-			Help: "seconds within which 99.9 % of lost streams must reconnect (-1: no limit)"},
+			Help: "seconds within which 99.9 % of the clients must reconnect (-1: no limit)"},
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, Rule: "positive seconds up to a year, or 0 (the default)",
 			Help:   "maximum time from the DELETE's response to the end of the stream, in seconds (default: the longer of 15 s and 1.5 intervals)",
 			Script: "endTimeout?"},
