@@ -116,10 +116,7 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	if o.request.Body != "" && o.isBodiless() {
 		return fmt.Errorf("option body: %w", sseclient.ErrBodyOfGet)
 	}
-	if id := o.request.Header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
-		o.LastEventID = id // received ids replace this one, so the header is not constant
-		o.request.Header.Del(lastEventID)
-	}
+	o.LastEventID = o.takeLastEventID(o.request.Header)
 	if common.IsNullish(second) {
 		return nil
 	}
@@ -132,6 +129,16 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 }
 
 const lastEventID = "Last-Event-Id" // the canonical form of net/http
+
+// takeLastEventID removes Last-Event-ID from headers of the script, and returns its value. Received ids replace this
+// value, so the header is not constant. If the stream does not resume by that header, takeLastEventID does nothing.
+func (o *sourceOptions) takeLastEventID(h http.Header) (id string) {
+	if o.Resume == (sseclient.Resume{}) {
+		id = h.Get(lastEventID)
+		h.Del(lastEventID)
+	}
+	return id
+}
 
 const resumeOption = "resume"
 

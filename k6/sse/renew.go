@@ -63,6 +63,7 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 			_, err = sseclient.ParseURL(next.URL)
 		case "headers":
 			next.Header, err = parseHeaders(s.session.m.vu.Runtime(), v)
+			s.opts.takeLastEventID(next.Header) // the stream continues from the last id
 		case "body":
 			if next.Body, err = parseBody(v); err == nil && next.Body != "" && s.opts.isBodiless() {
 				err = sseclient.ErrBodyOfGet

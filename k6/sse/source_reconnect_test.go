@@ -41,18 +41,24 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 // The header Last-Event-ID sets the first id. Received ids must replace it, even in later attempts.
 func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 	t.Parallel()
-	v := serveVU(t, func(p *peer) {
-		p.send(streamHead + "data: from " + p.req.Header.Get("Last-Event-ID") + "\n\n" + []string{"", "id: 6\n\n", "id\n\n", ""}[p.n])
-		if p.n == 3 {
-			p.hold()
-		}
-	})
-	require.Equal(t, "from 5 5 from 5 5 from 6 6 from ", strings.TrimSuffix(v.log(`
-		const s = new EventSource(url, { headers: { "last-event-id": "5" }, reconnectDelay: 1, exactDelay: true });
-		let n = 0;
-		s.onmessage = (e) => { log.push(e.data, e.lastEventId); if (++n === 4) s.close(); };
-		s.onerror = (e) => { if (e.retryMs !== 1) log.push(e.retryMs); };
-	`), " "))
+	for options, want := range map[string]string{
+		`headers: { "last-event-id": "5" },`: "from 5 5 from 5 5 from 6 6 from ",
+		`headers: { "last-event-id": "" },`:  "from   from   from 6 6 from ",
+		`headers: { "last-event-id": "5" }, renew: () => ({ headers: { "last-event-id": "5" } }),`: "from 5 5 from 5 5 from 6 6 from ",
+	} {
+		v := serveVU(t, func(p *peer) {
+			p.send(streamHead + "data: from " + p.req.Header.Get("Last-Event-ID") + "\n\n" + []string{"", "id: 6\n\n", "id\n\n", ""}[p.n])
+			if p.n == 3 {
+				p.hold()
+			}
+		})
+		require.Equal(t, want, strings.TrimSuffix(v.log(`
+			const s = new EventSource(url, { `+options+` reconnectDelay: 1, exactDelay: true });
+			let n = 0;
+			s.onmessage = (e) => { log.push(e.data, e.lastEventId); if (++n === 4) s.close(); };
+			s.onerror = (e) => { if (e.retryMs !== 1) log.push(e.retryMs); };
+		`), " "), options)
+	}
 }
 
 func TestEventSourceBacksOffAndHonorsRetryAfter(t *testing.T) {

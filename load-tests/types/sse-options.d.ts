@@ -135,7 +135,8 @@ declare module "k6/x/soak" {
      * Called directly before each attempt after the first, with the source as `this`. The returned URL, headers or body
      * replace the previous ones, for this attempt and all later ones; omitted properties keep their values. The
      * attempt waits for the event loop. The function cannot be async. If it throws, the source closes
-     * with reason `renew`. Tags keep the first URL. Not in the standard.
+     * with reason `renew`. Tags keep the first URL. `Last-Event-ID` in the returned headers has no effect, unless
+     * {@link EventSourceOptions.resume} is not `"header"`. Not in the standard.
      * @example () => ({ headers: { Authorization: `Bearer ${mint()}` } }) // a token that expires soon
      */
     renew?: (this: EventSource) => { url?: string; headers?: Record<string, string>; body?: string } | null | undefined | void;
