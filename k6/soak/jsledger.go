@@ -9,6 +9,7 @@ import (
 	"github.com/grafana/sobek"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
@@ -16,7 +17,8 @@ import (
 // it is the Ledger that `new EventSource(url, {ledger})` accepts.
 type jsLedger struct {
 	observer
-	rt *sobek.Runtime
+	rt        *sobek.Runtime
+	hasSource bool
 }
 
 var (
@@ -48,6 +50,15 @@ func (l *jsLedger) String() string {
 		}
 	}
 	return fmt.Sprintf("%s %s: %s", r.ID, r.State, strings.Join(counts, ", "))
+}
+
+// Callbacks implements sse.Ledger. It throws for a second source, because two streams must not write at the same time.
+func (l *jsLedger) Callbacks() sseclient.Callbacks {
+	if l.hasSource {
+		panic(l.rt.NewTypeError("EventSource: option ledger: this Ledger already has a source; create a Ledger for each source"))
+	}
+	l.hasSource = true
+	return l.observer.Callbacks()
 }
 
 func (l *jsLedger) Get(key string) sobek.Value {

@@ -82,6 +82,20 @@ func TestLedgerNeedsIDAndPlan(t *testing.T) {
 	}
 }
 
+func TestLedgerAcceptsOneSource(t *testing.T) {
+	t.Parallel()
+	rt, _ := newVU(t)
+	js(t, rt, planJS)
+	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 100), Tags: lib.NewVUStateTags(metrics.NewRegistry().RootTagSet()), Options: lib.Options{}})
+	require.Equal(t, "2 TypeError EventSource: option ledger: this Ledger already has a source; create a Ledger for each source", js(t, rt, `
+		const ledger = new Ledger("d-0");
+		const open = () => { const s = new EventSource("http://127.0.0.1:1", { ledger }); s.close(); return s.readyState; };
+		const state = open();
+		let thrown;
+		try { open(); } catch (e) { thrown = e; }
+		[state, thrown.name, thrown.message].join(" ")`))
+}
+
 func TestScriptCanReadItsLedger(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)

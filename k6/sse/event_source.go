@@ -66,22 +66,23 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	}
 	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.request.Method, http.MethodGet))
 	s.opts.Debug = debugOf(state, &s.opts.tags)
+	var callbacks sseclient.Callbacks
+	if s.opts.ledger != nil {
+		callbacks = s.opts.ledger.Callbacks() // before acquire, because it may throw
+	}
 	s.session = m.currentSession()
 	s.session.acquire()
 	Must(rt, s.obj.DefineDataPropertySymbol(m.goPart, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
-	s.Stream = s.session.Add(&s.opts.Options, s.callbacks(), s)
+	s.addCallbacks(&callbacks)
+	s.Stream = s.session.Add(&s.opts.Options, &callbacks, s)
 	s.post(func() error { return nil }) // counts this turn of the event loop as pending, because it may add a listener
 	s.Start()
 	return nil // the object of the call
 }
 
-// callbacks returns the callbacks of the stream. Each callback updates the ledger, then updates the samples, and then
-// queues the JavaScript events.
-func (s *eventSource) callbacks() *sseclient.Callbacks {
-	callbacks := new(sseclient.Callbacks)
-	if s.opts.ledger != nil {
-		*callbacks = s.opts.ledger.Callbacks()
-	}
+// addCallbacks adds the callbacks of the stream to those of its ledger. Each callback updates the ledger, then updates
+// the samples, and then queues the JavaScript events.
+func (s *eventSource) addCallbacks(callbacks *sseclient.Callbacks) {
 	callbacks.Request = func(*sseclient.Stream) sseclient.Request { return s.opts.request }
 	if s.opts.renew != nil {
 		callbacks.Renew = func(_ *sseclient.Stream, proceed func(error)) { s.renew(proceed) }
@@ -95,7 +96,6 @@ func (s *eventSource) callbacks() *sseclient.Callbacks {
 		callbacks.Answered = chain(callbacks.Answered, s.answered)
 	}
 	callbacks.Ended = func(*sseclient.Stream) { s.ended() }
-	return callbacks
 }
 
 func (s *eventSource) post(task func() error) {

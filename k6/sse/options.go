@@ -29,7 +29,8 @@ type sourceOptions struct {
 	withCredentials bool              // scripts can read it, but it has no effect
 }
 
-// A Ledger is the value of the option ledger. The stream calls its callbacks in Go, without JavaScript.
+// A Ledger is the value of the option ledger. The stream calls its callbacks in Go, without JavaScript. Callbacks is
+// called on the event loop, once per source, and may throw a JavaScript exception.
 type Ledger interface {
 	Callbacks() sseclient.Callbacks
 }

@@ -222,7 +222,8 @@ declare module "k6/x/soak" {
      * A `Ledger` of `k6/x/soak`, or a value of another extension whose Go type implements the
      * interface `Ledger` of the Go package `k6/sse`. It receives every event in Go, with the time of the read, and
      * also comments and blocks without data, which many services send as heartbeats. An event without a listener
-     * then runs no JavaScript and allocates no memory. Each source needs its own ledger. Not in the standard.
+     * then runs no JavaScript and allocates no memory. Each source needs its own ledger; a second source with the same
+     * `Ledger` throws a TypeError. Not in the standard.
      * @example new Ledger("client-1")
      */
     ledger?: object;
