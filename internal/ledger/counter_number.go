@@ -93,6 +93,7 @@ func (c *numberCounter) noop(n *Noop) (delta Delta) {
 	delta.Counted, c.hasMessage, c.silentSlots = true, true, 0
 	c.count(n)
 	if result.placement == filled {
+		delta.filled = true
 		if n.At-result.skippedAt >= 2*c.interval() {
 			c.ids.stale++ // a number that arrives so late is as suspicious as a repeated one
 		} else {

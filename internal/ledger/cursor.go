@@ -57,7 +57,7 @@ func (l *Ledger) DeliveredUnnumbered(p Fingerprint) (delta Delta) {
 	faultsBefore := c.faultCount()
 	delta = c.follow(&p)
 	delta.Faults = c.faultCount() - faultsBefore
-	l.cutMessage(p.At, c.cursor.last, delta.duplicated, delta.repeated)
+	l.cutMessage(p.At, c.cursor.last, &delta)
 	return delta
 }
 

@@ -20,6 +20,7 @@ type Cut struct {
 	NextAt Instant `json:"next_ns,omitempty"`
 	Next   uint64  `json:"next,omitempty"`
 
+	Filled     uint64 `json:"filled,omitempty"`     // messages with numbers between LastNumber and Next, which arrived later
 	Duplicated uint64 `json:"duplicated,omitempty"` // messages that arrived twice
 	Repeated   uint64 `json:"repeated,omitempty"`   // messages that arrived twice, if the service may repeat messages
 	Announced  uint64 `json:"announced,omitempty"`  // announcements of the service that messages are missing
@@ -195,10 +196,14 @@ func (l *Ledger) cutAnnounced(at Instant) {
 	}
 }
 
-// cutMessage records a message for the last cut: the first message after it, or a message that the resume repeated.
-func (l *Ledger) cutMessage(at Instant, number uint64, duplicated, repeated bool) {
+// cutMessage records a message for the last cut: the first message after it, or a message that the resume repeated. A
+// message that arrives out of order may belong to an earlier cut.
+func (l *Ledger) cutMessage(at Instant, number uint64, delta *Delta) {
 	if l.stream.cuts == nil {
 		return
+	}
+	if delta.filled {
+		l.stream.cuts.fill(number)
 	}
 	l.stream.cuts.received = true
 	c := l.stream.cuts.latest()
@@ -211,10 +216,21 @@ func (l *Ledger) cutMessage(at Instant, number uint64, duplicated, repeated bool
 	if number > c.LastNumber && at-c.ReconnectedAt > resumeTime {
 		return
 	}
-	if duplicated {
+	if delta.duplicated {
 		c.Duplicated++
 	}
-	if repeated {
+	if delta.repeated {
 		c.Repeated++
+	}
+}
+
+// fill records that a message arrived whose number was skipped at a cut.
+//
+//go:noinline
+func (c *Cuts) fill(number uint64) {
+	for i := range c.List {
+		if cut := &c.List[i]; cut.LastNumber < number && number < cut.Next {
+			cut.Filled++
+		}
 	}
 }

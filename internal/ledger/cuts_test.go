@@ -40,6 +40,20 @@ func TestCutRecordsItsEffects(t *testing.T) {
 	}
 }
 
+func TestCutRecordsMessagesOutOfOrder(t *testing.T) {
+	t.Parallel()
+	for _, counting := range []Counting{Numbered, Noops} {
+		l := cutLedger(counting)
+		deliverAll(l, 2*sec, 1)
+		deliverAll(l, 3*sec, 2)
+		l.Cut(4*sec, "rst", false)
+		reconnect(l, 4*sec, 5*sec, 6*sec)
+		deliverAll(l, 7*sec, 6, 5, 3, 8, 7) // 4 is lost; 7 was skipped after the first message
+		c := l.Record().Cuts.List[0]
+		require.Equal(t, []uint64{6, 2}, []uint64{c.Next, c.Filled})
+	}
+}
+
 func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)

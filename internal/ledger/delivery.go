@@ -119,7 +119,7 @@ func (l *Ledger) Delivered(d *Delivery) Delta {
 	delta := l.messages.add(d)
 	delta.Faults = l.messages.faultCount() - faultsBefore
 	if d.CorruptionReason == "" {
-		l.cutMessage(d.At, d.Number, delta.duplicated, delta.repeated)
+		l.cutMessage(d.At, d.Number, &delta)
 	}
 	return delta
 }
@@ -137,7 +137,7 @@ func (c *deliveries) add(d *Delivery) (delta Delta) {
 	case inOrder:
 		delta.Counted = true
 	case filled:
-		delta.Counted = true
+		delta.Counted, delta.filled = true, true
 		if !c.stream.cfg.AnyOrder {
 			c.fault().Reordered++
 			c.findAt(KindReordered, d.Number, d.At)

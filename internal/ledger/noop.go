@@ -17,6 +17,7 @@ type Delta struct {
 	Counted bool // the message is counted as received or as corrupted, not as a copy
 	// duplicated and repeated report whether the message is counted as a copy, and of which kind; see Counts.
 	duplicated, repeated bool
+	filled               bool // the message arrived after one with a higher number
 	// Faults is the number of missing, duplicated, reordered and corrupted messages that this arrival shows. A message
 	// that was counted as missing is not counted again if it arrives out of order.
 	Faults uint64
@@ -43,7 +44,7 @@ func (l *Ledger) Noop(n Noop) Delta {
 	delta.Faults = l.clock.faultCount() - faultsBefore
 	c := l.byNumber
 	if c == nil {
-		l.cutMessage(n.At, 0, false, false)
+		l.cutMessage(n.At, 0, &delta)
 		return delta
 	}
 	if n.OtherID {
@@ -52,7 +53,7 @@ func (l *Ledger) Noop(n Noop) Delta {
 	faultsBefore = c.faultCount()
 	byNumber := c.noop(&n)
 	byNumber.Faults = c.faultCount() - faultsBefore
-	l.cutMessage(n.At, n.Number, byNumber.duplicated, false)
+	l.cutMessage(n.At, n.Number, &byNumber)
 	if c.ids.isDisproved() {
 		l.byNumber = nil
 		l.classify(otherIDs)

@@ -162,8 +162,8 @@ func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 }
 
 // lossesAtCut returns the number of messages that a connection lost at one of its cuts. Without a publisher and without
-// other clients to compare with, these are the numbers that were skipped at the cut, or none if the service does not
-// keep the order.
+// other clients to compare with, these are the numbers that were skipped at the cut and did not arrive later, or none if
+// the service does not keep the order.
 func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
 	if losses, ok := s.cuts.lost[i]; ok {
 		return losses[k]
@@ -172,7 +172,8 @@ func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
 	if s.m.Service.AnyOrder || c.LastNumber == 0 || c.Next <= c.LastNumber+1 {
 		return 0
 	}
-	return c.Next - c.LastNumber - 1
+	skipped := c.Next - c.LastNumber - 1
+	return skipped - min(c.Filled, skipped)
 }
 
 func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {

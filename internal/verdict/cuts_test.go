@@ -170,6 +170,7 @@ func TestNoopsAreCountedByNumberAcrossACut(t *testing.T) {
 		"none had arrived before":                               {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
 		"the client pauses":                                     {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected or paused, 0 ended and resumed with Last-Event-ID"},
 		"two are skipped":                                       {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
+		"two are skipped, and one arrives later":                {ledger.Cut{LastNumber: 10, Next: 13, Filled: 1}, false, Fail, 1, "after noop 10: 1 noop was lost, 0 received twice"},
 		"the service counts from 1 again":                       {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
 		"the service counts from 1 again and announces the gap": {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
 		"the service announces a gap":                           {ledger.Cut{LastNumber: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
