@@ -173,10 +173,7 @@ func (p *poller) run(file *os.File, wake int) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	var n int
 	takeEvents := func(fd uintptr) bool {
-		var err error
-		if n, err = unix.EpollWait(int(fd), events, 0); err != nil {
-			panic(os.NewSyscallError("epoll_wait", err)) // only invalid arguments cause this error
-		}
+		n = eventsNow(fd, events)
 		return n > 0
 	}
 	var ready []*polledConn
@@ -307,6 +304,16 @@ func (c *polledConn) readSocket(p []byte) (int, error) {
 			return n, nil
 		}
 	}
+}
+
+// eventsNow stores the pending events of an epoll descriptor, and returns their number. Like readNow, it does not notify
+// Go's scheduler. A notification would wake up Go's monitor thread, which then runs for at least a millisecond.
+func eventsNow(epoll uintptr, events []unix.EpollEvent) int {
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0) // #nosec G103 G115 -- the same call as in package unix
+	if err != 0 {
+		panic(os.NewSyscallError("epoll_pwait", err)) // only invalid arguments cause this error
+	}
+	return int(n)
 }
 
 // readNow reads from a nonblocking descriptor. It does not notify Go's scheduler, which would cost as much CPU time as
