@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/reverse"
 	"github.com/sse-soak/sse-soak/test/untested"
@@ -182,83 +179,9 @@ func TestUnwritableResults(t *testing.T) {
 	})
 }
 
-// Shards of different runs, or incomplete shards, never pass.
-func TestIncompleteShardsAreInvalid(t *testing.T) {
-	t.Parallel()
-	complete := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "2")
-	require.Equal(t, verdict.Pass, complete.verdict().Verdict, complete.out.String())
-	first, second := shardOf(t, complete.dir, 1), shardOf(t, complete.dir, 2)
-	cases := map[string]struct {
-		damage   func(t *testing.T, d results.Dir)
-		wantText string
-	}{
-		"missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(second))) }, "runner 2 of 2 left no shard"},
-		"a flipped bit": {func(t *testing.T, d results.Dir) {
-			b, err := os.ReadFile(d.Path(first))
-			require.NoError(t, err)
-			b[len(b)/2] ^= 4
-			require.NoError(t, os.WriteFile(d.Path(first), b, 0o644))
-		}, "not a complete shard"},
-		"an earlier run of that name": {func(t *testing.T, d results.Dir) {
-			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.RunID = "0123456789abcdef" })
-		}, "belongs to another run with the same test id"},
-		"an earlier time": {func(t *testing.T, d results.Dir) {
-			edit(t, d.Path(second), func(s *shard.Shard) {
-				s.Runner.StartedUS -= 1e9
-				s.Runner.EndedUS -= 1e9
-				s.Machine, s.EndRequests, s.Points = nil, nil, nil // their times would be outside of the run
-				for i := range s.Series {
-					s.Series[i].Unix -= 1000
-				}
-			})
-		}, "remove the shard of another run, or set the clocks and repeat the run"},
-		"everything but the shards is missing": {func(t *testing.T, d results.Dir) {
-			for _, name := range []string{results.ManifestFile, results.PlanFile, results.RunFile, results.LedgerFile} {
-				require.NoError(t, os.Remove(d.Path(name)))
-			}
-		}, "merge the whole folder of that run"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			d := results.Dir(filepath.Join(t.TempDir(), "t"))
-			require.NoError(t, os.CopyFS(string(d), os.DirFS(string(complete.dir))))
-			c.damage(t, d)
-			text, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", string(d)).CombinedOutput()
-			exit, ok := err.(*exec.ExitError)
-			require.True(t, ok, string(text))
-			require.Equal(t, 2, exit.ExitCode(), string(text))
-			v := readVerdict(t, d)
-			require.Equal(t, verdict.Invalid, v.Verdict)
-			require.Contains(t, reasons(v), c.wantText)
-		})
-	}
-	t.Run("merged again", func(t *testing.T) {
-		text, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", string(complete.dir)).CombinedOutput()
-		require.NoError(t, err, string(text))
-		require.Equal(t, verdict.Pass, readVerdict(t, complete.dir).Verdict)
-	})
-}
-
-// shardOf returns the file of a runner, within the folder of the run.
-func shardOf(t *testing.T, d results.Dir, runner int) string {
-	t.Helper()
-	found, err := filepath.Glob(d.Path(filepath.Join(results.ShardsDir, fmt.Sprintf("runner-%d-*.json.gz", runner))))
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	return filepath.Join(results.ShardsDir, filepath.Base(found[0]))
-}
-
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(to, b, 0o644))
-}
-
-func edit(t *testing.T, path string, change func(*shard.Shard)) {
-	t.Helper()
-	s, err := shard.ReadFile(path)
-	require.NoError(t, err)
-	change(s)
-	require.NoError(t, shard.Write(path, s))
 }

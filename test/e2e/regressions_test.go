@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"sync/atomic"
@@ -12,6 +14,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// compareRuns runs `soak compare`.
+func compareRuns(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"compare"}, args...)...).CombinedOutput()
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode(), string(out)
+	}
+	require.NoError(t, err)
+	return 0, string(out)
+}
 
 // worseMetrics returns the metrics that `soak compare` reports as worse. It omits the CPU of the service, because the
 // service runs in the process of the tests.
