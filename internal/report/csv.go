@@ -88,8 +88,9 @@ func attempts(c *shard.Connection) string {
 }
 
 // SeriesCSV writes a row for each bucket of five seconds, or of one second in a short run: clients, processes, host,
-// and published messages.
-func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
+// and published messages. A run without clients has no columns of clients. As in a verdict.Window, the number of faults
+// is the higher of two counts: the listed findings, and the faults that the runners detected.
+func SeriesCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict, samples []resources.Sample) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	prefix := "lateness"
 	if !m.Service.HasInterval() {
@@ -101,13 +102,18 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	buckets, width := m.Timeline()
 	step := int64(width / time.Second)
 	published := publishedByBucket(m, step)
-	header := []any{
-		"unix_s", "open", "opened", "closed", m.Service.Noun() + "s", "late", "faults", prefix + "_p50_ms", prefix + "_p99_ms", prefix + "_max_ms",
+	faults := v.FaultsByPeriod(func(unix int64) int64 { return unix / step * step })
+	header := []any{"unix_s"}
+	hasClients := m.Plan.Connections > 0
+	if hasClients {
+		header = append(header, "open", "opened", "closed", m.Service.Noun()+"s", "late", "faults", prefix+"_p50_ms", prefix+"_p99_ms", prefix+"_max_ms")
+	}
+	header = append(header,
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",
 		"runner_threads", "backend_threads", "nginx_threads", "host_network_received_bytes", "host_network_sent_bytes", "dns_lookup_ms",
-	}
+	)
 	if published != nil {
 		header = append(header, "published", "confirmed")
 	}
@@ -124,14 +130,17 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		if next > 1 {
 			previous = samples[next-2]
 		}
-		p50, p99, maximum := latenessCells(b)
-		values := []any{
-			b.Unix, b.Open, b.Opened, b.Closed, b.Noops, b.Late, b.Faults, p50, p99, maximum,
+		values := []any{b.Unix}
+		if hasClients {
+			p50, p99, maximum := latenessCells(b)
+			values = append(values, b.Open, b.Opened, b.Closed, b.Noops, b.Late, max(b.Faults, faults[b.Unix]), p50, p99, maximum)
+		}
+		values = append(values,
 			b.RSS, b.HeapLive, oneDecimal(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
 			current.BackendRSS, rate(previous.BackendCPU, current.BackendCPU, previous.Unix, current.Unix), current.Streams, current.Goroutines, current.Files,
 			current.NginxRSS, rate(previous.NginxCPU, current.NginxCPU, previous.Unix, current.Unix),
 			b.Threads, current.BackendThreads, current.NginxThreads, current.Received, current.Transmitted, current.LookupMS,
-		}
+		)
 		if published != nil {
 			values = append(values, published[b.Unix].sent, published[b.Unix].confirmed)
 		}

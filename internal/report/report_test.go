@@ -145,7 +145,7 @@ func outputs() map[string]func(io.Writer) error {
 		"report.txt":      func(w io.Writer) error { return Text(w, Brief(v)) },
 		"report.md":       func(w io.Writer) error { return Markdown(w, Brief(v)) },
 		"connections.csv": func(w io.Writer) error { return ConnectionsCSV(w, m, v) },
-		"series.csv":      func(w io.Writer) error { return SeriesCSV(w, m, samples) },
+		"series.csv":      func(w io.Writer) error { return SeriesCSV(w, m, v, samples) },
 	}
 }
 
@@ -154,8 +154,34 @@ func TestFilesOfARun(t *testing.T) {
 	for name, write := range outputs() {
 		golden(t, name, []byte(output(t, write)))
 	}
-	m, _, _ := newRun()
-	require.NoError(t, SeriesCSV(io.Discard, m, nil), "without samples")
+	m, v, _ := newRun()
+	require.NoError(t, SeriesCSV(io.Discard, m, v, nil), "without samples")
+}
+
+// Only a merge finds messages that are missing at the end of a stream, so no runner counts them in its buckets.
+func TestSeriesCountsFaultsThatAMergeFound(t *testing.T) {
+	t.Parallel()
+	m, v, _ := newRun()
+	column := func(name string) (cells []string) {
+		rows, err := csv.NewReader(strings.NewReader(output(t, func(w io.Writer) error { return SeriesCSV(w, m, v, nil) }))).ReadAll()
+		require.NoError(t, err)
+		i := slices.Index(rows[0], name)
+		for _, row := range rows {
+			if i >= 0 {
+				cells = append(cells, row[i])
+			}
+		}
+		return cells
+	}
+	require.Equal(t, []string{"faults", "0", "1", "0"}, column("faults"))
+	m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindTail, From: 1, To: 2, Count: 2, At: 6 * time.Second}}
+	require.Equal(t, []string{"faults", "0", "2", "0"}, column("faults"))
+
+	m.Plan.Connections = 0
+	for _, name := range []string{"open", "noops", "late", "faults", "lateness_p50_ms"} {
+		require.Empty(t, column(name), "a run without clients must not have zeros for their messages")
+	}
+	require.Len(t, column("runner_rss_bytes"), 4)
 }
 
 // A row has no resources of the target if there was no sample for longer than a bucket.
@@ -169,7 +195,7 @@ func TestSeriesDoesNotRepeatOldSamples(t *testing.T) {
 		{Unix: 1001, BackendRSS: 7, BackendCPU: 1}, {Unix: 1004, BackendRSS: 8, BackendCPU: 1.3},
 		{Unix: 1010, BackendRSS: 9, BackendCPU: 1.9}, {Unix: 1031, BackendRSS: 10, BackendCPU: 4},
 	}
-	rows, err := csv.NewReader(strings.NewReader(output(t, func(w io.Writer) error { return SeriesCSV(w, &m, samples) }))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(output(t, func(w io.Writer) error { return SeriesCSV(w, &m, &verdict.Verdict{}, samples) }))).ReadAll()
 	require.NoError(t, err)
 	rss, cpu := slices.Index(rows[0], "backend_rss_bytes"), slices.Index(rows[0], "backend_cpu_percent")
 	var got []string

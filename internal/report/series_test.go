@@ -123,7 +123,7 @@ func TestChartsOfAShortRun(t *testing.T) {
 	require.Len(t, section.Charts[0].Series, 1, "bars shorter than the interval must not have an expected number")
 
 	var b strings.Builder
-	require.NoError(t, SeriesCSV(&b, r.Merged, r.Samples))
+	require.NoError(t, SeriesCSV(&b, r.Merged, r.Verdict, r.Samples))
 	require.Equal(t, 1+n, strings.Count(b.String(), "\n"))
 }
 

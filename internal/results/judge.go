@@ -241,7 +241,7 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, baseline Dir) error {
 		d.WriteJSON(VerdictFile, v),
 		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, brief) }),
 		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, brief) }),
-		d.Write("series.csv", func(w io.Writer) error { return report.SeriesCSV(w, m, samples) }),
+		d.Write("series.csv", func(w io.Writer) error { return report.SeriesCSV(w, m, v, samples) }),
 	)
 	if hasConnections(v) {
 		err = errors.Join(err, d.Write(ConnectionsFile, func(w io.Writer) error { return report.ConnectionsCSV(w, m, v) }))

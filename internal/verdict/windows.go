@@ -79,19 +79,28 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 		w := &out[number(samples[i].Unix)]
 		w.Memory = max(w.Memory, samples[i].BackendRSS)
 	}
-	for i, n := range s.faultsByWindow(number, len(out)) {
+	for i, n := range s.faultsByPeriod(number) {
 		out[i].Faults = max(out[i].Faults, n)
 	}
 	return out
 }
 
-func (s *Streams) faultsByWindow(windowOf func(unix int64) int64, windows int) []int {
-	faults := make([]int, windows)
+// FaultsByPeriod returns the number of messages with a fault in each period, by the listed findings. It calls periodOf
+// with the Unix time of each finding.
+func (v *Verdict) FaultsByPeriod(periodOf func(unix int64) int64) map[int64]int {
+	if v.streams == nil {
+		return nil
+	}
+	return v.streams.faultsByPeriod(periodOf)
+}
+
+func (s *Streams) faultsByPeriod(periodOf func(unix int64) int64) map[int64]int {
+	faults := map[int64]int{}
 	for c := range s.Records() {
 		for _, f := range c.Findings {
 			switch f.Kind {
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted, ledger.KindMisrouted:
-				faults[windowOf(s.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
+				faults[periodOf(s.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
 			default:
 			}
 		}
