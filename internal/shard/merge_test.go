@@ -73,7 +73,7 @@ func TestMergeProblems(t *testing.T) {
 			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned connections were not observed: d-4, d-5",
 		}},
 		{"a duplicate", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
-			"runner 2 left two shards", "an overlap between 2/3 and 1/3", "2 connections were observed more than once: d-2, d-3",
+			"runner 2 left two shards", "an overlap between 1/3 and 2/3", "2 connections were observed more than once: d-2, d-3",
 		}},
 		{"a runner that is not in the plan", func(_ *plan.Plan, s []*Shard) []*Shard {
 			extra := newEmptyShard(s[0].Plan, 3)
@@ -104,7 +104,7 @@ func TestMergeProblems(t *testing.T) {
 		}},
 		{"another spelling of the target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://h/"; return s }, nil},
 		{"segments overlap", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/4:2/3"; return s }, []string{
-			"an overlap between 1/3 and 1/4",
+			"an overlap between 1/4 and 1/3",
 		}},
 		{"segments leave a gap at the start", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.Segment = "1/6:1/3"; return s }, []string{
 			"a gap between 0 and 1/6",
@@ -113,13 +113,13 @@ func TestMergeProblems(t *testing.T) {
 		{"no segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = ""; return s }, []string{`runner 2 has the segment ""`}},
 		{"a segment of nothing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/0:2"; return s }, []string{`runner 2 has the segment "1/0:2"`}},
 		{"killed", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Running; return s }, []string{
-			"runner 1 on h1 did not finish: it was killed, or could not store its last data; the data ends at 22:14:20 UTC",
+			"runner 1 on h1 did not finish: it was killed, is still running, or could not store its last data; the data ends at 22:14:20 UTC",
 		}},
 		{"killed before its second checkpoint", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.EndedUS = Running, s[0].Runner.StartedUS+20_000
 			return s
 		}, []string{
-			"runner 1 on h1 did not finish: it was killed, or could not store its last data; it stored no data after its start at 22:13:20 UTC",
+			"runner 1 on h1 did not finish: it was killed, is still running, or could not store its last data; it stored no data after its start at 22:13:20 UTC",
 		}},
 		{"interrupted", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.Error = Interrupted, "by SIGINT"

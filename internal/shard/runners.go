@@ -166,7 +166,7 @@ func describeState(r Runner) string {
 		lastData = "it stored no data after its start at "
 	}
 	text := map[RunState]string{
-		Running:     "it was killed, or could not store its last data; " + lastData + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
+		Running:     "it was killed, is still running, or could not store its last data; " + lastData + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
 		Interrupted: "it was interrupted", Aborted: "it was aborted",
 	}[r.State]
 	if text == "" {
@@ -203,8 +203,11 @@ func describeGap(runners []Runner) string {
 	slices.SortFunc(all, func(a, b segment) int { return a.from.Cmp(b.from) })
 	at := new(big.Rat)
 	for _, s := range all {
-		if c := s.from.Cmp(at); c != 0 {
-			return fmt.Sprintf("%s between %s and %s", map[bool]string{true: "a gap", false: "an overlap"}[c > 0], at.RatString(), s.from.RatString())
+		switch s.from.Cmp(at) {
+		case 1:
+			return fmt.Sprintf("a gap between %s and %s", at.RatString(), s.from.RatString())
+		case -1:
+			return fmt.Sprintf("an overlap between %s and %s", s.from.RatString(), at.RatString())
 		}
 		at = s.to
 	}
