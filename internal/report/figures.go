@@ -181,7 +181,7 @@ func refusals(attempts map[string]int) string {
 
 func (f *facts) processes(v *verdict.Verdict) {
 	switch {
-	case v.Server.Known && v.Stopped(): // the counts of a stopped run are not compared
+	case v.Server.Known && (v.Stopped() || v.NoData): // the counts of such a run are not compared
 	case v.Server.Known:
 		text := v.Server.Comparison(v.Messages.Received)
 		if n := v.Connections.Unobserved; n > 0 {

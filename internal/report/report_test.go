@@ -237,6 +237,8 @@ func TestUnobservedClientsAreNotCompared(t *testing.T) {
 	_, v, _ := newRun()
 	v.Connections.Unobserved = 3
 	require.Contains(t, strings.Join(strings.Fields(textOf(t, Brief(v))), " "), "; 3 unobserved clients not compared")
+	v.NoData = true
+	require.NotContains(t, textOf(t, Brief(v)), "its ledger lists", "a ledger cannot agree with shards that are missing")
 }
 
 func TestRunInfo(t *testing.T) {

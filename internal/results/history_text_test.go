@@ -20,6 +20,13 @@ func TestFiguresOfResponsesCountChunks(t *testing.T) {
 	require.Equal(t, "79 of 80 chunks received", r.figures()[0])
 }
 
+func TestFiguresOmitUnknownTimes(t *testing.T) {
+	t.Parallel()
+	r := new(Entry)
+	r.Verdict = &verdict.Verdict{Verdict: verdict.Invalid}
+	require.NotRegexp(t, "lateness|connect", strings.Join(r.figures(), ", "), "no stream opened")
+}
+
 func TestUnreadableIndexNamesItsCause(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

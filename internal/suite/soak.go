@@ -47,14 +47,16 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
 	}
-	if v.Service.HasInterval() {
+	if v.Service.HasInterval() && v.LatenessMS != (verdict.Quantiles{}) { // known: two noops of one stream arrived
 		ms(LatenessP99, v.LatenessMS.P99)
 	}
 	if v.Service.ComparesClients() {
 		ms("spread p99", v.LatenessMS.P99)
 	}
-	ms("connect p50", v.ConnectMS.P50)
-	ms("connect p99", v.ConnectMS.P99)
+	if v.ConnectMS != (verdict.Quantiles{}) { // known: a stream opened
+		ms("connect p50", v.ConnectMS.P50)
+		ms("connect p99", v.ConnectMS.P99)
+	}
 	if l := v.LatencyMS; l != nil {
 		ms(LatencyP50, l.P50)
 		ms(LatencyP99, l.P99)
