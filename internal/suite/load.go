@@ -335,7 +335,11 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 		return nil
 	}
 	served, made := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
-	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", text(made.Total()), served, served >= made.OK.Count() && served <= made.Total(),
+	limit := text(made.Total())
+	if len(filterKinds(stages, kindWarmup)) > 0 {
+		limit += ", warm-up included"
+	}
+	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", limit, served, served >= made.OK.Count() && served <= made.Total(),
 		sentence("%v requests reached the backends; the runners counted %v, of which %v failed: some requests did not arrive, or another client made requests",
 			served, made.Total(), made.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count

@@ -76,7 +76,7 @@ func TestServerCountText(t *testing.T) {
 		"its ledger lists 700 as sent, equal to the number received at the clients of runners that ran from start to end":                                              {Sent: 700, Agrees: true, Uncompared: 300},
 		"not compared: no runner ran from start to end":                                                                                                                {Agrees: true, Uncompared: 1000},
 		"its ledger lists 1,001 as sent, but 1,000 arrived":                                                                                                            {Sent: 1001},
-		"its ledger lists 1,001 as sent; the faults above explain the difference from the number received":                                                             {Sent: 1001, Confirms: true},
+		"its ledger lists 1,001 as sent; it differs from the counts of the clients only where faults were found":                                                       {Sent: 1001, Confirms: true},
 	} {
 		require.Equal(t, want, s.Comparison(1000))
 	}

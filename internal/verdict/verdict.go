@@ -179,7 +179,7 @@ func (s Server) Comparison(received uint64) string {
 	case s.Uncompared > 0 && compared == 0:
 		return "not compared: no runner ran from start to end"
 	case s.Confirms:
-		return text + "; the faults above explain the difference from the number received"
+		return text + "; it differs from the counts of the clients only where faults were found"
 	case !s.Agrees:
 		return text + ", but " + format.Thousands(compared) + " arrived" + scope
 	case s.Sent == 0 && compared > 0:
