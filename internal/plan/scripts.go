@@ -43,9 +43,9 @@ func sharedRows(names ...string) []Setting {
 
 // limitSettings are the settings of suites that judge loads of requests.
 var limitSettings = []Setting{
-	atLeast(0, "MAX_FAILED_PERCENT", "maximum percentage of failed requests in a good stage"),
+	percent("MAX_FAILED_PERCENT", "maximum percentage of failed requests in a good stage"),
 	atLeast(0, "MAX_P95_MS", "maximum p95 of successful responses in a good stage, in milliseconds"),
-	atLeast(0, "MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed in a good stage"),
+	percent("MIN_ANSWERED_PERCENT", "minimum percentage of offered requests that succeed in a good stage"),
 	overZero("TIMEOUT_SECONDS", "maximum time that a client waits for a response, in seconds"),
 }
 
@@ -67,7 +67,7 @@ var scriptSettings = map[string][]Setting{
 		atLeast(0, "SEQUENCE_SECONDS", "maximum duration of the sequential requests in seconds"),
 	}, limitSettings...),
 	"capacity": slices.Concat([]Setting{
-		atLeast(1, "STEP", "number of streams that each step adds"),
+		countOf(1, "STEP", "number of streams that each step adds"),
 		atLeast(0, "STEP_SECONDS", "duration of a step in seconds; the run then waits for the noops that are due"),
 		atLeast(0, "CEILING", "maximum number of streams"),
 	}, streamSettings, []Setting{
@@ -89,7 +89,7 @@ var scriptSettings = map[string][]Setting{
 	}, limitSettings...),
 	"fanout": slices.Concat([]Setting{
 		{Name: "LEVELS", Value: numbersType, Help: "numbers of streams in ascending order, separated by commas"},
-		atLeast(1, "BROADCASTS", "broadcasts sent at each level"),
+		countOf(1, "BROADCASTS", "broadcasts sent at each level"),
 		atLeast(0, "EVERY_MS", "time between two broadcasts in milliseconds"),
 	}, streamSettings, []Setting{
 		atLeast(0, "DELIVERY_SECONDS", "maximum time for a broadcast to reach every stream, in seconds"),
@@ -133,17 +133,17 @@ var scriptSettings = map[string][]Setting{
 		atLeast(0, "ASK_SECONDS", "time between two requests on an open connection, in seconds"),
 		overZero("TIMEOUT_SECONDS", "maximum time from the dial to the response, in seconds"),
 		atLeast(0, "MAX_SECONDS", "maximum duration of the run in seconds"),
-		atLeast(0, "MAX_FAILED_PERCENT", "maximum percentage of failed connections at each scale"),
+		percent("MAX_FAILED_PERCENT", "maximum percentage of failed connections at each scale"),
 		atLeast(0, "MIN_RATE", "minimum connections per second at each scale (0: any rate)"),
 		atLeast(0, "MAX_MEAN_MS", "maximum mean time of a connection at each scale, in milliseconds (0: no limit)"),
 	},
 	"rampup": append([]Setting{
 		{Name: "STAGES", Value: numbersType, Help: "requests per second of each stage, separated by commas"},
-		atLeast(0, "STAGE_SECONDS", "duration of a stage in seconds"),
+		atLeast(1, "STAGE_SECONDS", "duration of a stage in seconds"),
 		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up, which is not counted, in seconds"),
 		atLeast(0, "CEILING", "highest rate; stages above it are skipped (0: no limit)"),
-		atLeast(0, "SEARCH", "1: search between the last good and the first bad stage, to within 10 %"),
-		atLeast(0, "MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"),
+		{Name: "SEARCH", Value: wholeType, Max: 1, Rule: "0 or 1", Help: "1: search between the last good and the first bad stage, to within 10 %"},
+		countOf(1, "MAX_CONNECTIONS", "maximum number of concurrent connections of a stage"),
 		atLeast(0, "MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"),
 	}, limitSettings...),
 	slow: {
@@ -168,11 +168,11 @@ var scriptSettings = map[string][]Setting{
 	},
 	"throughput": append([]Setting{
 		{Name: "VOLUMES", Value: numbersType, Help: "sizes of the batches in requests, separated by commas"},
-		atLeast(0, "VOLUME_CONCURRENCY", "concurrent requests of a batch"),
+		countOf(1, "VOLUME_CONCURRENCY", "concurrent requests of a batch"),
 		{Name: "LEVELS", Value: numbersType, Help: "numbers of concurrent requests, separated by commas"},
-		atLeast(0, "LEVEL_SECONDS", "duration of each level in seconds (below 2: bottleneck not known)"),
+		overZero("LEVEL_SECONDS", "duration of each level in seconds (below 2: bottleneck not known)"),
 		atLeast(0, "WARMUP_SECONDS", "duration of the warm-up, which is not counted, in seconds"),
-		atLeast(0, "SLOWEST", "lowest expected requests per second; sets the timeout of each batch"),
+		overZero("SLOWEST", "lowest expected requests per second; sets the timeout of each batch"),
 	}, limitSettings...),
 	"upload": {
 		countOf(1, "SEQUENCE", "number of sequential uploads"),

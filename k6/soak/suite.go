@@ -30,7 +30,7 @@ func (r *recorder) setSuite(s shard.Suite) error {
 	names := map[string]bool{}
 	for _, st := range s.Stages {
 		if st.Name == "" || names[st.Name] {
-			return fmt.Errorf("soak.suite: stages must have unique names, got %q", st.Name)
+			return fmt.Errorf("soak.suite: stages must have unique names, got %q; remove repeated numbers, such as 20,20, from the settings", st.Name)
 		}
 		names[st.Name] = true
 	}

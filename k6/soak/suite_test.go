@@ -27,7 +27,7 @@ func TestSuiteIsCheckedAndStored(t *testing.T) {
 	for script, want := range map[string]string{
 		`suite({name: "burst"})`: "two different suites",
 		`suite({})`:              "name is missing",
-		`suite({name: "x", stages: [{name: "a"}, {name: "a"}]})`: `stages must have unique names, got "a"`,
+		`suite({name: "x", stages: [{name: "a"}, {name: "a"}]})`: `stages must have unique names, got "a"; remove repeated numbers`,
 	} {
 		_, err := rt.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, want)
