@@ -165,11 +165,13 @@ func TestMessageOfAnotherTopicFails(t *testing.T) {
 	p.shape = func(stream int, l *ledger.Ledger) {
 		if stream == 2 {
 			l.Misrouted(9*time.Second, "{}")
+			l.Misrouted(11*time.Second, "{}")
 		}
 	}
 	v := requireOutcome(t, Fail, p.judge(t))
-	require.Equal(t, []string{"s-2 received a message of another topic at 22:13:29.000 UTC: {}"}, v.Reasons)
-	require.EqualValues(t, 1, v.Messages.Misrouted)
+	require.Equal(t, "FAIL: 2 messages received from other topics; first fault at 22:13:29 UTC", v.Summary())
+	require.Equal(t, []string{"s-2 received 2 messages of other topics, from 22:13:29 to 22:13:31 UTC; first: s-2 received a message of another topic at 22:13:29.000 UTC: {}"}, v.Reasons)
+	require.EqualValues(t, 2, v.Messages.Misrouted)
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
 }
 

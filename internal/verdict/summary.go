@@ -183,6 +183,8 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 		return messages(m.Reordered, "received out of order")
 	case CheckCorrupted:
 		return messages(m.Corrupted, "corrupted")
+	case CheckMisrouted:
+		return messages(m.Misrouted, "received from other topics")
 	case CheckCutLoss:
 		return fmt.Sprintf("%s of %s with lost or repeated messages", c.Actual, format.Count(v.allCuts().Count, "disconnect")), true
 	case CheckConfirmed:
