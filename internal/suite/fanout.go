@@ -67,8 +67,8 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	delivered.Severity = verdict.InconclusiveIf(due == 0)
 	if short > 0 {
 		reason := "the server did not confirm that it sent " + format.Plural(int64(short), "broadcast", "broadcasts") + " to every stream"
-		if refused := refusedBroadcasts(m); len(refused) > 0 {
-			reason += "; refused: " + reasonCounts(refused)
+		if failed := failedBroadcasts(m); len(failed) > 0 {
+			reason += " (" + reasonCounts(failed) + ")"
 		}
 		delivered.Reasons = append(delivered.Reasons, reason)
 	}
@@ -88,7 +88,7 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_duplicated", "repeated a broadcast that the subscriber had already received"),
 		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_unexpected", "did not match any broadcast sent to the subscriber: damaged, or from another sender"),
 		zeroCheck(CheckSendTime, "deliveries without a send time", "fanout_untimed",
-			"lacked a send time, or had one in the future: the clocks of server and runners differ").AsDoubt(),
+			"lacked a send time, or had one before the request or after the delivery: the clocks of server and runners differ").AsDoubt(),
 	}
 	if planned, unsent := unsentBroadcasts(m); unsent > 0 {
 		checks = append(checks, check(CheckBroadcasts, "broadcasts sent", text(planned), text(planned-unsent), false,
@@ -97,14 +97,14 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	return checks
 }
 
-func refusedBroadcasts(m *shard.Merged) map[string]int {
-	refused := map[string]int{}
+func failedBroadcasts(m *shard.Merged) map[string]int {
+	failed := map[string]int{}
 	for _, metric := range m.Metrics {
 		if code := metric.Tags[shard.TagCode]; metric.Name == "fanout_short" && code != "" {
-			refused[codeText(code)] += int(metric.Sum)
+			failed[codeText(code)] += int(metric.Sum)
 		}
 	}
-	return refused
+	return failed
 }
 
 func unsentBroadcasts(m *shard.Merged) (planned, unsent int) {

@@ -391,7 +391,7 @@ func TestFanout(t *testing.T) {
 			r.addCounter("fanout_short", "to-10", 2)
 			m := r.Rounds[0].Metrics
 			m[len(m)-1].Tags[shard.TagCode] = "status-503"
-		}, verdict.Fail, "the server did not confirm that it sent 5 broadcasts to every stream; refused: 2 × status 503"},
+		}, verdict.Fail, "the server did not confirm that it sent 5 broadcasts to every stream (2 × status 503)"},
 		{"lost broadcasts left no time for others", func(r *Run) { r.addCounter("fanout_due", "to-10", -60).addCounter("fanout_arrived", "to-10", -60) }, verdict.Invalid, "6 of 10 broadcasts were not sent before the end of their level"},
 		{"no broadcast", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
 	})

@@ -39,7 +39,7 @@ const (
 	fanoutArrived      = "fanout_arrived"       // deliveries in time, at most one per subscriber
 	fanoutDuplicated   = "fanout_duplicated"    // repeated deliveries
 	fanoutOverdue      = "fanout_overdue"       // deliveries after the time limit
-	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a valid timestamp
+	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a timestamp between request and delivery
 	fanoutUnexpected   = "fanout_unexpected"    // deliveries that match no broadcast to the subscriber
 	fanoutShort        = "fanout_short"         // broadcasts whose response reports fewer streams than subscribers
 )
@@ -123,7 +123,7 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 // deliver counts a delivery within the time limit. comment may contain the send time of the service; see sentAt.
 func (b *broadcaster) deliver(message *broadcast, at time.Time, comment []byte) {
 	b.sample(fanoutSinceRequest, message.tags, at, metrics.D(max(at.Sub(message.publishedAt), 0)))
-	if micros, ok := sentAt(comment); ok && at.UnixMicro() >= micros {
+	if micros, ok := sentAt(comment); ok && message.publishedAt.UnixMicro() <= micros && micros <= at.UnixMicro() {
 		latency := time.Duration(at.UnixMicro()-micros) * time.Microsecond
 		message.maxLatency = max(message.maxLatency, latency)
 		b.sample(fanoutLatency, message.tags, at, metrics.D(latency))
@@ -199,8 +199,8 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 	if deliveredStreams(resp) < len(message.received) { // a larger number includes streams of other clients
 		shortTags := tags
-		if resp != nil && resp.Status != http.StatusOK {
-			shortTags.SetTag(shard.TagCode, shard.CodeStatus+strconv.Itoa(resp.Status))
+		if resp == nil || resp.Status != http.StatusOK {
+			shortTags.SetTag(shard.TagCode, failureCode(resp))
 		}
 		h.sample(fanoutShort, shortTags, time.Now(), 1)
 	}

@@ -294,14 +294,20 @@ func (e *ender) recordResponse(request *sseclient.Request, resp *httpext.Respons
 }
 
 func (e *ender) code(resp *httpext.Response) string {
+	if resp != nil && resp.Status != 0 && e.accepts(resp.Status) {
+		return shard.CodeOK
+	}
+	return failureCode(resp)
+}
+
+// failureCode returns the code of a failed request; resp is nil if k6 returned an error.
+func failureCode(resp *httpext.Response) string {
 	const unknown = 1000 // k6's code for other errors
 	switch {
 	case resp == nil:
 		return fmt.Sprint(shard.CodeNet, unknown)
 	case resp.Status == 0:
 		return fmt.Sprint(shard.CodeNet, cmp.Or(resp.ErrorCode, unknown))
-	case e.accepts(resp.Status):
-		return shard.CodeOK
 	}
 	return fmt.Sprint(shard.CodeStatus, resp.Status)
 }

@@ -177,10 +177,21 @@ func TestBroadcastsAreCountedPerSubscriber(t *testing.T) {
 	})
 }
 
-func TestRefusedBroadcastsHaveTheStatusOfTheResponse(t *testing.T) {
+func TestFailedBroadcastsHaveTheCodeOfTheFailure(t *testing.T) {
 	t.Parallel()
-	h := holdBroadcasts(t, fakeservice.ServiceSpec{}, `broadcast: {url: url + "/missing", event: "news", within: 10}, steps: [{name: "a", streams: 1, for: 500, broadcasts: 1, every: 10}]`)
-	require.Equal(t, map[string][2]float64{"status-404": {1, 1}}, h.metricSums(fanoutShort, shard.TagCode))
+	for url, code := range map[string]string{`url + "/missing"`: "status-404", `"http://127.0.0.1:1/closed"`: "net-1212"} {
+		h := holdBroadcasts(t, fakeservice.ServiceSpec{}, `broadcast: {url: `+url+`, event: "news", within: 10}, steps: [{name: "a", streams: 1, for: 500, broadcasts: 1, every: 10}]`)
+		require.Equal(t, map[string][2]float64{code: {1, 1}}, h.metricSums(fanoutShort, shard.TagCode))
+	}
+}
+
+// If the clock of the service is slow, the send time may be before the request.
+func TestSendTimeBeforeTheRequestIsInvalid(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := holdBroadcasts(t, fakeservice.ServiceSpec{Stamp: -time.Millisecond}, `broadcast: {url: url + "/event/broadcast?event=news", event: "news", within: 3000}, steps: [{name: "a", streams: 2, for: 1000, broadcasts: 1, every: 10}]`)
+		require.Equal(t, map[string]float64{"a": 2}, h.sums(fanoutUntimed))
+		require.Empty(t, h.sums(fanoutLatency))
+	})
 }
 
 // A step waits for a lost broadcast until the time limit of its deliveries. The next step still starts on time, and

@@ -39,7 +39,7 @@ func (s *Service) broadcast(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	time.Sleep(s.Stamp)
-	text := fmt.Sprintf(": sent=%d%[2]sevent: %[3]s%[2]sdata: %[4]s%[2]s%[2]s", time.Now().UnixMicro(), s.Lines, r.URL.Query().Get("event"), payload)
+	text := fmt.Sprintf(": sent=%d%[2]sevent: %[3]s%[2]sdata: %[4]s%[2]s%[2]s", time.Now().Add(min(s.Stamp, 0)).UnixMicro(), s.Lines, r.URL.Query().Get("event"), payload)
 	loses := s.Slow == SlowLose && strings.Contains(string(payload[:min(40, len(payload))]), " 5 ")
 	s.Mu.Lock()
 	all := make([]*noopStream, 0, len(s.inboxes))
