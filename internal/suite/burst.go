@@ -94,17 +94,18 @@ func (l Limits) checkRecovery(all []StageResult) verdict.Check {
 		}
 	}
 	l.AnsweredShare = 0
+	actual := fmt.Sprintf("%d of %d", good, len(stages))
 	for _, st := range filterKinds(all, kindSequence) {
 		trial := l.Judge(st.level(float64(st.Concurrency), float64(st.Total()), l))
 		if trial.Status == Good {
 			continue
 		}
+		actual += ", but not in sequence"
 		reasons = append(reasons, fmt.Sprintf("after the bursts, the requests in sequence were not good: %s", trial.Reason))
 		if trial.Status == ByGenerator {
 			unknown++
 		}
 	}
-	actual := fmt.Sprintf("%d of %d", good, len(stages))
 	c := check(CheckHealth, "healthy after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
 	return attributeIf(unknown > 0 && unknown == len(reasons), c)
 }
@@ -122,7 +123,11 @@ func sendDuration(sent shard.Metric) float64 {
 	return max(float64(sent.LastUS-sent.FirstUS)/1000-sent.Min, 0)
 }
 
+// inFlightText returns the maximum of the header X-In-Flight; "–" if no response had that header.
 func inFlightText(st StageResult, inFlight shard.Metric) string {
+	if inFlight.Count == 0 {
+		return "–"
+	}
 	if int(inFlight.Max) > st.Concurrency {
 		return count(inFlight.Max) + " (more than in the burst)"
 	}

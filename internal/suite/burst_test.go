@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,7 @@ func TestBurst(t *testing.T) {
 	v := judge(newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaking point"), "not reached: 200 requests at once were sustained")
-	require.Equal(t, []string{"200", "0", "0 ms", "0", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
+	require.Equal(t, []string{"200", "0", "0 ms", "–", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
 	require.Equal(t, "300", table(v, "Latency of good responses, ms").Rows[2][1], "health checks are not listed, so they must not be in the total")
 	require.Equal(t, []string{"conservative", "2.5×", "80", "loads that must not fail"}, table(v, "Recommended maximum loads").Rows[0])
 
@@ -65,6 +66,7 @@ func TestErrorsAfterTheBursts(t *testing.T) {
 	v := sequence(11)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{"after the bursts, the requests in sequence were not good: 1.10 % failed, mostly by status 500"}, v.Reasons)
+	require.Equal(t, "2 of 2, but not in sequence", v.Checks[slices.IndexFunc(v.Checks, func(c verdict.Check) bool { return c.ID == CheckHealth })].Actual)
 }
 
 // If the generator has no port left for the health check, it is unknown whether the service recovered.

@@ -76,7 +76,7 @@ func p95Cell(q *Requests) string { return quantiles(q.OK, .95)[0] }
 
 // netErrors describes the error codes of k6: https://grafana.com/docs/k6/latest/javascript-api/error-codes/
 var netErrors = map[string]string{
-	"1000": "no response", "1010": "network error", "1020": "not a URL", "1050": "timeout", "1100": "name lookup failed", "1101": "no such host",
+	"1000": "no valid response", "1010": "network error", "1020": "not a URL", "1050": "timeout", "1100": "name lookup failed", "1101": "no such host",
 	"1200": "TCP error", "1201": "broken pipe", "1202": "network error", "1210": "connect failed", "1211": "connect timed out", "1212": "connection refused",
 	"1213": "connect failed: no route, or another system error", "1220": "connection reset", "1300": "TLS error", "1301": "no TLS",
 	"1310": "certificate of an unknown authority", "1311": "certificate of another host", "1701": "content cannot be decompressed",

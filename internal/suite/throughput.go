@@ -60,7 +60,11 @@ func assessThroughput(r *Run) verdict.Assessment {
 			a.Facts = append(a.Facts, verdict.Fact{Name: "sufficient", Value: sufficient})
 		}
 		a.Metrics = append(a.Metrics, best.rateMetric("peak responses/s"))
-		a.Passed = []string{sentence("%v correct responses, %v per second at the peak", sum.OK.Count(), best.PerSecond())}
+		passed := sentence("%v correct responses, %v per second at the peak", sum.OK.Count(), best.PerSecond())
+		if n := sum.Failed.Count(); n > 0 {
+			passed += sentence("; %s of %v requests failed", ratio(n, sum.Total()), sum.Total())
+		}
+		a.Passed = []string{passed}
 	}
 	for _, st := range levels {
 		a.Metrics = append(a.Metrics, st.rateMetric("responses/s with "+st.Title))

@@ -34,6 +34,9 @@ func TestThroughput(t *testing.T) {
 	require.Equal(t, []string{"math.add", "500", "0", "0", "17"}, table(v, "By endpoint").Rows[1], "500 in 30 s of stages")
 	require.Equal(t, "peak responses/s", v.Metrics[0].Name)
 	require.InDelta(t, 200, v.Metrics[0].Value, 1e-9)
+
+	v = judge(newThroughputRun().addAnswers("level-10", 1000, 20).addAnswers("level-10", 1000, 20, shard.TagCode, "status-503"))
+	require.Equal(t, []string{"3,900 correct responses, 190 per second at the peak; 1,000 (20.41 %) of 4,900 requests failed"}, v.Reasons)
 }
 
 func TestServiceWithoutResponses(t *testing.T) {
