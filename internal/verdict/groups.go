@@ -189,7 +189,8 @@ func (s *Streams) addToBundle(b *bundle, c cause, message subject, n int, r *sha
 		b.cause, b.subject, b.first, b.last, b.runner = c, message, at, at, r.Runner
 		b.id, b.text = r.ID, s.sentence(r, f, at)
 	}
-	b.hasDetails = b.hasDetails || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && otherEvents(r.Record, f) != ""
+	b.hasDetails = b.hasDetails || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && otherEvents(r.Record, f) != "" ||
+		overflowText(r.Record, f) != ""
 	b.isMixed = b.isMixed || b.subject != message
 	b.from, b.to = min(b.from, message.from), max(b.to, message.to)
 	if at.Before(b.first) {

@@ -16,6 +16,10 @@ type Formatter struct{ *shard.Merged }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
 func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
+	return w.sentence(r, f, at) + overflowText(r.Record, f)
+}
+
+func (w Formatter) sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
 	clock := format.TimeOfDay(at)
 	noun := w.Service.Noun()
 	names := w.messageNames(r)
@@ -271,6 +275,27 @@ func otherEvents(r ledger.Record, f ledger.Finding) string {
 		return ""
 	}
 	return fmt.Sprintf("; other events arrived: %s, which message.event of the description does not match", strings.Join(names, ", "))
+}
+
+// overflowText states that the highest number before a fault is the limit of a common integer type, or returns "".
+func overflowText(r ledger.Record, f ledger.Finding) string {
+	highest := r.Last
+	switch f.Kind { //nolint:exhaustive // the other kinds of faults are no consequence of an overflow
+	case ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered:
+	case ledger.KindCorrupted: // a negative number
+		highest = f.From - 1
+	default:
+		return ""
+	}
+	for _, bits := range []int{15, 16, 31, 32, 63} {
+		if highest == 1<<bits-1 {
+			return fmt.Sprintf("; the highest number was %d (2^%d - 1), so the counter of the service may have overflowed", highest, bits)
+		}
+	}
+	if highest == 1<<53 {
+		return fmt.Sprintf("; the highest number was %d (2^53), beyond which counters in JavaScript do not increase", highest)
+	}
+	return ""
 }
 
 // disconnectedFor states how long a client had been disconnected when the run ended; "" if it was connected.

@@ -34,6 +34,24 @@ func TestImpossibleNumberIsExplained(t *testing.T) {
 		noopFormatter.Sentence(&shard.Connection{Record: ledger.Record{ID: "d-1"}}, f, at))
 }
 
+// A counter that overflows restarts below the first number that the client received, or continues with negative numbers.
+func TestOverflowIsNamed(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[uint64]string{
+		1<<31 - 1: "; the highest number was 2147483647 (2^31 - 1), so the counter of the service may have overflowed",
+		1 << 31:   "",
+		1<<32 - 1: "; the highest number was 4294967295 (2^32 - 1), so the counter of the service may have overflowed",
+		1 << 53:   "; the highest number was 9007199254740992 (2^53), beyond which counters in JavaScript do not increase",
+	} {
+		r := &shard.Connection{Record: ledger.Record{ID: "d-1", Last: last}}
+		for _, f := range []ledger.Finding{
+			{Kind: ledger.KindLost, From: 1, To: last - 9, Count: last - 9}, {Kind: ledger.KindReordered}, {Kind: ledger.KindDuplicated, From: 7}, {Kind: ledger.KindCorrupted, From: last + 1, Note: "negative"},
+		} {
+			require.Equal(t, noopFormatter.sentence(r, f, time.Time{})+want, noopFormatter.Sentence(r, f, time.Time{}))
+		}
+	}
+}
+
 // If the server's count confirms a fault, the check is met, and states where the count differs.
 func TestServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
