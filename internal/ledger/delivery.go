@@ -173,8 +173,8 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	case !c.hasNumber:
 		c.hasNumber, c.first, c.numbers.highest = true, number, number
 		return inOrder
-	case number <= c.first && c.stream.cfg.PerStream && c.startsWithoutResume():
-		c.restart(number)
+	case c.stream.cfg.PerStream && c.startsWithoutResume() && c.startsAnew(number):
+		c.restart(number, at)
 		return inOrder
 	case number < c.first: // messages with higher numbers overtook it
 		if number+1 < c.first {
@@ -195,17 +195,29 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// restart starts a new numbering. The holes become findings, because they can no longer be filled.
+// startsAnew reports whether the first number of a stream is nearer to the lowest number of the client than to the
+// highest one. The stream then has its own numbers, of which the first ones may be lost. Otherwise it repeats or
+// continues the numbers of the previous stream.
+func (c *deliveries) startsAnew(number uint64) bool {
+	return number <= c.first || number <= c.numbers.highest && number-c.first <= c.numbers.highest-number
+}
+
+// restart starts a new numbering at the lowest number of the client. The holes become findings, because they can no
+// longer be filled.
 //
 //go:noinline
-func (c *deliveries) restart(number uint64) {
+func (c *deliveries) restart(number uint64, at Instant) {
 	for _, h := range c.numbers.restart() {
 		c.find(h.finding())
 	}
 	if c.corruptions != nil {
 		c.corruptions.guesses = nil
 	}
-	c.first, c.numbers.highest = number, number
+	if c.numbers.highest = number; number <= c.first {
+		c.first = number
+		return
+	}
+	c.numbers.open(hole{from: c.first, to: number - 1, at: at})
 }
 
 // lostCount returns the number of certainly lost messages. If the run publishes, lostCount omits separate holes, whose

@@ -36,7 +36,7 @@ type Config struct {
 	// Resumes reports whether the service promises to send missed messages to a client that has an id to resume from.
 	Resumes bool
 	// PerStream reports whether each stream that does not resume the previous one has its own numbers. Such a stream
-	// starts with the lowest number that the client received so far, or a lower one.
+	// starts with the lowest number that the client received so far, or a lower one, unless its first messages are lost.
 	PerStream bool
 	// Published reports whether a publisher knows the expected messages, so that a hole alone is not a loss.
 	Published bool
