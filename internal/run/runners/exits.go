@@ -28,6 +28,8 @@ func (g *Group) Ends() (out []shard.RunnerEnd) {
 	for _, r := range g.runners {
 		switch code := r.ExitCode(); {
 		case code == 0 || code == ThresholdsFailed || g.interrupted && code == interruptedBySignal:
+		case r.isKilled.Load():
+			add(r.index, "runner %d sent no more reports and was killed at %s UTC (see %s)", r.index, r.End().UTC().Format(time.TimeOnly), filepath.Base(r.logPath))
 		case code < 0:
 			add(r.index, "runner %d was terminated at %s UTC (%v; see %s)", r.index, r.End().UTC().Format(time.TimeOnly), r.Err(), filepath.Base(r.logPath))
 		default:

@@ -12,9 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -53,6 +55,41 @@ type runner struct {
 	onRetry  func(string)
 	onReport func(int, *shard.Progress)
 	readers  sync.WaitGroup
+	silence  atomic.Int64 // number of report intervals since the last report
+	isKilled atomic.Bool  // it was killed because it sent no report
+}
+
+// reportInterval is the time between two reports of a runner. Tests shorten it.
+var reportInterval = time.Second
+
+// A runner that sends no report for maxSilence intervals is stopped (SIGSTOP) or hangs. The longest silence of another
+// runner is the delivery of its final shard, which takes up to 3 minutes, or 15 s after an interrupt.
+const (
+	maxSilence            = 600
+	maxSilenceInterrupted = 120
+)
+
+// killIfSilent kills a runner that sent no report for limit intervals. It counts intervals in which soak itself ran, so
+// a suspended machine is no silence.
+func (r *runner) killIfSilent(limit int64) {
+	select {
+	case <-r.Done():
+		return
+	default:
+	}
+	if r.silence.Add(1) < limit || r.isKilled.Swap(true) {
+		return
+	}
+	if r.onRetry != nil {
+		r.onRetry(fmt.Sprintf("runner %d: no report for %s; killing it, its last checkpoint is kept", r.index, format.Duration(time.Duration(limit)*reportInterval)))
+	}
+	r.kill()
+}
+
+func (r *runner) kill() {
+	expired, cancel := context.WithCancel(context.Background())
+	cancel()
+	r.Stop(expired, syscall.SIGKILL, time.Second)
 }
 
 // Segment returns the execution segment of one of n runners, in k6's notation. index counts from 1.
@@ -199,6 +236,7 @@ func (r *runner) readReports(f *os.File) {
 	lines.Buffer(nil, 1<<20)
 	problem := ""
 	for lines.Scan() {
+		r.silence.Store(0)
 		var p shard.Progress
 		if json.Unmarshal(lines.Bytes(), &p) != nil {
 			continue
@@ -221,11 +259,12 @@ func (g *Group) Started() <-chan struct{} {
 }
 
 // Wait waits until all runners have ended. It interrupts them when graceful ends: each closes its streams and writes
-// its shard. It kills them when force ends. If a runner ended with exit code 0 but logged errors, Wait passes the last
+// its shard. It kills them when force ends, and a runner that sends no reports. If a runner ended with exit code 0 but logged errors, Wait passes the last
 // one to OnRetry.
 func (g *Group) Wait(graceful, force context.Context) error {
 	stop := context.AfterFunc(graceful, func() {
 		for _, r := range g.runners {
+			r.silence.Store(0)
 			r.Signal(syscall.SIGINT)
 		}
 	})
@@ -233,7 +272,7 @@ func (g *Group) Wait(graceful, force context.Context) error {
 	stopForce := context.AfterFunc(force, g.Kill)
 	defer stopForce()
 	for _, r := range g.runners {
-		<-r.Done()
+		g.await(r, graceful)
 		r.readers.Wait()
 		if last, ok := lastError(r.logPath); ok && r.onRetry != nil && r.ExitCode() == 0 {
 			r.onRetry(fmt.Sprintf("runner %d: %s", r.index, last)) // such as a shard that was not delivered
@@ -243,11 +282,29 @@ func (g *Group) Wait(graceful, force context.Context) error {
 	return nil
 }
 
+// await waits until a runner has ended. Meanwhile it kills each runner of the group that sends no reports.
+func (g *Group) await(r *runner, graceful context.Context) {
+	tick := time.NewTicker(reportInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.Done():
+			return
+		case <-tick.C:
+			limit := int64(maxSilence)
+			if graceful.Err() != nil {
+				limit = maxSilenceInterrupted
+			}
+			for _, r := range g.runners {
+				r.killIfSilent(limit)
+			}
+		}
+	}
+}
+
 // Kill kills all runners, and waits for their end.
 func (g *Group) Kill() {
-	expired, cancel := context.WithCancel(context.Background())
-	cancel()
 	for _, r := range g.runners {
-		r.Stop(expired, syscall.SIGKILL, time.Second)
+		r.kill()
 	}
 }

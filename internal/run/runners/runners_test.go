@@ -199,6 +199,27 @@ func TestRunnersAreStartedInterruptedAndKilled(t *testing.T) {
 	require.ErrorContains(t, err, "build k6 with `make build`")
 }
 
+// The test is not parallel, because it shortens the report interval of all runners.
+func TestSilentRunnerIsKilled(t *testing.T) {
+	previous := reportInterval
+	reportInterval = time.Millisecond
+	t.Cleanup(func() { reportInterval = previous })
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, graceful := range []context.Context{t.Context(), interrupted} {
+		c := fakeConfig(t, 1, `trap '' INT; for i in 1 2 3 4 5 6 7 8 9 10; do echo '{"open":1}' >&3; sleep 0.02; done; kill -STOP $$`)
+		var texts []string
+		c.OnRetry = func(text string) { texts = append(texts, text) }
+		g, err := Start(c)
+		require.NoError(t, err)
+		require.NoError(t, g.Wait(graceful, t.Context()))
+		require.Len(t, texts, 1)
+		require.Regexp(t, `^runner 1: no report for (600|120) ms; killing it, its last checkpoint is kept$`, texts[0])
+		require.Len(t, g.Ends(), 1)
+		require.Contains(t, g.Ends()[0].Text, "runner 1 sent no more reports and was killed at ")
+	}
+}
+
 // With K6_VUS or K6_ITERATIONS from the environment, a runner would open fewer streams than planned. With K6_OUT or
 // K6_NO_THRESHOLDS, its results would be lost.
 func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
