@@ -48,8 +48,12 @@ func execute(args []string) int {
 	wrapHelp(root)
 	root.SetArgs(args)
 	surviveClosedPipes()
-	root.SetOut(format.NewEscaper(lossyOutput{os.Stdout}))
+	output := &lossyOutput{Writer: os.Stdout}
+	root.SetOut(format.NewEscaper(output))
 	cmd, err := root.ExecuteC()
+	if err == nil && outcome == verdict.Pass { // any other outcome has its own exit code
+		err = output.err
+	}
 	err = secret.Error(err)
 	var usage usageError
 	switch {

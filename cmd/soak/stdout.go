@@ -12,13 +12,20 @@ import (
 // not ignore the signal, because child processes would ignore it too.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// A lossyOutput discards output to a closed pipe or terminal, so that the run continues and writes its verdict.
-type lossyOutput struct{ io.Writer }
+// A lossyOutput discards output to a closed pipe or terminal, so that the run continues and writes its verdict. It keeps
+// the last other error, such as that of a full disk.
+type lossyOutput struct {
+	io.Writer
+	err error
+}
 
-func (o lossyOutput) Write(b []byte) (int, error) {
+func (o *lossyOutput) Write(b []byte) (int, error) {
 	n, err := o.Writer.Write(b)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
 		return len(b), nil
+	}
+	if err != nil {
+		o.err = err
 	}
 	return n, err
 }
