@@ -322,7 +322,7 @@ func checkResponses(counted *Requests, stages []StageResult) verdict.Check {
 		c.Actual += sentence(", %v of them in the warm-up", n)
 	}
 	if unrequested > 0 {
-		c.Actual += fmt.Sprintf(", %s of unrequested bytes after a response", format.Plural(unrequested, "case", "cases"))
+		c.Actual += fmt.Sprintf(", %s of unrequested bytes", format.Plural(unrequested, "case", "cases"))
 	}
 	return c
 }

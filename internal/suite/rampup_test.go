@@ -128,7 +128,7 @@ func TestWrongResponseFails(t *testing.T) {
 		{"wrong, in the warm-up too", add(shard.CodeWrongContent, 1, "rate-50", "warmup"), verdict.Fail, "responses are correct: 2 wrong, 1 of them in the warm-up"},
 		{"wrong in the warm-up only", add(shard.CodeWrongContent, 1, "warmup"), verdict.Fail, "responses are correct: 1 wrong"},
 		{"truncated", add(shard.CodeTruncated, 1, "rate-50"), verdict.Fail, "responses are correct: 1 wrong, 1 of them truncated"},
-		{"unrequested bytes", func(r *Run) { r.addCounter(shard.UnrequestedBytes, "rate-50", 2) }, verdict.Fail, "responses are correct: 0 wrong, 2 cases of unrequested bytes after a response"},
+		{"unrequested bytes", func(r *Run) { r.addCounter(shard.UnrequestedBytes, "rate-50", 2) }, verdict.Fail, "responses are correct: 0 wrong, 2 cases of unrequested bytes"},
 		{"no port left at the lowest load", add(noPorts, 10, "rate-20"), verdict.Invalid, "at the lowest load the load generator was saturated"},
 		{"no port left at the lowest load, and a wrong response", func(r *Run) {
 			add(noPorts, 10, "rate-20")(r)

@@ -138,7 +138,7 @@ type StageResult struct {
 	WaitMS                   float64   // the sum of these waits
 	connectionLimit          string    // why the generator had too few connections for the rate; "" if it had enough
 	BytesReceived, BytesSent float64
-	Unrequested              int64   // connections with unrequested bytes after a response
+	Unrequested              int64   // connections with unrequested bytes
 	Machine                  Machine // load of the machines during the stage
 
 	Attributed, AttributedDropped int64 // the parts of Failed and Dropped that are attributed to the generator

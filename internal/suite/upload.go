@@ -66,7 +66,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		a.Metrics = append(a.Metrics, st.timeMetrics("in "+st.Kind, st.isGeneratorLimited())...)
 	}
 	if n := countUnrequested(all); n > 0 {
-		incomplete = append(incomplete, "the server sent unrequested bytes after its response in "+format.Plural(n, "case", "cases"))
+		incomplete = append(incomplete, "the server sent unrequested bytes in "+format.Plural(n, "case", "cases"))
 	}
 	rateCheck := check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...)
 	completed := sentence("%v of %v", complete, planned)

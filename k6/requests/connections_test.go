@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"bytes"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -69,6 +70,45 @@ func TestBytesBeforeTheFirstRequestAreCounted(t *testing.T) {
 	require.NotSame(t, first, l.conn)
 	l.s.flush()
 	require.EqualValues(t, 1, v.sums()["unrequested_bytes"].total)
+}
+
+// A server may refuse a connection as soon as it accepts it. In a burst, the refusal arrives before the request.
+func TestRefusalBeforeTheRequestIsItsResponse(t *testing.T) {
+	t.Parallel()
+	u := serveRaw(t, func(conn net.Conn, request func() bool) {
+		_, _ = conn.Write([]byte("HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbusy"))
+	})
+	v := newVU(t)
+	l, makeRequest := v.lane(`{url: %q}`, u)
+	x := exchange{op: l.s.operations[0], deadline: time.Now().Add(time.Minute)}
+	require.NoError(t, l.connect(&x))
+	l.awaitUnusable(t)
+	require.Equal(t, "status-503", makeRequest())
+	l.s.flush()
+	require.Zero(t, v.sums()["unrequested_bytes"].total)
+}
+
+// The code of a failure does not state what the service sent.
+func TestFirstFailureOfEachCodeIsLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	for response, want := range map[string]string{
+		"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n":         "the response has status 302 Found instead of 200",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nerror":       `the body differs from the expected one; it begins with \"error\"`,
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more": `more bytes follow the response: \" and more\"`,
+	} {
+		u := serveRaw(t, func(conn net.Conn, request func() bool) {
+			for request() {
+				_, _ = conn.Write([]byte(response))
+			}
+		})
+		v := newVU(t)
+		v.log.SetOutput(&log)
+		_, makeRequest := v.lane(`{url: %q, want: {body: 'ok'}}`, u)
+		makeRequest()
+		makeRequest()
+		require.Equal(t, 1, strings.Count(log.String(), want), log.String())
+	}
 }
 
 func TestNoConnectionReuse(t *testing.T) {

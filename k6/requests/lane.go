@@ -128,7 +128,7 @@ func (l *lane) finish(x *exchange, err error) {
 	if truncated := (truncatedError{}); errors.As(err, &truncated) && !isTimeout(err) {
 		x.code = shard.CodeTruncated
 	}
-	l.s.logFailure(x, err)
+	l.s.logFailure(x, "%v", err)
 }
 
 // connect opens a connection to the target of an exchange, unless the lane has a reusable one.
@@ -152,9 +152,13 @@ func (l *lane) connect(x *exchange) error {
 
 // checkIdle reports whether the connection can be reused: the server has neither closed it nor sent unrequested bytes
 // after the last response. If the operating system cannot determine that, the result is true. checkIdle counts
-// unrequested bytes as a fault of the service, unless requestTimeout matches them.
+// unrequested bytes as a fault of the service, unless requestTimeout matches them. A refusal before the first request
+// is not a fault: it is the response to that request.
 func (l *lane) checkIdle() bool {
 	received, err := l.conn.PeekUnrequested()
+	if l.lastUse.IsZero() && refusal.Match(received) {
+		return true
+	}
 	if len(received) > 0 && !requestTimeout.Match(received) {
 		l.s.noteUnrequested(l.lastOp, received)
 	}
@@ -163,6 +167,9 @@ func (l *lane) checkIdle() bool {
 
 // requestTimeout matches the response that a server may send before it closes an idle connection (RFC 9110, 15.5.9).
 var requestTimeout = regexp.MustCompile(`^HTTP/1\.[01] 408`)
+
+// refusal matches the response of a server or proxy that refuses a connection as soon as it accepts it.
+var refusal = regexp.MustCompile(`^HTTP/1\.[01] (429|503)`)
 
 // isTimeout reports whether an error is a timeout, including context.DeadlineExceeded.
 func isTimeout(err error) bool {
@@ -238,8 +245,13 @@ func (l *lane) check(x *exchange, resp *http.Response) error {
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)
-	case hasExcess && !isSwitched, compare && surplus > 0, !w.matches(l.payload(x.op)):
+		l.s.logFailure(x, "the response has status %s instead of %d", resp.Status, w.status)
+	case hasExcess && !isSwitched:
 		x.code = shard.CodeWrongContent
+		l.s.logFailure(x, "more bytes follow the response: %.100q", l.conn.Buffered())
+	case compare && surplus > 0, !w.matches(l.payload(x.op)):
+		x.code = shard.CodeWrongContent
+		l.s.logFailure(x, "the body differs from the expected one; it begins with %.100q", l.payload(x.op))
 	default:
 		x.code = shard.CodeOK
 	}

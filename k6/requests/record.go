@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -118,13 +119,13 @@ func (s *stage) add(m *metrics.Metric, tags *metrics.TagSet, at time.Time, value
 }
 
 // logFailure logs the first failure of each code. The code alone does not explain the failure.
-func (s *stage) logFailure(x *exchange, err error) {
+func (s *stage) logFailure(x *exchange, format string, args ...any) {
 	s.mu.Lock()
 	isLogged := s.loggedCodes[x.code]
 	s.loggedCodes[x.code] = true
 	s.mu.Unlock()
 	if !isLogged {
-		s.state.Logger.Warnf("%s: a request failed (%s; later failures of this stage with this code are not logged): %v", x.op.name, x.code, err)
+		s.state.Logger.Warnf("%s: a request failed (%s; later failures of this stage with this code are not logged): %s", x.op.name, x.code, fmt.Sprintf(format, args...))
 	}
 }
 
