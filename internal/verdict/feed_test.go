@@ -164,6 +164,16 @@ func TestClientsThatReceivedTheSameMessagesPass(t *testing.T) {
 	require.Len(t, v.Messages.Topics, 1)
 }
 
+// The first message of a stream may be a greeting, so its loss is no fault. It must be stated.
+func TestLostFirstMessageIsStated(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.setContent(func(stream, message int) bool { return stream == 2 && message == 1 })
+	v := requireOutcome(t, Pass, s.judge(t))
+	require.Equal(t, uint64(1), v.Messages.NotExpected)
+	require.Contains(t, v.Sentence, "4 clients received the same 19 messages; 1 more did not arrive and was not expected;")
+}
+
 func TestMessageMissedByOneClientIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()

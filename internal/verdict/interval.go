@@ -112,7 +112,7 @@ func (s *Streams) scheduleCheck() Check {
 		return c.NotJudged(c.Actual + ", because the service has a different interval")
 	default:
 		c.Severity, c.weight = SeverityInconclusive, wrongInterval
-		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 30 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}
+		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 32 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}
 	}
 	return c.notJudgedIf(n.Received == 0, s.reasonNoMessage())
 }

@@ -130,7 +130,7 @@ func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 		gaps := check(t, v, "irregular gaps between noops")
 		require.Equal(t, c.uneven == 60 && c.want == Pass, gaps.Unjudged, "%s: %+v", name, gaps)
 		if c.want == Invalid {
-			require.Contains(t, v.Reasons[0], "25 % of the gaps between two noops differ from a multiple of the interval by over 30 % of it; counting by interval assumes that", name)
+			require.Contains(t, v.Reasons[0], "25 % of the gaps between two noops differ from a multiple of the interval by over 32 % of it; counting by interval assumes that", name)
 		}
 	}
 }

@@ -23,8 +23,8 @@ type Messages struct {
 	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that match message.event and are not checked
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	Announced  uint64 `json:"announced_gaps,omitempty"`
-	// NotExpected counts confirmed messages that did not arrive and were not expected, because a stream was starting or
-	// ending, or the client had no stream.
+	// NotExpected counts messages that did not arrive and were not expected, because a stream was starting or ending, or
+	// the client had no stream. They were confirmed, or other clients received them.
 	NotExpected uint64 `json:"not_expected,omitempty"`
 	// ClientsWithLoss counts the clients that missed messages.
 	ClientsWithLoss int `json:"clients_with_loss,omitempty"`
