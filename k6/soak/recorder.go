@@ -213,7 +213,7 @@ func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count fu
 	now := r.instant(time.Now())
 	ledgers, undecided := r.ledgers, undecidedNoops(now, &r.config)
 	if r.publisher != nil {
-		sums := r.publisher.Progress()
+		sums := r.publisher.Sums()
 		p.Published, p.Confirmed = sums.Sent, sums.Confirmed
 	}
 	r.mu.Unlock()

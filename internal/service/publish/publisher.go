@@ -41,12 +41,6 @@ type Config struct {
 	Report func(string)
 }
 
-// Progress is the state of a publisher.
-type Progress struct {
-	Sent, Confirmed, Refused, Open uint64        // Open: without a response, including messages in flight
-	Lag                            time.Duration // how long the oldest due message has been waiting
-}
-
 // A Publisher publishes until all messages are sent and answered, it is stopped, or its context ends.
 type Publisher struct {
 	c       Config
@@ -74,9 +68,8 @@ type Publisher struct {
 }
 
 type queue struct {
-	due     uint32 // due, but not started
-	started uint32 // sent, or being sent
-	busy    bool   // the topic is in ready, or has a message in flight; ignored if the order is arbitrary
+	due  uint32 // due, but not started
+	busy bool   // the topic is in ready, or has a message in flight; ignored if the order is arbitrary
 }
 
 // Start starts a publisher. It returns an error if the configuration is invalid.
@@ -132,21 +125,8 @@ func (p *Publisher) Stop() {
 	<-p.done
 }
 
-// Progress returns the current state.
-func (p *Publisher) Progress() Progress {
-	sums := p.log.Sums()
-	out := Progress{Sent: sums.Sent, Confirmed: sums.Confirmed, Refused: sums.Refused, Open: sums.Open}
-	next := p.planned
-	p.mu.Lock()
-	for t := range p.topics {
-		next = min(next, uint64(p.topics[t].started)*uint64(len(p.topics))+uint64(t))
-	}
-	p.mu.Unlock()
-	if next < p.planned {
-		out.Lag = max(0, time.Duration(p.now()-p.log.Due(next))*time.Microsecond)
-	}
-	return out
-}
+// Sums returns the current counts.
+func (p *Publisher) Sums() shard.PublishSums { return p.log.Sums() }
 
 // report passes the first problem of each kind to Config.Report.
 func (p *Publisher) report(topic int, number uint64, kind, detail string) {

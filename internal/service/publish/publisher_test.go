@@ -173,10 +173,8 @@ func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
 	p := start(t, c)
 	<-requested
 	<-requested
-	require.Eventually(t, func() bool { return p.Progress().Lag > 100*time.Millisecond }, time.Minute, time.Millisecond)
-	progress := p.Progress()
-	require.EqualValues(t, 2, progress.Sent)
-	require.EqualValues(t, 2, progress.Open)
+	time.Sleep(100 * time.Millisecond) // further messages become due
+	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, withoutLag(p.Sums()))
 	require.Equal(t, shard.Open, p.Published().Topic(0)[0].State, "Published must return the messages sent so far while the publisher runs")
 	stopped := make(chan struct{})
 	go func() {
@@ -220,7 +218,6 @@ func TestPublisherEndsBeforeTheFirstMessageIsDue(t *testing.T) {
 	p := start(t, c)
 	p.Stop()
 	require.Zero(t, p.Published().Messages)
-	require.Zero(t, p.Progress().Lag)
 }
 
 // If 200 messages are due at the start, all are sent in order.

@@ -74,7 +74,6 @@ func (p *Publisher) worker() {
 		p.ready = p.ready[1:]
 		q := &p.topics[topic]
 		q.due--
-		q.started++
 		p.mu.Unlock()
 		s.send(topic)
 		p.mu.Lock()
