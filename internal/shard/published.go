@@ -116,16 +116,6 @@ func (p *Published) due(topic, n int) int64 {
 // Sent returns the number of messages that were sent to a topic. They are numbered from 1.
 func (p *Published) Sent(topic int) int { return p.columns[topic].count }
 
-// Confirmed returns the number of messages of a topic that the service confirmed.
-func (p *Published) Confirmed(topic int) (n uint64) {
-	for m := range p.columns[topic].all() {
-		if m.state == Confirmed {
-			n++
-		}
-	}
-	return n
-}
-
 // Sums returns the counts of all messages. It decodes each message.
 func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.columns {

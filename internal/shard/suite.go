@@ -79,15 +79,6 @@ type Second struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"` // at its end
 }
 
-// Stage returns the stage with a name, and whether there is one.
-func (s *Suite) Stage(name string) (Stage, bool) {
-	i := slices.IndexFunc(s.Stages, func(st Stage) bool { return st.Name == name })
-	if i < 0 {
-		return Stage{}, false
-	}
-	return s.Stages[i], true
-}
-
 func (s *Suite) name() string {
 	if s == nil {
 		return ""

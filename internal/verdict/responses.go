@@ -163,7 +163,6 @@ type ModelEntry struct {
 	ID             string `json:"id"`
 	Sent           int64  `json:"sent"`           // chunks
 	DisconnectedUS int64  `json:"left,omitempty"` // when the model noticed that its client had disconnected, in microseconds since 1970; 0: it did not
-	StartedUS      int64  `json:"started"`        // in microseconds since 1970
 }
 
 // A ModelLedger has the requests of the numbered model by id; nil if it was not read.

@@ -20,7 +20,6 @@ type ServerEntry struct {
 	First uint64 `json:"first"` // number of the first message sent
 	Last  uint64 `json:"last"`  // number of the last message sent
 	Sent  uint64 `json:"sent"`
-	Slow  bool   `json:"slow"` // the client read more slowly than the server sent
 }
 
 // A ServerLedger has the server's own counts by id; nil if the server has no ledger.

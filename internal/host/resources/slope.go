@@ -14,7 +14,6 @@ import (
 type Slope struct {
 	PerUnit   float64
 	Low, High float64
-	Points    int
 }
 
 // MinPoints is the minimum number of points for a slope.
@@ -44,8 +43,8 @@ func SlopeOf(x, y []float64) (s Slope, ok bool) {
 		return slopes[int(min(max(math.Round(rank), 0), pairs-1))]
 	}
 	return Slope{
-		PerUnit: stats.Sample{Xs: slopes, Sorted: true}.Quantile(.5), Points: n,
-		Low: slopeAt((pairs-width)/2 - 1), High: slopeAt((pairs + width) / 2),
+		PerUnit: stats.Sample{Xs: slopes, Sorted: true}.Quantile(.5),
+		Low:     slopeAt((pairs-width)/2 - 1), High: slopeAt((pairs + width) / 2),
 	}, true
 }
 
