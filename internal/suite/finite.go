@@ -25,12 +25,11 @@ var finite = Suite{
 }
 
 func assessFinite(r *Run) verdict.Assessment {
-	m := r.Rounds[0]
-	responses := m.Responses
+	responses := r.Rounds[0].Responses
 	if responses == nil { // no runner left a shard; the merge reports that
 		responses = shard.NewResponses()
 	}
-	f := &finiteRun{Run: r, m: m, responses: responses, v: verdict.ResponsesOf(responses, r.Model), chunks: verdict.Chunks(responses)}
+	f := &finiteRun{Run: r, responses: responses, v: verdict.ResponsesOf(responses, r.Model), chunks: verdict.Chunks(responses)}
 	f.gauge = f.requestGauge()
 	return verdict.Assessment{
 		Responses: responses, Facts: f.facts(), Passed: []string{f.summary()}, Warnings: f.warnings(),
@@ -41,7 +40,6 @@ func assessFinite(r *Run) verdict.Assessment {
 
 type finiteRun struct {
 	*Run
-	m         *shard.Merged
 	responses *shard.Responses
 	v         *verdict.Responses
 	chunks    ledger.Totals

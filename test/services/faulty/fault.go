@@ -103,13 +103,9 @@ type Action struct {
 	Fault   Kind
 	Publish PublishKind
 	Status  int // status code sent by Refuse
-	// Topic and Number identify the affected message. For Swap, Next is the number of the other message.
-	Topic        string
-	Number, Next int64
-	// Stream is the position of the stream among all streams. Path is the path and query of the URL of the stream or
-	// the publish request.
-	Stream int
-	Path   string
+	// Topic and Number identify the affected message.
+	Topic  string
+	Number int64
 	// Client is the value of the parameter id in the stream's URL. Message is the position in the stream, from 1.
 	Client  string
 	Message int

@@ -47,7 +47,6 @@ type Proxy struct {
 	streams      int
 	topicStreams map[string]int // number of streams so far, by topic
 	publishCount int
-	messageCount int
 	actions      []Action
 }
 
@@ -121,20 +120,6 @@ func (p *Proxy) PublishCount() int {
 	return p.publishCount
 }
 
-// MessageCount returns the number of messages that the service sent on all streams, including messages that the
-// proxy did not forward.
-func (p *Proxy) MessageCount() int {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return p.messageCount
-}
-
-func (p *Proxy) countMessage() {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.messageCount++
-}
-
 func (p *Proxy) record(a Action) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -198,7 +183,7 @@ func (p *Proxy) publishFault(r *http.Request, body []byte) PublishFault {
 	for _, f := range p.options.Publish {
 		from := max(1, f.From)
 		if p.publishCount >= from && (f.Count == 0 || p.publishCount < from+f.Count) {
-			p.actions = append(p.actions, Action{At: time.Now(), Publish: f.Kind, Status: f.Status, Topic: topic, Number: number(decodeForm(body)), Path: r.URL.RequestURI()})
+			p.actions = append(p.actions, Action{At: time.Now(), Publish: f.Kind, Status: f.Status, Topic: topic, Number: number(decodeForm(body))})
 			return f
 		}
 	}

@@ -64,7 +64,6 @@ func (s *stream) forward(part []byte) {
 		return
 	}
 	s.messages++
-	s.proxy.countMessage()
 	if s.topic == "" {
 		s.topic = topicOf(string(part))
 	}
@@ -75,14 +74,13 @@ func (s *stream) forward(part []byte) {
 	if s.swapped != nil { // this message completes a swap; no other fault applies to it
 		s.output = append(append(s.output, part...), s.swapped...)
 		s.swapped = nil
-		s.swapAction.Next = n
 		s.proxy.record(s.swapAction)
 		return
 	}
 	fault := s.fault(n)
 	kind := fault.Kind
 	action := Action{
-		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path, Client: s.client, Message: s.messages,
+		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Client: s.client, Message: s.messages,
 	}
 	switch kind {
 	case Lose:
