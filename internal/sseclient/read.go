@@ -64,7 +64,10 @@ func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 		}
 		return true
 	}
-	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))
+	if c == nil || !c.done && hasEnded(s.body.transport) {
+		return false
+	}
+	return s.turnShared(c, buf, b) || s.turnCut(c, buf, b)
 }
 
 // needsTurn reports whether a stream that is about to finish must read further bytes in the next turn, and counts that

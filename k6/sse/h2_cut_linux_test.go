@@ -113,6 +113,31 @@ func TestSlowOverH2(t *testing.T) {
 	})
 }
 
+// The end of the HTTP/2 stream ends the slow reading, even if the connection stays open.
+func TestServerResetsSlowStreamOverH2(t *testing.T) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
+		v := w.vu(t)
+		isSlow := make(chan struct{})
+		v.set("url", w.url(serveFrames(t, func(p *framePeer) {
+			id := p.acceptStream()
+			p.data(id, "data: a\n\n")
+			<-isSlow
+			p.data(id, "data: b\n\n")
+			_ = p.WriteRSTStream(id, http2.ErrCodeInternal)
+			p.readAll()
+		})))
+		v.set("noteSlow", func() { close(isSlow) })
+		require.Equal(t, "a true b reset", v.log(`
+			const s = new EventSource(url, { http: "2", streamsPerConnection: 1, reconnect: false });
+			s.onmessage = (e) => {
+				log.push(e.data);
+				if (e.data === "a") { log.push(s.slow(10000)); setTimeout(noteSlow, 300); }
+			};
+			s.onerror = (e) => log.push(e.reason);
+		`))
+	})
+}
+
 // The actions vanish and slow would affect the other streams of the connection.
 func TestSharedStreamCanOnlyBeDropped(t *testing.T) {
 	runH2(t, func(p *framePeer) {
