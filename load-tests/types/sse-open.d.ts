@@ -47,6 +47,10 @@ declare module "k6/x/soak" {
     /** `""` if the event has no name. */
     name: string;
     data: string;
+    /**
+     * The comment lines of the block, joined by a line feed. With {@link OpenParams.everyBlock}, comments before the first field
+     * of over 512 bytes together are reduced to the last ones.
+     */
     comment: string;
     /** Time of the read in ms since 1970, with a fraction. */
     receivedAt: number;

@@ -119,8 +119,8 @@ declare module "k6/x/soak" {
     http?: HttpVersion;
     /**
      * Maximum number of streams per HTTP/2 connection. Default 0: as many as the server allows. With 1, each stream has its own
-     * connection. A stream whose ledger disconnects it always has its own connection. `vanish()` and `slow()` affect the whole
-     * connection. Not in the standard.
+     * connection. A stream whose ledger disconnects it always has its own connection. `vanish()` and `slow()` require 1.
+     * Not in the standard.
      * @example 100
      */
     streamsPerConnection?: number;

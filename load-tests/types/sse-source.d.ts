@@ -23,7 +23,10 @@ declare module "k6/x/soak" {
     readonly lastEventId: string;
     /** The origin of the URL after redirects, such as `"https://example.com:8443"`. */
     readonly origin: string;
-    /** The comment lines of the block, joined by a line feed; `""` for none. Not in the standard. */
+    /**
+     * The comment lines of the block, joined by a line feed; `""` for none. If the source has a `ledger`, comments before the
+     * first field of over 512 bytes together are reduced to the last ones. Not in the standard.
+     */
     readonly comment: string;
     /** Time when the read that completed the event returned, in ms since 1970 with a fraction. Not in the standard. */
     readonly receivedAt: number;
@@ -150,8 +153,8 @@ declare module "k6/x/soak" {
     close(): void;
 
     /**
-     * Drops the open stream, like a client that loses its network for a moment: it sends a FIN and dispatches an `error`
-     * event with reason `cut`. If the source reconnects, it sends the last event ID. With `true` it reconnects
+     * Drops the open stream, like a client that loses its network for a moment: it sends a FIN, or RST_STREAM
+     * on a shared HTTP/2 connection, and dispatches an `error` event with reason `cut`. If the source reconnects, it sends the last event ID. With `true` it reconnects
      * at once, otherwise after the reconnection time with its random factor. The limit of concurrent dials
      * (`connectTimeout`) does not apply, so that thousands of clients can reconnect together. Not in the standard.
      * @returns false, without an effect, if no stream is open
@@ -164,17 +167,19 @@ declare module "k6/x/soak" {
      * acknowledgments, and drops received data unread. An `error` event with reason `cut` follows. The connection ends
      * with a reset when this process ends. Needs no privileges. Not in the standard.
      * @returns false, without an effect, if no stream is open
-     * @throws if the system does not support it: on every system except Linux, and in some sandboxes
+     * @throws if the system does not support it: on every system except Linux, and in some sandboxes; and over HTTP/2,
+     *   unless {@link EventSourceOptions.streamsPerConnection} is 1
      */
     vanish(): boolean;
 
     /**
      * Limits the read rate of the open stream, like a client with a slow network or a client that hangs. Unread data fills
      * the receive buffer of the connection, and then the buffer of the server. Meanwhile `idleTimeout` does not apply, and
-     * `drop` and `vanish` have no effect. When the server ends the stream, its remaining data is read at once. Not in the standard.
+     * `drop` and `vanish` have no effect. When the server ends the connection, its remaining data is read at once. Not in the standard.
      * @param bytesPerSecond 0: no data is read; `Infinity`: no limit, as before
      * @returns false, without an effect, if no stream is open
-     * @throws if the system does not support it: on every system except Linux
+     * @throws if the system does not support it: on every system except Linux; and over HTTP/2, unless
+     *   {@link EventSourceOptions.streamsPerConnection} is 1
      * @example sources.forEach((s, n) => n % 10 === 0 && s.slow(1024));
      */
     slow(bytesPerSecond: number): boolean;
