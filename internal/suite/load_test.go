@@ -48,6 +48,7 @@ func TestStatusOfALevel(t *testing.T) {
 		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.AnsweredShare = .01, 500, .95 }, Good, ""},
 		{"saturated generator without a fault", setSaturated, Good, ""},
 		{"refused", setRefused, Bad, "20.00 % failed, 80.0 % answered"},
+		{"just beyond the limits", func(v *Level) { v.FailedShare, v.AnsweredShare = .010004, .94999 }, Bad, "1.0004 % failed, 94.999 % answered"},
 		{"slow", setSlow, Bad, "p95 800 ms"},
 		{"timeouts", setTimeouts, Bad, "5.00 % failed"},
 		{"requests not made, and the generator did not wait", setUnanswered, Bad, "70.0 % answered"},
