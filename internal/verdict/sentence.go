@@ -16,7 +16,7 @@ type Formatter struct{ *shard.Merged }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
 func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
-	return w.sentence(r, f, at) + overflowText(r.Record, f)
+	return w.sentence(r, f, at) + numberText(r.Record, f)
 }
 
 func (w Formatter) sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
@@ -275,6 +275,14 @@ func otherEvents(r ledger.Record, f ledger.Finding) string {
 		return ""
 	}
 	return fmt.Sprintf("; other events arrived: %s, which message.event of the description does not match", strings.Join(names, ", "))
+}
+
+// numberText adds what the numbers of the client tell about a fault, or returns "".
+func numberText(r ledger.Record, f ledger.Finding) string {
+	if f.Kind == ledger.KindLost && f.Source == "" && r.Messages > 0 {
+		return "; other messages have numbers of the same sequence, so one of them may be lost instead"
+	}
+	return overflowText(r, f)
 }
 
 // overflowText states that the highest number before a fault is the limit of a common integer type, or returns "".

@@ -34,6 +34,15 @@ func TestImpossibleNumberIsExplained(t *testing.T) {
 		noopFormatter.Sentence(&shard.Connection{Record: ledger.Record{ID: "d-1"}}, f, at))
 }
 
+// The backend numbers noops and broadcasts in one sequence.
+func TestSharedNumbersAreNamed(t *testing.T) {
+	t.Parallel()
+	lost := ledger.Finding{Kind: ledger.KindLost, From: 3, To: 3, Count: 1}
+	r := &shard.Connection{Record: ledger.Record{ID: "d-1", Counts: ledger.Counts{Messages: 1}}}
+	require.Equal(t, "d-1 missed noop 3: the number was skipped (noticed at 00:00:00.000 UTC); other messages have numbers of the same sequence, so one of them may be lost instead",
+		noopFormatter.Sentence(r, lost, time.Time{}))
+}
+
 // A counter that overflows restarts below the first number that the client received, or continues with negative numbers.
 func TestOverflowIsNamed(t *testing.T) {
 	t.Parallel()
