@@ -167,7 +167,7 @@ func (s *Streams) PassSentences() (out []string) {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be %s", noun, undetectable, n.Expected,
 			format.Form(undetectable, "an undetectable loss", "undetectable losses")))
 	}
-	received := fmt.Sprintf("%d of %s received", n.Received, format.Plural(n.Expected, noun, noun+"s"))
+	received := fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, noun))
 	if n := s.Messages.NotExpected; n > 0 {
 		received += "; " + format.Plural(n, "more did not arrive and was not expected", "more did not arrive and were not expected")
 	}

@@ -164,3 +164,10 @@ func TestRefusalNamesItsAttempts(t *testing.T) {
 	v = judgeSoak(m, server, Evidence{})
 	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:36.000 UTC (connect_timeout) after 15 s of attempts, which were refused 5 times (status 503), once (connect_timeout)")
 }
+
+func TestPassSentenceGroupsDigits(t *testing.T) {
+	t.Parallel()
+	s := &Streams{m: new(shard.Merged)}
+	s.Connections.Completed, s.Messages.Received, s.Messages.Expected = 1200, 3600, 3600
+	require.Contains(t, s.PassSentences(), "1,200 streams open to the end, 3,600 of 3,600 messages received")
+}
