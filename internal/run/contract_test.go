@@ -248,7 +248,7 @@ func TestDrivers(t *testing.T) {
 }
 
 func suiteOf(name string) suite.Suite {
-	suites := suite.All()
+	suites := append(suite.All(), suite.Default())
 	return suites[slices.IndexFunc(suites, func(s suite.Suite) bool { return s.Name == name })]
 }
 

@@ -79,7 +79,7 @@ func TestOneClockOfRunners(t *testing.T) {
 // Kubernetes the progress of streams comes from k6's metrics.
 func TestEnvironmentOfRunners(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string][2]string{"storm": {"true", ""}, "throughput": {"true", "true"}} {
+	for name, want := range map[string][2]string{"soak": {"true", ""}, "storm": {"true", ""}, "throughput": {"true", "true"}} {
 		for i, on := range []string{"local", "k8s"} {
 			s := &session{Config: Config{Suite: suiteOf(name), Local: plan.Local{On: on}}}
 			require.NotContains(t, s.environment(), plan.ActionsVariable)
@@ -88,6 +88,8 @@ func TestEnvironmentOfRunners(t *testing.T) {
 			require.Equal(t, []string{"disabled", want[i], "1m0s=deploy"}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"], env[plan.ActionsVariable]}, name)
 		}
 	}
+	s := &session{Config: Config{Suite: suiteOf("soak"), Script: "own.js"}}
+	require.Empty(t, s.environment(), "a script of the user may have its own summary and thresholds")
 }
 
 // A bucket in the cluster is reachable from outside only through a forwarded port.

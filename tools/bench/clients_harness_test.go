@@ -46,7 +46,7 @@ func (s service) run(script string, streams, perVU int, change func(*plan.Plan))
 	if change != nil {
 		change(&p)
 	}
-	env := map[string]string{"PUBLISH_TOKEN": s.Token}
+	env := map[string]string{"PUBLISH_TOKEN": s.Token, "K6_SUMMARY_MODE": "disabled", "K6_NO_THRESHOLDS": "true"}
 	maps.Copy(env, s.env)
 	r := &runner{b: s.b, shards: shards, done: make(chan struct{})}
 	group, err := runners.Start(runners.Config{
