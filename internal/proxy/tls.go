@@ -38,15 +38,22 @@ func Trust(ca string, insecure bool) error {
 	return err
 }
 
-// WithRemedy adds a remedy to an error whose cause is an untrusted certificate, a wrong scheme in the URL or a lack of
-// IPv6. It returns other errors unchanged.
+// WithRemedy adds a remedy to an error whose cause is a certificate, a wrong scheme in the URL or a lack of IPv6. It
+// returns other errors unchanged.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
+	var expired x509.CertificateInvalidError
+	var otherHost x509.HostnameError
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("untrusted certificate (%w); pass --ca FILE with the certificate of its authority, or --insecure",
-			untrusted.Err)
+		remedy := "pass --ca FILE with the certificate of its authority, or --insecure"
+		if errors.As(err, &expired) || errors.As(err, &otherHost) {
+			remedy = "renew the certificate, use its host in the URL, or pass --insecure"
+		}
+		return fmt.Errorf("untrusted certificate (%w); %s", untrusted.Err, remedy)
+	case strings.Contains(err.Error(), "tls: certificate required"):
+		return fmt.Errorf("the server requires a client certificate (%w); only the suite handshake presents one", err)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("the server does not speak TLS (%w); use http://", err)
 	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // a TLS alert
