@@ -88,6 +88,14 @@ func (c *Cuts) Clone() *Cuts {
 	return &Cuts{slices.Clone(c.List), c.Unlisted}
 }
 
+// removeNumbers removes everything that depends on the numbers of messages, because the ids are not numbers of messages.
+func (c *Cuts) removeNumbers() {
+	for i := range c.List {
+		cut := &c.List[i]
+		cut.LastNumber, cut.Next, cut.Filled, cut.Duplicated, cut.ResumeRequested = 0, 0, 0, 0, false
+	}
+}
+
 // CountCopies adds a number of copies, which may be negative, to the last cut before an instant. It ignores copies that
 // arrived more than resumeTime after the reconnect. c may be nil.
 func (c *Cuts) CountCopies(at Instant, count int) {

@@ -54,6 +54,24 @@ func TestCutRecordsMessagesOutOfOrder(t *testing.T) {
 	}
 }
 
+// Ids that do not number the noops of a client prove neither a loss nor a copy.
+func TestCutHasNoNumbersIfTheClockDecides(t *testing.T) {
+	t.Parallel()
+	for name, ids := range map[string][]uint64{"a counter over all clients": {1, 7, 13, 30, 37}, "a constant id": {1, 1, 1, 1, 1}} {
+		l := cutLedger(Noops)
+		deliverAll(l, 2*sec, ids[0])
+		deliverAll(l, 3*sec, ids[1])
+		l.Cut(3*sec+1, "rst", false)
+		reconnect(l, 3*sec+1, 3*sec+2, 3*sec+3)
+		deliverAll(l, 4*sec, ids[2])
+		deliverAll(l, 5*sec, ids[3])
+		deliverAll(l, 6*sec, ids[4])
+		r := l.Record()
+		require.False(t, r.Numbered, name)
+		require.Equal(t, []Cut{{Kind: "rst", At: 3*sec + 1, Lost: true, ReconnectedAt: 3*sec + 3, NextAt: 4 * sec}}, r.Cuts.List, name)
+	}
+}
+
 func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	t.Parallel()
 	l := cutLedger(Numbered)

@@ -237,6 +237,9 @@ func (l *Ledger) Record() (r Record) {
 	l.sumUp(&r)
 	if l.stream.cuts != nil && len(l.stream.cuts.List) > 0 {
 		r.Cuts = l.stream.cuts.Clone()
+		if !r.Numbered && l.byNumber != nil {
+			r.Cuts.removeNumbers()
+		}
 	}
 	if l.extra != nil {
 		l.extra.fillLists(&r)

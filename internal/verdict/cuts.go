@@ -189,7 +189,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	if c.Lost {
 		sum.Ended++
 	}
-	if reason := s.untestedReason(c); reason != "" {
+	if reason := s.untestedReason(r, c); reason != "" {
 		s.cuts.untested = append(s.cuts.untested, s.cutSentence(r, c)+reason)
 		return
 	}
@@ -208,10 +208,12 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 }
 
 // untestedReason returns why a cut did not test a resume; "" if it did.
-func (s *Streams) untestedReason(c *ledger.Cut) string {
+func (s *Streams) untestedReason(r *shard.Connection, c *ledger.Cut) string {
 	switch {
 	case c.ReconnectedAt == 0:
 		return "the client did not reconnect"
+	case c.Lost && !r.Numbered && s.m.Service.Resumes():
+		return fmt.Sprintf("its %ss had no ids that count 1, 2, 3 …, so it is unknown whether it resumed", s.m.Service.Noun())
 	case c.Lost && !c.ResumeRequested && s.m.Service.Resumes():
 		return "there was no id from which the client could resume"
 	case c.NextAt == 0:
@@ -234,7 +236,11 @@ func (s *Streams) lossText(c *ledger.Cut, lost uint64) string {
 }
 
 func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
-	return fmt.Sprintf("%s was disconnected at %s (%s) after %s %d: ", r.ID, format.TimeOfDay(s.m.Runners[r.Runner].At(c.At)), c.Kind, s.m.Service.Noun(), c.LastNumber)
+	after := ""
+	if c.LastNumber > 0 {
+		after = fmt.Sprintf(" after %s %d", s.m.Service.Noun(), c.LastNumber)
+	}
+	return fmt.Sprintf("%s was disconnected at %s (%s)%s: ", r.ID, format.TimeOfDay(s.m.Runners[r.Runner].At(c.At)), c.Kind, after)
 }
 
 // CutChecks returns the checks of the cuts: all planned cuts were made, each stream resumed, and no message was lost or
