@@ -90,25 +90,38 @@ type Services struct {
 func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	perService := p.PerBackend(s.Count)
 	required, process := requiredFiles(p, s, perService)
-	if m.Files > 0 && m.Files < required {
-		errs = append(errs, fmt.Sprintf("the limit on open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower CONNECTIONS",
-			m.Files, process, required, required))
-	}
+	errs = m.checkFiles(required, process, "lower CONNECTIONS")
 	if sockets := p.Sockets(perService); m.Ports > 0 && m.Ports < sockets {
 		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d connections to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
 			m.Ports, sockets))
 	}
 	if tooMany := m.checkRunners(p.Runners); len(tooMany) > 0 {
 		errs = append(errs, tooMany...)
-	} else if bytes := Memory(p, s); m.Available > 0 && m.Available < bytes {
-		warnings = append(warnings, fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
-			m.Available>>20, bytes>>20))
+	} else {
+		warnings = m.checkMemory(Memory(p, s), "raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS")
 	}
 	if s.Local && m.Backlog > 0 && m.Backlog < min(perService, 1024) {
 		warnings = append(warnings, fmt.Sprintf("the accept queue is limited to %d, but %d clients connect at once, so connects may take over 1 s; run `sysctl -w net.core.somaxconn=4096`",
 			m.Backlog, perService))
 	}
 	return errs, warnings
+}
+
+// checkFiles returns an error with the remedy if the limit on open files is too low for a process.
+func (m Machine) checkFiles(need uint64, process, remedy string) []string {
+	if m.Files == 0 || m.Files >= need {
+		return nil
+	}
+	return []string{fmt.Sprintf("the limit on open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or %s",
+		m.Files, process, need, need, remedy)}
+}
+
+// checkMemory returns a sentence with the remedy if the run may use more memory than is available.
+func (m Machine) checkMemory(bytes uint64, remedy string) []string {
+	if m.Available == 0 || m.Available >= bytes {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; %s", m.Available>>20, bytes>>20, remedy)}
 }
 
 // checkRunners returns an error if there are more runners than cores, and the memory is too small for them even without

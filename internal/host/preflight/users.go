@@ -34,22 +34,17 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 	if proxied := clamp.Uint64(2 * Files(connections)); u.Proxied && proxied > need {
 		need, process = proxied, "nginx with "+openConnections(connections)+" on each side"
 	}
-	if m.Files > 0 && m.Files < need {
-		errs = append(errs, fmt.Sprintf("the limit on open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower the number of connections",
-			m.Files, process, need, need))
-	}
+	errs = m.checkFiles(need, process, "lower the number of connections")
 	if u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < runnerConnections {
 		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d open connections of a runner to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, add addresses (K6_LOCAL_IPS), or lower the number of connections",
 			m.Ports*u.Sources, runnerConnections))
 	}
 	if tooMany := m.checkRunners(u.Runners); len(tooMany) > 0 {
 		errs = append(errs, tooMany...)
-	} else if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
-		sentence := fmt.Sprintf("%d MiB of memory is available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
-		if u.Connections > u.VUs { // these connections stay open, so the run certainly uses their memory
-			return append(errs, sentence), nil
-		}
-		warnings = append(warnings, sentence)
+	} else if tooLittle := m.checkMemory(u.Memory(), "lower the number of connections"); u.Connections > u.VUs {
+		errs = append(errs, tooLittle...) // these connections stay open, so the run certainly uses their memory
+	} else {
+		warnings = tooLittle
 	}
 	return errs, append(warnings, u.coreWarnings(m)...)
 }
