@@ -275,6 +275,10 @@ func checkAnsweringServers(levels []StageResult, sum *Requests, size int) verdic
 	servers := slices.Sorted(maps.Keys(sum.Servers))
 	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d answered", len(servers)), len(servers) == size)
 	switch {
+	case len(servers) == 0 && sum.OK.Count() > 0:
+		c.Actual = "not known"
+		c.Reasons = []string{"no response of the cluster has the header X-Server, so it is unknown which servers answered"}
+		c = c.AsDoubt()
 	case len(servers) < size && len(servers) > 0:
 		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s); check the load balancer, or CLUSTER_SIZE", len(servers), size, shortList(servers))}
 	case len(servers) > size:
