@@ -64,7 +64,8 @@ func (l *lastOutages) doubts(planned int, expected uint64) []string {
 	if l.undetectable > expected {
 		out[0] += fmt.Sprintf("; %s could not be checked, and %d could", format.Plural(l.undetectable, "message", "messages"), expected)
 	} else if l.unanswered == 0 {
-		out[0] += fmt.Sprintf("; the limit is %g %% of %s, not counting those whose stream the service had ended as planned",
+		out[0] += fmt.Sprintf("; the limit is %g %% of %s, not counting those whose stream the service had ended as planned; "+
+			"repeat the run, and set end.lifetime in the description if the service limits the lifetime of streams",
 			100*maxLastOutageShare, format.Plural(planned, "client", "clients"))
 	}
 	return out[:1]

@@ -35,7 +35,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 		reason    string
 	}{
 		"10 %":                          {10, nil, -1, Pass, "no noop is known to be missing; up to 10 of 23900 could be undetectable losses"},
-		"11 %":                          {11, nil, -1, Invalid, "11 clients were reconnecting when the run ended, or had just reconnected, after outages of up to 1 s: messages of these outages cannot be checked; the limit is 10 % of 100 clients, not counting those whose stream the service had ended as planned"},
+		"11 %":                          {11, nil, -1, Invalid, "11 clients were reconnecting when the run ended, or had just reconnected, after outages of up to 1 s: messages of these outages cannot be checked; the limit is 10 % of 100 clients, not counting those whose stream the service had ended as planned; repeat the run, and set end.lifetime in the description if the service limits the lifetime of streams"},
 		"11 %, by the clock":            {11, byClock, -1, Invalid, "11 clients were reconnecting"},
 		"11 %, allowed by MAX_HIDDEN":   {11, nil, 11, Pass, "no noop is known to be missing; up to 11 of 23900 could be undetectable losses"},
 		"few, but too many messages":    {2, nil, 1, Invalid, "up to 2 noops could be undetectable losses (MAX_HIDDEN allows 1): 2 clients were reconnecting"},
