@@ -5,6 +5,7 @@ declare module "k6/x/soak" {
   export interface OpenParams {
     /** Default `GET`, also for `""`. */
     method?: string;
+    /** White space at its start and end is removed, as in xk6-sse. */
     body?: string;
     headers?: Record<string, string>;
     tags?: Record<string, string | number | boolean>;
