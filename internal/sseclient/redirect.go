@@ -20,7 +20,7 @@ func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err e
 	case origin == Origin(from):
 		return false, nil
 	case !follow:
-		return true, fmt.Errorf("%s is another origin; pass --follow-redirects to allow it", origin)
+		return true, fmt.Errorf("%s is another origin; pass --follow-redirects, or set followRedirects in a script", origin)
 	case hasBody:
 		return true, fmt.Errorf("%s is another origin, which gets no request with a body; use it as the target", origin)
 	}

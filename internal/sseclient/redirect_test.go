@@ -42,9 +42,9 @@ func TestOtherOriginsNeedPermission(t *testing.T) {
 		err             string
 	}{
 		{"http://a/x", "http://A:80/y", false, true, false, ""},
-		{"http://a/x", "http://b/x", false, false, true, "http://b is another origin; pass --follow-redirects to allow it"},
-		{"http://a/x", "http://a:81/x", false, false, true, "http://a:81 is another origin; pass --follow-redirects to allow it"},
-		{"https://a/x", "http://a/x", false, false, true, "http://a is another origin; pass --follow-redirects to allow it"},
+		{"http://a/x", "http://b/x", false, false, true, "http://b is another origin; pass --follow-redirects, or set followRedirects in a script"},
+		{"http://a/x", "http://a:81/x", false, false, true, "http://a:81 is another origin; pass --follow-redirects, or set followRedirects in a script"},
+		{"https://a/x", "http://a/x", false, false, true, "http://a is another origin; pass --follow-redirects, or set followRedirects in a script"},
 		{"http://a/x", "http://b/x", true, false, true, ""},
 		{"http://a/x", "http://b/x", true, true, true, "http://b is another origin, which gets no request with a body; use it as the target"},
 	} {

@@ -312,7 +312,7 @@ func TestExceptionOfASecondRequestEndsTheIteration(t *testing.T) {
 // credentials for the first origin.
 func TestSecondRequestSendsNoCredentialsToAnotherOrigin(t *testing.T) {
 	t.Parallel()
-	const refused, toBody = `another origin; pass --follow-redirects to allow it`, `another origin, which gets no request with a body`
+	const refused, toBody = `another origin; pass --follow-redirects, or set followRedirects in a script`, `another origin, which gets no request with a body`
 	for name, tt := range map[string]struct{ path, then, want, got string }{
 		"named by the event":                {"/names", `{ url: "{first.data}", headers: { "X-Api-Key": "secret" } }`, refused, ""},
 		"named by the event, allowed":       {"/names", `{ url: "{first.data}", headers: { "X-Api-Key": "secret" } }, followRedirects: true`, "202", "POST /second"},

@@ -80,7 +80,7 @@ func TestSecretsStayWithTheOrigin(t *testing.T) {
 		_, runErr := Run(t.Context(), c)
 		_, idleErr := Idle(t.Context(), c)
 		for _, err := range []error{runErr, idleErr} {
-			require.EqualError(t, err, "GET "+base+"/sub?…: follow the redirect (status 302): http://other.test is another origin; pass --follow-redirects to allow it")
+			require.EqualError(t, err, "GET "+base+"/sub?…: follow the redirect (status 302): http://other.test is another origin; pass --follow-redirects, or set followRedirects in a script")
 		}
 		mu.Lock()
 		require.Empty(t, got)

@@ -71,7 +71,7 @@ func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	})
 	replace := []string{`/sub/{topic}","headers":{`, `/sub/{topic}?access_token={token}","headers":{"X-Api-Key":"{token}",`}
 	require.EqualError(t, runTrial(t, server, Config{SubscribeToken: "s3cret"}, replace...),
-		"connect.url: GET "+base+"/sub/soak-topic-0?…: follow the redirect (status 302): http://other.test is another origin; pass --follow-redirects to allow it")
+		"connect.url: GET "+base+"/sub/soak-topic-0?…: follow the redirect (status 302): http://other.test is another origin; pass --follow-redirects, or set followRedirects in a script")
 	require.Empty(t, got)
 	require.NoError(t, runTrial(t, server, Config{SubscribeToken: "s3cret", FollowRedirects: true}, replace...))
 	require.NotEmpty(t, got)
