@@ -240,9 +240,11 @@ func TestSearch(t *testing.T) {
 	r.addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
 	second := newRampRun(35).set("SEARCH", "1")
+	second.Rounds[0].Runners[0].EndedUS += time.Hour.Microseconds()
 	r.Rounds = append(r.Rounds, second.Rounds[0])
 	require.Equal(t, "42", searchRampup(r)["STAGES"])
 	v := judge(r)
+	require.InDelta(t, 7200, v.EndedUnix-v.StartedUnix, 1, "a run must end with its last round")
 	require.Contains(t, fact(v, "breaking point"), "between 35 and 50")
 	for len(r.Rounds) <= searchRounds {
 		r.Rounds = append(r.Rounds, second.Rounds[0])

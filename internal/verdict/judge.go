@@ -35,6 +35,11 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	}
 	v.Resources = resourcesOf(m, e.Samples)
 	v.copyRunners(m)
+	for _, further := range e.Rounds[1:] {
+		for _, r := range further.Runners {
+			v.EndedUnix = max(v.EndedUnix, float64(r.EndedUS)/1e6)
+		}
+	}
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
 		v.Windows = s.windowsOf(e.Samples)
