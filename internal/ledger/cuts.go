@@ -24,6 +24,8 @@ type Cut struct {
 	Duplicated uint64 `json:"duplicated,omitempty"` // messages that arrived twice
 	Repeated   uint64 `json:"repeated,omitempty"`   // messages that arrived twice, if the service may repeat messages
 	Announced  uint64 `json:"announced,omitempty"`  // announcements of the service that messages are missing
+	// GapEnd is the number of the first new message after the last announcement, or 0 if none arrived.
+	GapEnd uint64 `json:"gap_end,omitempty"`
 }
 
 // Interruption returns the time from the cut to the next message. ok is false if no message arrived.
@@ -201,6 +203,7 @@ func (l *Ledger) cutResumed() {
 func (l *Ledger) cutAnnounced(at Instant) {
 	if c := l.stream.cuts.latest(); c != nil && (c.ReconnectedAt == 0 || at-c.ReconnectedAt <= resumeTime) {
 		c.Announced++
+		c.GapEnd = 0
 	}
 }
 
@@ -220,6 +223,9 @@ func (l *Ledger) cutMessage(at Instant, number uint64, delta *Delta) {
 	}
 	if c.NextAt == 0 {
 		c.NextAt, c.Next = at, number
+	}
+	if c.Announced > 0 && c.GapEnd == 0 && number > c.LastNumber {
+		c.GapEnd = number
 	}
 	if number > c.LastNumber && at-c.ReconnectedAt > resumeTime {
 		return

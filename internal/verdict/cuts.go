@@ -71,7 +71,7 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 			if k >= 0 {
 				losses[k]++
 			}
-			if k >= 0 && cuts[k].Announced > 0 && s.m.Plan.AllowGaps {
+			if k >= 0 && cuts[k].Announced > 0 && s.m.Plan.AllowGaps && (!a.ordered || cuts[k].GapEnd == 0 || n < cuts[k].GapEnd) {
 				s.cuts.allowed++
 				continue
 			}

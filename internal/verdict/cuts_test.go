@@ -99,6 +99,9 @@ func TestResumeOutcomes(t *testing.T) {
 		{"a gap is announced, and that is allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(11), cutStream("rst", true, true)
 		}, Pass, 1, 0, 1, 0, "1 message is missing in announced gaps"},
+		{"a message after an announced gap is lost", func(p *publishedRun) {
+			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12), cutStream("rst", true, true)
+		}, Fail, 1, 0, 1, 0, "s-0 missed message 12"},
 		{"a gap that is not announced is not allowed", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver = true, replaceMessage(11)
 		}, Fail, 1, 0, 0, 0, "1 message was lost"},
