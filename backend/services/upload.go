@@ -22,7 +22,7 @@ func upload(w http.ResponseWriter, r *http.Request) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, http.MaxBytesReader(w, r.Body, maxUpload))
 	if err != nil {
-		return answer.BadBody(err, "an upload must have at most 4 GiB; split it")
+		return answer.BadBody(err, "an upload must be at most 4 GiB; split it")
 	}
 	return answer.JSON(w, http.StatusOK, map[string]any{"bytes": n, "sha256": hex.EncodeToString(sum.Sum(nil))})
 }

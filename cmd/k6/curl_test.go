@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The script runs with the sh and nc of BusyBox, as in the image.
+// The script curl runs with the sh and nc of BusyBox, as in the image of the Dockerfile.
 func TestCurlReplacementStartsARunner(t *testing.T) {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {

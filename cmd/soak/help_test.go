@@ -41,7 +41,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The limit excludes the default, the variable and the settings of a profile.
+// The limit of 80 characters includes neither the default nor the variable. It does not apply to --profile, which lists settings.
 func TestHelpOfAFlagIsShort(t *testing.T) {
 	t.Parallel()
 	excluded := regexp.MustCompile(`( \(default: [^)]*\))?( \[[A-Z0-9_]+\])?$`)

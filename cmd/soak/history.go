@@ -25,8 +25,9 @@ func historyCommand() *cobra.Command {
 			"    soak history --open\n" +
 			"    soak history before-1 after-1              changes between these two runs\n" +
 			"    soak history --prune --keep 20 --dry-run\n\n" +
-			"With --prune, history removes all but the newest runs (--keep), without confirmation. It also keeps runs that failed or found\n" +
-			"faults, runs that are the baseline of another run (`soak report --baseline`), and runs without a verdict.\n\n" +
+			"With --prune, history removes old runs without confirmation. It keeps the newest runs (--keep), the run that results/latest\n" +
+			"links to, runs that failed or found faults, baselines of other runs (`soak report --baseline`), and runs whose verdict is\n" +
+			"missing, damaged or unknown.\n\n" +
 			"The verdicts do not affect the exit code.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {

@@ -36,7 +36,7 @@ func TestHistoryListsAndWritesThePage(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(strings.Fields(output), " "), "3 runs, 3 pass")
 	require.Contains(t, output, "PASS         third, ")
-	require.Contains(t, output, "plan         soak: 100 connections, 60 s, a noop every 1 s, 2 runners")
+	require.Contains(t, output, "plan         soak: 100 streams, 60 s, a noop every 1 s, 2 runners")
 	require.NotContains(t, output, "first, ")
 	require.Contains(t, output, "… and 1 more")
 	require.True(t, results.HasHistory(out))

@@ -24,7 +24,7 @@ import (
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	c := configOf(suite.Default())
 	cmd := &cobra.Command{
-		Use:   "run",
+		Use:   "run [SUITE]",
 		Short: "Run a soak and judge it",
 		Long: "run opens streams to a service, checks that every message arrives, and reports a verdict. Without --backend-url, it starts\n" +
 			"the backend of this project on this machine. `soak init URL` writes the description and the settings for your own service.\n\n" +

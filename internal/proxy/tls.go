@@ -42,18 +42,18 @@ func Trust(ca string, insecure bool) error {
 // returns other errors unchanged.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
-	var expired x509.CertificateInvalidError
+	var invalid x509.CertificateInvalidError
 	var otherHost x509.HostnameError
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.As(err, &untrusted):
-		remedy := "pass --ca FILE with the certificate of its authority, or --insecure"
-		if errors.As(err, &expired) || errors.As(err, &otherHost) {
+		remedy := "pass --ca FILE with the certificate of the issuing CA, or --insecure"
+		if errors.As(err, &invalid) && invalid.Reason == x509.Expired || errors.As(err, &otherHost) {
 			remedy = "renew the certificate, use its host in the URL, or pass --insecure"
 		}
 		return fmt.Errorf("untrusted certificate (%w); %s", untrusted.Err, remedy)
 	case strings.Contains(err.Error(), "tls: certificate required"):
-		return fmt.Errorf("the server requires a client certificate (%w); only the suite handshake presents one", err)
+		return fmt.Errorf("the server requires a client certificate (%w); use `soak run handshake`, the only suite that presents one", err)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("the server does not speak TLS (%w); use http://", err)
 	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // a TLS alert

@@ -122,13 +122,13 @@ func (s *pageBuilder) arithmetic() Section {
 	t := Table{Columns: Columns("quantity", "calculation", "#this run")}
 	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
 	add("time open", fmt.Sprintf("%d s, less %d s at the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
-	add(nouns+" per connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
-	add(nouns+" of all connections, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
+	add(nouns+" per stream, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
+	add(nouns+" of all streams, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
 	add(nouns+" expected", "sum over the open time of all streams", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)
 	add("difference from the product", explain(difference, p.Connections), format.Change(float64(difference), ""))
 	rate := float64(p.Connections) / p.NoopInterval
-	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
+	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "stream"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
 	if data := s.v.Service.Data; data != "" {
 		size := len("data: \n\n") + len(data)
 		add("payload of the "+s.v.Service.Noun()+" without id and time", fmt.Sprintf("%d bytes (data: %s and two line endings) × received", size, data), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
@@ -150,7 +150,7 @@ func explain(difference, connections int) string {
 	case difference > 0:
 		return "streams were open longer than planned, or messages were sent more often"
 	}
-	return "some connections opened late, were disconnected for a while, ended early, or were not observed to the end"
+	return "some streams opened late, were disconnected for a while, ended early, or were not observed to the end"
 }
 
 // eventSize returns the number of bytes that the reference backend writes for noop n (docs/accounting.md has the sum).

@@ -17,7 +17,7 @@ func actions(v *verdict.Verdict) Section {
 	}
 	switch {
 	case len(out.Tables) > 0 && v.Responses != nil:
-		out.Notes = []string{"Times are relative to the start of the action. A response is attributed to the latest action before its end. The attribution ends when the next action starts, when the run ends, or when the command has ended and no response was faulty for a minute. A response is late if it takes more than twice as long as the longest response in the minute before the action."}
+		out.Notes = []string{"Times are relative to the start of the action. A response is attributed to the latest action that started before the response ended. The attribution ends when the next action starts, when the run ends, or when the command has ended and no response was faulty for a minute. A response is late if it takes more than twice as long as the longest response in the minute before the action."}
 	case len(out.Tables) > 0:
 		out.Notes = []string{"Times are relative to the start of the action. A lost stream is attributed to the latest action. The attribution ends when the next action starts, when the run ends, or when the command has ended, all streams have reconnected and none was lost for a minute. Resumed messages were sent while the client was disconnected and arrived afterwards."}
 	}
@@ -28,10 +28,10 @@ func actionTable(a *verdict.Action) Table {
 	out := facts{Caption: "Action " + a.Name}
 	out.add("command", "%s", a.Command)
 	if !a.Started() {
-		out.add("planned", "%s after the start; %s", format.Duration(a.At), a.Ending())
+		out.add("planned", "%s after the start of the run; %s", format.Duration(a.At), a.Ending())
 		return Table(out)
 	}
-	out.add("started", "%s, %s after the start", format.UnixTime(a.StartedUnix), format.Duration(a.At))
+	out.add("started", "%s, %s after the start of the run", format.UnixTime(a.StartedUnix), format.Duration(a.At))
 	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.Ending())
 	if lines := strings.Split(a.Output, "\n"); a.Output != "" {
 		const maxLines = 3
@@ -92,7 +92,7 @@ func (f *facts) responses(e *verdict.ResponseEffect) {
 			faulty = append(faulty, fmt.Sprintf("%s %s", format.Thousands(n), verdict.ResponseStates[state]))
 		}
 	}
-	f.add("responses", "%s complete, %s", format.Thousands(e.Complete), cmp.Or(strings.Join(faulty, ", "), "no other state"))
+	f.add("responses", "%s complete, %s", format.Thousands(e.Complete), cmp.Or(strings.Join(faulty, ", "), "none faulty"))
 	if e.Late != nil {
 		f.add("late", "%s took over %s", format.Count(*e.Late, "response"), format.Milliseconds(1000*e.LateLimit))
 	}

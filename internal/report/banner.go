@@ -32,7 +32,7 @@ func banner(v *verdict.Verdict) Banner {
 		}
 		about[3] += ", " + format.Count(v.Plan.Runners, "runner")
 	} else if v.Plan.Connections > 0 {
-		about[3] = fmt.Sprintf("%s, %s, %s", format.Count(v.Plan.Connections, "connection"), verdict.IntervalText(&v.Plan, &v.Service), format.Count(v.Plan.Runners, "runner"))
+		about[3] = fmt.Sprintf("%s, %s, %s", format.Count(v.Plan.Connections, "stream"), verdict.IntervalText(&v.Plan, &v.Service), format.Count(v.Plan.Runners, "runner"))
 	}
 	b.About = slices.DeleteFunc(about, func(s string) bool { return s == "" })
 	return b

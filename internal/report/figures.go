@@ -52,7 +52,7 @@ func figures(v *verdict.Verdict) Section {
 
 func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
-	f.add("connections", "%s opened, %s, %s refused, %s dropped",
+	f.add("streams", "%s opened, %s, %s refused, %s dropped",
 		format.Thousands(c.Opened), c.EndText(), format.Thousands(c.Refused), format.Thousands(c.Dropped))
 	if h := v.OpenSeconds; h != nil && h.Planned > 0 {
 		f.add("connected", "%s of the planned time", h.Percent())

@@ -96,11 +96,11 @@ func TestIncidentsIncludeTargetFailures(t *testing.T) {
 func TestBannerOmitsCountsOfUnobservedClients(t *testing.T) {
 	t.Parallel()
 	v := &verdict.Verdict{Verdict: verdict.Invalid, Sentence: "INVALID: runner 2 did not finish", Checks: []verdict.Check{
-		{ID: verdict.CheckComplete, Severity: verdict.SeverityInconclusive, Reasons: []string{"runner 2 did not finish", "10 of 20 planned connections were not observed"}},
+		{ID: verdict.CheckComplete, Severity: verdict.SeverityInconclusive, Reasons: []string{"runner 2 did not finish", "10 of 20 planned clients were not observed"}},
 		{ID: verdict.CheckOpenToEnd, Severity: verdict.SeverityFail, Name: "streams open to the end", Limit: "20", Actual: "10"},
 	}}
 	for i := range v.Checks {
 		v.Reasons = append(v.Reasons, v.Checks[i].Sentences()...)
 	}
-	require.Equal(t, []string{"10 of 20 planned connections were not observed"}, Brief(v).Banner.Findings)
+	require.Equal(t, []string{"10 of 20 planned clients were not observed"}, Brief(v).Banner.Findings)
 }

@@ -49,7 +49,7 @@ func TestPairListsChanges(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, p.Text(&b))
 	output := b.String()
-	require.Contains(t, output, "new          run-010, 2023-11-15 08:13:20 UTC: fail\n             soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n             noops missed 3\n")
+	require.Contains(t, output, "new          run-010, 2023-11-15 08:13:20 UTC: fail\n             soak: 1,200 streams, 1 h, a noop every 30 s, 2 runners\n             noops missed 3\n")
 	require.Contains(t, output, "changed      soak commit-0 → commit-1\n             noop_interval_s 15 → 30\n")
 	require.Regexp(t, `noops missed +0 +3\n`, output)
 	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, output)

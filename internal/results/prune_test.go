@@ -27,7 +27,7 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 	writeAllStates(t, out) // 1 pass, 2 fail, 3 invalid, 4 damaged, 5 unfinished
 	require.NoError(t, os.Remove(filepath.Join(out, "latest")))
 	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-005")))
-	require.NoError(t, os.MkdirAll(filepath.Join(out, "run-000", ShardsDir), 0o700)) // unfinished, and old
+	require.NoError(t, os.MkdirAll(filepath.Join(out, "run-000", ShardsDir), 0o700)) // unfinished
 	writeRun(t, out, 6, func(v *verdict.Verdict) {
 		v.Verdict, v.Findings = verdict.Invalid, []verdict.Finding{{Kind: "lost", ID: "soak-1"}}
 	})
@@ -94,7 +94,7 @@ func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 	}, reasonsOf(decisions))
 }
 
-func TestPruneNeedsTheBaseline(t *testing.T) {
+func TestPruneFailsOnADamagedBaseline(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	writeRun(t, out, 1, nil)

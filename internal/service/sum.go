@@ -19,8 +19,8 @@ func markerSum(marker []byte) uint32 {
 }
 
 // messageSum continues the markerSum with the number and the time.
-func messageSum(marker uint32, seq, sentAt int64) uint32 {
-	return crc32.Update(marker, castagnoli, fmt.Appendf(nil, "%d\x00%d", seq, sentAt))
+func messageSum(partial uint32, seq, sentAt int64) uint32 {
+	return crc32.Update(partial, castagnoli, fmt.Appendf(nil, "%d\x00%d", seq, sentAt))
 }
 
 func parseSum(text []byte) (sum uint32, ok bool) {
@@ -35,19 +35,19 @@ type checksumInput struct {
 	present   bool
 }
 
-// fits reports whether the checksum matches the number, the time and the marker. The argument marker is a markerSum.
-func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
+// fits reports whether the checksum matches the number, the time and the marker. partial is a markerSum.
+func (m *checksumInput) fits(partial uint32, reading *Reading) bool {
 	if !m.present || !reading.HasSeq || !reading.HasSentAt {
 		return false
 	}
 	// Usually, the number and the time have the notation in which they were published.
-	crc := crc32.Update(crc32.Update(marker, castagnoli, m.seq.text), castagnoli, nul)
-	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
+	crc := crc32.Update(crc32.Update(partial, castagnoli, m.seq.text), castagnoli, nul)
+	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(partial, reading.Seq, reading.SentAt) == m.sum
 }
 
 // verify compares a message with its checksum, and returns its kind. The argument kind is based on the marker, which
 // may be corrupted. A message of another run has a checksum with the marker of that run, or no checksum. If a Foreign
-// message does not match its checksum, or a message without a marker matches the checksum of this run, verify returns
+// message does not match its checksum, or a message without a marker matches its checksum with the marker of this run, verify returns
 // Delivery and sets out.Err to ErrMarker. If a Delivery does not match its checksum, or has none, verify sets out.Err
 // to ErrSum, unless the message has an error other than ErrMissing.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// fill sets every field to a different value. Each list gets two elements.
+// fill sets every field to a non-zero value; values other than booleans differ. Each list gets two elements.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -45,7 +45,7 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// A merge preserves every field of a record, including fields added later.
+// Packing and unpacking preserves every field of a record, including fields added later.
 func TestPackedRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	var full ledger.Record

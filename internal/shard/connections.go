@@ -54,7 +54,7 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 		}
 	}
 	if missing.count > 0 {
-		problem("%d of %s %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection", "planned connections"),
+		problem("%d of %s %s not observed: %s", missing.count, format.Plural(p.Connections, "planned client", "planned clients"),
 			format.Form(missing.count, "was", "were"), shortList(missing.first))
 	}
 	if duplicates.count > 0 {

@@ -75,10 +75,10 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 			`the laptop with PREFIX "b-" ran a different plan from the one with "a-": MAX_LATE is 0, not -1`,
 		}},
 		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
-			"the execution segments of b- do not cover the plan exactly once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",
+			"the execution segments of b- do not cover the plan exactly once: they end at 1/2, not at 1", "2 of 4 planned clients were not observed: b-2, b-3",
 		}},
 		"a killed runner": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
-			"runner 1 of b- on host-of-b- did not finish: it was killed",
+			"runner 1 of b- on host-of-b- did not finish: it left no final shard",
 		}},
 		"a different run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`belongs to the run "y", not to "t"`}},
 		"a different k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
@@ -146,7 +146,7 @@ func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 				require.Contains(t, m.Problems[0], "runner 1 on h1 and runner 2 on h2 ran at the same time for only 7 s of the planned 15 s")
 			}
 			if c.state != Finished {
-				require.Contains(t, m.Problems[0], "did not finish: it was killed")
+				require.Contains(t, m.Problems[0], "did not finish: it left no final shard")
 			}
 		})
 	}

@@ -64,13 +64,13 @@ func TestMergeProblems(t *testing.T) {
 		{"none", func(_ *plan.Plan, s []*Shard) []*Shard { return s }, nil},
 		{"no shard", func(*plan.Plan, []*Shard) []*Shard { return nil }, []string{
 			"runner 1 of 3 left no shard", "runner 2 of 3 left no shard", "runner 3 of 3 left no shard",
-			"6 of 6 planned connections were not observed: d-0, d-1, d-2, d-3, d-4, …",
+			"6 of 6 planned clients were not observed: d-0, d-1, d-2, d-3, d-4, …",
 		}},
 		{"a missing runner", func(_ *plan.Plan, s []*Shard) []*Shard { return []*Shard{s[0], s[2]} }, []string{
-			"runner 2 of 3 left no shard", "do not cover the plan exactly once: a gap between 1/3 and 2/3", "2 of 6 planned connections were not observed: d-2, d-3",
+			"runner 2 of 3 left no shard", "do not cover the plan exactly once: a gap between 1/3 and 2/3", "2 of 6 planned clients were not observed: d-2, d-3",
 		}},
 		{"a missing last runner", func(_ *plan.Plan, s []*Shard) []*Shard { return s[:2] }, []string{
-			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned connections were not observed: d-4, d-5",
+			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned clients were not observed: d-4, d-5",
 		}},
 		{"a duplicate", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
 			"runner 2 left two shards", "an overlap between 1/3 and 2/3", "2 connections were observed more than once: d-2, d-3",
@@ -113,13 +113,13 @@ func TestMergeProblems(t *testing.T) {
 		{"no segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = ""; return s }, []string{`runner 2 has the segment ""`}},
 		{"a segment of nothing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/0:2"; return s }, []string{`runner 2 has the segment "1/0:2"`}},
 		{"killed", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Running; return s }, []string{
-			"runner 1 on h1 did not finish: it was killed, is still running, or could not store its last data; the data ends at 22:14:20 UTC",
+			"runner 1 on h1 did not finish: it left no final shard; the data ends at 22:14:20 UTC",
 		}},
 		{"killed before its second checkpoint", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.EndedUS = Running, s[0].Runner.StartedUS+20_000
 			return s
 		}, []string{
-			"runner 1 on h1 did not finish: it was killed, is still running, or could not store its last data; it stored no data after its start at 22:13:20 UTC",
+			"runner 1 on h1 did not finish: it left no final shard; it stored no data after its start at 22:13:20 UTC",
 		}},
 		{"interrupted", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.Error = Interrupted, "by SIGINT"
@@ -128,14 +128,14 @@ func TestMergeProblems(t *testing.T) {
 		{"aborted", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Aborted; return s }, []string{"did not finish: it was aborted"}},
 		{"in an unknown state", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = "napping"; return s }, []string{`its state is "napping"`}},
 		{"a connection is missing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Connections = s[1].Connections[:1]; return s }, []string{
-			"1 of 6 planned connections was not observed: d-3",
+			"1 of 6 planned clients was not observed: d-3",
 		}},
 		{"a duplicate connection", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Connections = append(s[0].Connections, s[2].Connections[0])
 			return s
 		}, []string{"1 connection was observed more than once: d-4"}},
 		{"a connection of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
-			"1 of 6 planned connections was not observed: d-0", "1 connection is not part of this plan: x",
+			"1 of 6 planned clients was not observed: d-0", "1 connection is not part of this plan: x",
 		}},
 		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
 			const start = 1_700_000_000_000_000
@@ -214,7 +214,7 @@ func TestMergeNamesASuspensionBetweenTwoParts(t *testing.T) {
 	require.Len(t, m.EarlyEnds, 1)
 	require.Contains(t, m.EarlyEnds[0], "runner 2 on h2 did not finish: its machine was suspended for 10 min until about ")
 	next.Machine.Boot = "another"
-	require.Contains(t, merge().EarlyEnds[0], "it was killed")
+	require.Contains(t, merge().EarlyEnds[0], "it left no final shard")
 }
 
 func TestMergeOfAReplacedRunner(t *testing.T) {
@@ -229,7 +229,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 		"while it ran":             {func(lost, next *Shard) { next.Runner.StartedUS = lost.Runner.EndedUS - 1 }, "runner 2 was replaced at "},
 		"without points":           {func(_, next *Shard) { next.Points = nil }, ""},
 		"with another plan":        {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
-		"without a client":         {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned connections were not observed"},
+		"without a client":         {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned clients were not observed"},
 		"with another segment":     {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan exactly once"},
 	} {
 		t.Run(name, func(t *testing.T) {

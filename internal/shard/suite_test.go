@@ -62,7 +62,7 @@ func TestRunnersOfASuiteMustAgree(t *testing.T) {
 		{"a different suite", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has the suite "rampup"`},
 		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with different settings from runner 1"},
 		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timedMetric(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
-		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it was killed"},
+		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it left no final shard"},
 	} {
 		a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
 		c.edit(b)

@@ -87,7 +87,7 @@ func TestChurnFindsFaults(t *testing.T) {
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: nothing arrived before the stream closed"},
-		{"an unobserved connection", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned connections was not observed: d-0"},
+		{"an unobserved connection", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned clients was not observed: d-0"},
 		{"a disconnected connection", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(40)
 			c.State = ledger.Dropped

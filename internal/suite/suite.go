@@ -210,7 +210,7 @@ func Title(v *verdict.Verdict) string {
 		parts = append(parts, "profile "+v.Suite.Profile)
 	}
 	if p.Connections > 0 {
-		parts = append(parts, format.Count(p.Connections, "connection"))
+		parts = append(parts, format.Count(p.Connections, "stream"))
 	}
 	if p.Seconds > 0 {
 		parts = append(parts, format.Duration(time.Duration(p.Seconds)*time.Second))

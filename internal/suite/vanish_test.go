@@ -99,7 +99,7 @@ func TestUnobservedStreamsAreReportedOnce(t *testing.T) {
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	count := 0
 	for _, reason := range v.Reasons {
-		if strings.Contains(reason, "20 of 100 planned connections were not observed") {
+		if strings.Contains(reason, "20 of 100 planned clients were not observed") {
 			count++
 		}
 	}

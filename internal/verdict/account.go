@@ -14,7 +14,7 @@ import (
 
 // streamMargin is the time after the start of a stream, and before its end, in which no message is expected on it. A
 // message that is published in that time may or may not reach the stream. For a publisher on another host, the delay of
-// the fastest message extends the margin. That delay bounds the difference between the two clocks.
+// the fastest message extends the margin. That delay approximates the difference between the two clocks.
 const streamMargin = time.Second
 
 // arrivalSpread is the time by which a message may arrive before its assumed publish time (see messagesFor).
@@ -24,7 +24,7 @@ const arrivalSpread = 100 * time.Millisecond
 // without a publisher, with the messages that other clients received (see compareClients). It returns the record of the
 // connection with the losses added. A message is expected if the service confirmed it and one of these conditions is
 // met:
-//   - a stream was open when the message was published;
+//   - a stream was open from the margin before the message was published until the margin after it was confirmed;
 //   - the message was published between two streams, and the second one resumed the first;
 //   - the service keeps the order, and messages before and after this one arrived on one stream or on streams that each
 //     resumed the previous one.
@@ -141,7 +141,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if s.comparedTopics == nil && r.MaxLateness > 0 { // MaxLateness depends on the publish times in messages, which may come from another clock
+	if s.comparedTopics == nil && r.MaxLateness > 0 { // of compared clients, MaxLateness depends on send times of the service
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.margin-streamMargin), 0)
@@ -192,8 +192,8 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 }
 
 // mayBePending reports whether a message may have been in transit at the end of the run. This is so if no later message
-// arrived, and the age of the message was under 1.5 times the delay of the last message that arrived, or the time for
-// which a buffer held messages (docs/accounting.md).
+// arrived, and the age of the message was under 1.5 times the delay of the last message that arrived. If a buffer
+// held messages for longer, that time replaces the delay (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.transit*3/2).Microseconds()
 }
@@ -238,8 +238,8 @@ func (a *account) unplacedTimes() (times []time.Time) {
 }
 
 // couldBe reports whether a message with an unknown number, which arrived at the given time, may have the given number.
-// The arrival may be before the publish time only by the tolerances of the account. It must be at most a.delay +
-// a.margin after the publish time.
+// The arrival may precede the publish time by at most a.margin - streamMargin + a.tolerance, and follow it by
+// at most a.delay + a.margin.
 func (a *account) couldBe(number uint64, arrival time.Time) bool {
 	elapsed := arrival.Sub(time.UnixMicro(a.messages[number-1].SentUS))
 	return elapsed >= streamMargin-a.margin-a.tolerance && elapsed <= a.delay+a.margin
@@ -262,7 +262,7 @@ func (a *account) expects(number uint64, isEnclosed bool) bool {
 			a.pending++
 			a.undecided++
 			return false
-		case m.AnsweredUS > s.to: // the service confirmed the message after the stream had ended
+		case m.AnsweredUS > s.to: // the service confirmed the message later than the margin before the end of the stream
 			a.undecided++
 			return false
 		default:

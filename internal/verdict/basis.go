@@ -133,7 +133,7 @@ func (s *Streams) setBasisOfNumbers() {
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
 		case e.Undetectable > 0:
-			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed after a stream had ended, some clients had more streams than a ledger lists, or clocks of two machines differ by over a quarter of the time that a stream was open")
+			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed less than 1 s before the end of a stream, or later, some clients had more streams than a ledger lists, or clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {
 			for c := range s.Records() {

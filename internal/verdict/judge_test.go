@@ -326,7 +326,7 @@ func TestChecksOmitUnobservedClients(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
 	m.Plan.Connections *= 2
-	m.Problems = []string{"3 of 6 planned connections were not observed: d-3, d-4, d-5"}
+	m.Problems = []string{"3 of 6 planned clients were not observed: d-3, d-4, d-5"}
 	v := requireOutcome(t, Invalid, judgeSoak(m, server, Evidence{}))
 	require.Equal(t, m.Problems, v.Reasons)
 	require.Equal(t, []string{"data complete"}, failedChecks(v))

@@ -105,7 +105,7 @@ func TestSummary(t *testing.T) {
 		}, "INVALID: runner 2 of 2 left no shard"},
 		"clients that were not observed": {func(m *shard.Merged, _ *Evidence) {
 			m.Plan.Connections = 6
-			m.Problems = []string{"runner 2 of 2 left no shard", "3 of 6 planned connections were not observed: d-3, d-4, d-5"}
+			m.Problems = []string{"runner 2 of 2 left no shard", "3 of 6 planned clients were not observed: d-3, d-4, d-5"}
 		}, "INVALID: runner 2 of 2 left no shard; 3 of 6 clients were not observed to the end"},
 		"a run that was stopped": {func(m *shard.Merged, _ *Evidence) {
 			for i := range m.Runners {

@@ -14,7 +14,7 @@ import (
 // maxClauses is the maximum number of unmet checks that a summary describes.
 const maxClauses = 4
 
-// Summary returns the verdict in one sentence, with the numbers that decide: "FAIL: 2 of 2,016 messages lost on 2 of 60
+// Summary returns the verdict in one sentence, with the figures that explain it: "FAIL: 2 of 2,016 messages lost on 2 of 60
 // clients; first fault at 06:54:42 UTC".
 func (v *Verdict) Summary() string {
 	switch {
@@ -94,7 +94,7 @@ func (v *Verdict) stopTime() string {
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(v.Plan.Hold()))
 }
 
-// invalidSummary states the first cause of an invalid run. If runners are incomplete, it adds the number of clients
+// invalidSummary states the first cause of an invalid run. If data is missing, and for several reasons, it adds the number of clients
 // that were not observed, in place of the number of further reasons.
 func (v *Verdict) invalidSummary() string {
 	reasons, missing := v.invalidReasons(), v.Connections.Unobserved+v.Connections.Unwatched
@@ -117,20 +117,20 @@ func (v *Verdict) invalidReasons() (out []string) {
 
 func (v *Verdict) failSummary() string {
 	var clauses []string
-	omitted, implied, hasTime := 0, 0, false // implied: unmet checks that have the same cause as another unmet check
+	omitted, implied, hasTime := 0, 0, false // implied: unmet checks without a clause
 	for i := range v.Checks {
 		c := &v.Checks[i]
 		if c.State() != Broken {
 			continue
 		}
-		clause, known := v.clause(c) // known: findings have the time
+		clause, clauseHasTime := v.clause(c)
 		switch {
 		case clause == "":
 			implied++
 		case len(clauses) == maxClauses:
 			omitted++
 		default:
-			clauses, hasTime = append(clauses, clause), hasTime || known
+			clauses, hasTime = append(clauses, clause), hasTime || clauseHasTime
 		}
 	}
 	if len(clauses) == 0 { // only checks without a clause are unmet, such as script checks
@@ -146,7 +146,7 @@ func (v *Verdict) failSummary() string {
 	return text
 }
 
-// clause describes an unmet check; "" if another check describes its cause. hasTime reports whether findings have the
+// clause describes an unmet check; "" for checks of the script, and if another check describes the cause. hasTime reports whether findings have the
 // time of the fault.
 func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	s, m := v.Connections, v.Messages
@@ -160,7 +160,7 @@ func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	case CheckScript:
 		return "", false
 	case CheckServerCount:
-		if len(v.Failures) > 0 { // the ledger of a crashed process is lost
+		if len(v.Failures) > 0 { // a crashed process of the target lost its ledger
 			return "", false
 		}
 	case CheckTargetUp, CheckAnswers, CheckComplete, CheckSilence, CheckOutage, CheckOpenTime, CheckReconnected:

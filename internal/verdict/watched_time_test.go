@@ -15,7 +15,7 @@ func lostRunner() (*shard.Merged, ServerLedger) {
 	m, server := cleanRun()
 	r := &m.Runners[1]
 	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
-	m.EarlyEnds = []string{"runner 2 on h2 did not finish: it was killed"}
+	m.EarlyEnds = []string{"runner 2 on h2 did not finish: it left no final shard"}
 	c := m.Connections.Edit(1)
 	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0 // only an ended stream has these times
 	c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119

@@ -165,5 +165,5 @@ func TestKilledLaptopIsInvalid(t *testing.T) {
 	v, text := mergeLaptops(t, shards)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 	require.Contains(t, reasons(v), "runner 1 of laptop-b- on ")
-	require.Contains(t, reasons(v), "it was killed")
+	require.Contains(t, reasons(v), "it left no final shard")
 }
