@@ -41,7 +41,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The limit of 80 characters includes neither the default nor the variable. It does not apply to --profile, which lists settings.
+// The limit of 80 characters includes neither the default nor the variable. It does not apply to --profile, which lists
+// settings.
 func TestHelpOfAFlagIsShort(t *testing.T) {
 	t.Parallel()
 	excluded := regexp.MustCompile(`( \(default: [^)]*\))?( \[[A-Z0-9_]+\])?$`)

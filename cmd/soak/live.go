@@ -12,7 +12,8 @@ func liveCommand() *cobra.Command {
 		Use:   "live DIR | s3://BUCKET/PREFIX",
 		Short: "Show a run in a browser, from another terminal or machine",
 		Long: "live shows a run from the checkpoints of its runners. DIR is the folder of the run, such as results/latest;\n" +
-			"for a bucket, pass the value of --shards followed by the test id: s3://BUCKET/PREFIX/TESTID. live is read-only. After the run, the page shows the report.\n" +
+			"for a bucket, pass the value of --shards followed by the test id: s3://BUCKET/PREFIX/TESTID. live is read-only.\n" +
+			"After the run, the page shows the report.\n" +
 			"`soak run --live` shows its own run with a delay of one second.",
 		Args: oneArg("folder of a run, such as results/latest, or one bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,12 +17,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results/archive"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-func TestClosedTerminalEndsAProbe(t *testing.T) {
+// requireHangups skips a test if SIGHUP is ignored, as under nohup.
+func requireHangups(t *testing.T) {
+	t.Helper()
 	if signal.Ignored(syscall.SIGHUP) {
-		t.Skip("SIGHUP is ignored, as under nohup")
+		untested.Skip(t, "a closed terminal, because SIGHUP is ignored (nohup)")
 	}
+}
+
+func TestClosedTerminalEndsAProbe(t *testing.T) {
+	requireHangups(t)
 	var once sync.Once // a second signal would kill the process
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -38,9 +45,7 @@ func TestClosedTerminalEndsAProbe(t *testing.T) {
 }
 
 func TestClosedTerminalRemovesTheUnpackedFiles(t *testing.T) {
-	if signal.Ignored(syscall.SIGHUP) {
-		t.Skip("SIGHUP is ignored, as under nohup")
-	}
+	requireHangups(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	file := filepath.Join(t.TempDir(), "x.tar.gz")

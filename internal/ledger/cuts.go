@@ -239,8 +239,6 @@ func (l *Ledger) cutMessage(at Instant, number uint64, delta *Delta) {
 }
 
 // fill records that a message arrived whose number was skipped at a cut.
-//
-//go:noinline
 func (c *Cuts) fill(number uint64) {
 	for i := range c.List {
 		if cut := &c.List[i]; cut.LastNumber < number && number < cut.Next {

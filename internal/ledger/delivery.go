@@ -195,31 +195,6 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// startsAnew reports whether the first number of a stream is nearer to the lowest number of the client than to the
-// highest one. The stream then has its own numbers, of which the first ones may be lost. Otherwise it repeats or
-// continues the numbers of the previous stream.
-func (c *deliveries) startsAnew(number uint64) bool {
-	return number <= c.first || number <= c.numbers.highest && number-c.first <= c.numbers.highest-number
-}
-
-// restart starts a new numbering at the lowest number of the client. The holes become findings, because they can no
-// longer be filled.
-//
-//go:noinline
-func (c *deliveries) restart(number uint64, at Instant) {
-	for _, h := range c.numbers.restart() {
-		c.find(h.finding())
-	}
-	if c.corruptions != nil {
-		c.corruptions.guesses = nil
-	}
-	if c.numbers.highest = number; number <= c.first {
-		c.first = number
-		return
-	}
-	c.numbers.open(hole{from: c.first, to: number - 1, at: at})
-}
-
 // lostCount returns the number of certainly lost messages. If the run publishes, lostCount omits separate holes, whose
 // messages may not have been expected. If messages may also arrive in any order, it omits all holes, whose messages may
 // have been in transit.
@@ -238,12 +213,6 @@ func (c *deliveries) faultCount() uint64 {
 		return c.counter.faultCount()
 	}
 	return c.counter.faultCount() + c.lostCount()
-}
-
-// startsWithoutResume reports whether the next message is the first of a stream that does not resume the previous one.
-func (c *deliveries) startsWithoutResume() bool {
-	span := c.openSpan()
-	return c.stream.count > 1 && !c.hasMessage && (span == nil || !span.Resumed)
 }
 
 // addDuplicate counts a message that arrived before. If the stream has already received a new message, and the number

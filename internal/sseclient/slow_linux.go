@@ -13,7 +13,8 @@ import (
 const slowIdleTimeout = 24 * time.Hour
 
 // turnSlow reads as much of a slow stream as its rate allows. done reports whether the turn is over. turnSlow
-// removes the limit if a call of Slow has requested that, or if the server has ended the HTTP/2 stream or the connection.
+// removes the limit if a call of Slow has requested that, or if the server has ended the connection or the HTTP/2
+// stream.
 func (s *Stream) turnSlow(c *cutRequest, conn *polledConn, buf []byte, b *eventstream.Block) (done bool) {
 	now := time.Now()
 	if c.rate == math.MaxInt32 || hasEnded(s.body.transport) || conn.peerEnded() {

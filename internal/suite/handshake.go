@@ -108,10 +108,10 @@ func (r *Run) checkFailures(stages []StageResult) verdict.Check {
 		worst = max(worst, st.FailedShare())
 		failedByService = failedByService || share(st.Failed.Count()-st.Attributed, st.Total()) > limit
 		if st.FailedShare() > limit {
-			reasons = append(reasons, fmt.Sprintf("of %s connections, %s failed; main cause: %s", st.Title, percentBeside(limit, st.FailedShare(), 2), dominantCause(st.Requests)))
+			reasons = append(reasons, fmt.Sprintf("of %s connections, %s failed; main cause: %s", st.Title, distinctPercent(limit, st.FailedShare(), 2), dominantCause(st.Requests)))
 		}
 	}
-	c := check(CheckFailed, "failed connections", "at most "+percentOf(limit), percentBeside(limit, worst, 2), len(reasons) == 0, reasons...)
+	c := check(CheckFailed, "failed connections", "at most "+percentOf(limit), distinctPercent(limit, worst, 2), len(reasons) == 0, reasons...)
 	if len(stages) == 0 {
 		return c.NotJudged("no connection was tried")
 	}

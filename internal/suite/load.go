@@ -90,7 +90,7 @@ func (l Limits) Judge(v Level) Trial {
 func (l Limits) exceededLimits(failed, p95, answered float64, failure string) string {
 	var reason []string
 	if failed > l.FailedShare {
-		text := percentBeside(l.FailedShare, failed, 2) + " failed"
+		text := distinctPercent(l.FailedShare, failed, 2) + " failed"
 		if failure != "" {
 			text += ", mostly by " + failure
 		}
@@ -100,7 +100,7 @@ func (l Limits) exceededLimits(failed, p95, answered float64, failure string) st
 		reason = append(reason, fmt.Sprintf("p95 %s", ms(p95)))
 	}
 	if answered < l.AnsweredShare {
-		reason = append(reason, percentBeside(l.AnsweredShare, answered, 1)+" answered")
+		reason = append(reason, distinctPercent(l.AnsweredShare, answered, 1)+" answered")
 	}
 	return strings.Join(reason, ", ")
 }

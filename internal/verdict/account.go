@@ -141,7 +141,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if s.comparedTopics == nil && r.MaxLateness > 0 { // of compared clients, MaxLateness depends on send times of the service
+	if s.comparedTopics == nil && r.MaxLateness > 0 { // MaxLateness of compared clients depends on send times of the service
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.margin-streamMargin), 0)
@@ -303,6 +303,10 @@ const unpublishedNote = "it was never published"
 
 // notExpectedReason states why confirmed messages that did not arrive were not expected.
 var notExpectedReason = fmt.Sprintf("published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(streamMargin))
+
+func notExpectedText(n uint64) string {
+	return format.Plural(n, "more did not arrive and was not expected", "more did not arrive and were not expected")
+}
 
 // deliveryChecks returns the checks that no message arrived before it was published, and that most messages could be
 // checked. For clients that are compared with each other, comparabilityCheck replaces the first one. Without such

@@ -92,7 +92,7 @@ func (s *Streams) setBasis() {
 		return
 	}
 	if byClock > 0 {
-		e.Why = append(e.Why, fmt.Sprintf("%s had no ids that count 1, 2, 3 …: the loss of the first %s, of the last one, or of one whose successor arrived twice cannot be detected",
+		e.Why = append(e.Why, fmt.Sprintf("%s had no ids 1, 2, 3 …: the loss of the first %s, of the last one, or of one whose successor arrived twice cannot be detected",
 			format.Plural(byClock, "stream", "streams"), s.m.Service.Noun()))
 	}
 	if byClock < undetectableStreams {
@@ -133,7 +133,7 @@ func (s *Streams) setBasisOfNumbers() {
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
 		case e.Undetectable > 0:
-			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed less than 1 s before the end of a stream, or later, some clients had more streams than a ledger lists, or clocks of two machines differ by over a quarter of the time that a stream was open")
+			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed at the end of a stream or after it, some clients had more streams than a ledger lists, or clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {
 			for c := range s.Records() {

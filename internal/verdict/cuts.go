@@ -213,7 +213,7 @@ func (s *Streams) untestedReason(r *shard.Connection, c *ledger.Cut) string {
 	case c.ReconnectedAt == 0:
 		return "the client did not reconnect"
 	case c.Lost && !r.Numbered && s.m.Service.Resumes():
-		return fmt.Sprintf("its %ss had no ids that count 1, 2, 3 …, so it is unknown whether it resumed", s.m.Service.Noun())
+		return fmt.Sprintf("its %ss had no ids 1, 2, 3 …, so it is unknown whether it resumed", s.m.Service.Noun())
 	case c.Lost && !c.ResumeRequested && s.m.Service.Resumes():
 		return "there was no id from which the client could resume"
 	case c.NextAt == 0:

@@ -177,7 +177,7 @@ func TestNoopsAreCountedByNumberAcrossACut(t *testing.T) {
 		"the service counts from 1 again":                       {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
 		"the service counts from 1 again and announces the gap": {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
 		"the service announces a gap":                           {ledger.Cut{LastNumber: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
-		"the ids do not count":                                  {ledger.Cut{Kind: "rst", Lost: true}, false, Invalid, 0, "(rst): its noops had no ids that count 1, 2, 3 …, so it is unknown whether it resumed"},
+		"the ids do not count":                                  {ledger.Cut{Kind: "rst", Lost: true}, false, Invalid, 0, "(rst): its noops had no ids 1, 2, 3 …, so it is unknown whether it resumed"},
 		"the last one arrives again, and then others":           {ledger.Cut{LastNumber: 10, Next: 10, Duplicated: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -285,7 +285,7 @@ func (v *Verdict) comparisonSummary() string {
 		text = fmt.Sprintf("%s of %s received the same %s of each topic, %s in all", format.Count(clients, "client"), format.Count(n, "topic"), v.Service.Noun()+"s", format.Thousands(messages))
 	}
 	if n := v.Messages.NotExpected; n > 0 {
-		text += "; " + format.Plural(n, "more did not arrive and was not expected", "more did not arrive and were not expected")
+		text += "; " + notExpectedText(n)
 	}
 	return text + "; the loss of a message that reached no client cannot be detected"
 }

@@ -169,7 +169,7 @@ func (s *Streams) PassSentences() (out []string) {
 	}
 	received := fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, noun))
 	if n := s.Messages.NotExpected; n > 0 {
-		received += "; " + format.Plural(n, "more did not arrive and was not expected", "more did not arrive and were not expected")
+		received += "; " + notExpectedText(n)
 	}
 	if !s.m.Service.CountsMessages() {
 		m := s.Messages

@@ -277,7 +277,7 @@ func otherEvents(r ledger.Record, f ledger.Finding) string {
 	return fmt.Sprintf("; other events arrived: %s, which message.event of the description does not match", strings.Join(names, ", "))
 }
 
-// numberText adds what the numbers of the client tell about a fault, or returns "".
+// numberText explains a fault by the numbers that the client received; "" if they explain nothing.
 func numberText(r ledger.Record, f ledger.Finding) string {
 	if f.Kind == ledger.KindLost && f.Source == "" && r.Messages > 0 {
 		return "; other messages have numbers of the same sequence, so one of them may be lost instead"

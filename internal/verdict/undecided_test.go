@@ -143,7 +143,7 @@ func TestUndetectableLosses(t *testing.T) {
 	byClock := func(r *ledger.Record) { r.Numbered, r.Last, r.Undetectable = false, 0, 2 }
 	withCopies := func(r *ledger.Record) { r.Numbered, r.Last, r.Undetectable, r.PossibleCopies = false, 0, 3, 2 }
 	const atTheEnd = "on 3 numbered streams a noop was due right before the end and may have been in transit"
-	const withoutIDs = "3 streams had no ids that count 1, 2, 3 …"
+	const withoutIDs = "3 streams had no ids 1, 2, 3 …"
 	for _, c := range []struct {
 		edit         func(r *ledger.Record) // of each client
 		hasLedger    bool

@@ -24,7 +24,7 @@ func TestHoldStreamSize(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
 		require.LessOrEqual(t, unsafe.Sizeof(holdStream{}), uintptr(80))
-		require.LessOrEqual(t, unsafe.Sizeof(jsLedger{}), uintptr(136))
+		require.LessOrEqual(t, unsafe.Sizeof(jsLedger{}), uintptr(128))
 	}
 }
 

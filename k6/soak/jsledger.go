@@ -17,8 +17,7 @@ import (
 // it is the Ledger that `new EventSource(url, {ledger})` accepts.
 type jsLedger struct {
 	observer
-	rt        *sobek.Runtime
-	hasSource bool
+	rt *sobek.Runtime
 }
 
 var (

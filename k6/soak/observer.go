@@ -23,9 +23,10 @@ type observer struct {
 	sink        *sampleSink    // nil: no metrics are published
 	lastArrival ledger.Instant // of the last message, or of the headers before the first message
 	previousGap uint32         // see shard.Bursts; or noMessageYet or firstBurst
-	streams     uint16         // streams whose headers arrived; the maximum means at least that many
+	streams     uint8          // streams whose headers arrived; the maximum means at least that many
 	excluded    bool           // the script acts on the stream, so it is not evidence about undisturbed streams
 	open        bool           // headers have arrived, and the stream has not ended
+	hasSource   bool           // a source of a script uses the ledger; see jsLedger.Callbacks
 
 	lastName  string // name of the last event that was not a message
 	coding    *codedStream

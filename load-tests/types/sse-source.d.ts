@@ -154,8 +154,8 @@ declare module "k6/x/soak" {
 
     /**
      * Drops the open stream, like a client that loses its network for a moment: it sends a FIN, or RST_STREAM
-     * on a shared HTTP/2 connection, and dispatches an `error` event with reason `cut`. If the source reconnects, it sends the last event ID. With `true` it reconnects
-     * at once, otherwise after the reconnection time with its random factor. The limit of concurrent dials
+     * on a shared HTTP/2 connection, and dispatches an `error` event with reason `cut`. If the source reconnects, it
+     * sends the last event ID. With `true` it reconnects at once, otherwise after the reconnection time with its random factor. The limit of concurrent dials
      * (`connectTimeout`) does not apply, so that thousands of clients can reconnect together. Not in the standard.
      * @returns false, without an effect, if no stream is open
      * @example setTimeout(() => sources.forEach((s) => s.drop(true)), 60_000); // a storm of reconnects

@@ -31,7 +31,7 @@ type ServiceSpec struct {
 	NewSchedule  bool          `json:",omitempty"` // each stream has a new schedule, so no noop is due between streams
 	Nginx        bool          // nginx runs in front of the service
 	Slow         string        `json:",omitempty"` // effect of broadcasts on slow clients; "": no broadcasts
-	Stamp        time.Duration `json:",omitempty"` // time from a request for a broadcast to the timestamp of the event; negative: the clock is slow by that much
+	Stamp        time.Duration `json:",omitempty"` // time from a request for a broadcast to the timestamp of the event; negative: a slow clock
 	Gauge        string        `json:",omitempty"` // value of the metric campaign_streams, such as GaugeOpen
 	AckTimeout   time.Duration `json:",omitempty"` // maximum time without an acknowledgment; 0: the system's default
 	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only

@@ -70,7 +70,7 @@ const (
 )
 
 // killIfSilent kills a runner that sent no report for limit intervals. It counts intervals in which soak itself ran, so
-// a suspended machine is no silence.
+// a suspension of the machine does not count.
 func (r *runner) killIfSilent(limit int64) {
 	select {
 	case <-r.Done():
@@ -259,8 +259,8 @@ func (g *Group) Started() <-chan struct{} {
 }
 
 // Wait waits until all runners have ended. It interrupts them when graceful ends: each closes its streams and writes
-// its shard. It kills them when force ends, and a runner that sends no reports. If a runner ended with exit code 0 but logged errors, Wait passes the last
-// one to OnRetry.
+// its shard. It kills them when force ends, and kills a runner that sends no reports. If a runner ended with exit code 0
+// but logged errors, Wait passes the last one to OnRetry.
 func (g *Group) Wait(graceful, force context.Context) error {
 	stop := context.AfterFunc(graceful, func() {
 		for _, r := range g.runners {

@@ -204,10 +204,15 @@ func TestSilentRunnerIsKilled(t *testing.T) {
 	previous := reportInterval
 	reportInterval = time.Millisecond
 	t.Cleanup(func() { reportInterval = previous })
-	interrupted, interrupt := context.WithCancel(t.Context())
-	interrupt()
-	for _, graceful := range []context.Context{t.Context(), interrupted} {
+	for _, isInterrupted := range []bool{false, true} {
+		graceful, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
 		c := fakeConfig(t, 1, `trap '' INT; for i in 1 2 3 4 5 6 7 8 9 10; do echo '{"open":1}' >&3; sleep 0.02; done; kill -STOP $$`)
+		c.OnReport = func(int, *shard.Progress) {
+			if isInterrupted { // the runner has set its trap
+				interrupt()
+			}
+		}
 		var texts []string
 		c.OnRetry = func(text string) { texts = append(texts, text) }
 		g, err := Start(c)
