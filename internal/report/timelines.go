@@ -41,7 +41,7 @@ func (s *pageBuilder) timelines() Section {
 	}
 	width, sampleGap := s.barWidth(), t.sampleGap()
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(s.series.step)) + 1
-	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open and planned", Wide: true},
+	out.add(&Chart{ID: "connections", Title: "Streams", Note: "open and planned", Wide: true},
 		splitAtGaps("open", "area", t.open, sampleGap), splitAtGaps("planned", "dashed", s.planned(), t.n), splitAtGaps("open on the backend", "", s.backendStreams(), sampleGap))
 	s.cutsOverTime(&out)
 	s.messagesOverTime(&out, width)

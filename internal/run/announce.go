@@ -17,8 +17,8 @@ func (s *session) announce() {
 	line := fmt.Sprintf("%s %s: %s on %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
 		format.Count(p.Runners, "runner"), load, format.Duration(s.needs.Duration.Round(time.Second)))
 	if s.Suite.Plan.BySettings {
-		line = fmt.Sprintf("%s %s: %s for %s (open for %s), %s, %s", s.Suite.Name, p.TestID, format.Count(p.Connections, "stream"),
-			format.Duration(time.Duration(p.Seconds)*time.Second), format.Duration(p.Hold()), s.intervalText(), format.Count(p.Runners, "runner"))
+		line = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID, format.Count(p.Connections, "stream"),
+			format.Duration(p.Hold()), s.intervalText(), format.Count(p.Runners, "runner"))
 	}
 	if s.runnerNumber > 0 {
 		line += fmt.Sprintf(", only runner %d here", s.runnerNumber)

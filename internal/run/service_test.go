@@ -187,7 +187,7 @@ func TestDriversRunADescribedService(t *testing.T) {
 				assert.Equal(t, []string{"mine", p.Marker}, []string{s.Plan.Service, s.Plan.Marker}, "the settings must reach the runner")
 			}
 			output := r.config.Stdout.(*bytes.Buffer).String()
-			assert.Contains(t, output, "(open for 15 s), a message every 2 s, 2 runners\n")
+			assert.Contains(t, output, "for 15 s, a message every 2 s, 2 runners\n")
 			assert.Contains(t, output, "\ntarget mine at http://127.0.0.1:")
 		})
 	}

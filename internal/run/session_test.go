@@ -24,7 +24,7 @@ func TestRunDescribesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome)
 	output := r.config.Stdout.(*bytes.Buffer).String()
-	require.Regexp(t, "^soak t: 4 streams for 20 s \\(open for 15 s\\), a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\nlive +http://127\\.0\\.0\\.1:\\d+/\n", output)
+	require.Regexp(t, "^soak t: 4 streams for 15 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\nlive +http://127\\.0\\.0\\.1:\\d+/\n", output)
 	require.Contains(t, output, "report.html")
 
 	info := r.verdict(t).RunInfo

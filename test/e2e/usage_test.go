@@ -109,7 +109,7 @@ func TestUnknownServiceError(t *testing.T) {
 			r := begin(t, nil, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
 			require.Equal(t, 2, r.end())
 			out := r.out.String()
-			require.True(t, strings.HasPrefix(out, "soak t: 5 streams for 8 s "), out)
+			require.True(t, strings.HasPrefix(out, "soak t: 5 streams for 3 s, "), out)
 			require.Contains(t, out, message)
 			require.Contains(t, out, "without --service, soak expects the noop protocol (docs/services.md): for any other service, run `soak init "+url+"`")
 			require.NoFileExists(t, r.dir.Path(results.VerdictFile))
