@@ -84,16 +84,14 @@ func TestLedgerNeedsIDAndPlan(t *testing.T) {
 
 func TestLedgerAcceptsOneSource(t *testing.T) {
 	t.Parallel()
-	rt, _ := newVU(t)
-	js(t, rt, planJS)
-	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 100), Tags: lib.NewVUStateTags(metrics.NewRegistry().RootTagSet()), Options: lib.Options{}})
-	require.Equal(t, "2 TypeError EventSource: option ledger: this Ledger already has a source; create a Ledger for each source", js(t, rt, `
+	h := holderOf(t, "http://127.0.0.1:1", "")
+	require.True(t, h.run(t, `(async () => {
 		const ledger = new Ledger("d-0");
-		const open = () => { const s = new EventSource("http://127.0.0.1:1", { ledger }); s.close(); return s.readyState; };
-		const state = open();
-		let thrown;
-		try { open(); } catch (e) { thrown = e; }
-		[state, thrown.name, thrown.message].join(" ")`))
+		const open = () => { const s = new EventSource(url, { ledger }); s.close(); return s.readyState; };
+		globalThis.state = open();
+		try { open(); } catch (e) { globalThis.thrown = e; }
+	})()`))
+	require.Equal(t, "2 TypeError EventSource: option ledger: this Ledger already has a source; create a Ledger for each source", js(t, h.Runtime, `[state, thrown.name, thrown.message].join(" ")`))
 }
 
 func TestScriptCanReadItsLedger(t *testing.T) {
