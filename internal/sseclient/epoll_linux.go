@@ -171,24 +171,26 @@ type scratch struct {
 func (p *poller) run(file *os.File, wake int) {
 	epoll, _ := file.SyscallConn() // an error only if file is nil
 	events := make([]unix.EpollEvent, eventsPerWait)
-	var n int
-	takeEvents := func(fd uintptr) bool {
-		n = eventsNow(fd, events)
-		return n > 0
-	}
 	var ready []*polledConn
 	var shared scratch
-	for {
-		if err := epoll.Read(takeEvents); err != nil {
+	// If rounds returns false, the goroutine waits. The network poller records events from the end of one wait to the next,
+	// so rounds need not look for events before the wait.
+	rounds := func(fd uintptr) (unused bool) {
+		for {
+			n := eventsNow(fd, events)
+			ready = p.gather(ready[:0], events[:n], wake)
+			for i, c := range ready {
+				ready[i] = nil
+				c.turn(&shared)
+			}
+			if n < len(events) {
+				return p.isUnused()
+			}
+		}
+	}
+	for !p.closeIfUnused() {
+		if err := epoll.Read(rounds); err != nil {
 			panic(err) // Go's network poller does not support the file
-		}
-		ready = p.gather(ready[:0], events[:n], wake)
-		for i, c := range ready {
-			ready[i] = nil
-			c.turn(&shared)
-		}
-		if p.closeIfUnused() {
-			return
 		}
 	}
 }
@@ -224,6 +226,12 @@ func (p *poller) gather(ready []*polledConn, events []unix.EpollEvent, wake int)
 		}
 	}
 	return ready
+}
+
+func (p *poller) isUnused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.streams == 0
 }
 
 func (p *poller) closeIfUnused() bool {
