@@ -88,8 +88,9 @@ type Reading struct {
 	Seq int64
 	// SentAt is the send time of a message in microseconds since 1970, if HasSentAt. The service may round it to seconds.
 	SentAt int64
-	// ID is the value of resume.id, from which a client resumes after this message. It points into the block. It is nil
-	// if the description has no resume.id, if the block has no such value, or if the value must be decoded.
+	// ID is the value of resume.id, from which a client resumes after this message. It may point into the block. It is
+	// nil if the description has no resume.id, if the block has no such text or number, or if the value contains CR, LF
+	// or NUL, which a request cannot send.
 	ID []byte
 
 	// Fingerprint is a hash of the part of a message that all streams of a topic receive, if message.same is set.
@@ -261,7 +262,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	if v, ok := s.Message.sum.find(b, d); ok && v.scalar {
 		m.sum, m.present = parseSum(v.text)
 	}
-	if v, ok := s.resumeID.find(b, d); ok && v.scalar && !v.decoded {
+	if v, ok := s.resumeID.find(b, d); ok && v.scalar && !bytes.ContainsAny(v.text, "\r\n\x00") {
 		out.ID = v.text
 	}
 	return m

@@ -65,9 +65,8 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 }
 
 type value struct {
-	text    []byte // part of the block, unless decoded
-	scalar  bool   // text is a string or a number, not another JSON value
-	decoded bool   // text differs from the JSON string in the block, which has escapes or invalid UTF-8
+	text   []byte // part of the block, or a copy of a JSON string without its escapes
+	scalar bool   // text is a string or a number, not another JSON value
 }
 
 // find returns the value in a block, or in the JSON d of its data.

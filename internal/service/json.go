@@ -142,7 +142,7 @@ func (d *document) value(path int) (v value, ok bool) {
 	case gjson.String:
 		quoted := raw[1 : len(raw)-1]
 		if text := unquote(at.Raw); text != string(quoted) {
-			return value{text: []byte(text), scalar: true, decoded: true}, true
+			return value{text: []byte(text), scalar: true}, true
 		}
 		return value{text: quoted, scalar: true}, true
 	}

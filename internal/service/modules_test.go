@@ -148,6 +148,9 @@ func TestBlocksOfServices(t *testing.T) {
 	noop := newBlock("", "17", "0")
 	noop.Comment, noop.HasComment = []byte("sent=1732250000000000"), true
 	comment := &Block{HasComment: true}
+	ntfyMessage := func(id string) *Block {
+		return newBlock("", "", `{"id":"`+id+`","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000","`+checksum("r1")+`"]}`)
+	}
 	for _, c := range []struct {
 		name, service string
 		block         *Block
@@ -179,7 +182,9 @@ func TestBlocksOfServices(t *testing.T) {
 		{"publication", "centrifugo", newBlock("", "", `{"channel":"t","pub":{"data":{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+checksum("r1")+`"},"offset":3}}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"open", "ntfy", newBlock("open", "", `{"id":"a","time":1732250000,"event":"open","topic":"t"}`), Reading{}},
 		{"keepalive", "ntfy", newBlock("keepalive", "", `{"id":"a","time":1732250000,"event":"keepalive","topic":"t"}`), Reading{Kind: Heartbeat}},
-		{"message", "ntfy", newBlock("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000","`+checksum("r1")+`"]}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
+		{"message", "ntfy", ntfyMessage("SLiKI64DOt"), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
+		{"id with escapes", "ntfy", ntfyMessage(`a\/b\u0026`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("a/b&")}},
+		{"id with a line break", "ntfy", ntfyMessage(`a\nb`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"any", "sse", newBlock("x", "y", "z"), Reading{Kind: Delivery}},
 		{"comment", "sse", comment, Reading{Kind: Heartbeat}},
 		{"an event with a comment", "sse", noop, Reading{Kind: Delivery}},
