@@ -76,17 +76,16 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	if !s.Message.hasName(b.Event) {
 		return c
 	}
-	if !c.Done && !c.Failed {
-		switch {
-		case !valid && s.needsJSON():
-			c.Err = ErrJSON
-		case !utf8.Valid(b.Data):
-			c.Err = ErrUTF8
-		}
-		if c.Err != nil {
-			c.Content = true
-			return c
-		}
+	switch {
+	case c.Failed:
+	case !valid && !c.Done && s.needsJSON():
+		c.Err = ErrJSON
+	case !utf8.Valid(b.Data):
+		c.Err = ErrUTF8
+	}
+	if c.Err != nil {
+		c.Content = true
+		return c
 	}
 	if v, ok := s.Message.seq.find(b, d); ok {
 		if c.Seq, c.HasSeq = parseSeq(v.text); !v.scalar || !c.HasSeq {

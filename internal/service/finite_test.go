@@ -77,6 +77,7 @@ func TestReadChunkOfCustomDescriptions(t *testing.T) {
 	const (
 		numbered = `"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}`
 		text     = `"message":{"content":"data","per":"request"},"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}`
+		result   = `"message":{"content":"json:$.result"},"end":{"by":"event","done":{"json":"$.result"}}`
 		stated   = `"message":{"per":"request","content":"json:$.choices[0].delta.content"},
 			"end":{"by":"event","done":{"data":"[DONE]"},"stated":{"tokens":"json:$.usage.completion_tokens"}}`
 	)
@@ -91,6 +92,8 @@ func TestReadChunkOfCustomDescriptions(t *testing.T) {
 		{numbered, &Block{Event: []byte("piece")}, Chunk{Heartbeat: true}}, // a block without data is not an event
 		{numbered, &Block{Event: []byte("finished")}, Chunk{Heartbeat: true, Err: ErrNoData}},
 		{numbered, newBlock("piece", "", "{\"n\":1,\"text\":\"\xc3\"}"), Chunk{Content: true, Err: ErrUTF8}},
+		{text, newBlock("", "", "{\"error\":\"\xc3\"}"), Chunk{Failed: true}},
+		{result, newBlock("", "", "{\"result\":\"\xc3\"}"), Chunk{Done: true, Content: true, Err: ErrUTF8}},
 		{numbered, newBlock("status", "", `{"n":0}`), Chunk{}}, // only messages have numbers
 		{numbered, newBlock("finished", "", `{"n":20}`), Chunk{Done: true}},
 		{numbered, newBlock("status", "", `ready`), Chunk{}},
