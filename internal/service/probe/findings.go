@@ -50,16 +50,29 @@ func (f *findings) isFromProbe(u *unit) bool {
 	if len(f.session.published) == 0 || !u.HasData {
 		return false
 	}
-	content := bytes.Join([][]byte{u.Event, u.ID, u.Data, u.Comment}, []byte{0})
 	if f.session.publishes("{run}") {
-		return bytes.Contains(content, []byte(f.session.marker))
+		return bytes.Contains(u.text(), []byte(f.session.marker))
 	}
 	if f.session.publishes("{sentAt}") {
-		return slices.ContainsFunc(f.session.published, func(p publication) bool { return bytes.Contains(content, fmt.Append(nil, p.sentAt)) })
+		return len(f.publishedIn(u)) > 0
 	}
 	return slices.ContainsFunc(f.session.published, func(p publication) bool {
-		return u.at.Sub(p.at) >= 0 && u.at.Sub(p.at) < 2*f.session.Pace && bytes.Contains(content, fmt.Append(nil, p.seq))
+		return u.at.Sub(p.at) >= 0 && u.at.Sub(p.at) < 2*f.session.Pace && bytes.Contains(u.text(), fmt.Append(nil, p.seq))
 	})
+}
+
+func (u *unit) text() []byte {
+	return bytes.Join([][]byte{u.Event, u.ID, u.Data, u.Comment}, []byte{0})
+}
+
+// publishedIn returns the publications whose time a unit contains, the latest last. It finds none if the probe publishes
+// no {sentAt}.
+func (f *findings) publishedIn(u *unit) []publication {
+	if !f.session.publishes("{sentAt}") {
+		return nil
+	}
+	text := u.text()
+	return slices.DeleteFunc(slices.Clone(f.session.published), func(p publication) bool { return !bytes.Contains(text, fmt.Append(nil, p.sentAt)) })
 }
 
 func (s *session) publishes(placeholder string) bool {

@@ -189,6 +189,9 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 	}
 	if f.session.publishes("{run}") {
 		all := append(slices.Clone(options), f.session.templateSources("run")...)
+		parent := m.seq[:strings.LastIndexAny(m.seq, ".[")+1] // a quoted message may have the same marker
+		near := slices.DeleteFunc(slices.Clone(all), func(option string) bool { return !strings.HasPrefix(option, parent) })
+		all = append(near, all...)
 		i := slices.IndexFunc(all, func(option string) bool {
 			message := object{{name: "run", value: option}, {name: "every", value: 1}}
 			return allDelivered(compile(`{"url":"{base}"}`, string(toJSON(message)), ""), f.session.marker, arrivals)
@@ -202,7 +205,8 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		f.missing = append(f.missing, "message.run: the published message has no {run}, so a run would count the messages of other publishers. Add {run} to --publish-body.")
 	}
 	f.findTime(m, arrivals, func(u *unit, at int64) bool {
-		return slices.ContainsFunc(f.session.published, func(p publication) bool { return p.sentAt == at })
+		in := f.publishedIn(u)
+		return len(in) > 0 && in[len(in)-1].sentAt == at
 	})
 	f.findSum(m, arrivals, options)
 }
@@ -226,7 +230,8 @@ func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 }
 
 // areNumbers reports whether the values of a reader are at least two different published numbers. Each must have
-// arrived after its publication, and together with the published time, if the probe publishes a time.
+// arrived after its publication. If the probe publishes a time, each must also be the number of the latest message in
+// its block, because a message may quote an earlier one.
 func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[int64]publication) bool {
 	numbers := map[int64]bool{}
 	for _, u := range arrivals {
@@ -235,7 +240,7 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 		if !ok || !published || u.at.Before(p.at) {
 			return false
 		}
-		if f.session.publishes("{sentAt}") && !strings.Contains(string(u.Data)+"\x00"+string(u.Comment)+"\x00"+string(u.ID), fmt.Sprint(p.sentAt)) {
+		if in := f.publishedIn(u); f.session.publishes("{sentAt}") && (len(in) == 0 || in[len(in)-1].seq != v.number) {
 			return false
 		}
 		numbers[v.number] = true

@@ -38,14 +38,16 @@ func TestEventWithSeveralPublishedMessages(t *testing.T) {
 
 func TestQuotedMessageIsNoBatch(t *testing.T) {
 	t.Parallel()
-	previous := "null"
-	h := &fakeservice.Hub{Wrap: func(payload string) string {
-		text := `{"message":` + payload + `,"quoted":` + previous + "}"
-		previous = payload
-		return text
-	}}
-	d := probe(t, h, Config{Publish: publishRequest}, requireTrial)
-	require.Contains(t, d.json, `"message":{"seq":"json:$.message.seq","run":"json:$.message.run","sentAt":"json:$.message.t","sum":"json:$.message.sum"}`)
+	for _, quote := range []string{"quoted", "before"} { // places are tried in alphabetical order
+		previous := "null"
+		h := &fakeservice.Hub{Wrap: func(payload string) string {
+			text := `{"message":` + payload + `,"` + quote + `":` + previous + "}"
+			previous = payload
+			return text
+		}}
+		d := probe(t, h, Config{Publish: publishRequest}, requireTrial)
+		require.Contains(t, d.json, `"message":{"seq":"json:$.message.seq","run":"json:$.message.run","sentAt":"json:$.message.t","sum":"json:$.message.sum"}`)
+	}
 }
 
 func TestChecksumOfAServiceWithoutTopics(t *testing.T) {
@@ -84,18 +86,34 @@ func TestMessageInEventsOfSeveralNames(t *testing.T) {
 	}
 }
 
-func TestHistoryIsNoBatch(t *testing.T) {
+func TestBatches(t *testing.T) {
 	t.Parallel()
 	opened := &track{role: plain, headersAt: time.Now()}
 	f := &findings{session: &session{
 		Config:   Config{Pace: time.Second},
 		requests: &requests{publish: object{{name: "body", value: "{sentAt}"}}},
 	}}
-	for since, isBatch := range map[time.Duration]bool{time.Millisecond: false, 2 * time.Second: true} {
-		at := opened.headersAt.Add(since)
+	for name, c := range map[string]struct {
+		publishedAfter time.Duration
+		streams        [][]string
+		isBatch        bool
+	}{
+		"history":                              {time.Millisecond, [][]string{{"[17,18]"}}, false},
+		"batch":                                {2 * time.Second, [][]string{{"[17,18]"}}, true},
+		"quote":                                {2 * time.Second, [][]string{{"17", "18 after 17"}}, false},
+		"quote of a message of another stream": {2 * time.Second, [][]string{{"18 after 17"}, {"17", "18 after 17"}}, false},
+	} {
+		at := opened.headersAt.Add(c.publishedAfter)
 		f.session.published = []publication{{seq: 1, sentAt: 17, at: at}, {seq: 2, sentAt: 18, at: at}}
-		u := &unit{service.Block{Data: []byte("[17,18]"), HasData: true}, opened.headersAt.Add(3 * time.Second)}
-		require.Equal(t, isBatch, f.findBatch([]series{{opened, []*unit{u}}}) != nil, since)
+		var all []series
+		for _, events := range c.streams {
+			messages := series{track: opened}
+			for _, data := range events {
+				messages.units = append(messages.units, &unit{service.Block{Data: []byte(data), HasData: true}, opened.headersAt.Add(3 * time.Second)})
+			}
+			all = append(all, messages)
+		}
+		require.Equal(t, c.isBatch, f.findBatch(all) != nil, name)
 	}
 }
 

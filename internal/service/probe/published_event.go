@@ -1,10 +1,6 @@
 package probe
 
-import (
-	"bytes"
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // selectPublished returns the messages to describe, and adds their event name to m. It returns all messages, with one
 // exception: if a service sends published messages in several events, such as a message and a preview of the room, it
@@ -37,20 +33,17 @@ func (f *findings) selectPublished(m *message, all []series) ([]series, []*unit)
 // Messages from before the start may arrive in a history of the topic.
 type delivery struct {
 	unit *unit
-	seqs []int64
+	seqs []int64 // numbers of the messages, the latest last
 }
 
 // deliveries returns the deliveries of each plain stream. It finds none if the probe publishes no {sentAt}.
 func (f *findings) deliveries(all []series) (out [][]delivery) {
-	if !f.session.publishes("{sentAt}") {
-		return nil
-	}
 	for _, messages := range all {
 		var found []delivery
 		for _, u := range messages.units {
 			d := delivery{unit: u}
-			for _, p := range f.session.published {
-				if p.at.Sub(messages.track.headersAt) >= f.session.Pace && bytes.Contains(u.Data, fmt.Append(nil, p.sentAt)) {
+			for _, p := range f.publishedIn(u) {
+				if p.at.Sub(messages.track.headersAt) >= f.session.Pace {
 					d.seqs = append(d.seqs, p.seq)
 				}
 			}
@@ -63,19 +56,16 @@ func (f *findings) deliveries(all []series) (out [][]delivery) {
 	return out
 }
 
-// findBatch returns an event with several published messages that no earlier event of its stream had, or nil. An event
-// may therefore quote an earlier message.
+// findBatch returns an event with a published message that is the latest message of no event on any stream, or nil. An
+// event may therefore quote an earlier message.
 func (f *findings) findBatch(all []series) *unit {
-	for _, deliveries := range f.deliveries(all) {
-		earlier := map[int64]bool{}
-		for _, d := range deliveries {
-			before := len(earlier)
-			for _, seq := range d.seqs {
-				earlier[seq] = true
-			}
-			if len(earlier) > before+1 {
-				return d.unit
-			}
+	deliveries, latest := slices.Concat(f.deliveries(all)...), map[int64]bool{}
+	for _, d := range deliveries {
+		latest[d.seqs[len(d.seqs)-1]] = true
+	}
+	for _, d := range deliveries {
+		if slices.ContainsFunc(d.seqs, func(seq int64) bool { return !latest[seq] }) {
+			return d.unit
 		}
 	}
 	return nil
