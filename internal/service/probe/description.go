@@ -29,8 +29,11 @@ func (f *findings) description() (o object) {
 		o.add("token", function("() => __ENV.SUBSCRIBE_TOKEN || ''"))
 	}
 	o.add("connect", s.requests.connectWithSecond(s.firstEvent, s.clientSource, f.thenNotes()...), f.connectNotes()...)
-	if f.heartbeat.match != nil {
-		o.add("heartbeat", append(slices.Clone(f.heartbeat.match), field{name: "every", value: f.heartbeat.interval}), f.heartbeat.notes...)
+	if match := slices.Clone(f.heartbeat.match); match != nil {
+		if f.heartbeat.interval > 0 {
+			match.add("every", f.heartbeat.interval)
+		}
+		o.add("heartbeat", match, f.heartbeat.notes...)
 	}
 	o.add("message", f.message.match, f.message.notes...)
 	f.addEnd(&o)

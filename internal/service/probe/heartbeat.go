@@ -13,7 +13,7 @@ import (
 
 type heartbeat struct {
 	match    object  // fields in the description, or nil if no heartbeat was observed
-	interval float64 // in seconds
+	interval float64 // in seconds, or 0 if it is unknown
 	notes    []string
 	matches  func(u *unit) bool // never nil
 }
@@ -32,6 +32,7 @@ type group struct {
 	payload   map[string]bool // data of the blocks
 	silences  []time.Duration // before each block: since the previous block of any kind
 	intervals []time.Duration // before each block: since the previous block of the group
+	arrivals  []time.Duration // of each block, since the start of the probe
 }
 
 var (
@@ -95,6 +96,7 @@ func (f *findings) groups() []*group {
 						since = t.headersAt
 					}
 					b.silences, b.intervals = append(b.silences, u.at.Sub(last)), append(b.intervals, u.at.Sub(since))
+					b.arrivals = append(b.arrivals, u.at.Sub(f.session.started))
 				}
 				lastOf[key] = u.at
 			}
@@ -148,7 +150,11 @@ func (f *findings) findHeartbeat() heartbeat {
 		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
 	out.match, out.matches = b.match, b.matches
-	out.interval = max(roundInterval(typicalInterval(after)), 0.001) // the minimum of heartbeat.every
+	if b.perStream == 1 && spread(after) > spread(b.arrivals)+shortestInterval { // the service has one timer for all streams
+		f.missing = append(f.missing, "heartbeat.every: all streams received the same single heartbeat, so the interval is unknown. Probe for longer (--seconds).")
+	} else {
+		out.interval = max(roundInterval(typicalInterval(after)), 0.001) // the minimum of heartbeat.every
+	}
 	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, evidence, formatSeconds(silence))}
 	for _, o := range found[1:] {
 		out.notes = append(out.notes, fmt.Sprintf("Also received %s: %s (%s). A description can have one heartbeat only.", times(o.n), o.name, o.example))
@@ -181,6 +187,8 @@ func ratio(d []time.Duration) float64 {
 	}
 	return float64(slices.Max(d)) / math.Max(float64(slices.Min(d)), float64(time.Millisecond))
 }
+
+func spread(d []time.Duration) time.Duration { return slices.Max(d) - slices.Min(d) }
 
 // roundInterval rounds an interval to the number of seconds that the service is probably configured with. It rounds an
 // interval of at least 2 s to whole seconds, of at least 0.2 s to tenths, and so on. It rounds up if the interval

@@ -22,6 +22,27 @@ func TestSingleHeartbeat(t *testing.T) {
 	require.Equal(t, []string{"Received once: a comment (:), after 40 s. The longest silence of a stream was 40 s."}, f.findHeartbeat().notes)
 }
 
+// A stream that opens between two heartbeats of all streams receives the first one early.
+func TestSingleHeartbeatOfAllStreams(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	for hasOneTimer, interval := range map[bool]float64{true: 0, false: 7} {
+		f := &findings{session: &session{Config: Config{Pace: time.Second}, requests: &requests{}, started: start}, units: map[*track][]*unit{}}
+		for n := range 3 {
+			offset := time.Duration(n) * 250 * time.Millisecond
+			at := start.Add(7 * time.Second)
+			if !hasOneTimer {
+				at = at.Add(offset)
+			}
+			observed := &track{role: plain, open: new(stream.Stream), headersAt: start.Add(offset), endedAt: start.Add(30 * time.Second)}
+			f.session.tracks = append(f.session.tracks, observed)
+			f.units[observed] = []*unit{{service.Block{HasComment: true}, at}}
+		}
+		require.InDelta(t, interval, f.findHeartbeat().interval, 0)
+		require.Equal(t, hasOneTimer, len(f.missing) > 0)
+	}
+}
+
 // Three streams receive each of ten messages at the same time. A fourth stream opens after the first message.
 func TestBroadcastMessageIsNoHeartbeatOrGreeting(t *testing.T) {
 	t.Parallel()

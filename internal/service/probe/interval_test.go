@@ -21,6 +21,7 @@ func TestMessageInterval(t *testing.T) {
 		`{"every":4.2}`:  {0, 4200 * time.Millisecond, 8400 * time.Millisecond, 12600 * time.Millisecond},
 		`{"every":0.25}`: {0, 250 * time.Millisecond, 500 * time.Millisecond, 760 * time.Millisecond, time.Second, 1250 * time.Millisecond},
 		`{"every":1}`:    {0, time.Second, 2 * time.Second, 3 * time.Second, 4060 * time.Millisecond},
+		`{  }`:           {0, 7 * time.Second, 14 * time.Second}, // two intervals on several streams may be equal by chance
 		`{ }`:            {0, time.Microsecond, 2 * time.Microsecond, 3 * time.Microsecond, 4 * time.Microsecond},
 		`{}`:             {0, time.Second, 2 * time.Second, 2100 * time.Millisecond, 4 * time.Second},
 	} {
@@ -29,7 +30,8 @@ func TestMessageInterval(t *testing.T) {
 		for _, since := range at {
 			messages.units = append(messages.units, &unit{at: time.Unix(1_700_000_000, 0).Add(since)})
 		}
-		(&findings{}).findInterval(&m, []series{messages, messages, messages}) // the streams of one broadcast
+		later := series{messages.track, messages.units[len(at)-2:]} // the streams of one broadcast have the same deviations
+		(&findings{}).findInterval(&m, []series{later, later, messages, messages, later})
 		require.Equal(t, strings.ReplaceAll(want, " ", ""), string(toJSON(m.match)), at)
 
 		numbered := message{match: object{{name: "per", value: "topic"}}}

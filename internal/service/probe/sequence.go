@@ -146,15 +146,22 @@ func (f *findings) findInterval(m *message, all []series) {
 	if slices.ContainsFunc(m.match, func(member field) bool { return member.name == "per" && member.value == "topic" }) {
 		return // message.every cannot be combined with numbers per topic
 	}
+	const minIntervals = 3
 	var intervals []time.Duration
-	perStream := 0 // the streams of one broadcast have the same deviations, so further streams do not make the mean more exact
+	var most series // the streams of one broadcast have the same intervals, so only one stream determines the mean
 	for _, messages := range all {
-		perStream = max(perStream, len(messages.units)-1)
-		for i := 1; messages.track.role == plain && i < len(messages.units); i++ {
+		if messages.track.role != plain {
+			continue
+		}
+		if len(messages.units) > len(most.units) {
+			most = messages
+		}
+		for i := 1; i < len(messages.units); i++ {
 			intervals = append(intervals, messages.units[i].at.Sub(messages.units[i-1].at))
 		}
 	}
-	if len(intervals) < 3 {
+	n := len(most.units) - 1
+	if n < minIntervals {
 		return
 	}
 	slices.Sort(intervals)
@@ -164,11 +171,7 @@ func (f *findings) findInterval(m *message, all []series) {
 	}
 	slack := max(median/5, shortestInterval)
 	if shortest > median-slack && longest < median+slack {
-		var sum time.Duration
-		for _, d := range intervals {
-			sum += d
-		}
-		mean, maxError := sum/time.Duration(len(intervals)), (longest-shortest)/time.Duration(perStream)
+		mean, maxError := most.units[n].at.Sub(most.units[0].at)/time.Duration(n), (longest-shortest)/time.Duration(n)
 		m.match.add("every", roundMean(mean, maxError), "The messages arrived "+formatRange(shortest, longest)+" apart.")
 	}
 }
