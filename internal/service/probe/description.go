@@ -26,7 +26,7 @@ func (f *findings) description() (o object) {
 	}
 	o.add("name", s.requests.name)
 	if s.requests.needsToken {
-		o.add("token", function("() => __ENV.SUBSCRIBE_TOKEN || ''"))
+		o.add("token", "SUBSCRIBE_TOKEN")
 	}
 	o.add("connect", s.requests.connectWithSecond(s.firstEvent, s.clientSource, f.thenNotes()...), f.connectNotes()...)
 	if match := slices.Clone(f.heartbeat.match); match != nil {
@@ -129,7 +129,8 @@ func (f *findings) connectNotes() (out []string) {
 	}
 	out = append(out, note+".")
 	for _, t := range f.tracksOf(plain) {
-		if coding := t.open.Coding(); coding != "" {
+		v := f.session.values(t.n)
+		if coding := t.open.Coding(); coding != "" && !stream.Fill(&f.session.service.Connect, &v).Accepts(coding) {
 			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were compressed (%s) although the request did not accept compression, and soak refuses such streams. Set ACCEPT_ENCODING, or turn off compression in the service or its proxy.", f.session.quote(coding)))
 			break
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
 var (
@@ -79,11 +80,14 @@ func findFiniteResponses(tracks []*track, disconnected *track) *finiteResponses 
 // noTerminalEvent returns the error for requests with a prompt if findFiniteResponses returned nil.
 func (s *session) noTerminalEvent() error {
 	const rule = "{prompt} requires responses that end with a terminal event, but "
-	unfinished := func(t *track) bool {
-		return t.role == plain && t.open != nil && t != s.disconnected && (!t.endedByService() || !errors.Is(t.ended, io.EOF))
-	}
-	if slices.ContainsFunc(s.tracks, unfinished) {
-		return fmt.Errorf(rule+"at least one response did not within %s; probe for longer (--seconds)", formatSeconds(time.Since(s.started)))
+	for _, t := range s.tracks {
+		switch {
+		case t.role != plain || t.open == nil || t == s.disconnected && !t.endedByService():
+		case !t.endedByService():
+			return fmt.Errorf(rule+"at least one response did not within %s; probe for longer (--seconds)", formatSeconds(time.Since(s.started)))
+		case !errors.Is(t.ended, io.EOF):
+			return fmt.Errorf(rule+"at least one response failed: %s; probe again", stream.EndInWords(t.ended))
+		}
 	}
 	return errors.New(rule + "no event follows the content, ends every response and occurs nowhere else; write the description manually (docs/finite.md)")
 }
@@ -302,7 +306,8 @@ func (f *finiteResponses) end() (o object, module string) {
 	note := fmt.Sprintf("This event ended %s: %s", format.Count(len(f.responses), "response"), f.last().example())
 	api, isKnown := apis[literal(f.done)]
 	if !isKnown {
-		o.add("done", f.done, note, "No response contained an error. If the service can report one, add its event, such as", "failed: { event: 'error' },")
+		o.add("done", f.done, note, "If a response may also end with another event, write a list: without that event in it, the response counts as truncated.",
+			"No response contained an error. If the service can report one, add its event, such as", "failed: { event: 'error' },")
 		return o, ""
 	}
 	if api.done == nil {

@@ -3,6 +3,7 @@ package probe
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -103,14 +104,25 @@ func TestNumberedModelAPIs(t *testing.T) {
 
 func TestPromptNeedsFiniteResponses(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := Config{
-			URL: base + "/sub/{topic}", Connect: Request{Headers: []string{"X: {prompt}"}}, Streams: 1, Pace: 40 * time.Millisecond, Length: time.Second,
-			Dial: memory.Serve(t, new(fakeservice.Hub)),
-		}
-		_, err := Run(t.Context(), c)
-		require.ErrorContains(t, err, "{prompt} requires responses that end with a terminal event")
+	truncated := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: a\n\n")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
 	})
+	for remedy, h := range map[string]http.Handler{
+		"at least one response did not within 1 s; probe for longer (--seconds)": new(fakeservice.Hub),
+		"at least one response failed: the response was truncated; probe again":  truncated,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := Config{
+				URL: base + "/sub/{topic}", Connect: Request{Headers: []string{"X: {prompt}"}}, Streams: 3, Pace: 40 * time.Millisecond, Length: time.Second,
+				Dial: memory.Serve(t, h),
+			}
+			_, err := Run(t.Context(), c)
+			require.EqualError(t, err, "{prompt} requires responses that end with a terminal event, but "+remedy)
+		})
+	}
 }
 
 func TestPromptNeedsATerminalEvent(t *testing.T) {

@@ -15,12 +15,9 @@ type object []field
 
 type field struct {
 	name  string
-	value any // string, number, bool, []any, object or function
+	value any // string, number, bool, []any or object
 	notes []string
 }
-
-// A function is the JavaScript source of a function in a description.
-type function string
 
 func (o *object) add(name string, value any, notes ...string) {
 	*o = append(*o, field{name, value, notes})
@@ -40,8 +37,6 @@ func (o object) contains(text string) bool { return strings.Contains(string(toJS
 // toJSON returns a description as service.Parse reads it.
 func toJSON(v any) []byte {
 	switch v := v.(type) {
-	case function:
-		return []byte("true")
 	case object:
 		parts := make([]string, len(v))
 		for i, f := range v {
@@ -103,8 +98,6 @@ func hasNotes(o object) bool {
 
 func literal(v any) string {
 	switch v := v.(type) {
-	case function:
-		return string(v)
 	case string:
 		return quoteJS(v)
 	case object:

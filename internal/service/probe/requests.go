@@ -223,7 +223,7 @@ func isSeparateWord(text string, from, to int) bool {
 func (a *requests) draft(event, client string) (o object) {
 	o.add("name", a.name)
 	if a.needsToken {
-		o.add("token", function("() => ''"))
+		o.add("token", "SUBSCRIBE_TOKEN")
 	}
 	o.add("connect", a.connectWithSecond(event, client))
 	if a.publish == nil {

@@ -25,7 +25,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	})
 	require.NotContains(t, d.module, "s3cret")
 	require.NotContains(t, d.module, "publisher's")
-	require.Contains(t, d.json, `"token":true,"connect":{"url":"{base}/sub/{topic}?access_token={token}&x=1","headers":{"Authorization":"Bearer {token}","X-Kind":"a"}}`)
+	require.Contains(t, d.json, `"token":"SUBSCRIBE_TOKEN","connect":{"url":"{base}/sub/{topic}?access_token={token}&x=1","headers":{"Authorization":"Bearer {token}","X-Kind":"a"}}`)
 	require.Contains(t, d.json, `"headers":{"Authorization":"Bearer {token}"}`)
 	require.Contains(t, d.json, published)
 	require.Equal(t, []string{"SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}, d.variables)
