@@ -27,7 +27,7 @@ func (p *parser) checkContradictions(root *fields) {
 			}
 		}
 	}
-	if s.heartbeat.data != nil && s.Message.data != nil && *s.heartbeat.data == *s.Message.data && s.heartbeat.event == nil {
+	if s.heartbeat.data != nil && s.Message.data != nil && *s.heartbeat.data == *s.Message.data && s.heartbeat.event == nil && s.heartbeat.comment == nil {
 		p.mistakes.add(at, "heartbeat.data and message.data are both %q, but a heartbeat is never a message; change one of them", *s.Message.data)
 	}
 }

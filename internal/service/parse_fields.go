@@ -149,7 +149,7 @@ func (p *parser) isFunction(n *node, name string) bool {
 	if n.value == true {
 		return true
 	}
-	p.mistakes.add(n.at, "%s must be a function that returns text for each connection, got %s", name, n.kind)
+	p.mistakes.add(n.at, "%s must be a function that returns text, got %s", name, n.kind)
 	return false
 }
 

@@ -150,7 +150,7 @@ func (p *parser) template(n *node, name, text string, l language, rules requestR
 		p.mistakes.add(n.at, "%s: "+format, append([]any{name}, args...)...)
 	})
 	if t.Uses(Token) && !rules.byPublisher && !p.service.HasToken && p.service.TokenVariable == "" {
-		p.mistakes.add(n.at, "%s: {token} has no value; add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
+		p.mistakes.add(n.at, "%s: {token} has no value; set token, such as token: 'SUBSCRIBE_TOKEN'", name)
 	}
 	return t
 }

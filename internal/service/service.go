@@ -27,7 +27,7 @@ type Service struct {
 	MaxEventSize  int
 	SecondRequest *SecondRequest // nil: streams need no second request
 
-	HeartbeatEvery time.Duration // longest time between two heartbeats, or 0 if it is unknown
+	HeartbeatEvery time.Duration // expected maximum silence of a stream, or 0 if it is unknown
 	Message        Message
 	End            End
 	Resume         Resume

@@ -22,7 +22,7 @@ const (
 	Token                // return value of token(), or the value of TokenVariable; in publish, PUBLISH_TOKEN
 	Client               // value from the event of connect.then, or from an earlier response of a finite service
 	Sum                  // checksum of Run, Seq and SentAt
-	Padding              // text that extends a message to its planned size; often ""
+	Padding              // text of the size in the plan, for large messages; often ""
 	Prompt               // text for the request of a finite response
 )
 

@@ -66,7 +66,7 @@ type Result struct {
 	Topics    bool     // the requests have {topic}
 	Checked   bool     // a run with the description checks messages
 	Finite    bool     // responses end with a terminal event, so the suite is finite
-	Variables []string // variables that a run needs for the tokens in the requests, and that are not set
+	Variables []string // variables that a run needs for the tokens in the requests, and that have other values or none
 }
 
 // Run probes a service and describes it. The probe ends when Length has passed, when ctx ends, or when all responses
