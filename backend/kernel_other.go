@@ -9,7 +9,7 @@ import (
 )
 
 // errNeedsLinux is the error of functions that need Linux. On other systems the backend compiles, for editors and
-// linters, but does not run.
+// linters, but can serve only `backend model`.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
 var errBufferFull = errors.New("the buffer of the stream is full")

@@ -16,10 +16,10 @@ type replayLog struct {
 }
 
 type keptEntry struct {
-	d   *device
-	seq uint64
-	at  time.Duration // elapsed time at which the message was stored
-	msg *keptBody
+	d    *device
+	seq  uint64
+	at   time.Duration // elapsed time at which the message was stored
+	body *keptBody
 }
 
 type keptMessage struct {
@@ -27,10 +27,10 @@ type keptMessage struct {
 	body *keptBody
 }
 
-// A keptBody is the body of a message, which all ids of a broadcast share.
+// A keptBody is the body of a stored message. All ids that receive a broadcast share one keptBody.
 type keptBody struct {
 	data []byte
-	refs int // number of lists that contain the body
+	refs int // number of device.messages lists that contain the body
 }
 
 // keep stores a message for an id under the number d.seq. It drops the oldest messages if a limit is exceeded.
@@ -55,20 +55,22 @@ func (l *replayLog) expire(limit time.Duration) {
 	}
 }
 
-// dropOldest drops the oldest message of the queue. A replay for the id then begins after the number of that message.
+// dropOldest removes the oldest entry of the queue. If its message is still stored, dropOldest drops the message, and a
+// replay for the id then begins after its number.
 func (l *replayLog) dropOldest() {
 	e := l.queue[0]
 	l.queue[0] = keptEntry{}
 	l.queue = l.queue[1:]
-	if len(e.d.messages) > 0 && e.d.messages[0].body == e.msg && e.d.messages[0].seq == e.seq {
+	if len(e.d.messages) > 0 && e.d.messages[0].body == e.body && e.d.messages[0].seq == e.seq {
 		e.d.messages[0] = keptMessage{}
 		e.d.messages = e.d.messages[1:]
 		e.d.replayableAfter = e.seq
-		l.unref(e.msg)
+		l.unref(e.body)
 	}
 }
 
-// forget drops all messages of an id. Their entries remain in the queue, where dropOldest ignores them.
+// forget drops all messages of an id. Their entries remain in the queue until dropOldest removes them, and count toward
+// maxKeptEntries until then.
 func (l *replayLog) forget(d *device) {
 	for _, m := range d.messages {
 		l.unref(m.body)

@@ -26,23 +26,23 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("noop-interval", "15", "seconds or 500ms", "time between two noops of one stream", duration(&c.NoopInterval, time.Millisecond, 24*time.Hour))
 	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", parseText(&c.NoopSchedule, checkSchedule))
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
-	add("max-connections", "0", "streams", "maximum number of open streams; 0: all file descriptors that max-plain-connections leaves", parseInt(&c.MaxConnections, 0, 1<<24))
-	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: at most 4096, within the file descriptors that max-connections leaves; if max-connections is 0, within a quarter of all file descriptors", parseInt(&c.MaxPlain, 0, 1<<24))
+	add("max-connections", "0", "streams", "maximum number of open streams; 0: as many as the file descriptors allow", parseInt(&c.MaxConnections, 0, 1<<24))
+	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read a frame is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
 	add("max-pending", "64", "frames", "maximum number of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "time after a disconnect in which Last-Event-ID resumes the numbering; 0: none", duration(&c.ResumeWindow, 0, 24*time.Hour))
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
-	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgment; 0: the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
-	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, because ps shows flags", parseText(&c.Token, checkHeaderValue))
+	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgment; 0: kernel default", duration(&c.UserTimeout, 0, time.Hour))
+	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault", parseText(&c.Token, checkHeaderValue))
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))
 	add("ledger-keep", "200000", "ids", "maximum number of closed ids in the ledger; the oldest are removed first", parseInt(&c.LedgerKeep, 0, 1<<24))
 	add("ledger-file", "", "file", "file to write the ledger to at exit (NDJSON)", parseText(&c.LedgerFile))
-	add("drain-timeout", "0", "seconds or 500ms", "time for which the ledger is still served after SIGTERM and the end of all streams", duration(&c.DrainTimeout, 0, time.Hour))
+	add("drain-timeout", "0", "seconds or 500ms", "time for which the ledger is still served after all streams have ended", duration(&c.DrainTimeout, 0, time.Hour))
 	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback address that serves /fault; empty: off", parseText(&c.AdminListen, checkLoopback))
-	add("server-name", "", "text", "value of the header X-Server of plain responses and of forcedisconnect, to identify the servers of a cluster", parseText(&c.ServerName, checkHeaderValue))
+	add("server-name", "", "text", "value of the header X-Server of plain responses and of forcedisconnect", parseText(&c.ServerName, checkHeaderValue))
 	add("backend-fault", "", "fault;fault", "faults to inject (see below); for tests only", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
 	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr",
 		func(v string) error {
@@ -74,8 +74,8 @@ func (s setting) Set(v string) error { return s.set(v) }
 func (s setting) Type() string       { return s.unit }
 func (setting) String() string       { return "" }
 
-// parseConfig reads and checks the configuration. verb is a flag that replaces the run: help, version or healthcheck;
-// "": none. cfg is nil for help and version; for healthcheck the dependencies between settings are not checked.
+// parseConfig reads and checks the configuration. verb is help, version or healthcheck if that flag is set, and the
+// backend then does not start the service. Otherwise verb is "". cfg is nil for help and version; for healthcheck the dependencies between settings are not checked.
 func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, verb string, err error) {
 	cfg = &Config{}
 	if verb, err = parseSettings(cfg.settings(), variable, args, env); err != nil {
@@ -105,9 +105,9 @@ func parseSettings(
 	case errors.As(err, &invalid):
 		return "", invalidSetting("--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	case err != nil:
-		return "", fmt.Errorf("%w; --help lists the flags", err)
+		return "", fmt.Errorf("%w; use --help to list the flags", err)
 	case fs.NArg() > 0:
-		return "", fmt.Errorf("unexpected argument %q; --help lists the flags", fs.Arg(0))
+		return "", fmt.Errorf("unexpected argument %q; remove it, or use --help to list the flags", fs.Arg(0))
 	case verb == "help", verb == "version":
 		return verb, nil
 	}
@@ -133,8 +133,9 @@ func helpText() string {
 	return "backend serves event streams, and sends one numbered noop per NOOP_INTERVAL on each stream.\n\n" +
 		"Usage: backend [flags]     each flag is also an environment variable; a flag takes precedence\n" +
 		"       backend model       serves the APIs of a language model (backend model --help)\n\n" +
+		"Set BACKEND_TOKEN instead of --backend-token, because ps shows flags.\n\n" +
 		settingsText(new(Config).settings(), variable) +
-		"  --healthcheck      check that the service at LISTEN is ready (with TLS_CLIENT_CA: that it responds);\n                     exit code 0 on success, else 1\n" +
+		"  --healthcheck      check that the service at LISTEN is ready (with TLS_CLIENT_CA: that it responds);\n                     exit code 0 on success, 1 on failure\n" +
 		"  --version          print the version\n  --help             print this help\n\n" + fault.Help
 }
 

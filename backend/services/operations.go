@@ -63,7 +63,7 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return errors.New("the query cannot be parsed; percent-encode all characters except letters and digits")
+		return errors.New("the query cannot be parsed; in each value, percent-encode all characters except letters and digits")
 	}
 	result, err := operation(query)
 	if err != nil {

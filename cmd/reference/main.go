@@ -40,7 +40,7 @@ func run(ctx context.Context, address string, args []string) error {
 	case slices.Equal(args, []string{"--healthcheck"}):
 		return checkHealth(ctx, address)
 	}
-	return fmt.Errorf("unexpected arguments %q; the only argument is --healthcheck", args)
+	return fmt.Errorf("unexpected arguments %q; pass --healthcheck or no arguments", args)
 }
 
 // checkHealth returns an error unless the reference at address opens a stream and sends its first byte. It is for the

@@ -204,7 +204,7 @@ func (c *deliveries) lostCount() (sum uint64) {
 			sum += h.size()
 		}
 	}
-	return sum + c.numbers.forgotten
+	return sum + c.numbers.unlistedLosses
 }
 
 // faultCount is counter.faultCount with the missing numbers, unless only the merge knows which of them are lost.
@@ -334,7 +334,7 @@ func (c *deliveries) fillLists(r *Record) {
 		r.UnplacedAt = slices.Clone(c.corruptions.at)
 	}
 	if c.stream.cfg.Published {
-		r.Lost = c.numbers.forgotten
+		r.Lost = c.numbers.unlistedLosses
 		for _, h := range c.numbers.holes {
 			r.Holes = append(r.Holes, Range{h.from, h.to})
 		}

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// maxRanges is the default maximum number of holes of one connection. The numbers of further holes count as lost
-// immediately, and as duplicated if they arrive later, which is a fault of the wrong kind.
+// maxRanges is the default maximum number of holes of one client. It also limits its lists of corrupted messages and of
+// pending messages. The numbers of further holes stay counted as lost, even if they arrive later. They then also count
+// as duplicated, which is a fault of the wrong kind.
 const maxRanges = 64
 
 // A hole is a range of numbers that were skipped and may still arrive.
@@ -15,7 +16,7 @@ type hole struct {
 	at       Instant
 	// separate reports whether the client may not have been subscribed when the messages of the hole were sent. The
 	// hole is then between two streams, of which the second did not resume the first, or before the first number that
-	// arrived. Only deliveries set it.
+	// arrived. Only the type deliveries sets it.
 	separate bool
 }
 
@@ -27,11 +28,11 @@ func (h hole) finding() Finding {
 
 // numbers records which numbers of the present numbering arrived.
 type numbers struct {
-	highest   uint64
-	holes     []hole
-	forgotten uint64 // missing numbers of unlisted holes, and of earlier numberings
-	limit     int16  // maximum number of holes; 0 means maxRanges
-	known     bool   // a number of this numbering arrived
+	highest        uint64
+	holes          []hole
+	unlistedLosses uint64 // missing numbers of unlisted holes, and of earlier numberings
+	limit          int16  // maximum number of holes; 0 means maxRanges
+	known          bool   // a number of this numbering arrived
 }
 
 type placement int
@@ -67,10 +68,10 @@ func (n *numbers) record(seq uint64, at Instant) (s numberResult) {
 	return s
 }
 
-// open adds a hole. If the list is full, the numbers of the hole count as forgotten.
+// open adds a hole. If the list is full, open adds the numbers of the hole to unlistedLosses.
 func (n *numbers) open(h hole) {
 	if len(n.holes) >= int(cmp.Or(n.limit, maxRanges)) {
-		n.forgotten += h.size()
+		n.unlistedLosses += h.size()
 		return
 	}
 	n.holes = append(n.holes, h)
@@ -95,15 +96,15 @@ func (n *numbers) fill(i int, seq uint64) {
 // restart starts a new numbering, and returns the holes of the old one, which can no longer be filled.
 func (n *numbers) restart() (lost []hole) {
 	lost = n.holes
-	n.forgotten += n.missing()
+	n.unlistedLosses += n.missing()
 	n.holes, n.known, n.highest = nil, false, 0
 	return lost
 }
 
-// lostCount returns the number of missing numbers, including numbers that can no longer arrive.
-func (n *numbers) lostCount() uint64 { return n.forgotten + n.missing() }
+// lostCount returns the number of missing numbers, including those of unlisted holes and of earlier numberings.
+func (n *numbers) lostCount() uint64 { return n.unlistedLosses + n.missing() }
 
-// missing returns the number of missing numbers that may still arrive.
+// missing returns the number of missing numbers in the listed holes.
 func (n *numbers) missing() (sum uint64) {
 	for _, h := range n.holes {
 		sum += h.size()

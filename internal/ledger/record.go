@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Record is the stored result of one connection. Instants are nanoseconds since the start of the runner.
+// A Record is the stored result of one client. Instants are nanoseconds since the start of the runner.
 type Record struct {
 	ID       string `json:"id"`
 	State    State  `json:"state"`
@@ -30,13 +30,13 @@ type Record struct {
 
 	Others []EventCount `json:"others,omitempty"` // named events that are not noops
 
-	Last        uint64        `json:"last,omitempty"`       // highest number since the server last started at 1
+	Last        uint64        `json:"last,omitempty"`       // highest number of the latest sequence; see Numberings
 	Numberings  int           `json:"numberings,omitempty"` // number of sequences that started at 1; 0 counts as 1
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
-	// The fields up to UnlistedSpans apply to Numbered messages. The numbers from First to Last arrived, except Holes
-	// and lost numbers.
+	// The fields up to UnlistedSpans are set only if Config.Counting is Numbered. The numbers from First to Last arrived,
+	// except Holes and lost numbers.
 	First    uint64  `json:"first,omitempty"`
 	Holes    []Range `json:"holes,omitempty"`
 	Unplaced uint64  `json:"unplaced,omitempty"` // corrupted messages without an assumed number
@@ -57,19 +57,20 @@ type Record struct {
 	Longest   Outage        `json:"longest_outage,omitzero"`    // may be the first connect, or the outage at the end
 	Survived  int           `json:"outages_survived,omitempty"` // outages that ended with a new stream
 	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // longest outage that ended with a new stream
-	Outages   []Outage      `json:"outages,omitempty"`          // first outages that ended with a new stream
-	// LastOutage is the last outage if no later message shows its losses, because the end was requested before the
-	// client had reconnected, or before the first message was due on the new stream. Otherwise it is nil.
+	Outages   []Outage      `json:"outages,omitempty"`          // the earliest outages that ended with a new stream
+	// LastOutage is the last outage if no later message shows its losses, and otherwise nil. It is set only if the end
+	// was requested before the client had reconnected, or before the first message was due on the new stream.
 	LastOutage *Outage `json:"last_outage,omitempty"`
 
 	Cuts *Cuts `json:"cuts,omitempty"` // disconnects and pauses by the client, or nil
 }
 
-// IsDisconnected reports whether the client had no stream when the end of its streams was requested.
+// IsDisconnected reports whether the client was reconnecting when the end of its streams was requested, and opened no
+// stream afterwards.
 func (r Record) IsDisconnected() bool { return r.LastOutage != nil && r.LastOutage.From >= r.ClosedAt }
 
-// ReceivedWithoutFault reports whether the stream was open to the end, and one or more messages arrived, each once, in
-// order and intact. Lateness is not a fault here.
+// ReceivedWithoutFault reports whether the state is Completed, at least one message arrived, none is missing, and each
+// arrived once, in order and intact. Lateness is not a fault here.
 func (r Record) ReceivedWithoutFault() bool {
 	return r.HasNoFault() && r.Received > 0
 }
@@ -85,7 +86,8 @@ func (r Record) RefusedAttempts() (n int) {
 	return n
 }
 
-// HasReceived reports whether the Numbered message with the given number arrived.
+// HasReceived reports whether a number is between First and Last and in none of the Holes. It returns true for lost
+// numbers that Holes omits. It applies only if Config.Counting is Numbered.
 func (r *Record) HasReceived(number uint64) bool {
 	return r.First > 0 && r.First <= number && number <= r.Last &&
 		!slices.ContainsFunc(r.Holes, func(hole Range) bool { return hole[0] <= number && number <= hole[1] })
@@ -101,26 +103,26 @@ const (
 	KindTail       Kind = "tail"       // Count noops were still expected when the stream ended
 	KindDuplicated Kind = "duplicated" // number (or ordinal) From arrived twice, the second time after To if To > 0
 	KindReordered  Kind = "reordered"  // number From arrived after a higher one
-	KindCorrupted  Kind = "corrupted"  // number (or ordinal) From was not intact; Note is the data or the reason
+	KindCorrupted  Kind = "corrupted"  // message From (a number or an ordinal; 0 if unknown) was not intact; Note is the data or the reason
 	KindLate       Kind = "late"       // number (or ordinal) From was late by Lateness
 	KindDropped    Kind = "dropped"    // the stream ended before its end was requested; Note is the reason
 	KindRefused    Kind = "refused"    // no stream was opened; Note is the reason
 	KindRestarted  Kind = "restarted"  // the server restarted its numbers at 1 after number From
-	KindEndedEarly Kind = "cut"        // a stream ended before the end of its lifetime; Lateness is the time for which it was open
-	KindOverdue    Kind = "overdue"    // a stream was open for longer than its lifetime; Lateness is the time for which it was open
+	KindEndedEarly Kind = "cut"        // a stream ended before its minimum lifetime; Lateness is the time for which it was open
+	KindOverdue    Kind = "overdue"    // a stream was open for longer than its maximum lifetime and a tolerance; Lateness is the time for which it was open
 	KindMisrouted  Kind = "strayed"    // a message of another topic arrived; Note is its data
 	KindAnnounced  Kind = "announced"  // the service announced that messages are missing
 	KindIDReset    Kind = "id_reset"   // a reconnect without an id: the event Note reset the id at At, after message From
 	KindNoID       Kind = "no_id"      // a reconnect without an id, because none had arrived
 )
 
-// A Finding is one fault of a connection.
+// A Finding is one fault of a client.
 type Finding struct {
 	Kind     Kind          `json:"kind"`
 	From     uint64        `json:"from,omitempty"`
 	To       uint64        `json:"to,omitempty"`
 	Count    uint64        `json:"count,omitempty"`
-	At       Instant       `json:"at_ns"` // time of detection
+	At       Instant       `json:"at_ns"` // time of detection; KindIDReset: of the reset; lost published messages: of the publication
 	Lateness time.Duration `json:"lateness_ns,omitempty"`
 	Note     string        `json:"note,omitempty"`
 	Source   Source        `json:"source,omitempty"` // evidence other than the stream and the data
@@ -135,7 +137,7 @@ const (
 	SourceServer      Source = "server"      // the server's own ledger
 	SourcePublisher   Source = "publisher"   // the publisher of the run
 	SourceSubscribers Source = "subscribers" // other clients of the topic, which received the messages
-	SourceNumber      Source = "number"      // an impossible number of a noop; Note is the reason
+	SourceNumber      Source = "number"      // an impossible or missing number of a noop; Note is the reason
 )
 
 // AddFinding adds a finding, or counts it as unlisted if there are too many.

@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// With every driver, actions run on the machine of soak.
+// With every driver, actions run on the machine that runs soak.
 func TestDriversRunActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -195,7 +195,7 @@ func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "output")} // streams end 5 s before the run of 20 s
+	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "output")} // the load ends after 15 s, and the run after 20 s
 	_, _, err := driveLocal(t, r)
 	require.ErrorAs(t, err, &UsageError{})
 	require.ErrorContains(t, err, "the action late must start before 15s, the end of the load, got 15s")

@@ -15,8 +15,8 @@ import (
 // filler is an event of 64 KB.
 var filler = "data: " + strings.Repeat("x", 64<<10) + "\n\n"
 
-// fill writes events until no write succeeds for 300 ms. It returns the number of bytes of the complete writes, and a
-// function that waits for the last write.
+// fill writes events in a goroutine, and returns when no write has succeeded for 300 ms. It returns the number of bytes
+// of the complete writes, and a function that stops the writes and waits for the last one.
 func (p *peer) fill() (sent int, wait func()) {
 	var n atomic.Int64
 	var stopped atomic.Bool
@@ -118,7 +118,7 @@ func TestVerySlowStreamIsRead(t *testing.T) {
 
 func TestEndIsDetectedWhileTheStreamIsNotRead(t *testing.T) {
 	runTransports(t, polledTransports, func(t *testing.T, w transport) {
-		for reason, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
+		for reason, end := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
 			t.Run(reason, func(t *testing.T) {
 				t.Parallel()
 				v := w.vu(t)
@@ -127,7 +127,7 @@ func TestEndIsDetectedWhileTheStreamIsNotRead(t *testing.T) {
 					p.send(streamHead + "data: go\n\n")
 					<-slow
 					p.send("data: unread\n\n")
-					cut(p)
+					end(p)
 				}))
 				v.set("noteSlow", func() { close(slow) })
 				log := v.log(`
@@ -145,8 +145,8 @@ func TestEndIsDetectedWhileTheStreamIsNotRead(t *testing.T) {
 	})
 }
 
-// lastIDHandler returns a handler that sends a reconnection time, and one event with the id 1 whose data contains the
-// last event ID of the request.
+// lastIDHandler returns a handler that sends a reconnection time and one event. The event has the id 1, and its data
+// contains the last event ID of the request.
 func lastIDHandler(retryMS int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		sendEvents(w, fmt.Sprintf("retry: %d\nid: 1\ndata: after %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))
@@ -184,7 +184,7 @@ func TestDroppedSourceReconnects(t *testing.T) {
 				};
 			`))
 			if !immediate {
-				require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond, "the stream must wait for the reconnection time")
+				require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond, "the source must wait for the reconnection time")
 			}
 		}
 	})
