@@ -47,11 +47,14 @@ func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) 
 	}
 }
 
-// h2Framing returns the framing of a response over HTTP/2. Without a Content-Length, END_STREAM is the end of the body.
+// errLongBody is the error for a response over HTTP/2 that is malformed by its length (RFC 9113, section 8.1.1).
+var errLongBody = protocolError(http2.ErrCodeProtocol, "the response is longer than its content-length")
+
+// h2Framing returns the framing of a response over HTTP/2.
 func h2Framing(method string, head *Response) framing {
 	if length, err := strconv.ParseUint(head.Header.Get("Content-Length"), 10, 63); err == nil &&
 		method != http.MethodHead && head.Status != http.StatusNoContent && head.Status != http.StatusNotModified {
-		return framing{kind: contentLength, remaining: length}
+		return framing{kind: endStream, remaining: length}
 	}
 	return framing{kind: untilClose}
 }

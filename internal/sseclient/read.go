@@ -143,8 +143,9 @@ type framing struct {
 type frameKind uint8
 
 const (
-	untilClose    frameKind = iota // the end of the connection
+	untilClose    frameKind = iota // the end of the connection, or END_STREAM of HTTP/2
 	contentLength                  // the number of bytes
+	endStream                      // END_STREAM of HTTP/2, after exactly the announced number of bytes
 	chunked                        // the last chunk
 )
 
@@ -192,7 +193,7 @@ func (b *body) end() {
 }
 
 var (
-	errTruncatedBody   = fmt.Errorf("the connection ended before the response reached its content-length: %w", io.ErrUnexpectedEOF)
+	errTruncatedBody   = fmt.Errorf("the response ended before it reached its content-length: %w", io.ErrUnexpectedEOF)
 	errTruncatedRecord = fmt.Errorf("the connection ended inside a TLS record: %w", io.ErrUnexpectedEOF)
 	errTruncatedChunks = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
 )
@@ -318,10 +319,12 @@ func (b *body) unwrap(p []byte) (int, error) {
 		n, done, err := b.dechunk(p)
 		b.done = done
 		return n, err
-	case contentLength:
+	case contentLength, endStream:
 		n := int(min(uint64(len(p)), b.remaining)) // #nosec G115 -- at most len(p)
 		b.remaining -= uint64(n)
-		b.excess = n < len(p)
+		if b.excess = n < len(p); b.excess && b.kind == endStream {
+			return n, errLongBody
+		}
 		return n, nil
 	default:
 		return len(p), nil
@@ -338,10 +341,10 @@ func (b *body) endError(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	switch b.kind {
-	case chunked:
+	switch {
+	case b.kind == chunked:
 		return errTruncatedChunks
-	case contentLength:
+	case b.remaining > 0:
 		return errTruncatedBody
 	default:
 		return io.EOF

@@ -218,7 +218,13 @@ func TestH2Frames(t *testing.T) {
 			id := p.request()
 			p.headers(id, false, ":status", "200", "content-type", "text/event-stream", "content-length", "100")
 			_ = p.WriteData(id, true, []byte(twoEvents))
-		}, "open a b truncated: read the stream: the connection ended before the response reached its content-length: unexpected EOF", "GOAWAY NO_ERROR"},
+		}, "open a b truncated: read the stream: the response ended before it reached its content-length: unexpected EOF", "GOAWAY NO_ERROR"},
+		{"more bytes than the content-length", func(p *framePeer) {
+			id := p.request()
+			p.headers(id, false, ":status", "200", "content-type", "text/event-stream", "content-length", "9")
+			_ = p.WriteData(id, false, []byte(twoEvents[:9]))
+			_ = p.WriteData(id, true, []byte(twoEvents[9:]))
+		}, "open a error: read the stream: the server violated HTTP/2 (PROTOCOL_ERROR): the response is longer than its content-length", "GOAWAY NO_ERROR"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			runTransports(t, mixedTransports, func(t *testing.T, w transport) {
