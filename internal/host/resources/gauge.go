@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ func CheckGauge(gauge, prometheus string) error {
 		return fmt.Errorf("GAUGE must have the id of a process on this machine after pid:, such as pid:1234, got %q", gauge)
 	}
 	if prometheus == "" && gauge != "" && !metricName.MatchString(gauge) {
-		return fmt.Errorf("without PROMETHEUS_URL, GAUGE must be the name of a metric, got %q; PromQL needs PROMETHEUS_URL", gauge)
+		return fmt.Errorf("without PROMETHEUS_URL, GAUGE must be the name of a metric, got %q; set PROMETHEUS_URL to use PromQL", gauge)
 	}
 	return nil
 }
@@ -102,8 +103,11 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	return nil
 }
 
-// addGauge adds v to the gauge, which is unknown (nil) before the first value.
+// addGauge adds v to the gauge, which is unknown (nil) before the first number. A query may result in NaN, such as 0/0.
 func (s *Sample) addGauge(v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) { // a JSON file cannot contain it
+		return
+	}
 	if s.Gauge == nil {
 		s.Gauge = new(float64)
 	}

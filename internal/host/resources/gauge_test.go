@@ -48,6 +48,7 @@ func TestGaugeOfPrometheus(t *testing.T) {
 	}{
 		`sum(a)`: {`{"resultType":"scalar","result":[1,"5"]}`, 5, ""},
 		`a`:      {`{"resultType":"vector","result":[{"metric":{"x":"1"},"value":[1,"5"]},{"metric":{"x":"2"},"value":[1,"6"]}]}`, 11, ""},
+		`a / b`:  {`{"resultType":"vector","result":[{"metric":{"x":"1"},"value":[1,"NaN"]},{"metric":{"x":"2"},"value":[1,"6"]}]}`, 6, ""},
 		`a[5m]`:  {`{"resultType":"matrix","result":[]}`, 0, "expected a number, got a matrix"},
 	} {
 		address := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +73,7 @@ func TestCheckGauge(t *testing.T) {
 	require.NoError(t, CheckGauge("", ""))
 	require.NoError(t, CheckGauge("hub:subscribers_total", ""))
 	require.NoError(t, CheckGauge("sum(a)", "http://p"))
-	require.EqualError(t, CheckGauge("sum(a)", ""), `without PROMETHEUS_URL, GAUGE must be the name of a metric, got "sum(a)"; PromQL needs PROMETHEUS_URL`)
+	require.EqualError(t, CheckGauge("sum(a)", ""), `without PROMETHEUS_URL, GAUGE must be the name of a metric, got "sum(a)"; set PROMETHEUS_URL to use PromQL`)
 	require.EqualError(t, CheckGauge("pid:x", ""), `GAUGE must have the id of a process on this machine after pid:, such as pid:1234, got "pid:x"`)
 	require.ErrorContains(t, CheckGauge("pid:2147483647", ""), "read the memory of process 2147483647")
 	require.NoError(t, CheckGauge(fmt.Sprintf("pid:%d", os.Getpid()), "http://p"))

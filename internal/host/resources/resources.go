@@ -113,27 +113,35 @@ type Summary struct {
 	NginxCPUPercent   float64
 }
 
-// Summarize returns the summary of samples. A counter that decreases belongs to a new process.
+// Summarize returns the summary of samples.
 func Summarize(samples []Sample) (s Summary) {
-	var backend, nginx, last float64
-	for i, now := range samples {
-		if now.BackendCPU == 0 { // a backend without free descriptors does not report its CPU seconds
-			now.BackendCPU = last
-		}
+	var backend, nginx cpuCounter
+	for _, now := range samples {
 		s.BackendRSSMax = max(s.BackendRSSMax, now.BackendRSS)
 		s.NginxRSSMax = max(s.NginxRSSMax, now.NginxRSS)
-		if i > 0 {
-			backend += max(now.BackendCPU-last, 0)
-			nginx += max(now.NginxCPU-samples[i-1].NginxCPU, 0)
-		}
-		last = now.BackendCPU
+		backend.add(now.BackendCPU)
+		nginx.add(now.NginxCPU)
 	}
 	if len(samples) > 1 {
 		if wall := float64(samples[len(samples)-1].Unix - samples[0].Unix); wall > 0 {
-			s.BackendCPUPercent, s.NginxCPUPercent = 100*backend/wall, 100*nginx/wall
+			s.BackendCPUPercent, s.NginxCPUPercent = 100*backend.sum/wall, 100*nginx.sum/wall
 		}
 	}
 	return s
+}
+
+// A cpuCounter sums the increases of a counter of CPU seconds.
+type cpuCounter struct{ last, sum float64 }
+
+// add adds a value of the counter. 0 means that it is unknown; a backend without free descriptors does not report it. A
+// value below the last one belongs to a new process.
+func (c *cpuCounter) add(v float64) {
+	if v > 0 {
+		if c.last > 0 {
+			c.sum += max(v-c.last, 0)
+		}
+		c.last = v
+	}
 }
 
 // Read reads the samples in the file resources.ndjson at path. It returns none if the file does not exist.

@@ -113,10 +113,11 @@ func TestSummarizeOmitsRestartsAndGaps(t *testing.T) {
 	require.Zero(t, Summarize([]Sample{{Unix: 1}, {Unix: 1, BackendCPU: 4}}).BackendCPUPercent,
 		"samples at the same time must have no average CPU usage")
 	got := Summarize([]Sample{
+		{Unix: 100}, // unknown
 		{Unix: 100, BackendRSS: 5, BackendCPU: 10, NginxRSS: 1, NginxCPU: 1},
 		{Unix: 105, BackendRSS: 9, BackendCPU: 11, NginxRSS: 3, NginxCPU: 2},
 		{Unix: 110, BackendRSS: 7, BackendCPU: .5, NginxRSS: 2, NginxCPU: 3}, // the backend was restarted
-		{Unix: 115, BackendRSS: 7, NginxRSS: 2, NginxCPU: 3},                 // no free file descriptor, so no BackendCPU
+		{Unix: 115, BackendRSS: 7, NginxRSS: 2},                              // no free file descriptor
 		{Unix: 120, BackendRSS: 7, BackendCPU: 1.5, NginxRSS: 2, NginxCPU: 3},
 	})
 	require.Equal(t, Summary{BackendRSSMax: 9, BackendCPUPercent: 10, NginxRSSMax: 3, NginxCPUPercent: 10}, got)
