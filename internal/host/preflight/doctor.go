@@ -65,9 +65,11 @@ func limits(p plan.Plan, m Machine, s Services) []Finding {
 		{"memory", fmt.Sprintf("%s available; the run may use %s", format.Bytes(m.Available), format.Bytes(Memory(p, s))), Machine{Available: m.Available}},
 	} {
 		f := Finding{Group: "limits", Name: limit.name, State: OK, Result: limit.value}
+		isUnknown := limit.machine == (Machine{})
+		limit.machine.Cores = m.Cores
 		errs, warnings := Check(p, limit.machine, s)
 		switch {
-		case limit.machine == (Machine{}):
+		case isUnknown:
 			f.State, f.Result = Absent, "unknown on this system, so not checked"
 		case len(errs) > 0:
 			f.State, f.Result = Broken, errs[0]

@@ -22,13 +22,14 @@ func TestEachLimitHasAFinding(t *testing.T) {
 		want State
 		text string
 	}{
-		"enough":           {func(*Machine) {}, 0, OK, "1048576 per process"},
-		"too few files":    {func(m *Machine) { m.Files = 1000 }, 0, Broken, "`ulimit -n 3424`"},
-		"too few ports":    {func(m *Machine) { m.Ports = 1000 }, 1, Broken, "`sysctl -w net.ipv4.ip_local_port_range="},
-		"a short queue":    {func(m *Machine) { m.Backlog = 128 }, 2, Warning, "`sysctl -w net.core.somaxconn=4096`"},
-		"little memory":    {func(m *Machine) { m.Available = 100 << 20 }, 3, Warning, "100 MiB of memory is available"},
-		"no memory":        {func(m *Machine) { m.Available = 1 << 20 }, 3, Broken, "2 runners need at least 64 MiB of memory"},
-		"nothing is known": {func(m *Machine) { *m = Machine{} }, 3, Absent, "unknown on this system"},
+		"enough":            {func(*Machine) {}, 0, OK, "1048576 per process"},
+		"too few files":     {func(m *Machine) { m.Files = 1000 }, 0, Broken, "`ulimit -n 3424`"},
+		"too few ports":     {func(m *Machine) { m.Ports = 1000 }, 1, Broken, "`sysctl -w net.ipv4.ip_local_port_range="},
+		"a short queue":     {func(m *Machine) { m.Backlog = 128 }, 2, Warning, "`sysctl -w net.core.somaxconn=4096`"},
+		"little memory":     {func(m *Machine) { m.Available = 100 << 20 }, 3, Warning, "100 MiB of memory is available"},
+		"no memory":         {func(m *Machine) { m.Available = 1 << 20 }, 3, Broken, "2 runners need at least 64 MiB of memory"},
+		"a core per runner": {func(m *Machine) { m.Available, m.Cores = 1<<20, 2 }, 3, Warning, "1 MiB of memory is available"},
+		"nothing is known":  {func(m *Machine) { *m = Machine{} }, 3, Absent, "unknown on this system"},
 	} {
 		m := enough
 		c.edit(&m)
