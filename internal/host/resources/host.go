@@ -38,10 +38,9 @@ func (s *Sample) FromHost() {
 	if m, err := mem.VirtualMemory(); err == nil {
 		s.Available, s.Memory = m.Available, m.Total
 	}
-	s.readLinks()
 	if fs, err := procfs.NewDefaultFS(); err == nil {
 		s.TimeWait = timeWait(fs)
-		s.readBytes(fs)
+		s.readTraffic(fs)
 	}
 	self, err := procfs.Self()
 	if err != nil {
@@ -116,18 +115,16 @@ type Capacity struct {
 	OfTarget     bool   `json:"host_of_target,omitempty"` // Host has the values of the target's machines
 }
 
-// readLinks adds the speed and traffic of the network cards that report their speed. It skips interfaces without a
-// device, such as a bridge, because their bytes also pass through a card.
-func (c *Capacity) readLinks() {
-	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
-	if err != nil {
-		return
-	}
+// readTraffic adds the traffic of all interfaces, and the speed and traffic of the network cards that report their
+// speed. An interface without a device, such as a bridge, is not a card: its bytes also pass through a card.
+func (h *Host) readTraffic(fs procfs.FS) {
 	interfaces, err := fs.NetDev()
 	if err != nil {
 		return
 	}
 	for name, line := range interfaces {
+		h.Received += line.RxBytes
+		h.Transmitted += line.TxBytes
 		card := filepath.Join("/sys/class/net", name)
 		if _, err := os.Stat(filepath.Join(card, "device")); err != nil {
 			continue
@@ -137,9 +134,9 @@ func (c *Capacity) readLinks() {
 			continue
 		}
 		if megabits, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && megabits > 0 {
-			c.LinkRate += uint64(megabits) * 1e6 / 8
-			c.LinkSent += line.TxBytes
-			c.LinkReceived += line.RxBytes
+			h.LinkRate += uint64(megabits) * 1e6 / 8
+			h.LinkSent += line.TxBytes
+			h.LinkReceived += line.RxBytes
 		}
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/prometheus/procfs"
 )
 
 // System has the network traffic of a machine and the duration of a DNS lookup. Bytes are counted since boot.
@@ -18,17 +16,6 @@ type System struct {
 	Transmitted uint64 `json:"host_network_sent_bytes,omitempty"`
 	// LookupMS is the duration of the latest lookup of the target's name; 0: none succeeded since the previous sample.
 	LookupMS float64 `json:"dns_lookup_ms,omitempty"`
-}
-
-func (s *System) readBytes(fs procfs.FS) {
-	interfaces, err := fs.NetDev()
-	if err != nil {
-		return
-	}
-	for _, line := range interfaces {
-		s.Received += line.RxBytes
-		s.Transmitted += line.TxBytes
-	}
 }
 
 // Lookups measures how long this machine takes to resolve a name.
