@@ -49,7 +49,7 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	}
 	p := &Proxy{url: proxyURL, target: target}
 	if p.url.Hostname() == "" || DefaultPort(p.url.Scheme) == "" {
-		return p, p.newError(fmt.Errorf("has no host or an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
+		return p, p.newError(fmt.Errorf("has no host or an unknown scheme; set %s to http://HOST:PORT, or to https:// or socks5:// with a host", p.Variable()))
 	}
 	return p, nil
 }

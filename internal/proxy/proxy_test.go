@@ -60,7 +60,7 @@ func TestForChoosesTheProxyByTheURL(t *testing.T) {
 	}
 	for _, kind := range []string{"ftp://x", "socks4://x", "http:x"} {
 		_, err := Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, kind), nil }).For(mustParse(t, "https://a.test"))
-		require.ErrorContains(t, err, "HTTPS_PROXY must begin with http://, https:// or socks5:// and a host")
+		require.ErrorContains(t, err, "set HTTPS_PROXY to http://HOST:PORT, or to https:// or socks5:// with a host")
 	}
 }
 

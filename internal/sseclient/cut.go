@@ -121,7 +121,7 @@ func (s *Stream) Vanish() (bool, error) {
 // slowTick is the minimum interval between two reads of a slow stream.
 const slowTick = 250 * time.Millisecond
 
-var errSlowUnsupported = errors.New("slow streams are supported on Linux only")
+var errSlowUnsupported = errors.New("slow reads need Linux, and a connection without TLS within TLS")
 
 // Slow limits the bytes per second that are read from the open stream; 0 reads nothing and math.Inf(1) removes the
 // limit. Further data fills the buffer of the connection, and then the buffer of the server. Slow returns false if

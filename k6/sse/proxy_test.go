@@ -151,7 +151,7 @@ func TestErrorNamesTheUnreachableProxy(t *testing.T) {
 		"http://joe:sesame@" + address: "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
 		"joe:sesame@" + address:        "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
 		"https://joe:sesame@" + plain:  "proxy: the proxy https://" + plain + " failed the TLS handshake: ",
-		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " has no host or an unknown scheme; HTTP_PROXY must begin with",
+		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " has no host or an unknown scheme; set HTTP_PROXY to http://HOST:PORT",
 	} {
 		v := newVU(t)
 		v.useProxy(proxyURL)

@@ -178,8 +178,8 @@ declare module "k6/x/soak" {
      * `drop` and `vanish` have no effect. When the server ends the connection, its remaining data is read at once. Not in the standard.
      * @param bytesPerSecond 0: no data is read; `Infinity`: no limit, as before
      * @returns false, without an effect, if no stream is open
-     * @throws if the system does not support it: on every system except Linux; and over HTTP/2, unless
-     *   {@link EventSourceOptions.streamsPerConnection} is 1
+     * @throws if the system does not support it: on every system except Linux; over HTTP/2, unless
+     *   {@link EventSourceOptions.streamsPerConnection} is 1; and over TLS through a proxy that itself uses TLS
      * @example sources.forEach((s, n) => n % 10 === 0 && s.slow(1024));
      */
     slow(bytesPerSecond: number): boolean;
