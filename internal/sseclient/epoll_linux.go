@@ -16,9 +16,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A poller reads all streams of the process in one goroutine, with epoll. The goroutine runs only while there are
-// streams. A goroutine per stream would use a stack of 4 KB (8 KB with TLS), a read buffer, and state in Go's network
-// poller. It would also read twice per event; the second read returns no bytes.
+// A poller reads the connections of streams in one goroutine, with epoll. The goroutine exists only while there are
+// such connections. A goroutine per stream would use a stack of 4 KB (8 KB with TLS), a read buffer, and state in Go's
+// network poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {
 	mu      sync.Mutex
 	epoll   int           // valid while running is set
@@ -175,7 +175,7 @@ func (p *poller) run(file *os.File, wake int) {
 	var shared scratch
 	// If rounds returns false, the goroutine waits. The network poller records events from the end of one wait to the next,
 	// so rounds need not look for events before the wait.
-	rounds := func(fd uintptr) (unused bool) {
+	rounds := func(fd uintptr) (stopped bool) {
 		for {
 			n := eventsNow(fd, events)
 			ready = p.gather(ready[:0], events[:n], wake)
@@ -183,16 +183,15 @@ func (p *poller) run(file *os.File, wake int) {
 				ready[i] = nil
 				c.turn(&shared)
 			}
-			if n < len(events) {
-				return p.isUnused()
+			if idle, stopped := p.settle(); stopped || idle && n < len(events) {
+				return stopped
 			}
 		}
 	}
-	for !p.closeIfUnused() {
-		if err := epoll.Read(rounds); err != nil {
-			panic(err) // Go's network poller does not support the file
-		}
+	if err := epoll.Read(rounds); err != nil {
+		panic(err) // Go's network poller does not support the file
 	}
+	_, _ = file.Close(), unix.Close(wake)
 }
 
 // gather returns the connections with events or nudges, each once per round. A stream whose socket is always full would
@@ -228,21 +227,16 @@ func (p *poller) gather(ready []*polledConn, events []unix.EpollEvent, wake int)
 	return ready
 }
 
-func (p *poller) isUnused() bool {
+// settle ends a round. It stops the poller if it has no connection; a later start opens another epoll descriptor. idle
+// reports whether no connection has requested a turn. If all cores are busy, a wait lasts for tens of milliseconds, so
+// the poller must not wait once per turn of a connection with more data.
+func (p *poller) settle() (idle, stopped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.streams == 0
-}
-
-func (p *poller) closeIfUnused() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.streams > 0 {
-		return false
+	if p.streams == 0 {
+		p.conns, p.nudges, p.running = nil, nil, false
 	}
-	p.close()
-	p.conns, p.nudges, p.running = nil, nil, false
-	return true
+	return len(p.nudges) == 0, !p.running
 }
 
 // nudge gives a connection a turn in the next round. The caller holds mu.
