@@ -1,8 +1,7 @@
 // Package http1 is a plain HTTP/1.1 client. Its caller owns the connections and makes one request at a time on each.
 //
-// It never repeats a request. The client of net/http may repeat one when an idle connection ends. That client also
-// opens no connection before there is a request, and does not report the idle time of a connection. This package uses
-// net/http only to encode requests and to parse responses.
+// It never repeats a request. The client of net/http may repeat one when an idle connection ends, and opens no
+// connection before there is a request. This package uses net/http only to encode requests and to parse responses.
 package http1
 
 import (

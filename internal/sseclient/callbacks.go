@@ -18,8 +18,8 @@ import (
 // Closed. Ended may run in any goroutine.
 //
 // The order is Connecting, then Opened and the events if the server accepted the request, then Closed. A reconnect
-// starts with Connecting again. Calls for one stream never overlap. A callback must not block, because its
-// goroutine also reads other streams. Pointers and slices are valid only during the call, except the *Stream.
+// starts with Connecting again. Calls for one stream never overlap. A callback must not block, because its goroutine
+// also reads other streams. Pointers and slices are valid only during the call, except the *Stream and the *FollowUp.
 type Callbacks struct {
 	// Request returns the request of the next attempt.
 	Request func(s *Stream) Request
@@ -42,8 +42,8 @@ type Callbacks struct {
 	Comment func(s *Stream, at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
 	Closed func(s *Stream, at time.Time, c Close)
-	// Ended is the last call: no goroutine or timer of the stream is left. It must not call any method of the stream
-	// other than Value, because Stop may hold the mutex of the stream.
+	// Ended is the last call. It must not call any method of the stream other than Value, because Stop may hold the
+	// mutex of the stream.
 	Ended func(s *Stream)
 
 	// FollowUp reports whether the second request follows an event. It is called for each event until it returns true.
@@ -136,7 +136,7 @@ type Reason string
 // group ends an attempt. The third group ends a stream or an attempt.
 const (
 	ReasonServer    Reason = "server"    // the server ended the stream outside an event
-	ReasonTruncated Reason = "truncated" // the end was inside a line, an event, a chunk, compressed data or the header
+	ReasonTruncated Reason = "truncated" // the end was inside a line, an event, a TLS record, the body or the header
 	ReasonIdle      Reason = "idle"      // no byte arrived within IdleTimeout
 	ReasonTooLong   Reason = "too_long"  // an event exceeded MaxEventSize, or the header exceeded 64 KiB
 	ReasonCut       Reason = "cut"       // this client cut the stream

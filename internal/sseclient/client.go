@@ -6,13 +6,14 @@
 //
 // # Goroutines
 //
-// One goroutine dials and reads the response header. On Linux one poller then reads all streams of the process
-// (epoll_linux.go); elsewhere each stream has a goroutine. A stream that waits for its next attempt has only a timer.
+// One goroutine dials and reads the response header. On Linux one poller then reads nearly all streams of the process
+// (epoll_linux.go). Any other stream or HTTP/2 connection has a goroutine; see Client.Dial. A stream that waits for its
+// next attempt has only a timer.
 //
 // # Transports
 //
 // A transport is the connection of an open stream (transport.go). There are three kinds: a connection that blocks in
-// Read, a connection that the poller reads, and a stream of a shared HTTP/2 connection (h2_*.go).
+// Read, a connection that the poller reads, and a stream of an HTTP/2 connection (h2_*.go).
 package sseclient
 
 import (
@@ -32,8 +33,8 @@ import (
 // A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
 // defaults of package net and the proxies of the environment. The fields must not change after the first use.
 type Client struct {
-	// Dial opens a TCP connection. On Linux the poller reads a *Conn that wraps a *net.TCPConn. A goroutine reads any
-	// other connection.
+	// Dial opens a TCP connection. On Linux the poller reads a *Conn that wraps a *net.TCPConn, unless it carries TLS
+	// within TLS. A goroutine reads any other connection.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
 	Proxies   proxy.Chooser                       // nil: the proxies of the environment

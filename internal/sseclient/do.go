@@ -108,7 +108,7 @@ func (b *Body) Close() error {
 	return nil
 }
 
-// EndOf returns the Close for an error of Body.Read.
+// EndOf returns the Close for an error of Body.Read, if Open returned the response.
 func EndOf(err error) Close {
 	f := readFailure(err)
 	return Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: -1, Opened: true}

@@ -41,7 +41,7 @@ func (e *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 
 // do dials, sends the request, follows redirects and reads the response header, until ctx ends. It stores cookies in
 // the jar of the request. A redirect after maxRedirects is a response like any other. For a redirect that cannot be
-// followed, and for a refusal by a proxy, do returns a failure with the response.
+// followed, and for a refusal by a proxy that forwards the request, do returns a failure with the response.
 func (e *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {
