@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A delivery is the result of sending a message.
 type delivery struct {
@@ -34,8 +37,8 @@ func (h *hub) broadcast(body []byte) delivery {
 	var out delivery
 	shared := &keptBody{data: body}
 	for _, bucket := range h.wheel.buckets {
-		for i := len(bucket) - 1; i >= 0; i-- {
-			if d := bucket[i]; d != nil && d.acceptsMessages() {
+		for _, d := range slices.Clone(bucket) { // a write may close a stream, and thereby remove ids from the bucket
+			if d.acceptsMessages() {
 				h.message(d, &frames, shared, &out)
 			}
 		}
@@ -72,6 +75,7 @@ const maxReplay = 1024
 
 // replayFrom writes the noops and messages of an id from a number to the last one, at most maxReplay. Their timestamp
 // is the time of the replay. If the replay log has dropped a message, replayFrom omits its number and all earlier ones.
+// It also omits the numbers of an ended numbering, whose messages are no longer stored.
 func (h *hub) replayFrom(d *device, from uint64) {
 	end := d.seq
 	if from > end || !d.open {

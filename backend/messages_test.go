@@ -31,6 +31,24 @@ func TestMessages(t *testing.T) {
 	require.Equal(t, 404, status)
 }
 
+// A broadcast that disconnects a slow client ends the numbering of another id, which then leaves its place in the wheel.
+func TestBroadcastReachesEachIDOnce(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h", "--max-connections=2")
+	for _, id := range []string{"gone-1", "gone-2"} {
+		s.open(id)
+		s.drop(id)
+	}
+	s.open("reader")
+	s.open("slow")
+	s.hub.call(func() { s.hub.backlogOf(s.hub.devices["slow"], 0).room = 0 })
+	s.request("POST", "/event/broadcast", "all")
+	require.Equal(t, "slow", s.rows("slow")["slow"].Closed)
+	var last uint64
+	s.hub.call(func() { last = s.hub.devices["slow"].seq })
+	require.Equal(t, uint64(1), last)
+}
+
 func TestMessageLimits(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
