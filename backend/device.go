@@ -103,5 +103,5 @@ func (d *device) count(sent item) bool {
 // renumber starts a new numbering, whose first number is n+1.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
-	d.postponedNoop, d.slow, d.replayableAfter = nil, false, 0
+	d.slow, d.replayableAfter = false, 0
 }

@@ -84,7 +84,7 @@ func (h *hub) endNumbering(d *device) {
 	}
 	h.wheel.remove(d)
 	h.replay.forget(d)
-	d.postponedNoop = nil
+	d.replayableAfter = d.seq
 	d.finished = true
 	d.element = h.finished.PushBack(d)
 	for h.finished.Len() > h.cfg.LedgerKeep {

@@ -128,6 +128,8 @@ func TestWindowExpires(t *testing.T) {
 	})
 	require.GreaterOrEqual(t, seq, uint64(4))
 	require.Equal(t, seq+1, s.open("a", resumeAfter(2)).next().id)
+	s.drop("a")
+	require.Greater(t, s.open("a", resumeAfter(2)).next().id, seq, "numbers of an ended numbering must not be replayed")
 }
 
 // A replay may have more frames than the pending limit, but at most maxReplay.
