@@ -119,10 +119,12 @@ func (s *service) healthz(w http.ResponseWriter, _ *http.Request) error {
 
 // readyz responds with 200 until the drain starts, then with 503.
 func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
-	if s.draining.Load() {
+	select {
+	case <-s.stopping:
 		return answer.Refuse(http.StatusServiceUnavailable, "the service is stopping; use another instance")
+	default:
+		return answer.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
 	}
-	return answer.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
 func (s *service) listFaults(w http.ResponseWriter, _ *http.Request) error {

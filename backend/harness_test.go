@@ -55,7 +55,9 @@ func startTest(t testing.TB, flags ...string) *testService {
 	require.NoError(t, err)
 	s := &testService{service: svc, t: t, addr: svc.addr.String()}
 	t.Cleanup(func() {
-		if !s.draining.Load() {
+		select {
+		case <-s.stopping:
+		default:
 			s.abort()
 		}
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"net"
 	"os"
 	"syscall"
 	"time"
@@ -114,9 +113,3 @@ func killSelf() {
 	_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	select {}
 }
-
-// claim needs the descriptors of TCP and unix connections.
-var (
-	_ syscall.Conn = (*net.TCPConn)(nil)
-	_ syscall.Conn = (*net.UnixConn)(nil)
-)

@@ -10,21 +10,21 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// An eventKind identifies a counter of the scheduler.
-type eventKind int
+// A counterID identifies a counter of the scheduler.
+type counterID int
 
 const (
-	streamsOpened eventKind = iota
+	streamsOpened counterID = iota
 	noopsSent
 	messagesSent
 	sendErrors
 	slowConsumers
 	streamsResumed
 	framesReplayed
-	eventKinds // number of counters
+	countersCount // number of counters
 )
 
-var eventMetrics = [eventKinds]struct{ name, help string }{
+var counterTexts = [countersCount]struct{ name, help string }{
 	streamsOpened:  {"streams_opened_total", "Opened event streams."},
 	noopsSent:      {"noops_sent_total", "Sent noops; a replayed noop counts once."},
 	messagesSent:   {"messages_sent_total", "Sent messages; a replayed message counts once."},
@@ -37,7 +37,7 @@ var eventMetrics = [eventKinds]struct{ name, help string }{
 // metrics holds the metrics that /metrics serves. No label contains an id.
 type metrics struct {
 	registry         *prometheus.Registry
-	counters         [eventKinds]prometheus.Counter
+	counters         [countersCount]prometheus.Counter
 	closed           [closeReasonsCount]prometheus.Counter
 	refused          *prometheus.CounterVec
 	broadcastSeconds prometheus.Histogram
@@ -47,7 +47,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	add := promauto.With(prometheus.WrapRegistererWithPrefix("backend_", m.registry))
-	for i, c := range eventMetrics {
+	for i, c := range counterTexts {
 		m.counters[i] = add.NewCounter(prometheus.CounterOpts{Name: c.name, Help: c.help})
 	}
 	closed := add.NewCounterVec(prometheus.CounterOpts{Name: "streams_closed_total", Help: "Closed event streams, by reason."}, []string{"reason"})

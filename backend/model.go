@@ -78,7 +78,7 @@ func runModel(
 		fmt.Fprint(stdout, "backend model serves the APIs of a language model, with numbered chunks, faults and a ledger.\n\n"+
 			"Usage: backend model [flags]     each flag is also an environment variable; a flag takes precedence\n\n"+
 			settingsText(new(modelConfig).settings(), modelVariable)+
-			"  --healthcheck      check that the server at MODEL_LISTEN is ready; exit code 0 on success, else 1\n\n"+model.Help)
+			"  --healthcheck      check that the server at MODEL_LISTEN is ready; exit code 0 on success, 1 on failure\n\n"+model.Help)
 		return exitOK
 	case "version":
 		fmt.Fprintln(stdout, "backend", buildVersion())

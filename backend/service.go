@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/sse-soak/sse-soak/backend/services"
@@ -27,7 +26,6 @@ type service struct {
 	admin     *http.Server // nil without ADMIN_LISTEN
 	addr      net.Addr
 	adminAddr net.Addr
-	draining  atomic.Bool
 	stopping  chan struct{} // closed when the drain starts
 	failed    chan error    // error of a server that stopped by itself
 }
@@ -129,7 +127,6 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 // ledger if LEDGER_FILE is set, and closes the listeners. If ctx is canceled, drain does not wait, and returns an
 // error.
 func (s *service) drain(ctx context.Context) error {
-	s.draining.Store(true)
 	close(s.stopping)
 	s.hub.call(s.hub.drain)
 	tick := time.NewTicker(2 * time.Millisecond)
