@@ -39,7 +39,7 @@ func hundredths(values ...float64) (out []pair) {
 // warning.
 var pairsOfUnit = map[string][]pair{
 	count:           countPairs,
-	countsPerSecond: ratePairs, eventsPerSecond: ratePairs, timesPerSecond: ratePairs, requestsPerSecond: ratePairs, packetsPerSecond: ratePairs,
+	countsPerSecond: ratePairs, messagesPerSecond: ratePairs, requestsPerSecond: ratePairs, packetsPerSecond: ratePairs,
 	units.PercentUnit: hundredths(.0123, .5, .99), units.Seconds: timePairs,
 	units.BytesIEC: timePairs[2:], units.BytesSI: timePairs[2:], units.BytesPerSecondSI: timePairs[2:],
 }

@@ -21,8 +21,7 @@ import (
 const (
 	count             = units.NoUnit // graphs and numbers show it without decimals
 	countsPerSecond   = "suffix:/s"
-	eventsPerSecond   = "suffix:events/s"
-	timesPerSecond    = "suffix:times/s"
+	messagesPerSecond = "suffix:messages/s"
 	requestsPerSecond = "suffix:requests/s"
 	packetsPerSecond  = "suffix:packets/s"
 )

@@ -201,7 +201,7 @@ func soak() Board {
 			}},
 			{Title: "Messages (noops, or messages of a described service)", lines: []line{
 				{
-					graph("Messages per second", eventsPerSecond,
+					graph("Messages per second", messagesPerSecond,
 						"Average of one minute. Expected: streams open at the backend divided by its noop "+
 							"interval. Sent: the counter of the backend. Received: the ledgers, the only line for "+
 							"described services. The three lines coincide during the hold phase.",
@@ -227,7 +227,7 @@ func soak() Board {
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99",
 						`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max",
 						`max(k6_soak_control_lateness_max_seconds{testid="$testid"})`, "max of the control group").badFrom(1),
-					heat("Lateness of all messages", eventsPerSecond,
+					heat("Lateness of all messages", messagesPerSecond,
 						"Messages per second by lateness, from the ledgers of all runners. A second band: some "+
 							"streams are always late. A high column: all streams were late at that moment.",
 						`sum by (le) (rate(k6_soak_lateness_bucket_total{testid="$testid"}[$__rate_interval]))`),
