@@ -46,20 +46,6 @@ func Progress(text string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+text+"\n", args...)
 }
 
-// Choose returns the names in a comma-separated list, or all names if the list is empty. Unknown names are an error.
-func Choose(list string, names []string) (chosen []string, err error) {
-	if list == "" {
-		return names, nil
-	}
-	for name := range strings.SplitSeq(list, ",") {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("-only %s: choose from %s", name, strings.Join(names, ", "))
-		}
-		chosen = append(chosen, name)
-	}
-	return chosen, nil
-}
-
 // Table writes a table in Markdown with aligned columns. An empty cell becomes a dash.
 func Table(w io.Writer, columns []string, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)

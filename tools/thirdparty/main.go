@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/tools/page"
@@ -86,11 +87,13 @@ func (o *options) parse(kind string, c comparison, args []string) (chosen []stri
 	c.declare(flags)
 	_ = flags.Parse(args) // exits on an error
 	o.soakArgs = flags.Args()
-	if chosen, err = page.Choose(o.only, all); err != nil {
-		return nil, err
+	if chosen = standard; o.only != "" {
+		chosen = strings.Split(o.only, ",")
 	}
-	if o.only == "" {
-		chosen = standard
+	for _, name := range chosen {
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("each name in -only must be one of %s, got %q", strings.Join(all, ", "), name)
+		}
 	}
 	if err := c.check(); err != nil {
 		return nil, err
