@@ -130,7 +130,7 @@ func haProxyCommand(s setup) (command, error) {
 func aiSDKCommand(s setup) (command, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		return command{}, &MissingError{"ai-sdk", "node is not installed"}
+		return command{}, &MissingError{"ai-sdk", "node is not installed; install Node 20.19 or later"}
 	}
 	server, err := buildPath(s, "ai-sdk", "ai-sdk", "server.js")
 	if err != nil {

@@ -26,7 +26,7 @@ func nchanCommand(s setup) (command, error) {
 		}
 	}
 	if module == "" {
-		return command{}, &MissingError{"nchan", "nginx lacks the module nchan: apt-get install libnginx-mod-nchan"}
+		return command{}, &MissingError{"nchan", "nginx lacks the module nchan; run `apt-get install libnginx-mod-nchan`"}
 	}
 	streams := s.Streams
 	if streams == 0 {
@@ -59,7 +59,7 @@ func nchanCommand(s setup) (command, error) {
 func find(service, program, packages string) (string, error) {
 	path, err := process.Find(program)
 	if err != nil {
-		return "", &MissingError{service, program + " is not installed: apt-get install " + packages}
+		return "", &MissingError{service, program + " is not installed; run `apt-get install " + packages + "`"}
 	}
 	return path, nil
 }
