@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Values of Schedule.Phase: when the first noop of a stream is due.
+// Values of Schedule.Phase: when slot 1 of a client is due.
 const (
 	PhaseImmediate = "start"   // when the client connects
 	PhaseInterval  = "connect" // one interval after the client connects

@@ -76,7 +76,7 @@ func (l *lateness) Record(due time.Time) {
 // EndStream responds to a client's request to end its stream, with 404 if the client has no open stream. If never is
 // set, the stream stays open. The caller holds Mu.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
-	if c == nil || c.Open == nil {
+	if c.Open == nil {
 		http.NotFound(w, r)
 		return
 	}

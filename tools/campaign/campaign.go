@@ -22,7 +22,7 @@ import (
 const (
 	classFound      = "found exactly"      // the verdict matches the fault, or a clean run passed
 	classUndecided  = "reported undecided" // passed, and the verdict lists the loss as undetectable
-	classInexact    = "found inexactly"    // not passed, but the verdict does not match the fault
+	classInexact    = "found inexactly"    // the verdict does not match the fault, but is not a false pass
 	classMissed     = "missed"             // passed despite a detectable fault
 	classFalseAlarm = "false alarm"        // a clean run did not pass
 	classSaturated  = "saturated"          // this machine was too busy, so the result is not counted

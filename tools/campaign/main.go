@@ -20,7 +20,7 @@ func main() {
 	flag.IntVar(&c.runs, "runs", 100, "scenarios to run")
 	flag.IntVar(&c.jobs, "jobs", 4, "scenarios that run at a time")
 	flag.Uint64Var(&c.seed, "seed", uint64(c.startTime.Unix()), "seed of the first scenario; each further scenario has the next seed")
-	flag.StringVar(&c.only, "kind", "", "draw only this kind of fault, or this group of kinds")
+	flag.StringVar(&c.only, "kind", "", "kind of fault, or group of kinds, to draw (empty: the default groups)")
 	flag.StringVar(&c.root, "root", ".", "folder of the repository, with programs in bin/")
 	flag.StringVar(&c.out, "out", "results/campaign", "folder for the table, and for the files that explain each mismatch")
 	flag.Parse()

@@ -19,7 +19,7 @@ type plan struct {
 	Seconds     int
 	Interval    float64 // seconds
 	Runners     int
-	PerVU       int // connections of a virtual user; 0: soak chooses the number
+	PerVU       int // clients of a virtual user; 0: soak chooses the number
 	Reconnect   bool
 	MaxOutage   float64 `json:",omitempty"` // seconds; 0: the default
 	LateMS      int     // milliseconds after which a message is late
