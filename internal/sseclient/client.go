@@ -131,10 +131,10 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 
 // A Group is a set of streams that end when the context of the group ends, or earlier.
 type Group struct {
-	client      *Client
-	ctx         context.Context
-	unwatch     func() bool // stops watching ctx
-	interrupted atomic.Bool
+	client        *Client
+	ctx           context.Context
+	unwatch       func() bool // stops watching ctx
+	isInterrupted atomic.Bool
 
 	mu      sync.Mutex
 	streams map[*Stream]struct{} // the streams that have not ended
@@ -155,7 +155,7 @@ func (g *Group) Close() { g.unwatch() }
 
 // Interrupt ends all streams with ReasonInterrupted. It does not wait.
 func (g *Group) Interrupt() {
-	g.interrupted.Store(true)
+	g.isInterrupted.Store(true)
 	g.mu.Lock()
 	all := maps.Clone(g.streams)
 	g.mu.Unlock()
@@ -165,7 +165,7 @@ func (g *Group) Interrupt() {
 }
 
 // Interrupted reports whether the streams were interrupted.
-func (g *Group) Interrupted() bool { return g.interrupted.Load() }
+func (g *Group) Interrupted() bool { return g.isInterrupted.Load() }
 
 // Add returns a new stream, which the caller starts with Start or Open. The caller must not change o or callbacks,
 // which streams share. Stream.Value returns value.

@@ -78,7 +78,7 @@ func (s *Stream) attempt(a attempt) {
 }
 
 func (s *Stream) reportAttempt(at time.Time) {
-	s.opened = false
+	s.hasOpened = false
 	if s.callbacks.Connecting != nil {
 		s.callbacks.Connecting(s, at)
 	}
@@ -123,7 +123,7 @@ func (s *Stream) begin() (ctx context.Context, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithCancel(s.group.ctx)
-	s.raw, s.timer, s.cancel, s.cutting = nil, nil, cancel, nil
+	s.raw, s.timer, s.cancel, s.cut = nil, nil, cancel, nil
 	if s.stopped != "" {
 		cancel()
 	}
@@ -151,7 +151,7 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 }
 
 func (s *Stream) accept(started time.Time, r *Response, t transport) {
-	s.opened = true
+	s.hasOpened = true
 	if st, ok := t.(*h2Stream); ok {
 		r.HTTP2, r.FirstOnConnection = true, st.conn.firstOpened()
 	}
@@ -163,7 +163,7 @@ func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	} else {
 		s.startFollowUp(r)
 	}
-	if !r.reused {
+	if !r.isReused {
 		processRamp.countConnection()
 	}
 	s.keepsConnection = false

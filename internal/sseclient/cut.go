@@ -34,7 +34,7 @@ type cutRequest struct {
 	rate     float64       // bytes per second of a slow stream; math.MaxInt32: no longer slow
 	deadline time.Time     // end of the pause; for a slow stream, the time of its next read
 	done     bool          // the connection is cut, or the pause has started
-	stopped  chan struct{} // closed when the stream is stopped
+	stop     chan struct{} // closed when the stream is stopped
 }
 
 // Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends first. So does every HTTP/2
@@ -44,10 +44,10 @@ type cutRequest struct {
 func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.isOpen() || s.cutting != nil {
+	if !s.isOpen() || s.cut != nil {
 		return false
 	}
-	c := &cutRequest{kind: kind, pause: pause, stopped: make(chan struct{})}
+	c := &cutRequest{kind: kind, pause: pause, stop: make(chan struct{})}
 	if st, ok := s.raw.(*h2Stream); ok {
 		return s.cutShared(st, c)
 	}
@@ -72,7 +72,7 @@ func (s *Stream) isOpen() bool { return s.stopped == "" && s.raw != nil && s.can
 
 // storeCut stores a cut for the next turn of the stream. The caller holds mu.
 func (s *Stream) storeCut(c *cutRequest) {
-	s.cutting = c
+	s.cut = c
 	s.attention.Store(true)
 }
 
@@ -130,7 +130,7 @@ var errSlowUnsupported = errors.New("slow reads need Linux, and a connection wit
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.isOpen() || s.cutting != nil && s.cutting.kind != cutSlow {
+	if !s.isOpen() || s.cut != nil && s.cut.kind != cutSlow {
 		return false, nil
 	}
 	if st, ok := s.raw.(*h2Stream); ok && !st.conn.singleStream {
@@ -139,7 +139,7 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	if polledConnOf(s.raw) == nil {
 		return false, errSlowUnsupported
 	}
-	s.storeCut(&cutRequest{kind: cutSlow, rate: min(bytesPerSecond, math.MaxInt32), stopped: make(chan struct{})})
+	s.storeCut(&cutRequest{kind: cutSlow, rate: min(bytesPerSecond, math.MaxInt32), stop: make(chan struct{})})
 	_ = s.raw.Close() // requests a turn
 	return true, nil
 }
@@ -175,25 +175,25 @@ func cutNow(tcp *net.TCPConn, kind Cut) error {
 func (s *Stream) release() (kind Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.cutting; c != nil && c.done && c.kind != CutPause && c.kind != cutSlow {
+	if c := s.cut; c != nil && c.done && c.kind != CutPause && c.kind != cutSlow {
 		kind = c.kind
 	}
-	s.raw, s.cutting = nil, nil
+	s.raw, s.cut = nil, nil
 	return kind
 }
 
 func (s *Stream) pendingCut() *cutRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cutting
+	return s.cut
 }
 
 // endCut removes a pause or a slow read, unless another cut has replaced it.
 func (s *Stream) endCut(c *cutRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cutting == c {
-		s.cutting = nil
+	if s.cut == c {
+		s.cut = nil
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *Stream) pause(c *cutRequest) {
 	select {
 	case <-timer.C:
 		report(s, s.callbacks.Resumed, time.Now(), CutPause)
-	case <-c.stopped:
+	case <-c.stop:
 	}
 	s.endCut(c)
 }

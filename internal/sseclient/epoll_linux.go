@@ -20,14 +20,14 @@ import (
 // such connections. A goroutine per stream would use a stack of 4 KB (8 KB with TLS), a read buffer, and state in Go's
 // network poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {
-	mu      sync.Mutex
-	epoll   int           // valid while running is set
-	file    *os.File      // of epoll, registered with Go's network poller
-	wake    int           // an eventfd
-	conns   []*polledConn // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
-	streams int           // number of conns that are not nil
-	nudges  []*polledConn // connections that requested a turn
-	running bool
+	mu        sync.Mutex
+	epoll     int           // valid while isRunning is set
+	file      *os.File      // of epoll, registered with Go's network poller
+	wake      int           // an eventfd
+	conns     []*polledConn // by descriptor, nil if not polled; a map of thousands would cost three cache lines per lookup
+	streams   int           // number of conns that are not nil
+	nudges    []*polledConn // connections that requested a turn
+	isRunning bool
 }
 
 var processPoller poller
@@ -35,19 +35,19 @@ var processPoller poller
 // A polledConn is a connection that is read by the poller. Only the poller closes its descriptor. A descriptor is thus
 // never closed during a read, nor confused with a later connection that gets the same number.
 type polledConn struct {
-	source   turner
-	tls      *tls.Conn  // nil for a plain connection
-	received *int64     // k6's data_received
-	sent     *int64     // k6's data_sent
-	idle     *idleConns // receives the connection after its stream; nil: the connection is closed
-	fd       int32      // -1 after the close, or if another owner has it
-	budget   int32      // bytes that may still be read in this turn, if limited is set
-	reads    int16      // number of reads in this turn
-	started  bool       // the connection is registered with the poller; guarded by the poller's mu
-	drained  bool       // the last read emptied the socket
-	hasEnded bool       // the peer has ended the connection, so a short read does not mean an empty socket
-	limited  bool       // the stream is slow: only budget bytes may be read
-	inRound  bool       // the connection already has a turn in this round
+	source    turner
+	tls       *tls.Conn  // nil for a plain connection
+	received  *int64     // k6's data_received
+	sent      *int64     // k6's data_sent
+	idle      *idleConns // receives the connection after its stream; nil: the connection is closed
+	fd        int32      // -1 after the close, or if another owner has it
+	budget    int32      // bytes that may still be read in this turn, if isLimited is set
+	reads     int16      // number of reads in this turn
+	isStarted bool       // the connection is registered with the poller; guarded by the poller's mu
+	isDrained bool       // the last read emptied the socket
+	hasEnded  bool       // the peer has ended the connection, so a short read does not mean an empty socket
+	isLimited bool       // the stream is slow: only budget bytes may be read
+	inRound   bool       // the connection already has a turn in this round
 }
 
 const (
@@ -111,13 +111,13 @@ func (c *polledConn) start() error {
 	p := &processPoller
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.running {
+	if !p.isRunning {
 		if err := p.open(); err != nil {
 			return err
 		}
 	}
 	if err := c.control(unix.EPOLL_CTL_ADD, incoming); err != nil {
-		if !p.running {
+		if !p.isRunning {
 			p.close()
 		}
 		return err
@@ -125,10 +125,10 @@ func (c *polledConn) start() error {
 	for int(c.fd) >= len(p.conns) {
 		p.conns = append(p.conns, nil)
 	}
-	p.conns[c.fd], c.started = c, true
+	p.conns[c.fd], c.isStarted = c, true
 	p.streams++
-	if !p.running {
-		p.running = true
+	if !p.isRunning {
+		p.isRunning = true
 		go p.run(p.file, p.wake)
 	}
 	p.nudge(c)
@@ -234,9 +234,9 @@ func (p *poller) settle() (idle, stopped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.streams == 0 {
-		p.conns, p.nudges, p.running = nil, nil, false
+		p.conns, p.nudges, p.isRunning = nil, nil, false
 	}
-	return len(p.nudges) == 0, !p.running
+	return len(p.nudges) == 0, !p.isRunning
 }
 
 // nudge gives a connection a turn in the next round. The caller holds mu.
@@ -260,7 +260,7 @@ func (c *polledConn) turn(shared *scratch) {
 	if c.inRound = false; c.fd < 0 {
 		return
 	}
-	c.drained, c.reads = false, 0
+	c.isDrained, c.reads = false, 0
 	c.source.turn(shared.buf[:], &shared.block)
 	if c.hasUnread() {
 		_ = c.Close() // requests another turn, in the next round
@@ -279,10 +279,10 @@ func (c *polledConn) Read(p []byte) (int, error) {
 // readSocket reads from the socket. A short read has emptied the socket, so readSocket does not read again before the
 // next event. It also returns errNotReady after readsPerTurn reads, and when the budget of a slow stream is used up.
 func (c *polledConn) readSocket(p []byte) (int, error) {
-	if c.drained || c.reads == readsPerTurn {
+	if c.isDrained || c.reads == readsPerTurn {
 		return 0, errNotReady
 	}
-	if c.limited {
+	if c.isLimited {
 		if p = p[:min(len(p), int(c.budget))]; len(p) == 0 {
 			return 0, errNotReady
 		}
@@ -293,14 +293,14 @@ func (c *polledConn) readSocket(p []byte) (int, error) {
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
-			c.drained = true
+			c.isDrained = true
 			return 0, errNotReady
 		case err != 0:
 			return 0, os.NewSyscallError("read", err)
 		case n == 0:
 			return 0, io.EOF
 		default:
-			c.drained = n < len(p) && !c.hasEnded
+			c.isDrained = n < len(p) && !c.hasEnded
 			c.budget -= int32(n) // #nosec G115 -- at most one read
 			atomic.AddInt64(c.received, int64(n))
 			return n, nil
@@ -326,7 +326,7 @@ func readNow(fd int32, p []byte) (int, unix.Errno) {
 }
 
 // hasUnread reports whether the turn ended before the socket was empty. The stream then needs another turn.
-func (c *polledConn) hasUnread() bool { return c.reads == readsPerTurn && !c.drained }
+func (c *polledConn) hasUnread() bool { return c.reads == readsPerTurn && !c.isDrained }
 
 func (c *polledConn) interrupt() { _ = c.Close() }
 
@@ -339,7 +339,7 @@ func (c *polledConn) Close() error {
 	p := &processPoller
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.started && p.running {
+	if c.isStarted && p.isRunning {
 		p.nudge(c)
 	}
 	return nil

@@ -31,7 +31,7 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	_, err = io.WriteString(server, "abc")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		c.drained = false
+		c.isDrained = false
 		n, err := c.Read(make([]byte, 8))
 		return n == 3 && err == nil
 	}, patience, time.Millisecond)
@@ -188,7 +188,7 @@ func TestConnectionHasOneTurnPerRound(t *testing.T) {
 	t.Parallel()
 	const wake = -1
 	c := &polledConn{}
-	p := &poller{conns: []*polledConn{c}, streams: 1, running: true}
+	p := &poller{conns: []*polledConn{c}, streams: 1, isRunning: true}
 	for range 2 {
 		p.nudges = append(p.nudges, c, c)
 		idle, stopped := p.settle()

@@ -105,7 +105,7 @@ func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 	}
 	resp := &Response{URL: req.url, proxy: route, conn: e.takeIdle(req)}
 	if resp.conn != nil {
-		resp.reused = true
+		resp.isReused = true
 	} else if resp.conn, err = e.client.dial(ctx, route.Address(req.url)); err != nil {
 		return nil, dialFailure(ctx, route.DialError(err))
 	}
@@ -116,7 +116,7 @@ func (e *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 	} else if deadline, ok := ctx.Deadline(); ok {
 		_ = raw.SetDeadline(deadline)
 	}
-	if fail == nil && !resp.reused {
+	if fail == nil && !resp.isReused {
 		resp.Remote = raw.RemoteAddr()
 		fail = e.handshake(ctx, req, resp)
 	}
@@ -164,13 +164,13 @@ const noProtocol = "tls: no application protocol"
 
 func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response) (*Response, *failure) {
 	location := resp.proxy.ErrorSuffix()
-	if resp.reused {
+	if resp.isReused {
 		location += " on a reused connection"
 	}
 	fail := func(phase string, err error) (*Response, *failure) {
 		hangUp(resp.conn)
 		cause := phaseFailure(ctx, ReasonError, phase+location, err)
-		if resp.reused && (cause.reason == ReasonTruncated || cause.reason == ReasonReset) {
+		if resp.isReused && (cause.reason == ReasonTruncated || cause.reason == ReasonReset) {
 			e.client.idleFor(req).NoteEnd()
 		}
 		return nil, cause
@@ -195,7 +195,7 @@ func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 			resp.idle.ApplyKeepAlive(resp.Header)
 		}
 	}
-	if resp.reused {
+	if resp.isReused {
 		e.client.idleFor(req).NoteResponse()
 	}
 	debug.response(resp)

@@ -34,12 +34,12 @@ type FollowUp struct {
 	base   *url.URL // after redirects
 
 	// Guarded by the stream's mu.
-	timer     *time.Timer // limits the wait for the event
-	cancel    context.CancelFunc
-	running   bool     // the goroutine is running; it handles streamEnd
-	accepted  bool     // the service has accepted the request
-	failure   *failure // the reader ends the stream for this reason; nil: none
-	streamEnd *failure // the end of the stream during the request; nil: none
+	timer      *time.Timer // limits the wait for the event
+	cancel     context.CancelFunc
+	isRunning  bool     // the goroutine is running; it handles streamEnd
+	isAccepted bool     // the service has accepted the request
+	failure    *failure // the reader ends the stream for this reason; nil: none
+	streamEnd  *failure // the end of the stream during the request; nil: none
 }
 
 var (
@@ -68,7 +68,7 @@ func (f *FollowUp) fail(cause *failure) {
 	s := f.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.followUp != f || f.failure != nil || f.accepted {
+	if s.followUp != f || f.failure != nil || f.isAccepted {
 		return // the stream or the request has already ended
 	}
 	f.failure = cause
@@ -121,7 +121,7 @@ func (f *FollowUp) Send(second *SecondRequest, err error) {
 		return
 	}
 	ctx, cancel := context.WithCancel(s.group.ctx)
-	f.cancel, f.running = cancel, true
+	f.cancel, f.isRunning = cancel, true
 	go f.run(ctx, second, r)
 }
 
@@ -160,10 +160,10 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 		report(s, s.callbacks.Answered, response.At, response)
 	}
 	s.mu.Lock()
-	f.running = false
+	f.isRunning = false
 	ended := f.streamEnd
 	if cause == nil {
-		f.accepted, s.failures = true, 0
+		f.isAccepted, s.failures = true, 0
 	}
 	s.mu.Unlock()
 	switch {
@@ -235,13 +235,13 @@ func (s *Stream) endFollowUp(end *failure) *failure {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	if !f.accepted {
+	if !f.isAccepted {
 		s.failures++
 	}
 	if f.failure != nil && s.stopped == "" && errors.Is(end.err, net.ErrClosed) {
 		end = f.failure
 	}
-	if f.running {
+	if f.isRunning {
 		f.streamEnd = end
 		f.cancel()
 		return nil

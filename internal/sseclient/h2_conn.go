@@ -68,7 +68,7 @@ type h2Conn struct {
 	maxFrame      uint32      // MAX_FRAME_SIZE of the server
 	initialWindow int64       // INITIAL_WINDOW_SIZE of the server
 	window        int64       // bytes that may be sent on the connection
-	received      int32       // bytes received since the window was last enlarged
+	receivedBytes int32       // bytes received since the window was last enlarged
 	lastID        uint32      // the last stream that the server processes, according to GOAWAY
 	goAwayErr     error       // the error for a GOAWAY; nil: none has arrived
 	hadStream     bool        // an event stream was opened

@@ -104,7 +104,7 @@ func (s *Stream) abandon(hangUp func()) {
 	}
 	c := st.conn
 	c.mu.Lock()
-	c.endErr, st.closed = errCut, true
+	c.endErr, st.isClosed = errCut, true
 	c.streams = nil
 	c.mu.Unlock()
 	c.sender.close(hangUp)

@@ -152,21 +152,21 @@ func (r *h2Cursor) beginData(c *h2Conn) error {
 	if !c.isKnown(r.StreamID) {
 		return protocolError(http2.ErrCodeProtocol, "DATA of stream %d, which this client has not opened", r.StreamID)
 	}
-	if c.received += int32(r.Length); c.received > h2ConnWindow { // #nosec G115 -- a length has 24 bits
+	if c.receivedBytes += int32(r.Length); c.receivedBytes > h2ConnWindow { // #nosec G115 -- a length has 24 bits
 		return protocolError(http2.ErrCodeFlowControl, "DATA exceeds the window of the connection")
 	}
-	if c.received >= h2ConnWindow/2 {
-		_ = c.framer.WriteWindowUpdate(0, uint32(c.received))
-		c.received = 0
+	if c.receivedBytes >= h2ConnWindow/2 {
+		_ = c.framer.WriteWindowUpdate(0, uint32(c.receivedBytes))
+		c.receivedBytes = 0
 	}
 	st := c.streams.get(r.StreamID)
 	if st == nil {
 		return nil // this client has closed the stream
 	}
-	switch st.received += int32(r.Length); { // #nosec G115 -- a length has 24 bits
+	switch st.receivedBytes += int32(r.Length); { // #nosec G115 -- a length has 24 bits
 	case !st.hasHead:
 		st.refuse(protocolError(http2.ErrCodeProtocol, "DATA before HEADERS"))
-	case st.received > h2Window:
+	case st.receivedBytes > h2Window:
 		st.refuse(protocolError(http2.ErrCodeFlowControl, "DATA exceeds the window of the stream"))
 	default:
 		r.stream = st

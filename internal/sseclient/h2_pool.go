@@ -28,8 +28,8 @@ type h2Site struct {
 	isHTTP1  bool          // the server chose HTTP/1.1 for the newest connection
 	capacity int           // maximum number of streams of the newest connection; 0: there was no connection yet
 	dials    int           // number of dials in progress
-	waiting  int           // number of requests that wait for these dials
-	changed  chan struct{} // closed at the end of a dial
+	waiters  int           // number of requests that wait for these dials
+	dialEnd  chan struct{} // closed at the end of a dial
 }
 
 // site returns the site for a key, and creates it if necessary. The caller holds mu.
@@ -39,7 +39,7 @@ func (p *h2Pool) site(key siteKey) *h2Site {
 	}
 	s := p.sites[key]
 	if s == nil {
-		s = &h2Site{changed: make(chan struct{})}
+		s = &h2Site{dialEnd: make(chan struct{})}
 		p.sites[key] = s
 	}
 	return s
@@ -58,24 +58,24 @@ func (p *h2Pool) reserve(ctx context.Context, key siteKey, patience time.Duratio
 		if c := s.reserve(); c != nil {
 			return c, nil
 		}
-		if s.isHTTP1 || s.dials == 0 || s.capacity > 0 && s.waiting >= s.dials*s.capacity {
+		if s.isHTTP1 || s.dials == 0 || s.capacity > 0 && s.waiters >= s.dials*s.capacity {
 			s.dials++
 			return nil, nil
 		}
-		changed := s.changed
-		s.waiting++
+		dialEnd := s.dialEnd
+		s.waiters++
 		p.mu.Unlock()
 		var err error
 		timedOut := false
 		select {
-		case <-changed:
+		case <-dialEnd:
 		case <-timer.C:
 			timedOut = true
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 		p.mu.Lock()
-		s.waiting--
+		s.waiters--
 		if err != nil {
 			return nil, err
 		}
@@ -109,8 +109,8 @@ func (p *h2Pool) endDial(key siteKey, c *h2Conn, isHTTP1 bool) {
 		c.mu.Unlock()
 	}
 	s.isHTTP1 = isHTTP1 || s.isHTTP1 && c == nil
-	close(s.changed)
-	s.changed = make(chan struct{})
+	close(s.dialEnd)
+	s.dialEnd = make(chan struct{})
 }
 
 func (p *h2Pool) forget(c *h2Conn) {

@@ -29,5 +29,5 @@ func TestRequestWaitsForAnotherDialUntilDialPatience(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, reserve(short), context.DeadlineExceeded)
 	require.Equal(t, 2, pool.site(key).dials, "a request that timed out must not count as a dial")
-	require.Zero(t, pool.site(key).waiting)
+	require.Zero(t, pool.site(key).waiters)
 }

@@ -158,7 +158,7 @@ func (p *h2Pipe) sendSome(body string) int {
 	c := p.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p.st.closed {
+	if p.st.isClosed {
 		return -1
 	}
 	n := min(int64(len(body)), c.window, p.window, int64(c.maxFrame))
@@ -179,7 +179,7 @@ func (p *h2Pipe) response() (*Response, error) {
 	switch {
 	case err == io.EOF:
 		err = fmt.Errorf("the server ended the stream without a response: %w", io.ErrUnexpectedEOF)
-	case err == nil && p.st.closed:
+	case err == nil && p.st.isClosed:
 		err = net.ErrClosed
 	}
 	return p.head, err
@@ -187,7 +187,7 @@ func (p *h2Pipe) response() (*Response, error) {
 
 func (p *h2Pipe) await(ctx context.Context) error {
 	select {
-	case <-p.changed:
+	case <-p.change:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -20,7 +20,7 @@ type sender struct {
 	conn       *polledConn // nil without a poller
 	queue      []byte
 	awaitsRoom bool // the poller reports room in the send buffer
-	closed     bool
+	isClosed   bool
 }
 
 var errDoesNotRead = errors.New("the server does not read from the connection")
@@ -30,7 +30,7 @@ var errDoesNotRead = errors.New("the server does not read from the connection")
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.isClosed {
 		return 0, net.ErrClosed
 	}
 	n := 0
@@ -85,7 +85,7 @@ func (s *sender) notifyRoom(room bool) error {
 func (s *sender) started() bool {
 	processPoller.mu.Lock()
 	defer processPoller.mu.Unlock()
-	return s.conn.started
+	return s.conn.isStarted
 }
 
 // flush sends queued bytes. It is called in a turn of the connection.
@@ -95,7 +95,7 @@ func (s *sender) flush() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.queue) == 0 {
+	if s.isClosed || len(s.queue) == 0 {
 		return nil
 	}
 	n, err := s.push(s.queue)
@@ -113,7 +113,7 @@ func (s *sender) flush() error {
 func (s *sender) close(hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.isClosed = true
 	hangUp()
 }
 

@@ -16,15 +16,15 @@ type h2Stream struct {
 	conn *h2Conn
 
 	// Guarded by the connection's mu, except that a turn accesses err, pipe and ignoresCuts without it.
-	reader      turner  // nil before start and after hangUp
-	pipe        *h2Pipe // nil after the reader has emptied it
-	err         error   // why the stream has ended; io.EOF: by END_STREAM
-	id          uint32
-	received    int32 // bytes received and not yet returned as credit
-	consumed    int32 // the part of received that was read
-	hasHead     bool  // the response header has arrived
-	closed      bool  // removed from the streams of the connection
-	ignoresCuts bool  // turns only read; see readArrived
+	reader        turner  // nil before start and after hangUp
+	pipe          *h2Pipe // nil after the reader has emptied it
+	err           error   // why the stream has ended; io.EOF: by END_STREAM
+	id            uint32
+	receivedBytes int32 // bytes received and not yet returned as credit
+	consumedBytes int32 // the part of receivedBytes that was read
+	hasHead       bool  // the response header has arrived
+	isClosed      bool  // removed from the streams of the connection
+	ignoresCuts   bool  // turns only read; see readArrived
 }
 
 // start sets the reader. The first turn of the reader reads the bytes that arrived after the response header.
@@ -60,16 +60,16 @@ func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstre
 	c := st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st.consumed += int32(discarded) // #nosec G115 -- at most a window
+	st.consumedBytes += int32(discarded) // #nosec G115 -- at most a window
 	if st.reader != nil && len(part) > 0 {
 		c.mu.Unlock()
 		c.active, c.payload = st, part
 		st.turn(buf, b)
 		c.mu.Lock()
-		st.consumed += int32(len(part) - len(c.payload)) // #nosec G115 -- at most a frame
+		st.consumedBytes += int32(len(part) - len(c.payload)) // #nosec G115 -- at most a frame
 		part, c.active, c.payload = c.payload, nil, nil
 	}
-	if len(part) > 0 && !st.closed {
+	if len(part) > 0 && !st.isClosed {
 		if st.pipe == nil {
 			st.pipe = newH2Pipe(st)
 		}
@@ -81,12 +81,12 @@ func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstre
 
 // credit enlarges the window when half of it was read. The caller holds mu.
 func (st *h2Stream) credit() {
-	if st.closed || st.consumed < h2Window/2 {
+	if st.isClosed || st.consumedBytes < h2Window/2 {
 		return
 	}
-	_ = st.conn.framer.WriteWindowUpdate(st.id, uint32(st.consumed)) // writing to a buffer does not fail
-	st.received -= st.consumed
-	st.consumed = 0
+	_ = st.conn.framer.WriteWindowUpdate(st.id, uint32(st.consumedBytes)) // writing to a buffer does not fail
+	st.receivedBytes -= st.consumedBytes
+	st.consumedBytes = 0
 }
 
 // Read reads the bytes that have arrived. It returns errNotReady if none have arrived. The reader calls it.
@@ -123,8 +123,8 @@ func (st *h2Stream) end(err error) {
 
 // detach removes the stream from its connection. The caller holds mu.
 func (st *h2Stream) detach() {
-	if !st.closed {
-		st.closed = true
+	if !st.isClosed {
+		st.isClosed = true
 		st.conn.streams.remove(st)
 		st.conn.retireIfUnused()
 	}
@@ -132,7 +132,7 @@ func (st *h2Stream) detach() {
 
 // refuse ends a stream on which the server violated HTTP/2. The caller holds mu.
 func (st *h2Stream) refuse(cause *h2Error) {
-	if !st.closed {
+	if !st.isClosed {
 		_ = st.conn.framer.WriteRSTStream(st.id, cause.code)
 	}
 	st.end(cause)
@@ -145,7 +145,7 @@ func (st *h2Stream) hangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.reader, st.pipe = nil, nil
-	if st.closed {
+	if st.isClosed {
 		return
 	}
 	_ = c.framer.WriteRSTStream(st.id, http2.ErrCodeCancel)
@@ -175,7 +175,7 @@ func (st *h2Stream) keep() bool { return false } // the pool keeps the connectio
 type h2Pipe struct {
 	net.Conn // nil, because only the methods below are called
 	st       *h2Stream
-	changed  chan struct{} // has a value after a change of the stream
+	change   chan struct{} // has a value after a change of the stream
 
 	// Guarded by the connection's mu.
 	data     []byte
@@ -186,12 +186,12 @@ type h2Pipe struct {
 }
 
 func newH2Pipe(st *h2Stream) *h2Pipe {
-	return &h2Pipe{st: st, changed: make(chan struct{}, 1)}
+	return &h2Pipe{st: st, change: make(chan struct{}, 1)}
 }
 
 func (p *h2Pipe) wake() {
 	select {
-	case p.changed <- struct{}{}:
+	case p.change <- struct{}{}:
 	default:
 	}
 }
@@ -202,7 +202,7 @@ func (p *h2Pipe) readBuffered(to []byte) int {
 	if p.data = p.data[n:]; len(p.data) == 0 {
 		p.data = nil
 	}
-	p.st.consumed += int32(n) // #nosec G115 -- at most a window
+	p.st.consumedBytes += int32(n) // #nosec G115 -- at most a window
 	p.st.credit()
 	return n
 }
@@ -220,7 +220,7 @@ func (p *h2Pipe) Read(to []byte) (int, error) {
 			timeout = timer.C
 		}
 		select {
-		case <-p.changed:
+		case <-p.change:
 		case <-timeout:
 		}
 	}
@@ -243,7 +243,7 @@ func (p *h2Pipe) readNow(to []byte) (n int, remaining time.Duration, err error) 
 	switch {
 	case p.st.err != nil:
 		err = p.st.err
-	case p.st.closed:
+	case p.st.isClosed:
 		err = net.ErrClosed
 	}
 	return 0, remaining, err
@@ -254,7 +254,7 @@ func (p *h2Pipe) Close() error {
 	c := p.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !p.st.closed {
+	if !p.st.isClosed {
 		_ = c.framer.WriteRSTStream(p.st.id, http2.ErrCodeCancel)
 		p.st.detach()
 		c.flush()

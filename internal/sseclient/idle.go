@@ -10,17 +10,17 @@ import (
 // arrival time of bytes. A read deadline per stream would cost a timer, a wake-up and a failed read per timeout. With
 // two messages per timeout, that would be a quarter of the CPU time of a stream.
 type idleMark struct {
-	transport   transport
-	timeout     atomic.Int64 // maximum silence of the server, a time.Duration; 0: no limit
-	last        atomic.Int64 // arrival time of the last bytes, since processStart
-	interrupted atomic.Bool  // the sweep has interrupted a read, and the reader has not yet handled the interruption
-	index       int32        // position in the marks of the sweep, from 1; 0: not watched
+	transport     transport
+	timeout       atomic.Int64 // maximum silence of the server, a time.Duration; 0: no limit
+	last          atomic.Int64 // arrival time of the last bytes, since processStart
+	isInterrupted atomic.Bool  // the sweep has interrupted a read, and the reader has not yet handled the interruption
+	index         int32        // position in the marks of the sweep, from 1; 0: not watched
 }
 
 // resume ends an interruption. The reader calls it.
 func (m *idleMark) resume() {
 	m.transport.resume(time.Time{})
-	m.interrupted.Store(false)
+	m.isInterrupted.Store(false)
 }
 
 func (m *idleMark) touch(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
@@ -133,7 +133,7 @@ func (w *idleSweep) sweep() {
 	next := time.Duration(-1)
 	for _, m := range w.marks {
 		m.extend(now, delay)
-		if m.isSilent(now) && m.interrupted.CompareAndSwap(false, true) {
+		if m.isSilent(now) && m.isInterrupted.CompareAndSwap(false, true) {
 			m.transport.interrupt()
 		}
 		if due := m.nextCheck(now); next < 0 || due < next {

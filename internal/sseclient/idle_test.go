@@ -30,7 +30,7 @@ func silentBody(client net.Conn) *body {
 	b.transport = blockingConn{client}
 	b.timeout.Store(int64(time.Second))
 	b.touch(time.Now().Add(-time.Minute))
-	b.interrupted.Store(true)
+	b.isInterrupted.Store(true)
 	_ = client.SetReadDeadline(processStart)
 	return b
 }
@@ -53,7 +53,7 @@ func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 		n, err := b.Read(p)
 		require.ErrorIs(t, err, tt.err, name)
 		require.Equal(t, tt.text, string(p[:n]), name)
-		require.False(t, b.interrupted.Load(), name)
+		require.False(t, b.isInterrupted.Load(), name)
 	}
 }
 
@@ -106,8 +106,8 @@ func TestSweepIsPunctual(t *testing.T) {
 	duration := time.Since(start)
 	require.ErrorContains(t, err, "timeout")
 	require.GreaterOrEqual(t, duration, shortMark.limit())
-	require.True(t, shortMark.interrupted.Load())
-	require.False(t, longMark.interrupted.Load())
+	require.True(t, shortMark.isInterrupted.Load())
+	require.False(t, longMark.isInterrupted.Load())
 
 	now := time.Since(processStart)
 	for _, timeout := range []time.Duration{time.Millisecond, 200 * time.Millisecond, time.Second, time.Minute} {
@@ -135,7 +135,7 @@ func TestStallDoesNotCountAsSilence(t *testing.T) {
 		m.last.Store(int64(now - timeout - tt.delay))
 		w := idleSweep{marks: []*idleMark{m}, next: now - tt.delay}
 		w.sweep()
-		require.Equal(t, tt.extension == 0, m.interrupted.Load(), "a sweep that is %v late must interrupt only without an extension", tt.delay)
+		require.Equal(t, tt.extension == 0, m.isInterrupted.Load(), "a sweep that is %v late must interrupt only without an extension", tt.delay)
 		if tt.extension > 0 {
 			require.InDelta(t, (now + tt.extension).Seconds(), m.nextCheck(now).Seconds(), .25*tt.extension.Seconds())
 		}

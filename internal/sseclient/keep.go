@@ -101,7 +101,7 @@ var errUnreceived = errors.New("the server had closed the idle connection")
 // that arrived earlier. If the FIN acknowledges no byte of the request, the server closed the connection before the
 // request arrived. A reset proves nothing.
 func (r *Response) markUnreceived(n int, err error) error {
-	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledgedBytes(rawOf(r.conn)) >= n) {
+	if r.isReused && (n == 0 || errors.Is(err, io.EOF) && unacknowledgedBytes(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)
 	}
 	return err

@@ -248,7 +248,7 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 	require.NoError(t, err)
 	r, fail := e.open(t.Context(), &request{url: u, method: http.MethodPost, body: "{}"})
 	require.Nil(t, fail)
-	require.False(t, r.reused)
+	require.False(t, r.isReused)
 	hangUp(r.conn)
 	require.EqualValues(t, 2, requests.Load())
 }

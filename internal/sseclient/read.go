@@ -189,7 +189,7 @@ func (b *body) begin(r *Response, t transport) {
 // end resets everything but the idle timeout, which any goroutine may change at any time.
 func (b *body) end() {
 	b.transport, b.leftover, b.arrival, b.decompressor, b.framing = nil, nil, nil, nil, framing{}
-	b.interrupted.Store(false)
+	b.isInterrupted.Store(false)
 }
 
 var (
@@ -260,7 +260,7 @@ const finalReadTimeout = 50 * time.Millisecond
 // for example by SIGSTOP, all servers seem silent. handleReadError therefore first reads bytes that have already
 // arrived.
 func (b *body) handleReadError(p []byte, err error) (int, error) {
-	if !b.interrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if !b.isInterrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
 	now := time.Since(processStart)

@@ -16,10 +16,10 @@ const maxBackoff = 30 * time.Second
 // response or nil.
 func (s *Stream) endAttempt(r *Response, f *failure) {
 	now := time.Now()
-	if !s.opened {
+	if !s.hasOpened {
 		s.failures++
 	}
-	c := Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: s.retryDelay(f), Opened: s.opened, Response: r}
+	c := Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: s.retryDelay(f), Opened: s.hasOpened, Response: r}
 	if reason := s.stopReason(); reason != "" {
 		c.Retry = -1
 		if errors.Is(f.err, net.ErrClosed) || errors.Is(f.err, context.Canceled) {
@@ -42,7 +42,7 @@ func (s *Stream) stopReason() Reason {
 	defer s.mu.Unlock()
 	if s.stopped == "" && s.group.ctx.Err() != nil {
 		s.stopped = ReasonInterrupted // Group.Interrupt has not yet stopped this stream
-		s.group.interrupted.Store(true)
+		s.group.isInterrupted.Store(true)
 	}
 	return s.stopped
 }

@@ -40,7 +40,7 @@ type Response struct {
 	proxy      *proxy.Proxy
 	frame      framing
 	leftover   []byte     // bytes of the body that were read with the header
-	reused     bool       // the connection had an earlier response
+	isReused   bool       // the connection had an earlier response
 	persistent bool       // the header allows another response on the connection
 	idle       *idleConns // receives the connection after the body; nil: the connection is closed
 }

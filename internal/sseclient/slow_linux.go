@@ -43,11 +43,11 @@ func (s *Stream) turnSlow(c *cutRequest, conn *polledConn, buf []byte, b *events
 	}
 	c.deadline = now.Add(wait)
 	time.AfterFunc(wait, s.body.transport.interrupt) // requests a turn
-	conn.limited, conn.budget = true, int32(budget)
+	conn.isLimited, conn.budget = true, int32(budget)
 	if s.readArrived(buf, b) {
 		s.body.touch(now.Add(slowIdleTimeout))
 	}
-	conn.limited = false
+	conn.isLimited = false
 	return true
 }
 

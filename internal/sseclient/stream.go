@@ -28,14 +28,14 @@ type Stream struct {
 	cancel   context.CancelFunc // ends the attempt; nil: no attempt is in progress
 	timer    *time.Timer        // until the next attempt
 	followUp *FollowUp          // second request of the open stream; nil: none
-	cutting  *cutRequest        // requested cut of the open stream; nil: none
+	cut      *cutRequest        // requested cut of the open stream; nil: none
 	stopped  Reason             // the first reason of Stop; "": not stopped
 
 	// Only the owner uses these fields.
 	parser          eventstream.Parser
 	body            body  // any goroutine may change its timeout
 	failures        int32 // successive failed attempts
-	opened          bool  // the current attempt has opened a stream
+	hasOpened       bool  // the current attempt has opened a stream
 	awaitsEvent     bool  // Callbacks.FollowUp has not yet returned true
 	keepsConnection bool  // see KeepConnection
 
@@ -75,8 +75,8 @@ func (s *Stream) Stop(reason Reason) {
 	}
 	s.stopped = reason
 	s.attention.Store(true)
-	if s.cutting != nil {
-		close(s.cutting.stopped)
+	if s.cut != nil {
+		close(s.cut.stop)
 	}
 	if s.cancel != nil {
 		s.cancel()
@@ -111,10 +111,10 @@ func (s *Stream) isStopped() (stopped bool, c *cutRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stopped = s.stopped != "" || s.followUp != nil && s.followUp.failure != nil
-	if !stopped && s.cutting == nil {
+	if !stopped && s.cut == nil {
 		s.attention.Store(false)
 	}
-	return stopped, s.cutting
+	return stopped, s.cut
 }
 
 // end calls Ended. The caller owns the stream and may hold mu.

@@ -1,7 +1,8 @@
 // Package eventstream reads the text/event-stream format of the HTML standard, sections 9.2.5 (parsing) and 9.2.6
 // (interpreting), https://html.spec.whatwg.org/multipage/server-sent-events.html.
 //
-// A parser does not allocate per event. A parser that borrows its buffers has none while it waits for its next event.
+// A parser does not allocate for an event of up to 80 KB that arrives at once. A parser that borrows its buffers has
+// none while it waits for its next event.
 package eventstream
 
 import (

@@ -161,8 +161,6 @@ type Block struct {
 //
 // Before the first field of a block, NextPart drops the earlier comments if they exceed 512 bytes together with the new
 // one. Heartbeats without a blank line would otherwise accumulate. Next keeps comments up to the limit of Reset.
-//
-// Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }
 
 func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
