@@ -54,7 +54,7 @@ func (s *Stream) attempt(a attempt) {
 	}
 	if shared, ok := r.conn.(*h2Pipe); ok {
 		st := shared.st
-		s.setRaw(st)
+		s.open(st)
 		s.accept(started, r, st)
 		st.start(s)
 		return
@@ -64,11 +64,11 @@ func (s *Stream) attempt(a attempt) {
 	if s.cuttable {
 		t = pausingConn{blockingConn{r.conn}, s}
 	}
-	p := poll(r.conn, s)
+	p, raw := poll(r.conn, s), io.Closer(rawOf(r.conn))
 	if p != nil {
-		p.idle, t = r.idle, p
-		s.setRaw(p)
+		p.idle, t, raw = r.idle, p, p
 	}
+	s.open(raw)
 	s.accept(started, r, t)
 	if p == nil {
 		go s.read()
@@ -127,19 +127,14 @@ func (s *Stream) begin() (ctx context.Context, end func()) {
 	if s.stopped != "" {
 		cancel()
 	}
-	return ctx, func() {
-		cancel()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.cancel = nil
-	}
+	return ctx, cancel
 }
 
-// setRaw sets the connection that Stop closes.
-func (s *Stream) setRaw(t io.Closer) {
+// open makes the stream open. raw is the connection that Stop closes.
+func (s *Stream) open(raw io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.raw = t
+	s.raw, s.cancel = raw, nil
 }
 
 // contextWithin returns a context that ends after d, or only with its parent if d is 0.

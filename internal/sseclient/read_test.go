@@ -84,3 +84,41 @@ func TestFinishedStreamEndsWithoutPoller(t *testing.T) {
 		g.Close()
 	}
 }
+
+// A deadlineConn calls unlimited when its deadline is removed, which is the last step before its stream is open.
+type deadlineConn struct {
+	net.Conn
+	unlimited func()
+}
+
+func (c deadlineConn) SetDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.unlimited()
+	}
+	return c.Conn.SetDeadline(t)
+}
+
+func TestStreamIsNotOpenBeforeItIsRead(t *testing.T) {
+	t.Parallel()
+	url, _ := serveStreams(t, false, func(http.ResponseWriter) {})
+	var s *Stream
+	results := make(chan error, 1)
+	client := &Client{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return deadlineConn{conn, func() {
+			_, err := s.Slow(0)
+			results <- err
+		}}, err
+	}}
+	g := client.Group(t.Context())
+	defer g.Close()
+	ended := make(chan bool)
+	s = g.Add(&Options{ConnectTimeout: patience}, &Callbacks{
+		Request: func(*Stream) Request { return Request{URL: url} },
+		Opened:  func(s *Stream, _ time.Time, _ *Response) { s.Stop(ReasonClient) },
+		Ended:   func(*Stream) { close(ended) },
+	}, nil)
+	s.Start()
+	require.NoError(t, <-results)
+	<-ended
+}

@@ -109,7 +109,7 @@ func (s *Stream) wait(d time.Duration) bool {
 	if s.stopped != "" || !s.Reconnects() {
 		return false
 	}
-	s.raw = nil
+	s.raw, s.cancel = nil, nil
 	s.timer = time.AfterFunc(d, s.retry)
 	return true
 }

@@ -25,7 +25,7 @@ type Stream struct {
 
 	mu       sync.Mutex         // guards the fields up to stopped
 	raw      io.Closer          // Stop closes it to interrupt the owner
-	cancel   context.CancelFunc // ends the attempt; nil: no attempt is in progress
+	cancel   context.CancelFunc // ends the attempt; nil: the stream is open or waits
 	timer    *time.Timer        // until the next attempt
 	followUp *FollowUp          // second request of the open stream; nil: none
 	cut      *cutRequest        // requested cut of the open stream; nil: none
