@@ -226,8 +226,8 @@ func unitOf(d time.Duration) float64 {
 
 func (f *findings) header() []string {
 	s := f.session
-	out := []string{fmt.Sprintf("Written by `soak probe` on %s, after probing %s for %s with %s at a time.",
-		s.started.UTC().Format("2006-01-02"), s.requests.base, formatSeconds(time.Since(s.started)), format.Count(s.Streams, "stream"))}
+	out := []string{fmt.Sprintf("Written by `soak probe` on %s, after probing %s for %s with %s.",
+		s.started.UTC().Format("2006-01-02"), s.requests.base, formatSeconds(time.Since(s.started)), format.Count(len(s.tracks), "stream"))}
 	if s.requests.uses("{topic}") {
 		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerpt(s.Topic))))
 	}

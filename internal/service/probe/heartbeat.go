@@ -142,9 +142,11 @@ func (f *findings) findHeartbeat() heartbeat {
 		return out
 	}
 	b := found[0]
-	after, evidence := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))+" apart"
-	if b.n == 1 {
-		evidence = "after " + formatSeconds(b.intervals[0])
+	after, evidence := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))
+	if b.perStream == 1 {
+		evidence = "after " + evidence
+	} else {
+		evidence += " apart"
 	}
 	if ratio(b.silences) < ratio(b.intervals) && slices.Max(b.silences) >= shortestInterval {
 		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))

@@ -38,7 +38,9 @@ func TestSingleHeartbeatOfAllStreams(t *testing.T) {
 			f.session.tracks = append(f.session.tracks, observed)
 			f.units[observed] = []*unit{{service.Block{HasComment: true}, at}}
 		}
-		require.InDelta(t, interval, f.findHeartbeat().interval, 0)
+		found := f.findHeartbeat()
+		require.InDelta(t, interval, found.interval, 0)
+		require.Contains(t, found.notes[0], "(:), after ")
 		require.Equal(t, hasOneTimer, len(f.missing) > 0)
 	}
 }
