@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -42,10 +43,7 @@ func (c *Config) check() (planned uint64, err error) {
 
 func (c *Config) checkURL(topic, run string) error {
 	text := string(c.Service.Publish.URL.Append(nil, &service.Values{Base: c.Base, Topic: topic, Run: run, Token: c.Token, Seq: 1}))
-	display := text
-	if c.Token != "" {
-		display = strings.ReplaceAll(text, c.Token, "…")
-	}
+	display := secret.Hide(text, c.Token)
 	u, err := url.Parse(text)
 	switch at := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }); {
 	case at >= 0:

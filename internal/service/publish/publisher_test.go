@@ -246,7 +246,7 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 		"no time":        {func(c *Config) { c.For = 0 }, "a run must publish from 1 to 36000000 messages, got 0 ("},
 		"another scheme": {func(c *Config) { c.Base = "ftp://h" }, `publish.url for the topic a must begin with http:// or https:// and a host, got "ftp://h/pub/a"`},
 		"invalid port":   {func(c *Config) { c.Base = "http://h:x" }, "publish.url for the topic a must be a URL ("},
-		"a space":        {func(c *Config) { c.Base = "http://h/a b" }, "publish.url for the topic a must have only printable ASCII characters and no spaces, got "},
+		"a space":        {func(c *Config) { c.Base, c.Token = "http://h/a b/my%20token", "my token" }, `publish.url for the topic a must have only printable ASCII characters and no spaces, got "http://h/a b/{token}/pub/a"`},
 		"a fragment":     {func(c *Config) { c.Base = "http://h/#x" }, "publish.url for the topic a must have no fragment (#), got "},
 	} {
 		t.Run(name, func(t *testing.T) {

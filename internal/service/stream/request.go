@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
@@ -46,13 +47,13 @@ func (r Request) Accepts(name string) bool {
 	return coding.Accepts(r.AcceptEncoding, name)
 }
 
-// String returns the method and the URL, without the query, which may contain a token.
+// String returns the method and the URL, without the token and the query.
 func (r Request) String() string {
 	target, _, hasQuery := strings.Cut(r.URL, "?")
 	if hasQuery {
 		target += "?…"
 	}
-	return cmp.Or(r.Method, http.MethodGet) + " " + target
+	return cmp.Or(r.Method, http.MethodGet) + " " + secret.Hide(target, r.secret)
 }
 
 // Secret returns the token in the request.

@@ -133,6 +133,9 @@ func TestErrorsHideTheToken(t *testing.T) {
 	_, err := new(Client).Open(t.Context(), requestWithToken(t, "http://"+address))
 	require.ErrorContains(t, err, "{token}")
 	require.NotContains(t, err.Error(), "s3cret")
+
+	r := requestWithToken(t, "http://x/s3cret")
+	require.Equal(t, "GET http://x/{token}/?…", r.String())
 }
 
 func TestAcceptEncodingOfTheDescriptionTakesPrecedence(t *testing.T) {

@@ -273,7 +273,7 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 		return fmt.Errorf("%s: %s answered %s%s; %s", field, r, http1.StatusText(answer.Status), stream.InParentheses(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
 		return fmt.Errorf("%[1]s.url: %[2]s answered %[3]s, to %[4]s, and a run does not follow this redirect; set %[1]s.url to the final URL, or add the status to %[1]s.ok if it confirms the request",
-			field, r, http1.StatusText(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
+			field, r, http1.StatusText(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), r.Secret()), 200))
 	case answer.Status < 400:
 		return fmt.Errorf("%s.ok: %s answered %s, which the description does not accept as confirmation: %s", field, r, http1.StatusText(answer.Status), t.field(field+".ok"))
 	}

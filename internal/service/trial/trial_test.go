@@ -290,7 +290,7 @@ func TestEndRequestIsTried(t *testing.T) {
 		{true, http.StatusOK, ""},
 		{false, http.StatusOK, "end.url: the request was confirmed, but the stream was still open 10 s later"},
 		{false, http.StatusNotFound, "end: DELETE " + base + "/trial answered 404 Not Found"},
-		{false, http.StatusSeeOther, "end.url: DELETE " + base + "/trial answered 303 See Other, to /elsewhere, and a run does not follow this redirect; set end.url to the final URL, or add the status to end.ok if it confirms the request"},
+		{false, http.StatusSeeOther, "end.url: DELETE " + base + "/trial answered 303 See Other, to /elsewhere?by={token}, and a run does not follow this redirect; set end.url to the final URL, or add the status to end.ok if it confirms the request"},
 	} {
 		hub := new(fakeservice.Hub)
 		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -299,14 +299,14 @@ func TestEndRequestIsTried(t *testing.T) {
 				return
 			}
 			if c.status == http.StatusSeeOther {
-				w.Header().Set("Location", "/elsewhere")
+				w.Header().Set("Location", "/elsewhere?by=a-subscriber")
 			}
 			w.WriteHeader(c.status)
 			if c.ends && r.URL.Path == "/trial" {
 				hub.Send("soak-topic-0", "")
 			}
 		})
-		err := runTrial(t, server, Config{}, withoutPublish(`"unchecked","end":{"by":"request","url":"{base}/{id}"}`)...)
+		err := runTrial(t, server, Config{SubscribeToken: "a-subscriber"}, withoutPublish(`"unchecked","end":{"by":"request","url":"{base}/{id}"}`)...)
 		if c.want == "" {
 			require.NoError(t, err)
 		} else {
