@@ -76,7 +76,7 @@ type backlog struct {
 	items        []queuedItem
 	bytes        int           // unwritten bytes of all items
 	room         int           // maximum number of items; a client with more is slow
-	delayedUntil time.Duration // elapsed time before which nothing is written, set by a delay fault
+	delayedUntil time.Duration // elapsed time before which a delay fault suppresses writes; 0: no such fault
 }
 
 type queuedItem struct {

@@ -96,6 +96,13 @@ func TestNoopFaults(t *testing.T) {
 	}
 }
 
+// The noops that wait for the end of a delay fault do not make the client count as slow.
+func TestDelayedClientIsNotSlow(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=2ms", "--max-pending=2", "--backend-fault=delay=100ms")
+	require.Equal(t, numbersFrom(1, 100), s.open("a").numbers(100))
+}
+
 // A message that is written before the reordered noop counts as a message.
 func TestReorderedNoopAndMessageAreCounted(t *testing.T) {
 	t.Parallel()

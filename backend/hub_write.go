@@ -84,13 +84,14 @@ func reasonOf(err error) closeReason {
 	return closedByError
 }
 
-// enqueue appends to the backlog. It disconnects a client whose backlog is too large, except during a delay fault.
+// enqueue appends to the backlog. It disconnects a client whose backlog is too large, but not before the first flush
+// after a delay fault.
 func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)
 	q.items = append(q.items, queuedItem{item: next, since: max(now, q.delayedUntil)})
 	q.bytes += len(next.wire)
-	if q.delayedUntil <= now && (len(q.items) > q.room || q.bytes > maxBacklogBytes) {
+	if q.delayedUntil == 0 && (len(q.items) > q.room || q.bytes > maxBacklogBytes) {
 		h.disconnectSlow(d)
 	}
 }
@@ -145,6 +146,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 	if q.delayedUntil > now {
 		return
 	}
+	q.delayedUntil = 0
 	for len(q.items) > 0 {
 		next := &q.items[0]
 		n, err := d.write(next.wire)
