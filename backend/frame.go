@@ -37,11 +37,10 @@ const (
 	corruptData = "data: x\n\n"
 )
 
-// appendHead appends the head of an event: the id line, and a comment line with the time. sentMicros is in microseconds
+// eventHead returns the head of an event: the id line, and a comment line with the time. sentMicros is in microseconds
 // since 1970; 0 omits the comment line.
-func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
-	b = append(b, "id: "...)
-	b = strconv.AppendUint(b, seq, 10)
+func eventHead(seq uint64, sentMicros int64) []byte {
+	b := strconv.AppendUint([]byte("id: "), seq, 10)
 	if sentMicros != 0 {
 		b = append(b, "\n: sent="...)
 		b = strconv.AppendInt(b, sentMicros, 10)
@@ -94,7 +93,7 @@ func (c *frameCache) get(seq uint64) frame {
 	}
 	f, ok := c.cache[seq]
 	if !ok {
-		f = newFrame(append(appendHead(nil, seq, c.sent), c.body...))
+		f = newFrame(append(eventHead(seq, c.sent), c.body...))
 		c.cache[seq] = f
 	}
 	c.latest, c.frame = seq, f

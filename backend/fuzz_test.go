@@ -54,7 +54,7 @@ func FuzzEventBody(f *testing.F) {
 	f.Add("\x00\ufeff")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, data string) {
-		wire := string(newFrame(append(appendHead(nil, 7, 0), eventBody("n", []byte(data))...)).bytes(false))
+		wire := string(newFrame(append(eventHead(7, 0), eventBody("n", []byte(data))...)).bytes(false))
 		lines := strings.Split(strings.TrimSuffix(wire, "\n\n"), "\n")
 		if !strings.HasSuffix(wire, "\n\n") || lines[0] != "id: 7" || lines[1] != "event: n" {
 			t.Fatalf("the frame must have an id, a name and a blank line, got %q", wire)

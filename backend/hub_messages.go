@@ -92,7 +92,7 @@ func (h *hub) replayFrom(d *device, from uint64) {
 		if len(messages) > 0 && messages[0].seq == seq {
 			next.messages, body = 1, messages[0].body.data
 		}
-		next.wire = newFrame(append(appendHead(nil, seq, sent), body...)).bytes(d.chunked)
+		next.wire = newFrame(append(eventHead(seq, sent), body...)).bytes(d.chunked)
 		h.push(d, next)
 		if d.queue != nil {
 			d.queue.room++ // a long replay must not make a client count as slow
