@@ -10,13 +10,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// newClient returns the record of a client whose noops were due one interval apart. Each "-" in arrived is a lost noop.
+// newClient returns the record of a client whose noops were due one second apart. Each "-" in arrived is a lost noop.
 // The client requests the end of its stream when tail has passed since the last noop was due.
-func newClient(interval time.Duration, arrived string, tail time.Duration) *fakeservice.NoopClient {
+func newClient(arrived string, tail time.Duration) *fakeservice.NoopClient {
 	start := time.Now()
-	d := &fakeservice.NoopClient{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: start}}}, First: start.Add(interval)}
+	d := &fakeservice.NoopClient{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: start}}}, First: start.Add(time.Second)}
 	for i, c := range arrived {
-		due := start.Add(time.Duration(i+1) * interval)
+		due := start.Add(time.Duration(i+1) * time.Second)
 		n := fakeservice.Noop{Slot: i + 1, Number: uint64(i + 1), Due: due}
 		if c != '-' {
 			n.At, n.Copies = due, 1
@@ -47,13 +47,13 @@ func TestExpectedLoss(t *testing.T) {
 		"the last but one":                             {fakeservice.IDsNone, false, "000-0", second / 100, exactCount(1)},
 	} {
 		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &fakeservice.ServiceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: fakeservice.Schedule{Interval: second}}}
-		require.Equal(t, c.want, sc.expectMissed(newClient(second, c.arrived, c.tail)), name)
+		require.Equal(t, c.want, sc.expectMissed(newClient(c.arrived, c.tail)), name)
 	}
 }
 
 func TestStreamOpenedAtTheEndMayNotCount(t *testing.T) {
 	for age, want := range map[time.Duration]span{time.Second: exactCount(2), hubSlack / 2: {1, 2}} {
-		d := newClient(time.Second, "00", time.Second)
+		d := newClient("00", time.Second)
 		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.LastExpected().Add(-age), To: d.Last().To})
 		require.Equal(t, want, reconnectCount(&d.Client, d.LastExpected()), age)
 	}
@@ -62,13 +62,13 @@ func TestStreamOpenedAtTheEndMayNotCount(t *testing.T) {
 func TestCloseAfterAnIdleTimeoutCountsAsDropped(t *testing.T) {
 	for tail, want := range map[time.Duration]span{1500 * time.Millisecond: {}, 2510 * time.Millisecond: {0, 1}, 4 * time.Second: exactCount(1)} {
 		sc := &scenario{Plan: plan{Interval: 1}, Service: &fakeservice.ServiceSpec{Schedule: fakeservice.Schedule{Interval: time.Second}}}
-		require.Equal(t, want, sc.expectNoopDrop(newClient(time.Second, "00", tail)), tail)
+		require.Equal(t, want, sc.expectNoopDrop(newClient("00", tail)), tail)
 	}
 }
 
 func TestNoopSentAfterTheEndWasRequestedMayCount(t *testing.T) {
 	sc := &scenario{Plan: plan{Interval: 1}, Service: &fakeservice.ServiceSpec{Schedule: fakeservice.Schedule{Interval: time.Second}}}
-	d := newClient(time.Second, "000", -time.Millisecond)
+	d := newClient("000", -time.Millisecond)
 	for i := range d.Noops {
 		d.Noops[i].Corrupt, d.Noops[i].Copies = true, 2
 	}
