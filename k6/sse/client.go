@@ -90,6 +90,7 @@ func (c *Client) SetInterval(fn sobek.Callable, ms float64) error {
 	return nil
 }
 
+// timerDelay returns the delay of a timer: at least 1 ns, and at most 1e12 ms, so that a time.Duration can hold it.
 func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, error) {
 	if fn == nil {
 		return 0, fmt.Errorf("%s: the first argument must be a function", name)
@@ -97,7 +98,7 @@ func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, erro
 	if !(ms > 0) {
 		return 0, fmt.Errorf("%s: the delay must be above 0 ms, got %v", name, ms)
 	}
-	return time.Duration(ms * float64(time.Millisecond)), nil
+	return max(time.Duration(min(ms, 1e12)*float64(time.Millisecond)), 1), nil
 }
 
 // callLater waits until the goroutine of open accepts a call of fn, or until open returns.

@@ -128,6 +128,8 @@ func TestOpenCanBeClosedAtAnyTime(t *testing.T) {
 		"in the first event": `sse.open(url, (c) => { c.on("error", () => log.push("error")); c.on("event", () => { log.push("ok"); c.close(); }); })`,
 		"in open":            `sse.open(url, (c) => { c.on("event", () => log.push("event")); c.on("open", () => { log.push("ok"); c.close(); }); })`,
 		"by a watchdog":      `sse.open(url, (c) => c.setTimeout(() => { log.push("ok"); c.close(); }, 20))`,
+		"by a watchdog of 32 years or by a ticker of under 1 ns": `sse.open(url, (c) => { c.setTimeout(() => log.push("early"), 1e300);
+			c.setInterval(() => log.push("early"), 1e300); let n = 0; c.setInterval(() => { if (++n === 3) { log.push("ok"); c.close(); } }, 1e-9); })`,
 		"by a ticker": `sse.open(url, (c) => { let n = 0; c.setInterval(() => {
 			if (++n === 3) { log.push("ok"); c.close(); } }, 5); })`,
 	} {
