@@ -15,12 +15,20 @@ var (
 	numbersType = (*[]any)(nil)
 )
 
+// maxNumber is the maximum of settings of scripts that need no maximum of their own. As seconds it is 32 years: k6 and
+// time.Duration accept the sum of several such times.
+const maxNumber = 1e9
+
 func atLeast(minimum float64, name, help string) Setting {
-	return Setting{Name: name, Value: decimalType, Min: minimum, Rule: "at least " + number(minimum), Help: help}
+	return Setting{Name: name, Value: decimalType, Min: minimum, Max: maxNumber, Rule: "at least " + number(minimum), Help: help}
 }
 
 func overZero(name, help string) Setting {
-	return Setting{Name: name, Value: decimalType, Min: math.SmallestNonzeroFloat64, Rule: "over 0", Help: help}
+	return Setting{Name: name, Value: decimalType, Min: math.SmallestNonzeroFloat64, Max: maxNumber, Rule: "over 0", Help: help}
+}
+
+func seedOf(help string) Setting {
+	return Setting{Name: "SEED", Value: decimalType, Rule: "at least 0", Help: help}
 }
 
 func percent(name, help string) Setting {
@@ -28,7 +36,7 @@ func percent(name, help string) Setting {
 }
 
 func countOf(minimum float64, name, help string) Setting {
-	return Setting{Name: name, Value: wholeType, Min: minimum, Rule: "at least " + number(minimum), Help: help}
+	return Setting{Name: name, Value: wholeType, Min: minimum, Max: maxNumber, Rule: "at least " + number(minimum), Help: help}
 }
 
 // shareOf returns the row of a setting that is the percentage of streams on which a suite acts.
@@ -77,12 +85,12 @@ var scriptSettings = map[string][]Setting{
 		atLeast(0, "CONNECTIONS", "concurrent streams"),
 		overZero("MEAN_HOLD", "mean time that a stream stays open, in seconds (exponential distribution)"),
 		atLeast(0, "SECONDS", "length of the run in seconds"),
-	}, streamSettings, []Setting{atLeast(0, "SEED", "seed of the random durations: equal seeds give equal durations")}),
+	}, streamSettings, []Setting{seedOf("seed of the random durations: equal seeds give equal durations")}),
 	"cluster": append([]Setting{
 		{Name: "LEVELS", Value: numbersType, Help: "numbers of concurrent requests, separated by commas"},
 		{Name: "ROUNDS", Value: wholeType, Min: 1, Rule: "at least 1, or 2 to separate a difference from chance",
 			Help: "number of rounds; each applies all levels to both targets in turn"},
-		{Name: "ROUND_SECONDS", Value: decimalType, Min: math.SmallestNonzeroFloat64, Rule: "over 0, or at least 2 to find the limiting resource",
+		{Name: "ROUND_SECONDS", Value: decimalType, Min: math.SmallestNonzeroFloat64, Max: maxNumber, Rule: "over 0, or at least 2 to find the limiting resource",
 			Help: "seconds per level, target and round (below 2: bottleneck not known)"},
 		atLeast(0, "WARMUP_SECONDS", "duration of each target's warm-up, which is not counted, in seconds"),
 		countOf(2, "CLUSTER_SIZE", "number of backends in the cluster at --cluster-url, or to start here (default: 3)"),
@@ -102,7 +110,7 @@ var scriptSettings = map[string][]Setting{
 		overZero("SECONDS", "duration of the load in seconds"),
 		{Name: "ARRIVAL", Value: textType, Texts: []string{"constant", "poisson"}, Rule: "constant or poisson",
 			Help: "arrival of requests: constant, or poisson with times from SEED"},
-		atLeast(0, "SEED", "seed of arrivals and of the choice of abandoned requests"),
+		seedOf("seed of arrivals and of the choice of abandoned requests"),
 		countOf(1, "MAX_IN_FLIGHT", "maximum concurrent responses if CONCURRENCY is 0; further requests are skipped"),
 		{Name: "PROMPTS", Value: textType, Help: "file with one JSON value per line for {prompt} (empty: a text with the id)"},
 		overZero("FIRST_TIMEOUT", "maximum silence in seconds before the first content; above it a response is idle"),

@@ -223,6 +223,9 @@ func (s Setting) check() error {
 	if s.Rule == "" || valid {
 		return nil
 	}
+	if s.Max == maxNumber && n > s.Max {
+		s.Rule = "at most " + number(s.Max)
+	}
 	return fmt.Errorf("%s must be %s, got %#v", s.Name, s.Rule, s.value())
 }
 
