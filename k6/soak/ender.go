@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// Maximum numbers of concurrent requests that end a stream, per virtual user and per runner. Without these limits,
-	// thousands of requests would dial at once.
+	// Maximum numbers of concurrent requests that end a stream, per virtual user and per runner. Each virtual user may
+	// send at least one. Without these limits, thousands of requests would dial at once.
 	maxEndsPerVU      = 20
 	maxEndsPerRunner  = 500
 	endRequestTimeout = 10 * time.Second
@@ -239,8 +239,8 @@ func (s *holdStream) finish() {
 }
 
 // check records the checks of a stream. The verdict decides about messages that a dropped stream missed, because not
-// every service resumes. A stream with a lifetime may end before its first message, because a lifetime may be shorter
-// than an interval.
+// every service resumes. It also decides about the messages of a stream with a lifetime. The stream may end before its
+// first message, and the ids of later streams may show that its numbers are not a sequence.
 func (e *ender) check(s *holdStream) {
 	h, sums := e.h, s.ledger().Sums()
 	now := time.Now()
@@ -259,7 +259,7 @@ func (e *ender) check(s *holdStream) {
 	if e.usesRequest() {
 		check("Delete status was 200", e.isEndAccepted(s, sums.State))
 	}
-	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.passesCheck(&sums))
+	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.State == ledger.Completed || s.observer.passesCheck(&sums))
 }
 
 // statusNotSent replaces the status of an opened stream if no request was sent, because the client was disconnected or

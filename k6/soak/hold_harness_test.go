@@ -32,10 +32,11 @@ import (
 // A noopService imitates the reference service, with an interval so long that a test receives only the first noop. A
 // DELETE ends a stream.
 type noopService struct {
-	refuse    int           // status of the responses to DELETEs, which do not end their streams; 0: DELETEs succeed
-	slow      time.Duration // response time of a DELETE
-	hangUp    bool          // a DELETE gets no response: its connection is closed
-	onConnect func()        // nil: none
+	refuse    int              // status of the responses to DELETEs, which do not end their streams; 0: DELETEs succeed
+	slow      time.Duration    // response time of a DELETE
+	hangUp    bool             // a DELETE gets no response: its connection is closed
+	onConnect func()           // nil: none
+	numbers   map[string][]int // of the noops of each client, one per second; nil: only 1
 
 	mu                      sync.Mutex
 	streams                 map[string]chan struct{}
@@ -64,8 +65,15 @@ func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
 	s.connects = append(s.connects, r.Header.Get("Authorization")+r.Header.Get("Accept-Encoding"))
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, "id: 1\ndata: 0\n\n")
-	w.(http.Flusher).Flush() //nolint:forcetypeassert // a ResponseWriter of net/http is a Flusher
+	numbers := []int{1}
+	if s.numbers != nil {
+		numbers = s.numbers[r.URL.Query().Get("id")]
+	}
+	for i, n := range numbers {
+		time.Sleep(time.Duration(min(i, 1)) * time.Second)
+		fmt.Fprintf(w, "id: %d\ndata: 0\n\n", n)
+		w.(http.Flusher).Flush() //nolint:forcetypeassert // a ResponseWriter of net/http is a Flusher
+	}
 	select {
 	case <-ended:
 	case <-r.Context().Done():

@@ -119,6 +119,19 @@ func TestLifetimesOpenInTurn(t *testing.T) {
 	})
 }
 
+// The service numbers the noops of all clients in one sequence. Only the later streams show that.
+func TestMessagesOfStreamsWithLifetimesAreLeftToTheVerdict(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := &noopService{numbers: map[string][]int{"d-0": {1, 2, 3, 4, 5, 7}, "d-1": {8, 9}, "d-2": {10, 11}}}
+		h := holderOf(t, s.serve(t), `__ENV.NOOP_INTERVAL = "1"; `+moduleOf(t, "noop"))
+		require.True(t, h.run(t, `hold(answers, {idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-", streams: [0, 1, 2], delay: 1, lifetimes: [5500, 1500, 1500]})`))
+		for _, c := range shardOf(h.r).Connections {
+			require.True(t, c.HasNoFault(), c.ID)
+		}
+		require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
+	})
+}
+
 func TestStepsStopAtFault(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := holdBroadcasts(t, fakeservice.ServiceSpec{Admit: func(id string, _ int) int {
