@@ -20,7 +20,7 @@ type codedStream struct {
 
 func (o *observer) startCoding(coding string) {
 	if !o.excluded { // an action of the script may make messages arrive together
-		o.coding = &codedStream{coding: coding, reconnected: o.coding != nil}
+		o.coding = &codedStream{coding: coding, reconnected: o.streams > 1}
 	}
 	o.recorder.changeCoding(coding, func(sum *shard.Coding) { sum.Streams++ })
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/grafana/sobek"
 	"github.com/stretchr/testify/require"
@@ -144,6 +145,8 @@ func TestProgressReportsNewResponses(t *testing.T) {
 	}
 	p = report()
 	require.Equal(t, []int64{1000, 1060}, []int64{p.Responses[0].Unix, p.Responses[1].Unix})
+	end(ledger.ResponseTruncated, start) // another goroutine has ended the bucket
+	require.Len(t, report().Responses, 1)
 	require.Len(t, p.Found, maxFindings)
 	require.Equal(t, 1, p.Unlisted)
 	require.Equal(t, "truncated after 1 chunk", describeFinding(&shard.ResponseFinding{State: ledger.ResponseTruncated, Chunks: 1}))
@@ -222,10 +225,11 @@ func TestFiniteFailsRequestsWhoseFunctionThrows(t *testing.T) {
 			_, _ = w.Write([]byte("data: a\n\ndata: [DONE]\n\n"))
 		})
 		got := finiteOf(t, url, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
-			body: (n) => { if (n % 10 === 3) { throw new Error('no question'); } return n % 10 === 4 ? undefined : 'x'; },
+			body: (n) => { if (n % 10 === 3) { throw new Error('no question' + ' €'.repeat(100)); } return n % 10 === 4 ? undefined : 'x'; },
 			message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{rate: 100, concurrency: 0}`)
 		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseComplete: 40, ledger.ResponseRefused: 10}, got.States)
 		require.Contains(t, got.Findings[0].Reason, "no question")
+		require.True(t, utf8.ValidString(got.Findings[0].Reason))
 	})
 }
 

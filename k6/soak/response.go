@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
@@ -222,7 +223,7 @@ func (r *response) ended() {
 	if r.account.State == "" { // the client stopped the stream before its dial
 		r.account.Close(f.m.recorder.instant(now), ledger.ClosedAtEnd)
 	}
-	f.results.addEnd(&r.account, r.id, r.reason[:min(len(r.reason), maxReason)], f.m.recorder.wall(now))
+	f.results.addEnd(&r.account, r.id, format.Shorten(r.reason, maxReason), f.m.recorder.wall(now))
 	f.finishResponse(r)
 }
 

@@ -43,7 +43,7 @@ func (r *responses) startBucket(unix int64) {
 // empty bucket. The caller holds mu.
 func (r *responses) endBucketIfOver(now time.Time) {
 	unix := bucketOf(now)
-	if unix == r.bucket.Unix {
+	if unix <= r.bucket.Unix { // another goroutine may have ended the bucket
 		return
 	}
 	r.bucket.InFlight = r.inFlight

@@ -124,4 +124,11 @@ func TestCompressedBurstsAreCounted(t *testing.T) {
 	feedNoops(excluded, r.start, 60, 60, 60)
 	require.Equal(t, []shard.Coding{{Name: "gzip", Streams: 3, Messages: 5}}, shardOf(r).Codings)
 	require.Empty(t, shardOf(newPlannedRecorder(t)).Codings)
+
+	r = newPlannedRecorder(t)
+	o = newObserver(t, r, "d-0")
+	o.connect(r.start) // without compression
+	o.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: 0})
+	feedNoops(o, r.start.Add(2*time.Second), 40, 40, 40) // a replay
+	require.Equal(t, []shard.Coding{{Name: "gzip", Streams: 1, Messages: 3}}, shardOf(r).Codings)
 }
