@@ -41,13 +41,13 @@ const (
 	fanoutOverdue      = "fanout_overdue"       // deliveries after the time limit
 	fanoutUntimed      = "fanout_untimed"       // deliveries in time, but without a timestamp between request and delivery
 	fanoutUnexpected   = "fanout_unexpected"    // deliveries that match no broadcast to the subscriber
-	fanoutShort        = "fanout_short"         // broadcasts whose response reports fewer streams than subscribers
+	fanoutShort        = "fanout_short"         // broadcasts whose response reports fewer streams than subscribers, or no number
 )
 
 type broadcaster struct {
 	broadcastOptions
 	h       *holding
-	run     string // the first word of each broadcast; random, so that broadcasts of other senders differ
+	marker  string // the first word of each broadcast; random, so that broadcasts of other senders differ
 	padding string
 
 	mu          sync.Mutex
@@ -76,16 +76,16 @@ type broadcast struct {
 func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
 	const head = 60 // maximum bytes of a message before its padding
 	return &broadcaster{
-		broadcastOptions: o, h: h, run: strconv.FormatUint(rand.Uint64(), 36), // #nosec G404 -- no secret
+		broadcastOptions: o, h: h, marker: strconv.FormatUint(rand.Uint64(), 36), // #nosec G404 -- no secret
 		padding: strings.Repeat("x", max(o.KB<<10-head, 0)),
 	}
 }
 
-// subscribe returns the listener of a stream. The indexes of successive calls must be 0, 1, 2, and so on.
-func (b *broadcaster) subscribe(index int) func(time.Time, *service.Block) {
-	s := &subscriber{index: index}
+// subscribe returns the listener of the next stream.
+func (b *broadcaster) subscribe() func(time.Time, *service.Block) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	s := &subscriber{index: len(b.subscribers)}
 	b.subscribers = append(b.subscribers, s)
 	return func(at time.Time, block *service.Block) {
 		if string(block.Event) == b.Event {
@@ -145,7 +145,7 @@ func (b *broadcaster) sample(name string, tags metrics.TagsAndMeta, at time.Time
 // find returns the broadcast with the given data, and its number; nil for other data.
 func (b *broadcaster) find(data []byte) (n int, message *broadcast) {
 	words := bytes.SplitN(data, []byte(" "), 3)
-	if len(words) != 3 || string(words[0]) != b.run || len(words[2]) != len(b.padding) {
+	if len(words) != 3 || string(words[0]) != b.marker || len(words[2]) != len(b.padding) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(string(words[1]))
@@ -169,13 +169,14 @@ func sentAt(comment []byte) (micros int64, ok bool) {
 	return micros, err == nil
 }
 
-// send sends a broadcast. It returns the broadcast and the response, which is nil if the service did not respond.
+// send sends a broadcast, and returns it with the response. The response is nil if k6 returned an error, and has the
+// status 0 if the service did not respond.
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
 	n := len(b.subscribers)
 	message := &broadcast{tags: tags, publishedAt: time.Now(), received: make([]bool, n), missing: n, complete: make(chan struct{})}
 	b.history = append(b.history, message)
-	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.history), b.padding)}
+	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.marker, len(b.history), b.padding)}
 	b.mu.Unlock()
 	for name, value := range b.Headers {
 		r.Header.Set(name, value)
@@ -194,7 +195,7 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
 	message, resp := b.send(tags, httpext.ResponseTypeText)
-	if resp != nil {
+	if resp != nil && resp.Status != 0 {
 		h.sample(fanoutPost, tags, time.Now(), resp.Timings.Duration)
 	}
 	if deliveredStreams(resp) < len(message.received) { // a larger number includes streams of other clients

@@ -23,7 +23,7 @@ const (
 )
 
 // A controlGroup keeps a few streams to a reference target open during the run. The service under test cannot delay
-// their events. The streams do not count as connections of the run.
+// their events. These streams do not count as streams of the run.
 type controlGroup struct {
 	url        string
 	limit      time.Duration // of lateness

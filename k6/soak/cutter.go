@@ -14,7 +14,7 @@ var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutR
 
 // A cutter cuts streams of this runner at the planned times; a cut is a disconnect or a pause. It chooses at random
 // among the open streams that received a message since their last cut. Without such a stream, it waits for one until
-// the cut period ends. The ledgers record the cuts.
+// 1 s after the cut period. The ledgers record the cuts.
 type cutter struct {
 	mu      sync.Mutex
 	streams []cutTarget

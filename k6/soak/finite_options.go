@@ -18,9 +18,9 @@ type finiteOptions struct {
 	Seed        uint64   `js:"seed"`
 	MaxInFlight int64    `js:"maxInFlight"` // maximum number of concurrent responses of the open model
 
-	FirstTimeout float64 `js:"firstTimeout"` // s without a byte before the first content
-	IdleTimeout  float64 `js:"idleTimeout"`  // s without a byte after the first content
-	Linger       float64 `js:"linger"`       // s without a byte after the terminal event
+	FirstTimeout float64 `js:"firstTimeout"` // s with only heartbeats before the first content
+	IdleTimeout  float64 `js:"idleTimeout"`  // s with only heartbeats after the first content
+	Linger       float64 `js:"linger"`       // s from the terminal event to the end of the response
 	Drain        float64 `js:"drain"`        // s for the responses that are open at the end
 
 	MaxFirst float64 `js:"maxFirst"` // ms; 0: no limit

@@ -115,7 +115,7 @@ func (m *module) newHolding(serviceObject, options sobek.Value) (*holding, error
 	if m.vu.State() == nil {
 		return nil, common.NewInitContextError("soak.hold opens streams; call it in the default function")
 	}
-	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State(), started: time.Now()}
+	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State()}
 	if common.IsNullish(options) {
 		return nil, errors.New("soak.hold: options are missing; set from, to and openFor")
 	}
@@ -127,8 +127,8 @@ func (m *module) newHolding(serviceObject, options sobek.Value) (*holding, error
 	}
 	if len(h.Phases) > 0 {
 		m.recorder.gate.wait(h.ctx)
-		h.started = time.Now()
 	}
+	h.started = time.Now()
 	if common.IsNullish(serviceObject) {
 		h.service = m.recorder.defaultService(m)
 	} else {
@@ -164,11 +164,10 @@ func (h *holding) begin() (err error) {
 	if h.Steps != nil {
 		return nil // the steps add their streams
 	}
-	if err := h.add(h.numbers()); err != nil {
+	if err = h.add(h.numbers()); err != nil {
 		h.finish(nil)
-		return err
 	}
-	return nil
+	return err
 }
 
 // finish calls resolve on the event loop, unless resolve is nil, and then allows the iteration to end. It must not be

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A holdStream is one stream of a holding. To save memory, it builds its request for each attempt, and stores only the
-// parts that JavaScript provides.
+// A holdStream is one stream of a holding. To save memory, it builds its request for each attempt. It stores values of
+// the request only if the description has functions or a second request.
 type holdStream struct {
 	sse.Meter
 	holding      *holding
@@ -29,7 +29,7 @@ type holdStream struct {
 	finished     bool
 }
 
-// requestOverrides holds the parts of a request that JavaScript provides: token and URL.
+// requestOverrides holds the values of the placeholders in the requests of a stream, and the results of functions.
 type requestOverrides struct {
 	values      *service.Values // also for the second request
 	url         string          // "": the URL of the description
@@ -42,14 +42,14 @@ type phaseState struct {
 	ended        chan struct{} // closed when the stream has ended and does not reconnect
 	phased       bool          // a phase acts on the stream
 	reconnection *reconnection // nil: not dropped, or reconnected; guarded by reconnectMu of the holding
-	closedAt     atomic.Int64  // Unix time in ns of the last end of a connection
+	closedAt     atomic.Int64  // Unix time in ns of the last end of a stream or an attempt
 }
 
 // add creates the streams with the given numbers. It runs on the event loop.
 func (h *holding) add(numbers []int) error {
 	streams := make([]*holdStream, 0, len(numbers))
 	for _, n := range numbers {
-		s, err := h.newStream(n, len(h.streams)+len(streams))
+		s, err := h.newStream(n)
 		if err != nil {
 			return err
 		}
@@ -63,13 +63,13 @@ func (h *holding) add(numbers []int) error {
 	return nil
 }
 
-// newStream creates stream n. index is its position in the holding. It runs on the event loop.
-func (h *holding) newStream(n, index int) (*holdStream, error) {
+// newStream creates stream n. It runs on the event loop.
+func (h *holding) newStream(n int) (*holdStream, error) {
 	l, err := h.m.recorder.newLedger(fmt.Sprintf("%s%d", h.Prefix, n))
 	if err != nil {
 		return nil, err
 	}
-	s := &holdStream{holding: h, n: int32(n)} // #nosec G115 -- an index of connections
+	s := &holdStream{holding: h, n: int32(n)} // #nosec G115 -- the number of a client
 	phased := slices.ContainsFunc(h.Phases, func(p phase) bool { return p.actsOn(n) })
 	if phased || h.Lifetimes != nil {
 		s.phase = &phaseState{headers: make(chan struct{}), ended: make(chan struct{}), phased: phased}
@@ -77,7 +77,7 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	o := h.m.observer(l, phased)
 	s.observer = &o
 	if h.broadcaster != nil {
-		s.observer.listener = h.broadcaster.subscribe(index)
+		s.observer.listener = h.broadcaster.subscribe()
 	}
 	if service := h.service; service.hasFunctions() || service.SecondRequest != nil {
 		if s.overrides, err = service.requestOverrides(n, l.ID()); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A jsLedger is the Ledger of a script. Only its connection writes to it, so Set and Delete return false. As a Go value
+// A jsLedger is the Ledger of a script. Only its source writes to it, so Set and Delete return false. As a Go value
 // it is the Ledger that `new EventSource(url, {ledger})` accepts.
 type jsLedger struct {
 	observer

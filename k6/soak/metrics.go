@@ -56,7 +56,7 @@ var streamRunMetrics = append([]metric{
 	{"soak_remaining_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.remaining.Seconds() }},
 }, runnerMetrics...)
 
-// runnerMetrics are the metrics of each runner in every suite.
+// runnerMetrics are the metrics of each runner in every suite with event streams.
 var runnerMetrics = []metric{
 	{"soak_runners_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.runners) }},
 	{"soak_streams_open", metrics.Gauge, func(s *snapshot) float64 { return float64(s.open) }},

@@ -79,19 +79,15 @@ func (m *module) requireInit(function string) {
 	}
 }
 
-func isSet(object *sobek.Object, property string) bool {
-	v := object.Get(property)
-	return v != nil && !sobek.IsUndefined(v)
-}
-
 // applySettings sets the settings of a plan from the properties of an object in the script.
 func (m *module) applySettings(p *plan.Plan, settings *sobek.Object) error {
 	for _, s := range p.Settings() {
 		property, _ := s.Property()
-		if property == "" || !isSet(settings, property) {
+		v := settings.Get(property)
+		if property == "" || v == nil || sobek.IsUndefined(v) {
 			continue
 		}
-		if err := m.vu.Runtime().ExportTo(settings.Get(property), s.Value); err != nil {
+		if err := m.vu.Runtime().ExportTo(v, s.Value); err != nil {
 			return fmt.Errorf("read the property %s of the plan: %w", property, err)
 		}
 		s.Normalize()
@@ -114,7 +110,7 @@ func (m *module) environment(name string) string {
 func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() == nil {
-		common.Throw(rt, common.NewInitContextError("a Ledger belongs to a connection; create it in the default function"))
+		common.Throw(rt, common.NewInitContextError("a Ledger belongs to a client; create it in the default function"))
 	}
 	id := call.Argument(0)
 	if sobek.IsUndefined(id) || id.String() == "" {

@@ -136,7 +136,7 @@ func (h *holding) drop(p *phase, immediate bool) {
 	}
 }
 
-// closed records the time at which a connection ended, and when the next dial of a dropped stream is due.
+// closed records when a stream or an attempt ended, and when the next dial of a dropped stream is due.
 func (s *holdStream) closed(at time.Time, c sseclient.Close) {
 	s.phase.closedAt.Store(at.UnixNano())
 	s.holding.reconnectMu.Lock()

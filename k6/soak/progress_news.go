@@ -16,11 +16,11 @@ const maxFindings = 20
 // A progressNews provides the findings and the parts of the series that are new since the previous line of progress.
 type progressNews struct {
 	bucketCount       int                   // ended buckets that were reported
-	faults            map[string]faultState // connections with faults, by id
+	faults            map[string]faultState // clients with faults, by id
 	expectsReconnects bool                  // streams end on purpose, so a reconnect is not a finding
 }
 
-// A faultState holds the faults of a connection at its last check.
+// A faultState holds the faults of a client at its last check.
 type faultState struct {
 	missed, faults uint64
 	outages        int // outages after which the client reconnected
@@ -62,17 +62,17 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 	return p
 }
 
-// hasFinding reports whether a connection had a fault at an earlier call of report.
+// hasFinding reports whether a client had a fault at an earlier call of report.
 func (n *progressNews) hasFinding(id string) bool {
 	_, known := n.faults[id]
 	return known
 }
 
-// describeChange describes the faults of a connection that are new since the last call, "" for none. excluded reports
-// whether the script acts on the connection.
+// describeChange describes the faults of a client that are new since the last call, "" for none. excluded reports
+// whether the script acts on the client.
 func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	current := faultStateOf(c)
-	if excluded { // the script drops the connection, and its client may miss messages
+	if excluded { // the script drops the stream of the client, which may then miss messages
 		current.missed = 0
 		if current.state == ledger.Dropped {
 			current.state = ""
@@ -111,7 +111,7 @@ func (r *recorder) expectsReconnects() bool {
 }
 
 // addSeries adds the ended buckets from index n and the current bucket to p, or the points of a short run. It also sets
-// the lateness of all noops. It returns the number of ended buckets or points that it added.
+// the lateness of all messages. It returns the number of ended buckets or points that it added.
 func (r *recorder) addSeries(p *shard.Progress, n int) int {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *recorder) addSeries(p *shard.Progress, n int) int {
 	return len(series) - n
 }
 
-// undecidedNoops returns a function from the arrival of the last noop of an open connection to the number of its
+// undecidedNoops returns a function from the arrival of the last noop on an open stream to the number of its
 // undecided noops. An undecided noop is overdue, but counts as missed only after the next noop or the end of the
 // stream.
 func undecidedNoops(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {

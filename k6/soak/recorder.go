@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A recorder holds the data of a runner: the plan of its script, the ledger of each connection, the published messages,
-// and a tally of all connections. mu guards the fields below it, except the atomic ones; the tally has its own lock.
+// A recorder holds the data of a runner: the plan of its script, the ledger of each client, the published messages, and
+// a tally of all streams. mu guards the fields below it, except the atomic ones; the tally has its own lock.
 // While a stream is open, its reader locks mu only to note published messages and names of events.
 type recorder struct {
 	tally
@@ -91,8 +91,8 @@ func (r *recorder) setPlan(p plan.Plan) error {
 	return nil
 }
 
-// configure derives the configuration of ledgers and the readers of topics from plan and service. It also sets the
-// default service, noop, and the marker of the plan. setPlan and setService call it again, but not after the first
+// configure derives the configuration of ledgers, the readers of topics and reach from plan and service. It also sets
+// the default service, noop, and the marker of the plan. setPlan and setService call it again, but not after the first
 // ledger.
 func (r *recorder) configure() {
 	p := &r.plan
@@ -128,10 +128,8 @@ func (r *recorder) configure() {
 			Reader: s.Reader(p.MarkerOf(k)).WithFamily(p.MarkerOf(k)[:len(p.Marker)+1]), service: s, number: k, tracksSilence: !c.IgnoresSilence,
 			keepsIDs: s.Resume.Resumes() && (c.Counting != ledger.Noops || s.Resume.SendsReadingID || s.Resume.GapHeader != ""),
 		}
-	}
-	for _, t := range r.topics {
 		if s.Message.Shared {
-			t.log = ledger.NewLog()
+			r.topics[k].log = ledger.NewLog()
 		}
 	}
 	if p.Published() && r.reach == nil {
@@ -171,7 +169,7 @@ func (r *recorder) noteReach(topic int, number uint64, lateness time.Duration) {
 	}
 }
 
-// planIterations sets the planned connections, if the plan has none, from an option of k6 such as --iterations.
+// planIterations sets the number of planned streams, if the plan has none, from an option of k6 such as --iterations.
 func (r *recorder) planIterations(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +190,7 @@ func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	return l, nil
 }
 
-// progress returns the current sums for the metrics, and a copy of the lateness of all noops.
+// progress returns the current sums for the metrics, and a copy of the lateness of all messages.
 func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	r.tally.mu.Lock()
 	lateness = r.lateness.Copy()
@@ -201,9 +199,9 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	return p, lateness
 }
 
-// sumUp adds the current state to p. It adds steady connections itself, unless known returns true for their id. For
-// every other connection it calls count, whose argument c is valid only during the call. excluded reports whether the
-// script acts on the connection.
+// sumUp adds the current state to p. It adds steady clients itself, unless known returns true for their id. For every
+// other client it calls count, whose argument c is valid only during the call. excluded reports whether the script acts
+// on the client.
 func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, excluded bool)) {
 	r.tally.mu.Lock()
 	p.Open = r.open

@@ -129,7 +129,7 @@ func (r *recorder) setService(s *service.Service) error {
 	return nil
 }
 
-// values returns the values of placeholders in the requests of connection n. If the description has token(), values
+// values returns the values of placeholders in the requests of client n. If the description has token(), values
 // calls it, and must run on the event loop.
 func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	p := s.m.recorder.planCopy()
@@ -188,7 +188,7 @@ func (s *jsService) customRequest(r *sseclient.Request, n int64, c *finiteClient
 	return err
 }
 
-// requestOverrides returns the parts of the request of stream n that functions of the description provide. It runs on
+// requestOverrides returns the values and credentials for the requests of stream n, and the result of url(). It runs on
 // the event loop.
 func (s *jsService) requestOverrides(n int, id string) (*requestOverrides, error) {
 	values, err := s.values(n, id)
@@ -232,13 +232,8 @@ func (s *jsService) secondRequestFor(e *eventstream.Event, values *service.Value
 	}
 	v := *values
 	v.Client = client
-	out := &sseclient.SecondRequest{
-		Method: second.Method, URL: string(second.URL.Append(nil, &v)), Header: http.Header{}, Body: string(second.Body.Append(nil, &v)), OK: second.Accepts,
-	}
-	for name, value := range second.FilledHeaders(&v) {
-		out.Header.Set(name, value)
-	}
-	return out, nil
+	r := requestUsing(&second.Request, &v)
+	return &sseclient.SecondRequest{Method: r.Method, URL: r.URL, Header: r.Header, Body: r.Body, OK: second.Accepts}, nil
 }
 
 var endNames = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server", service.ByEvent: "event"}

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A tally has the sums of all connections, in total and as a time series. Its memory grows by a few hundred bytes per
+// A tally has the sums of all streams, in total and as a time series. Its memory grows by a few hundred bytes per
 // bucket of five seconds.
 type tally struct {
 	start time.Time // start of all instants; its monotonic reading is the clock of the run
@@ -24,7 +24,7 @@ type tally struct {
 	point               shard.Bucket
 	pointLateness       *shard.Histogram        // in the current point; nil: the run is not short
 	recent              *shard.Histogram        // lateness in the current bucket
-	undisturbedLateness *shard.Histogram        // of late messages on streams without a phase; nil: none yet
+	undisturbedLateness *shard.Histogram        // of late messages on streams without a phase, in the current bucket; nil: none yet
 	excluded            map[*ledger.Ledger]bool // ledgers of streams with a phase; nil: none
 	lateness            *shard.Histogram        // of the whole run
 	connect             *shard.Histogram

@@ -18,7 +18,7 @@ const publishInterval = 5 * time.Second
 
 // A telemetry publishes the counts of the ledgers as metrics of k6: at the start of the first stream, every
 // publishInterval while there are streams, and at the end of the last one. It sums up the ledgers, so it has no cost
-// per noop.
+// per message.
 type telemetry struct {
 	recorder *recorder
 	interval time.Duration

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A credentials value holds the secrets of one stream. Findings must not show them. The value changes on the event loop
-// before an attempt to connect, when no goroutine reads the stream.
+// A credentials value holds the secrets that findings of a stream must not show. It changes on the event loop before an
+// attempt to connect, when no goroutine reads the stream.
 type credentials struct {
 	secrets         []string  // of the environment
 	token, previous string    // the last two different results of token()
