@@ -195,6 +195,7 @@ func TestFailedBroadcastsHaveTheCodeOfTheFailure(t *testing.T) {
 	for url, code := range map[string]string{`url + "/missing"`: "status-404", `"http://127.0.0.1:1/closed"`: "net-1212"} {
 		h := holdBroadcasts(t, fakeservice.ServiceSpec{}, `broadcast: {url: `+url+`, event: "news", within: 10}, steps: [{name: "a", streams: 1, for: 500, broadcasts: 1, every: 10}]`)
 		require.Equal(t, map[string][2]float64{code: {1, 1}}, h.metricSums(fanoutShort, shard.TagCode))
+		require.Equal(t, code == "status-404", len(h.sums(fanoutPost)) == 1, "a POST without a response has no duration")
 	}
 }
 
