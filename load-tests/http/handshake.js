@@ -31,6 +31,9 @@ const { name, values, parameters, runners } = profile('handshake', {
   smoke: { ...full, CONNECTIONS: [100, 400], WORKERS: 8, MAX_SECONDS: 60 },
 });
 
+if (values.RATE_LIMIT > 0 && values.RATE_LIMIT < runners) {
+  throw new Error(`RATE_LIMIT must be 0, or at least 1 per runner, because k6 limits each runner to a whole number of connections per second, got ${values.RATE_LIMIT} for ${runners}`);
+}
 const backend = url('BACKEND_URL');
 if (!backend.startsWith('https://')) {
   throw new Error(`BACKEND_URL must begin with https://, got "${backend}"`);
@@ -78,7 +81,7 @@ export const options = {
     },
   },
   // The limit of each runner: k6 does not divide it.
-  rps: values.RATE_LIMIT > 0 ? Math.max(Math.floor(values.RATE_LIMIT / runners), 1) : undefined,
+  rps: values.RATE_LIMIT > 0 ? Math.floor(values.RATE_LIMIT / runners) : undefined,
   tlsVersion: { min: 'tls1.3', max: 'tls1.3' },
   // Like curl's --connect-to: the address to connect to in place of the host of BACKEND_URL.
   hosts: __ENV.CONNECT_TO ? { [hostOf(backend)]: __ENV.CONNECT_TO } : undefined,

@@ -101,13 +101,13 @@ function secondsOf(duration) {
 }
 
 /**
- * Throws if there are several runners, for scripts that need the data of all connections.
+ * Throws if there are several runners, for scripts that need the data of all streams.
  *
  * @param {string} suite
  * @param {number} runners
  */
 export function requireOneRunner(suite, runners) {
   if (runners !== 1) {
-    throw new Error(`RUNNERS must be 1 for ${suite}, which needs the data of all connections, got ${runners}`);
+    throw new Error(`RUNNERS must be 1 for ${suite}, which needs the data of all streams, got ${runners}`);
   }
 }

@@ -79,7 +79,8 @@ export class Schedule {
   }
 
   /**
-   * Adds a stage with simultaneous requests, each on its own open connection. All are sent before a response is read.
+   * Adds a stage with simultaneous requests, each on its own open connection. All requests of up to 64 KiB are sent
+   * before a response to them is read.
    *
    * @param {StageArguments & {requests: number, seconds: number}} stage `seconds` is its planned length
    */

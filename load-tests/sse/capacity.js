@@ -1,5 +1,5 @@
 // @ts-check
-// Capacity: adds connections in steps until a noop is missed or late, or an attempt to connect fails.
+// Capacity: adds streams in steps until a stream has a fault or a late noop, ends, or does not open.
 //
 //   bin/soak run capacity
 

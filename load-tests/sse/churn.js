@@ -1,11 +1,11 @@
 // @ts-check
-// Churn: connections open and close all the time. Each connection has its own id and ledger, so every noop of each
+// Churn: streams open and close all the time. Each stream has its own client id and ledger, so every noop of each
 // stream is counted.
 //
 //   bin/soak run churn
 //
-// The lifetimes of connections are random numbers (exponential, by SEED) that are computed before the run. The same
-// plan thus has the same lifetimes, and the number of connections is known before the first one opens.
+// The lifetimes of streams are random numbers (exponential, by SEED) that are computed before the run. The same plan
+// thus has the same lifetimes, and the number of streams is known before the first one opens.
 
 import exec from 'k6/execution';
 import { hold, profile, suite } from 'k6/x/soak';
@@ -51,10 +51,10 @@ export const options = {
   ext: { soak: { seconds: config.seconds } },
 };
 
-/** @typedef {{first: number, delay: number, lifetimes: number[]}} Slot milliseconds; `first` is the number of its first connection */
+/** @typedef {{first: number, delay: number, lifetimes: number[]}} Slot milliseconds; `first` is the number of its first stream */
 
 /**
- * Returns the slots. The connections of a slot open one after the other until the end of the run.
+ * Returns the slots. The streams of a slot open one after the other until the end of the run.
  *
  * @returns {Slot[]}
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// The soak: opens every connection, keeps it open for SECONDS − 5, requests its end and counts every noop, in Go
+// The soak: opens every stream, keeps it open for SECONDS − 5, requests its end and counts every noop, in Go
 // (k6/x/soak), without JavaScript per stream or noop. With SERVICE, a module of load-tests/services describes the
 // streams, their messages and their end.
 //

@@ -1,5 +1,5 @@
 // @ts-check
-// Fan-out: how long a broadcast takes to reach N connections, and whether it reaches all of them.
+// Fan-out: how long a broadcast takes to reach N streams, and whether it reaches all of them.
 //
 //   bin/soak run fanout
 
@@ -24,7 +24,7 @@ const { name, values, parameters, runners } = profile('fanout', {
 requireOneRunner('fanout', runners);
 const levels = values.LEVELS;
 if (levels.some((n, i) => i > 0 && n <= levels[i - 1])) {
-  throw new Error(`LEVELS must increase, because each level adds connections to the previous one, got ${levels}`);
+  throw new Error(`LEVELS must increase, because each level adds streams to the previous one, got ${levels}`);
 }
 
 /** Milliseconds before the first broadcast. In that time each stream receives two noops, which show whether noops have numbers. */

@@ -1,5 +1,5 @@
 // @ts-check
-// The soak with only sse.open: one virtual user per connection, counted in JavaScript. It runs on bin/k6 and on any
+// The soak with only sse.open: one virtual user per stream, counted in JavaScript. It runs on bin/k6 and on any
 // k6 with xk6-sse. open() blocks the virtual user, so the DELETEs are a separate scenario. The script cannot determine
 // which noop was lost and when.
 //

@@ -42,7 +42,7 @@ export default runInInit({
   },
   'a suite that needs one runner rejects several': () => {
     requireOneRunner('fanout', 1);
-    throws(() => requireOneRunner('fanout', 2), 'RUNNERS must be 1 for fanout, which needs the data of all connections, got 2');
+    throws(() => requireOneRunner('fanout', 2), 'RUNNERS must be 1 for fanout, which needs the data of all streams, got 2');
   },
   'options of k6 that fit the plan are accepted': () => {
     checkOptions(soak({ seconds: 60, connections: 10 }), laptop({}));

@@ -23,7 +23,7 @@
  * | `request_waited` | trend, ms | open stage: how long a request waited because no connection was free, if it did |
  * | `request_connected` | trend, ms | for the same requests: `request_duration` without that wait |
  * | `request_late` | trend, ms | stage with a fixed length: how long after the end of the stage a correct response arrived |
- * | `unrequested_bytes` | counter | connections on which the server sent unrequested bytes after its response |
+ * | `unrequested_bytes` | counter | connections on which the server sent unrequested bytes after its response, or before the first request |
  * | `dropped_iterations` | counter | requests that were never made (k6's own metric) |
  * | `sent_after` | trend, ms | burst: from its start until the request was sent |
  * | `server_in_flight` | trend | burst: requests in flight in the server, if it reports them in `X-In-Flight` |

@@ -23,10 +23,10 @@ declare module 'k6/x/soak' {
     after?: number;
     /** Read rate of a slow stream; 0: nothing is read. */
     bytesPerSecond?: number;
-    /** Size of a message in KB (0: the mean on the other streams), and the backlog in KB at which a slow stream counts as filled. */
+    /** Upper limit of the measured size of a message in KB (0: no limit), and the backlog in KB at which a slow stream counts as filled. */
     messageKB?: number;
     fillKB?: number;
-    /** Broadcasts per second by the whole call while streams are slow. Without it, the run publishes the messages. */
+    /** Broadcasts per second by the whole call while streams are slow; unused without `broadcast`. */
     broadcastsPerSecond?: number;
   }
 
@@ -154,7 +154,10 @@ declare module 'k6/x/soak' {
     seed?: number;
     /** Maximum responses in flight in the open model. Further requests are skipped and counted. */
     maxInFlight: number;
-    /** Seconds with only heartbeats after which the client closes a response: before its first content, after it, and after its terminal event. */
+    /**
+     * Seconds after which the client closes a response: with only heartbeats before its first content (`firstTimeout`) or
+     * after it (`idleTimeout`), and from its terminal event on (`linger`).
+     */
     firstTimeout: number;
     idleTimeout: number;
     linger: number;

@@ -42,8 +42,8 @@
  * | `soak_lateness_max_seconds` | gauge | |
  * | `soak_streams_planned` | gauge | streams of the whole run, the same from each runner |
  * | `soak_runners_planned` | gauge | runners of the whole run |
- * | `soak_streams_completed` | gauge | streams that the server ended on request |
- * | `soak_streams_dropped` | gauge | streams that ended before that request |
+ * | `soak_streams_completed` | gauge | streams that ended as planned |
+ * | `soak_streams_dropped` | gauge | streams that ended before their end was requested |
  * | `soak_streams_refused` | gauge | streams that never opened |
  * | `soak_streams_reconnected` | gauge | streams opened after the loss of another one of the same client |
  * | `soak_streams_open` | gauge | open streams and pending attempts; 0 once the last has ended |
@@ -233,14 +233,14 @@ declare module 'k6/x/soak' {
    */
   export function suite(suite: Suite): void;
 
-  /** The state of a connection. Only `completed` is a successful end. */
+  /** The state of a client. Only `completed` is a successful end. */
   export type State =
     | 'planned'
     | 'connecting'
     | 'open'
     /** A stream was lost; a reconnect follows. */
     | 'waiting'
-    /** The server ended the stream on request. */
+    /** The stream ended as planned. */
     | 'completed'
     /** The stream ended before the request for its end. */
     | 'dropped'
@@ -273,7 +273,7 @@ declare module 'k6/x/soak' {
     readonly corrupted: number;
     /** Received more than `lateMs` after their interval. */
     readonly late: number;
-    /** All counts in one line, for a log. */
+    /** Id, state and all counts except `late` in one line, for a log. */
     toString(): string;
   }
 }
