@@ -154,6 +154,11 @@ func (m *Merged) runnerName(g *group, index int) string {
 	return fmt.Sprintf("runner %d%s", index, m.groupName(g))
 }
 
+// nameAt returns the name of a runner with its group and its host, by its index in Runners.
+func (m *Merged) nameAt(i int) string {
+	return m.runnerName(m.groupOf(i), m.Runners[i].Index) + m.Runners[i].onHost()
+}
+
 // Laptop returns the host and the group of a runner by its index in Runners, or "" if there is one group.
 func (m *Merged) Laptop(runner int) string {
 	if len(m.groups) < 2 {

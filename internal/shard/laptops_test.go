@@ -63,6 +63,9 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		"one PREFIX for two laptops": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("a-", 1, 5)}, []string{
 			`two runs have the PREFIX "a-": runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on, and runner 1 on host-of-a- from`,
 		}},
+		"one PREFIX at two times": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("a-", 1, 5), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
+			`two runs have the PREFIX "a-": runner 1 on host-of-a- from`,
+		}},
 		"ids that overlap": {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a1", 1, 5)}, []string{
 			`the client ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes that do not begin with each other`,
 		}},
@@ -81,12 +84,12 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 			"runner 1 of b- on host-of-b- did not finish: it left no final shard",
 		}},
 		"a different run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`belongs to the run "y", not to "t"`}},
-		"a different k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
+		"a different k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 of b- on host-of-b- ran k6 v9"}},
 		"an hour later": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
-			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- started at 2023-11-14 23:13:20 UTC; remove the shard of another run",
+			"runner 1 of a- on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 of b- on host-of-b- started at 2023-11-14 23:13:20 UTC; remove the shard of another run",
 		}},
 		"a short overlap": {[][]*Shard{change(laptopShards("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
-			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8 min of the planned 59 min 55 s",
+			"runner 1 of a- on host-of-a- and runner 1 of b- on host-of-b- ran at the same time for only 8 min of the planned 59 min 55 s",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

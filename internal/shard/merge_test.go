@@ -81,10 +81,10 @@ func TestMergeProblems(t *testing.T) {
 			return append(s, extra)
 		}, []string{"runner 4 is not in the plan, which has 3 runners"}},
 		{"of another run", func(_ *plan.Plan, s []*Shard) []*Shard { s[2].Runner.TestID = "yesterday"; return s }, []string{
-			`the shard of runner 3 belongs to the run "yesterday", not to "t"`,
+			`the shard of runner 3 on h3 belongs to the run "yesterday", not to "t"`,
 		}},
 		{"of another script", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.ScriptHash = "def"; return s }, []string{
-			"runner 2 ran a different script from runner 1; use one script",
+			"runner 2 on h2 ran a different script from runner 1 on h1; use one script",
 		}},
 		{"of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.NoopInterval = 1; return s }, []string{
 			"runner 1 ran another plan: NOOP_INTERVAL is 1, not 15",

@@ -102,19 +102,19 @@ const maxMissing = 10
 // checkOneRun checks that all runners belong to one run, ran at the same time, and ran one script with one version of
 // k6.
 func (m *Merged) checkOneRun() {
-	for _, r := range m.Runners {
+	for i, r := range m.Runners {
 		first := m.Runners[0]
 		switch {
 		case m.Plan.TestID != "" && r.TestID != m.Plan.TestID:
-			m.problem("the shard of runner %d belongs to the run %q, not to %q", r.Index, r.TestID, m.Plan.TestID)
+			m.problem("the shard of %s belongs to the run %q, not to %q", m.nameAt(i), r.TestID, m.Plan.TestID)
 		case m.Plan.RunID != "" && r.RunID != m.Plan.RunID:
-			m.problem("the shard of %s belongs to another run with the same test id (the runner started at %s); remove the shard", r.String(), format.Time(r.Started()))
+			m.problem("the shard of %s belongs to another run with the same test id (the runner started at %s); remove the shard", m.nameAt(i), format.Time(r.Started()))
 		}
 		if r.ScriptHash != first.ScriptHash {
-			m.problem("runner %d ran a different script from runner %d; use one script", r.Index, first.Index)
+			m.problem("%s ran a different script from %s; use one script", m.nameAt(i), m.nameAt(0))
 		}
 		if r.K6Version != first.K6Version {
-			m.problem("%s ran k6 %s, but %s ran %s; use one version", r.String(), r.K6Version, first.String(), first.K6Version)
+			m.problem("%s ran k6 %s, but %s ran %s; use one version", m.nameAt(i), r.K6Version, m.nameAt(0), first.K6Version)
 		}
 	}
 	m.checkOverlap()

@@ -93,10 +93,10 @@ func (m *Merged) checkServices(parts []part) {
 			m.Service = parts[0].service
 		}
 		if parts[i].service != m.Service {
-			m.problem("%s used a different service description from %s, so their counts cannot be added; use one description", m.Runners[i].String(), m.Runners[0].String())
+			m.problem("%s used a different service description from %s, so their counts cannot be added; use one description", m.nameAt(i), m.nameAt(0))
 		}
 		if p := &parts[i].plan; p.Published() && parts[i].service.CountBasis != CountByNumber {
-			m.problem("%s did not count messages by their numbers, but published messages have numbers", m.Runners[i].String())
+			m.problem("%s did not count messages by their numbers, but published messages have numbers", m.nameAt(i))
 		}
 	}
 }
