@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// runnersOf returns the counts and costs of each runner; empty without data. Requests and responses of a suite are not
-// counted per runner.
+// runnersOf returns the counts and costs of each runner; empty without data. It omits the counts of requests, responses
+// and chunks.
 func runnersOf(v *verdict.Verdict) Section {
 	if v.NoData {
 		return Section{}

@@ -270,6 +270,7 @@ func (g *Merger) addResponses(s *Shard) {
 	if m.Responses == nil {
 		m.Responses = NewResponses()
 	}
+	m.Runners[len(m.Runners)-1].Responses = &Responses{Chunks: s.Responses.Chunks, FromOne: s.Responses.FromOne}
 	if err := m.Responses.Merge(s.Responses); err != nil {
 		g.readErrors = append(g.readErrors, fmt.Sprintf("unreadable responses of runner %d: %v", s.Runner.Index, err))
 	}

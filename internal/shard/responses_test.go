@@ -26,6 +26,12 @@ func TestLostFirstChunkIsNamed(t *testing.T) {
 	require.Len(t, r.Findings, 1)
 	require.EqualValues(t, 0, *r.Findings[0].FirstMissing)
 	require.EqualValues(t, 1, r.Findings[0].Counts.Missed)
+
+	s := newEmptyShard(planFor(1, 2), 1)
+	s.Responses = r
+	own := Merge(planFor(1, 2), []*Shard{s}).Runners[0].Responses
+	require.Equal(t, r.Chunks, own.Chunks)
+	require.EqualValues(t, 1, own.FromOne)
 }
 
 func TestResponsesOutsideOfTheRunAreRejected(t *testing.T) {

@@ -122,6 +122,7 @@ type Runner struct {
 
 	Machine      *machine.Record `json:"-"` // of its shard, in Merged
 	ControlGroup *RunnerControl  `json:"-"` // in Merged: its control group; nil: none
+	Responses    *Responses      `json:"-"` // in Merged: the counts of chunks of its finite responses; nil: none
 
 	fastest   *time.Duration // latency of its fastest message; nil: no message has a send time
 	published *Published     // nil: the runner did not publish

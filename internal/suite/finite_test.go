@@ -54,6 +54,22 @@ func TestFinitePassNamesTheOtherResponses(t *testing.T) {
 	require.Contains(t, v.Summary(), "; 1 response refused; 1 response open after the terminal event; 2 responses abandoned by the client")
 }
 
+// The chunks of each runner add up to the chunks of the run. If the service numbers chunks from 0, a response that starts
+// at 1 lost its first chunk.
+func TestFiniteCountsTheChunksOfEachRunner(t *testing.T) {
+	t.Parallel()
+	r := newFiniteRun(nil, ledger.ResponseComplete, ledger.ResponseComplete)
+	m := r.Rounds[0]
+	m.Runners = append(m.Runners, m.Runners[0])
+	m.Responses.FromZero, m.Responses.FromOne = 1, 1
+	m.Runners[0].Responses = &shard.Responses{Chunks: ledger.Totals{Expected: 4, Received: 4}}
+	m.Runners[1].Responses = &shard.Responses{Chunks: ledger.Totals{Expected: 4, Received: 4}, FromOne: 1}
+	v := judge(r)
+	require.Equal(t, ledger.Totals{Expected: 4, Received: 4}, v.Runners[0].Totals)
+	require.Equal(t, ledger.Totals{Expected: 5, Received: 4, Missed: 1}, v.Runners[1].Totals)
+	require.Equal(t, ledger.Totals{Expected: 9, Received: 8, Missed: 1}, v.Messages.Totals)
+}
+
 func TestFiniteJudgesGoodputOnlyWithLimits(t *testing.T) {
 	t.Parallel()
 	v := judge(newFiniteRun(map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, ledger.ResponseComplete))

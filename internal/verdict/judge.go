@@ -59,7 +59,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		}
 	}
 	if a.Responses != nil {
-		v.addResponses(a.Responses, e.Model)
+		v.addResponses(m, a.Responses, e.Model)
 	}
 	v.decide(v.addMachines(e, a.Streams, append(all, a.Doubts...)))
 	if len(v.Reasons) == 0 {

@@ -75,9 +75,13 @@ func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 
 // Chunks returns the counts of chunks. If the numbers of some responses start at 0, responses that start at 1 lost
 // their first chunk.
-func Chunks(r *shard.Responses) ledger.Totals {
+func Chunks(r *shard.Responses) ledger.Totals { return chunksOf(r, r.FromZero > 0) }
+
+// chunksOf is Chunks for all responses of a run, or for those of one runner. fromZero: the numbers of some responses of
+// the run start at 0.
+func chunksOf(r *shard.Responses, fromZero bool) ledger.Totals {
 	c := r.Chunks
-	if r.FromZero > 0 {
+	if fromZero {
 		c.Missed += uint64(r.FromOne)   // #nosec G115 -- a count
 		c.Expected += uint64(r.FromOne) // #nosec G115 -- a count
 	}
@@ -107,9 +111,14 @@ func basisOfResponses(r *shard.Responses) Basis {
 	return b
 }
 
-func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
+func (v *Verdict) addResponses(m *shard.Merged, r *shard.Responses, l ModelLedger) {
 	v.Responses, v.Evidence = ResponsesOf(r, l), basisOfResponses(r)
 	v.Messages.Totals = Chunks(r)
+	for i := range m.Runners {
+		if part := m.Runners[i].Responses; part != nil {
+			v.Runners[i].Totals = chunksOf(part, r.FromZero > 0)
+		}
+	}
 	checked := v.Evidence.Kind != ByNothing
 	v.MessagesChecked = &checked
 	for _, f := range r.Findings {
