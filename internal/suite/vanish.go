@@ -60,6 +60,8 @@ type streamGauge struct {
 	sampled           bool          // there are samples before clients vanished
 	isCounter         bool          // GAUGE is a counter
 	readings          []reading     // readings after clients vanished, up to limit
+	undisturbed       int           // streams that did not vanish, and ended with the run
+	end               *float64      // last value after limit; nil: not known
 }
 
 // A reading is a value of a gauge at a time after the start of a phase.
@@ -81,7 +83,7 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	for _, st := range stagesOf(m) {
 		g.planned = st.Requests
 	}
-	g.isCounter = r.counterGauge()
+	g.undisturbed, g.isCounter = max(m.Plan.Connections-g.vanished, 0), r.counterGauge()
 	vanishedAt := time.UnixMicro(drops.FirstUS)
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for i, s := range r.Samples {
@@ -98,6 +100,8 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 			}
 		case after <= g.limit:
 			g.readings = addReading(g.readings, reading{after, v})
+		default:
+			g.end = &v
 		}
 	}
 	g.drift = max(highest-lowest, 0)
@@ -253,8 +257,11 @@ func (g *streamGauge) checkNoticed() verdict.Check {
 	default:
 		counted := max(float64(g.vanished)-(g.before-last)/g.unit, 0)
 		c.Actual = count(counted) + " still counted"
-		c.Reasons = []string{sentence("%v after %s had vanished, the service still counted %v of them as open (%s): TCP itself gives up after about "+
-			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on the machine of the service", g.limit, format.Count(g.vanished, "client"), counted, g.name)}
+		cause := "TCP itself gives up after about 15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on the machine of the service"
+		if g.end != nil && g.before-*g.end < g.unit*float64(g.undisturbed)/2 {
+			cause = sentence("when the other streams had ended, the gauge was still %v, so it does not fall when a stream ends, or it is read too seldom", *g.end)
+		}
+		c.Reasons = []string{sentence("%v after %s had vanished, the service still counted %v of them as open (%s): %s", g.limit, format.Count(g.vanished, "client"), counted, g.name, cause)}
 	}
 	return c
 }

@@ -114,7 +114,15 @@ func TestVanishFindsFaults(t *testing.T) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
 			}
-		}, verdict.Fail, "still counted 20 of them as open"},
+			for i := 71; i < 80; i++ {
+				r.Samples[i].Streams = 20
+			}
+		}, verdict.Fail, "still counted 20 of them as open (backend_streams_open): TCP itself gives up after about 15 minutes"},
+		{"the gauge does not fall when a stream ends", func(r *Run) {
+			for i := range r.Samples {
+				r.Samples[i].Streams = min(100, 50*i)
+			}
+		}, verdict.Fail, "still counted 20 of them as open (backend_streams_open): when the other streams had ended, the gauge was still 100, so it does not fall when a stream ends"},
 		{"clients did not vanish", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 19 }, verdict.Invalid, "only 19 of 20 clients vanished"},
 		{"no client vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
 		{"there is no gauge", func(r *Run) { r.set("GAUGE", "clients") }, verdict.Invalid, "the gauge clients has no samples"},
