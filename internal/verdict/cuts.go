@@ -22,7 +22,8 @@ type Cuts struct {
 	// Resumed is the number of ended streams that were reopened and received a message. If the service resumes streams,
 	// the client must have requested to resume.
 	Resumed int `json:"resumed"`
-	// WithoutLoss is the number of cuts after which every message of the outage arrived exactly once.
+	// WithoutLoss is the number of cuts after which a message arrived, but without a fault: no message was lost or
+	// duplicated, no gap was announced, and the numbers did not restart.
 	WithoutLoss int    `json:"without_loss"`
 	Lost        uint64 `json:"lost"` // messages, including messages in gaps that the service announced
 	Duplicated  uint64 `json:"duplicated"`
@@ -36,12 +37,15 @@ type Cuts struct {
 
 // A cutAccount sums up the cuts of the run.
 type cutAccount struct {
-	lost    map[int][]uint64 // by connection: how many messages were lost at each of its cuts
-	allowed uint64           // lost messages that ALLOW_ANNOUNCED_GAPS allows
+	lost    map[int][]cutLoss // by client: the messages that were lost at each of its cuts
+	allowed uint64            // lost messages of all cuts that ALLOW_ANNOUNCED_GAPS allows
 
 	untested []string // sentences about cuts without an observed resume
 	broken   []string // sentences about cuts with a loss, a duplicate, an announced gap or numbers that restarted
 }
+
+// A cutLoss counts the messages that a client lost at one cut. allowed is the part that ALLOW_ANNOUNCED_GAPS allows.
+type cutLoss struct{ all, allowed uint64 }
 
 func (c *Counts) allCuts() (all Cuts) {
 	for _, c := range c.Cuts {
@@ -57,21 +61,22 @@ func (c *Counts) allCuts() (all Cuts) {
 	return all
 }
 
-// attributeToCuts counts the lost messages of a connection by the cut at which they were lost. It returns the messages
+// attributeToCuts counts the lost messages of a client by the cut at which they were lost. It returns the messages
 // that count as missed: all, except messages in announced gaps if the plan allows such gaps.
 func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (missed []ledger.Range) {
 	if a.r.Cuts == nil {
 		return lost
 	}
 	cuts := a.r.Cuts.List
-	losses := make([]uint64, len(cuts))
+	losses := make([]cutLoss, len(cuts))
 	for _, numbers := range lost {
 		for n := numbers[0]; n <= numbers[1]; n++ {
 			k := a.cutOf(n)
 			if k >= 0 {
-				losses[k]++
+				losses[k].all++
 			}
 			if k >= 0 && cuts[k].Announced > 0 && s.m.Plan.AllowGaps && (!a.ordered || cuts[k].GapEnd == 0 || n < cuts[k].GapEnd) {
+				losses[k].allowed++
 				s.cuts.allowed++
 				continue
 			}
@@ -79,7 +84,7 @@ func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (misse
 		}
 	}
 	if s.cuts.lost == nil {
-		s.cuts.lost = map[int][]uint64{}
+		s.cuts.lost = map[int][]cutLoss{}
 	}
 	s.cuts.lost[i] = losses
 	return missed
@@ -120,7 +125,7 @@ func (s *Streams) addCuts() {
 		}
 		for k := range r.Cuts.List {
 			if sum := kinds[r.Cuts.List[k].Kind]; sum != nil {
-				s.addCut(sum, r, k, s.lossesAtCut(i, r, k))
+				s.addCut(sum, r, k, s.lossAtCut(i, r, k))
 			}
 		}
 		if r.Cuts.Unlisted > 0 {
@@ -141,7 +146,7 @@ type JudgedCut struct {
 	Missed uint64
 }
 
-// AllCuts yields the cuts of the run, each with its connection. A verdict that was read from a file has none.
+// AllCuts yields the cuts of the run, each with its client. A verdict that was read from a file has none.
 func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 	return func(yield func(*shard.Connection, JudgedCut) bool) {
 		s := v.streams
@@ -153,7 +158,7 @@ func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 				continue
 			}
 			for k, c := range r.Cuts.List {
-				if !yield(r, JudgedCut{c, s.lossesAtCut(i, r, k)}) {
+				if !yield(r, JudgedCut{c, s.lossAtCut(i, r, k).all}) {
 					return
 				}
 			}
@@ -161,25 +166,25 @@ func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 	}
 }
 
-// lossesAtCut returns the number of messages that a connection lost at one of its cuts. Without a publisher and without
-// other clients to compare with, these are the numbers that were skipped at the cut and did not arrive later, or none if
-// the service does not keep the order.
-func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
+// lossAtCut returns the messages that a client lost at one of its cuts. Without a publisher and without other clients to
+// compare with, these are the numbers that were skipped at the cut and did not arrive later. There are none if the
+// service does not keep the order.
+func (s *Streams) lossAtCut(i int, r *shard.Connection, k int) cutLoss {
 	if losses, ok := s.cuts.lost[i]; ok {
 		return losses[k]
 	}
 	c := &r.Cuts.List[k]
 	if s.m.Service.AnyOrder || c.LastNumber == 0 || c.Next <= c.LastNumber+1 {
-		return 0
+		return cutLoss{}
 	}
 	skipped := c.Next - c.LastNumber - 1
-	return skipped - min(c.Filled, skipped)
+	return cutLoss{all: skipped - min(c.Filled, skipped)}
 }
 
-func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
+func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost cutLoss) {
 	c := &r.Cuts.List[k]
 	sum.Count++
-	sum.Lost += lost
+	sum.Lost += lost.all
 	sum.Duplicated += c.Duplicated
 	sum.Repeated += c.Repeated
 	sum.Announced += c.Announced
@@ -199,11 +204,11 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	// If the numbers go back although no message was repeated, the service restarted its numbering.
 	restarts := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0
 	switch {
-	case lost+c.Duplicated+c.Announced == 0 && !restarts:
+	case lost.all+c.Duplicated+c.Announced == 0 && !restarts:
 		sum.WithoutLoss++
-	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Duplicated == 0 && !restarts:
+	case c.Announced > 0 && s.m.Plan.AllowGaps && lost.all == lost.allowed && c.Duplicated == 0 && !restarts:
 	default:
-		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.lossText(c, lost))
+		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.lossText(c, lost.all-lost.allowed))
 	}
 }
 
@@ -281,7 +286,7 @@ func (s *Streams) CutChecks() []Check {
 
 func (s *Streams) brokenCutsText(all *Cuts) string {
 	text := fmt.Sprintf("%d of %s led to faults: %s lost, %d received twice", len(s.cuts.broken), format.Plural(all.Count, "disconnect", "disconnects"),
-		format.Plural(all.Lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), all.Duplicated)
+		format.Plural(all.Lost-min(s.cuts.allowed, all.Lost), s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), all.Duplicated)
 	if n := all.Announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))
 	}
