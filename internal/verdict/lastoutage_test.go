@@ -73,6 +73,12 @@ func TestClientsThatReconnectAtTheEndAreCounted(t *testing.T) {
 	require.Contains(t, v.Summary(), "PASS: 96 of 100 streams open to the end, 4 reconnecting")
 	require.Equal(t, "96, and 4 reconnecting", check(t, v, "streams open to the end").Actual)
 	require.Equal(t, "0 of 4 clients that lost a stream; no outage was longer than 1 s", check(t, v, "99.9 % of clients reconnected").Actual)
+
+	// The last outage counts even if the first connect took longer.
+	m.Plan.BackWithinS = .5
+	disconnect(m, 4, func(r *ledger.Record) { r.Longest = ledger.Outage{To: r.OpenedAt} })
+	v = requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
+	require.Contains(t, v.Reasons[0], "was disconnected for 1 s; 99.9 % of the clients must reconnect within 500 ms (BACK_WITHIN)")
 }
 
 // If messages were not checked, the check names no evidence.

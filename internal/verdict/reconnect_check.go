@@ -78,8 +78,10 @@ func (s *Streams) longestOutage(c *shard.Connection) (from, to ledger.Instant) {
 	if c.Streams > 0 && c.Longest.From >= c.OpenedAt { // otherwise the longest one is the first connect
 		update(c.Longest)
 	}
-	if last := s.lastOutage(c); last != nil {
-		update(*last)
+	for _, last := range []*ledger.Outage{s.lastOutage(c), c.LastOutage} {
+		if last != nil {
+			update(*last)
+		}
 	}
 	if c.MaxOutage > longest.To-longest.From { // the longest outage is not listed, and the first connect took longer
 		return 0, c.MaxOutage
