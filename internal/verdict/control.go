@@ -34,7 +34,7 @@ type Control struct {
 	worstDelay   time.Duration // the maximum delay of the group while messages were late
 	longest      time.Duration // the maximum lateness of the group, if it is over half of the limit; otherwise 0
 	longestAt    time.Time     // the time of that lateness
-	longestStall time.Duration // the longest stall of a runner while the group had no data, if it is over half of the limit
+	longestStall time.Duration // the longest stall of a runner while the group was inconclusive, if it is over half of the limit
 	unexplained  uint64        // the part of LateUnknown that no stall explains
 }
 
@@ -176,7 +176,7 @@ func (c *Control) lateText() string {
 	}{
 		{c.LateWithGroup, fmt.Sprintf("while the control group was late too, by up to %s, so %s may be the cause", format.Duration(c.worstDelay), c.suspect())},
 		{c.LateWithoutGroup, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay %s", c.suspect(), format.Form(c.LateWithoutGroup, "it", "them"))},
-		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
+		{c.LateUnknown, "while the control group was inconclusive, so the stalls of the runner decide"},
 	} {
 		switch {
 		case part.n == 1 && all == 1:
@@ -200,7 +200,7 @@ func (c *Control) delays() (out []string) {
 		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.longest), format.Clock(format.Unix(c.longestAt))))
 	}
 	if c.longestStall > 0 {
-		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group had no data", format.Duration(c.longestStall)))
+		out = append(out, fmt.Sprintf("a runner stalled for %s while the control group was inconclusive", format.Duration(c.longestStall)))
 	}
 	return out
 }
