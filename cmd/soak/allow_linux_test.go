@@ -41,6 +41,6 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("allow-actions: true\n"), 0o600))
 	_, err := run(nil, "run")
-	require.ErrorContains(t, err, "allow-actions must be a command-line flag; a file cannot allow its own commands")
+	require.ErrorContains(t, err, "allow-actions must be a command-line flag, because a file cannot allow its own commands; remove it from the file")
 	require.NoFileExists(t, "ran")
 }

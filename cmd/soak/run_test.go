@@ -49,7 +49,7 @@ func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	require.NotContains(t, err.Error(), "did you mean")
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("conections: 20\n"), 0o600))
 	_, _, err = loadSettings(run.Flags())
-	require.EqualError(t, err, "soak.yaml, line 1: conections is not a setting; `soak run --help-all` lists all settings; did you mean connections?")
+	require.EqualError(t, err, "soak.yaml, line 1: conections is not a setting; see `soak run --help-all`; did you mean connections?")
 }
 
 func TestControlNamesAWrongAddress(t *testing.T) {

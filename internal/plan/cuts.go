@@ -28,8 +28,11 @@ const (
 	defaultPause     = 5 // seconds
 	maxShare         = 1000
 	maxCuts          = 1000 // per second
-	firstMessage     = 2    // seconds from the first stream to the first published message (k6/soak/publishing.go)
 	reconnectSeconds = 3    // seconds for a stream to reconnect: a delay of 1 s to 2 s, and a connect
+
+	// publishMargin is the time in seconds from the first stream to the first published message (k6/soak/publishing.go).
+	// The last message is published as long before the end of the streams.
+	publishMargin = 2
 )
 
 // HasCuts reports whether the run disconnects or pauses its own streams.
@@ -71,8 +74,8 @@ func (p *Plan) shares() (out []int, err error) {
 // receive a message. If the run is too short for this, from and to are equal.
 func (p *Plan) CutPeriod() (from, to time.Duration) {
 	interval := p.Interval()
-	from = firstMessage*time.Second + interval + time.Second
-	to = p.Hold() - firstMessage*time.Second - interval - reconnectSeconds*time.Second
+	from = publishMargin*time.Second + interval + time.Second
+	to = p.Hold() - publishMargin*time.Second - interval - reconnectSeconds*time.Second
 	if shares, err := p.shares(); err == nil && shares[3] > 0 {
 		to -= p.Pause()
 	}

@@ -68,7 +68,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, ignoreKey f
 type UnknownKeyError string
 
 func (e UnknownKeyError) Error() string {
-	return string(e) + " is not a setting; `soak run --help-all` lists all settings"
+	return string(e) + " is not a setting; see `soak run --help-all`"
 }
 
 func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
@@ -77,7 +77,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	case strings.HasSuffix(name, "token"):
 		return fmt.Errorf("%s must not be in a file, because it is a secret; set the variable %s", name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 	case name == AllowActions:
-		return fmt.Errorf("%s must be a command-line flag; a file cannot allow its own commands", name)
+		return fmt.Errorf("%s must be a command-line flag, because a file cannot allow its own commands; remove it from the file", name)
 	case flag == nil || name == "help" || name == "config":
 		return UnknownKeyError(name)
 	case flag.Changed:

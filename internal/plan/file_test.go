@@ -56,7 +56,7 @@ open-percent: 3 # a setting of another suite
 func TestFlagsFromFileRejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"conections: 5":                   "line 1: conections is not a setting; `soak run --help-all` lists all settings",
+		"conections: 5":                   "line 1: conections is not a setting; see `soak run --help-all`",
 		"seconds: 60\nconnections: many":  `line 2: connections must be a whole number, got "many"`,
 		"connections:":                    "line 1: connections must have a value; write one, such as `connections: 1200`",
 		"connections: {a: 1}":             "connections must be a string, a number or a boolean",

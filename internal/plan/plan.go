@@ -193,11 +193,11 @@ func (p *Plan) BackendOf(runner int) string {
 	return all[max(runner-1, 0)%len(all)]
 }
 
-// PerRunner returns the maximum number of connections of one runner.
+// PerRunner returns the maximum number of clients of one runner.
 func (p *Plan) PerRunner() int { return p.Share(1) }
 
-// Share returns the number of connections of a runner (from 1). k6 assigns the virtual users to the runners in turn,
-// and the last virtual user may have fewer connections than the others.
+// Share returns the number of clients of a runner (from 1). k6 assigns the virtual users to the runners in turn, and the
+// last virtual user may have fewer clients than the others.
 func (p *Plan) Share(runner int) int {
 	users, perUser := p.Iterations(), max(p.ConnectionsPerVU, 1)
 	if runner > users {
@@ -210,7 +210,7 @@ func (p *Plan) Share(runner int) int {
 	return connections
 }
 
-// PerBackend returns the number of connections of the first of several services. No other service has more.
+// PerBackend returns the number of clients of the first of several services. No other service has more.
 func (p *Plan) PerBackend(services int) (connections int) {
 	for runner := 1; runner <= p.Runners; runner += services {
 		connections += p.Share(runner)
@@ -272,7 +272,7 @@ func (p *Plan) Hold() time.Duration {
 	return time.Duration(p.Seconds-DisconnectLead) * time.Second
 }
 
-// LateLimit returns the lateness above which a noop counts as late.
+// LateLimit returns the lateness above which a message counts as late.
 func (p *Plan) LateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
 // EndTimeout returns the maximum time from the response to the end request of a stream until the stream ends. The

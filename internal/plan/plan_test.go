@@ -128,7 +128,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-func TestNumberInvertsDeviceID(t *testing.T) {
+func TestNumberInvertsClientID(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	for _, prefix := range []string{"", "d-", "7"} {
@@ -161,8 +161,8 @@ func TestRunnersUseTheServicesInTurn(t *testing.T) {
 	require.ErrorContains(t, p.Check(), `BACKEND_URL must begin with http:// or https:// and name a host, got "b"`)
 }
 
-// 100 connections, 6 per virtual user, need 17 users; the last one has 4.
-func TestShareCountsTheConnectionsOfARunner(t *testing.T) {
+// 100 clients, 6 per virtual user, need 17 users; the last one has 4.
+func TestShareCountsTheClientsOfARunner(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	p.Connections, p.ConnectionsPerVU = 100, 6

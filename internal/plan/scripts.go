@@ -63,7 +63,7 @@ var streamSettings = sharedRows("NOOP_INTERVAL", "LATE_MS", "ACCEPT_ENCODING", "
 const MaxOpenLate = "MAX_OPEN_LATE"
 
 var bystanderSetting = Setting{Name: MaxOpenLate, Value: wholeType, NoLimit: true, Rule: "at least 0, or -1 (no limit)",
-	Help: "maximum number of late noops on undisturbed streams (-1: no limit; default: 0)"}
+	Help: "maximum late messages on undisturbed streams (-1: no limit; default: 0)"}
 
 // scriptSettings is the table of the settings that the script of a suite reads, by suite. The profiles of the script
 // have the defaults.

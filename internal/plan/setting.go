@@ -276,7 +276,7 @@ func ForSuite(suite string, settings []Setting) []Setting {
 	return slices.DeleteFunc(settings, func(s Setting) bool { return s.OnlySuite != "" && s.OnlySuite != suite })
 }
 
-// Default returns the default plan: 1200 connections for an hour, one noop every 15 s.
+// Default returns the default plan: 1200 streams for an hour, one noop every 15 s.
 func Default() (p Plan) {
 	reset(p.Settings())
 	p.ConnectionsPerVU = 1

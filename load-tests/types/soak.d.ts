@@ -81,7 +81,7 @@ declare module 'k6/x/soak' {
     prefix: string;
     /** `TESTID`: name of the run, '' for none. */
     testid: string;
-    /** `LATE_MS`: lateness in milliseconds above which a noop counts as late. */
+    /** `LATE_MS`: lateness in milliseconds above which a message counts as late. */
     lateMs: number;
     /** `RECONNECT`: reconnect after any disconnect (implied by resume, --token-ttl, end.by 'server'). */
     reconnect: boolean;
