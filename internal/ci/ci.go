@@ -28,8 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the folder of the JUnit file is missing, or if the path names anything but a new file, an
-// empty file or a readable file in JUnit's format.
+// Check returns an error if the folder of the JUnit file is missing. It also returns an error if the path names anything
+// but a new file, an empty file or a readable file in JUnit's format.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
@@ -140,9 +140,9 @@ func escapeCommands(text string) string {
 // title returns the name under which CI systems list the checks: the kind of run.
 func title(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// decidingChecks returns the checks that decided the verdict, and none for a pass. If no check decided the verdict, it
+// unmetChecks returns the checks that are not met, without warnings. If the verdict is not pass and there are none, it
 // returns a substitute check with the reasons of the verdict.
-func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
+func unmetChecks(v *verdict.Verdict) (out []verdict.Check) {
 	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {
 			out = append(out, c)

@@ -12,12 +12,12 @@ import (
 // maxAnnotations is the number of annotations of each kind that GitHub shows per step.
 const maxAnnotations = 10
 
-// annotations returns the workflow commands: an error for each check that decided the verdict, with its findings, or a
-// notice of the pass; then the warnings. If the run passed without checking messages, a warning replaces the notice.
+// annotations returns the workflow commands: an error for each unmet check, with its findings, or a notice of the pass;
+// then the warnings. If the run passed without checking messages, a warning replaces the notice.
 func annotations(v *verdict.Verdict) (out []string) {
 	outcome := title(v) + " " + v.Word()
 	var errs, warnings []string
-	for _, c := range decidingChecks(v) {
+	for _, c := range unmetChecks(v) {
 		errs = append(errs, command("error", outcome+": "+c.Name, strings.Join(c.Sentences(), "\n")))
 	}
 	for _, w := range v.Warnings {
@@ -55,7 +55,7 @@ func command(kind, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
 }
 
-// maxSummary is the maximum size of a summary in bytes. GitHub accepts 1 MiB from each step, and a step may run soak
+// maxSummary is the size in bytes above which a summary is shortened. GitHub accepts 1 MiB from each step, and a step may run soak
 // several times.
 const maxSummary = 200 << 10
 

@@ -51,7 +51,7 @@ type (
 	}
 )
 
-// junit writes a test case for each check. If the verdict is not pass and no check decided it, a substitute test case
+// junit writes a test case for each check. If the verdict is not pass although no check is unmet, a substitute test case
 // has the reasons of the verdict.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
@@ -68,7 +68,7 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 		s.add(c)
 	}
 	if s.Failures+s.Errors == 0 {
-		for _, c := range decidingChecks(v) {
+		for _, c := range unmetChecks(v) {
 			s.add(c)
 		}
 	}

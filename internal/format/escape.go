@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX, so that
-// a terminal does not interpret text from a service. Line feeds, tabs and zero-width joiners stay.
+// Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX. A
+// terminal then does not interpret text from a service. Line feeds, tabs and zero-width joiners stay.
 func Escape(text string) string {
 	if strings.IndexFunc(text, isInterpreted) < 0 {
 		return text

@@ -20,14 +20,14 @@ const streamMargin = time.Second
 // arrivalSpread is the time by which a message may arrive before its assumed publish time (see messagesFor).
 const arrivalSpread = 100 * time.Millisecond
 
-// comparePublished compares the messages that the ith connection received with the messages published to its topic, or,
-// without a publisher, with the messages that other clients received (see compareClients). It returns the record of the
-// connection with the losses added. A message is expected if the service confirmed it and one of these conditions is
+// comparePublished compares the messages that the ith client received with the messages published to its topic. Without
+// a publisher, it compares them with the messages that other clients received (see compareClients). It returns the record
+// of the client with the losses added. A message is expected if the service confirmed it and one of these conditions is
 // met:
 //   - a stream was open from the margin before the message was published until the margin after it was confirmed;
 //   - the message was published between two streams, and the second one resumed the first;
-//   - the service keeps the order, and messages before and after this one arrived on one stream or on streams that each
-//     resumed the previous one.
+//   - the service keeps the order, and messages before and after this one arrived on one stream or on streams that
+//     resumed one another.
 //
 // An expected message that did not arrive is lost.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
@@ -41,7 +41,7 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 	return s.compareMessages(i, r, messages, s.topics[topic], nil)
 }
 
-// compareMessages compares the ith connection with the messages of its topic. certainFrom has, for each stream, the
+// compareMessages compares the ith client with the messages of its topic. certainFrom has, for each stream, the
 // time from which its position in the feed was known (see feed.Correction); nil: all positions are known.
 func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certainFrom)
@@ -65,7 +65,7 @@ func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.M
 	return r
 }
 
-// An account compares the expected messages of one connection with the received ones. int64 times are in microseconds
+// An account compares the expected messages of one client with the received ones. int64 times are in microseconds
 // since 1970.
 type account struct {
 	r            *shard.Connection
@@ -105,7 +105,7 @@ func (s *span) addNumbers(stream *ledger.Span) {
 	s.last = max(s.last, stream.Last)
 }
 
-// accountOf returns the account of a connection before its missing messages are assessed (see lostNumbers).
+// accountOf returns the account of a client before its missing messages are assessed (see lostNumbers).
 func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certainFrom []ledger.Instant) account {
 	runner := &s.m.Runners[r.Runner]
 	margin := streamMargin
@@ -156,7 +156,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 	return a
 }
 
-// countAbove returns how many messages with numbers above a limit arrived on a connection. It omits the corrupted
+// countAbove returns how many messages with numbers above a limit arrived at a client. It omits the corrupted
 // messages that the ledger assumed to have such a number, because the ledger has counted them. A corrupted message
 // without a finding may have any number, so it is omitted, too.
 func countAbove(r *shard.Connection, limit uint64) uint64 {
@@ -191,9 +191,9 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 	return runner.At(r.LastAt).Sub(time.UnixMicro(a.messages[r.Last-1].SentUS))
 }
 
-// mayBePending reports whether a message may have been in transit at the end of the run. This is so if no later message
-// arrived, and the age of the message was under 1.5 times the delay of the last message that arrived. If a buffer
-// held messages for longer, that time replaces the delay (docs/accounting.md).
+// mayBePending reports whether a message may have been in transit at the end of the run: no later message arrived, and
+// its age was under 1.5 times the delay of the last message that arrived. If a buffer held messages for longer, that time
+// replaces the delay (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.transit*3/2).Microseconds()
 }
@@ -277,7 +277,7 @@ func (a *account) expects(number uint64, isEnclosed bool) bool {
 	return false
 }
 
-// applyAccount returns a copy of the record of the ith connection with the results of its account.
+// applyAccount returns a copy of the record of the ith client with the results of its account.
 func (s *Streams) applyAccount(i int, a *account, lost []ledger.Range) *shard.Connection {
 	r := s.mutableConnection(i, a.r)
 	for _, numbers := range lost {

@@ -37,7 +37,7 @@ func (s *Streams) AgreementChecks() (out []Check) {
 	scriptCheck := Check{
 		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: firstText(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "clients fail to connect, to disconnect or to receive every message", weight: byClock,
-		faults:        faults{failedCheck, maxFailedConnections(s.m)},
+		faults:        faults{failedCheck, maxFailedClients(s.m)},
 		loadDependent: true, // a script that searches for the breaking point makes no checks
 		Reasons:       failed,
 	}
@@ -68,9 +68,9 @@ func (s *Streams) allEndedEarly() bool {
 	return s.Connections.Unwatched > 0 && s.Connections.Unwatched == s.observedClients()
 }
 
-// maxFailedConnections returns how many connections did not pass the script check that passed least often. A connection
-// that did not open or was disconnected fails a check, or does not reach it.
-func maxFailedConnections(m *shard.Merged) (count uint64) {
+// maxFailedClients returns how many clients did not pass the script check that passed least often. A client that did not
+// connect or was disconnected fails a check, or does not reach it.
+func maxFailedClients(m *shard.Merged) (count uint64) {
 	for _, c := range m.Checks {
 		count = max(count, uint64(max(int64(m.Plan.Connections)-c.Passes, 0)))
 	}
@@ -105,9 +105,9 @@ func (e *ServerEntry) exceeds(r *shard.Connection) bool {
 	return e.First <= 1 && e.Sent > r.Received+r.Corrupted+r.Duplicated
 }
 
-// compare compares a connection with the server's entry, and adds the entry to the sums. sent is the number of messages
+// compare compares a client with the server's entry, and adds the entry to the sums. sent is the number of messages
 // that the server sent after the last one that arrived; unnoticed is how many of these the client did not count as
-// missing. d is any other mismatch. The entry is ignored if another client used the id first, or if the connection had
+// missing. d is any other mismatch. The entry is ignored if another client used the id first, or if the client had
 // no stream. It is also ignored if the runner ended early or replaced another one.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
@@ -145,7 +145,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed 
 	return sent, sent - min(sent, r.Tail), d
 }
 
-// compareCount does the same as compare for a connection whose messages have no numbers.
+// compareCount does the same as compare for a client whose messages have no numbers.
 func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	arrived := r.Received + r.Corrupted
 	switch {
@@ -169,7 +169,7 @@ type differenceKind int
 
 const (
 	noDifference   differenceKind = iota
-	differsNoEntry                // the server's ledger has no entry for the connection
+	differsNoEntry                // the server's ledger has no entry for the client
 	differsLast                   // a number arrived that is higher than the last one in the server's ledger
 	differsSent                   // the counts differ
 	differenceKinds
@@ -213,7 +213,7 @@ func (d *differences) sentences() (out []string) {
 	return out
 }
 
-// idInUse reports whether another client used the id of a connection before the connection opened.
+// idInUse reports whether another client used the id of a client before the first stream of this client opened.
 func idInUse(r *shard.Connection) bool {
 	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == causeConflict && f.First < r.OpenedAt })
 }

@@ -27,10 +27,8 @@ const (
 	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay. A
 	// conclusive control group, if there was one, was late too.
 	SignalSteal Signal = "steal"
-	// SignalWait means that threads of the runners waited a long time for a CPU (see CPUUse.HasLongWait).
-	SignalWait Signal = "cpu-wait"
-	// SignalGenerator means that a delay of the load generator, measured by a suite, may explain the unmet check, or
-	// that the generator had no port, descriptor or IPv6 address for a connection.
+	// SignalGenerator means that a suite measured a delay of the load generator that may explain the unmet check. It also
+	// means that the generator had no port, descriptor or IPv6 address for a connection.
 	SignalGenerator Signal = "generator"
 )
 
@@ -57,7 +55,7 @@ type faults struct {
 
 // rules states which faults each signal may explain. No signal explains a refusal, a reset or a wrong message, because
 // the service sent these. No signal explains a numbered message that is missing on a stream that continued, because TCP
-// loses no data. SignalWait explains no fault, because many short waits do not make a message late.
+// loses no data.
 var rules = []struct {
 	signal   Signal
 	explains []faultKind
@@ -67,7 +65,6 @@ var rules = []struct {
 	{SignalStall, []faultKind{lateMessage, longOutage, overdueStream}},
 	{SignalPackets, []faultKind{connectTimeout, earlyEnd, failedCheck, missedMessage, lateMessage}},
 	{SignalSteal, []faultKind{lateMessage}},
-	{SignalWait, nil},
 	{SignalGenerator, []faultKind{connectTimeout, earlyEnd, failedCheck, missedMessage, longOutage}}, // only attempts that never reached the service
 }
 

@@ -41,7 +41,7 @@ var basisTexts = map[string]string{
 // Text describes the evidence for the counts of messages.
 func (e Basis) Text() string { return basisTexts[e.Kind] }
 
-// undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number
+// undetectable returns the number of undetectable losses of a client. It is 0 if the server's ledger has the number
 // of the last message sent. If the ledger has only a count, a duplicate may have replaced a lost message.
 func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	if r.Undetectable+r.PossibleCopies == 0 { // the common case, before a lookup in a large map

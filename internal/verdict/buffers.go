@@ -107,8 +107,8 @@ func (s *Streams) isBuffered() bool {
 	switch p := &s.m.Plan; {
 	case s.m.Service.HasInterval():
 		interval = p.Interval()
-	case p.Published() && p.PublishRate > 0:
-		interval = time.Duration(float64(time.Second) * float64(max(p.Topics, 1)) / p.PublishRate)
+	case p.Published():
+		interval = time.Duration(p.PublishInterval() * float64(time.Second))
 	}
 	return b != nil && interval >= minDueGap && b.Share() > MinBufferedShare && len(s.Codings) == 0
 }

@@ -61,7 +61,7 @@ func (s *Streams) checkedMessageCheck() Check {
 }
 
 // checkedCount returns the number of messages whose loss would have been detected. If only the numbers of the messages
-// are known, the loss of the first message of a connection is not detectable.
+// are known, the loss of the first message of a client is not detectable.
 func (s *Streams) checkedCount() uint64 {
 	if !s.m.Service.CountsMessages() || s.Messages.Received == 0 {
 		return 0

@@ -93,7 +93,7 @@ func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
 	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "messages without a number must count as corrupted if another one has a number")
 }
 
-// Faults of connections outrank unchecked messages.
+// Faults of streams outrank unchecked messages.
 func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	t.Parallel()
 	for _, basis := range []shard.CountBasis{shard.CountNothing, shard.CountByNumber} {
@@ -146,7 +146,7 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	}
 }
 
-func TestOpenTimeExcludesDroppedConnections(t *testing.T) {
+func TestOpenTimeExcludesDroppedClients(t *testing.T) {
 	t.Parallel()
 	m, _ := cleanRun()
 	for i := range 2 {

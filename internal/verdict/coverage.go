@@ -65,8 +65,8 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 	return n
 }
 
-// addCoverage adds one client. It omits a client without a stream, a client of a topic without confirmed messages, and
-// the clients of a runner that ended early or replaced another one.
+// addCoverage adds one client. It omits clients without a stream, and clients of a topic without confirmed messages. It
+// also omits the clients of a runner that ended early or replaced another one.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return

@@ -51,7 +51,7 @@ type Effect struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// A loss is an outage of a connection after it had a stream. Times are Unix seconds.
+// A loss is an outage of a client after it had a stream. Times are Unix seconds.
 type loss struct {
 	*ledger.Outage                   // nil: only from and to are known
 	c              *shard.Connection // a copy
@@ -59,7 +59,7 @@ type loss struct {
 	reconnected    bool
 }
 
-// losses returns the losses of all connections, ordered by their start. lifetimeEnds has the Unix times at which
+// losses returns the losses of all clients, ordered by their start. lifetimeEnds has the Unix times at which
 // streams ended at an age at which the service may end them. unlisted is the number of further losses, whose times are
 // unknown.
 func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
@@ -109,7 +109,7 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 	return all, lifetimeEnds, unlisted
 }
 
-// unlistedCuts returns how many unlisted outages of a connection are cuts. listed is the number of its listed cuts.
+// unlistedCuts returns how many unlisted outages of a client are cuts. listed is the number of its listed cuts.
 func unlistedCuts(c *shard.Connection, listed int) int {
 	if c.Cuts == nil {
 		return 0
@@ -123,7 +123,7 @@ func unlistedCuts(c *shard.Connection, listed int) int {
 	return max(ended-listed, 0)
 }
 
-// lastOutage returns the outage of a client that lost its last stream and did not reconnect; nil for other clients.
+// lastOutage returns the last outage of a client that counts as dropped; nil for other clients.
 func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 	if c.Streams == 0 || c.State != ledger.Dropped && c.State != ledger.Waiting {
 		return nil
@@ -202,7 +202,7 @@ func (s *Streams) lastEnd() (last float64) {
 func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *Effect {
 	e := &Effect{Until: until, Losses: len(losses)}
 	var reconnects []float64
-	reconnectedAt := map[*shard.Connection]float64{} // after the last loss of the connection
+	reconnectedAt := map[*shard.Connection]float64{} // after the last loss of the client
 	for _, l := range losses {
 		reconnectedAt[l.c] = l.to
 		if !l.reconnected {
@@ -352,7 +352,7 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 // notResumed counts confirmed messages, published around a loss, that did not arrive and were not expected. Around a
 // loss means from streamMargin before its start to streamMargin after its end.
 func (s *Streams) notResumed(losses []loss) (n uint64) {
-	next := map[*shard.Connection]int{} // by connection: the index of the next message to count
+	next := map[*shard.Connection]int{} // by client: the index of the next message to count
 	for _, l := range losses {
 		_, messages, _ := s.m.Topic(l.c)
 		from, to := l.from-streamMargin.Seconds(), l.to+streamMargin.Seconds()

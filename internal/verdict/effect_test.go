@@ -33,7 +33,7 @@ func newReconnectRun(n int) *shard.Merged {
 	return m
 }
 
-// lose adds an outage to the nth connection, and returns the outage. Times are seconds since the start of the runner.
+// lose adds an outage to the nth client, and returns the outage. Times are seconds since the start of the runner.
 func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
 	r := &m.Connections.Edit(n).Record
 	second := func(s float64) ledger.Instant { return time.Duration(s * float64(time.Second)) }

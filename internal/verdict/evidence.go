@@ -59,7 +59,7 @@ type Assessment struct {
 type Layout struct {
 	Title string // name of the suite in reports, such as "Soak"
 	// Declared reports whether the script declared the load. If so, the results are facts and tables. Otherwise the
-	// plan has the load, and the results are the counts of connections and messages.
+	// plan has the load, and the results are the counts of clients and messages.
 	Declared bool
 	Page     []string // the names of the sections of report.html in their order (see sections in internal/report)
 }

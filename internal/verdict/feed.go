@@ -107,7 +107,7 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 	}
 }
 
-// recordsOf yields the records of the connections of a topic, with the indexes of their logs.
+// recordsOf yields the records of the clients of a topic, with the indexes of their logs.
 func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	return func(yield func(int, *ledger.Record) bool) {
 		for _, c := range s.m.Subscribers() {
@@ -143,7 +143,7 @@ func (t *comparedTopic) messagesFor(runner *shard.Runner, index int) []shard.Mes
 	return t.messages
 }
 
-// comparedTopicOf returns the topic of a connection; nil if its clients are not compared with each other.
+// comparedTopicOf returns the topic of a client; nil if its clients are not compared with each other.
 func (s *Streams) comparedTopicOf(r *shard.Connection) *comparedTopic {
 	name, ok := s.m.FeedTopic(r)
 	if !ok {
@@ -179,7 +179,7 @@ func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 	return r
 }
 
-// streamMarginOf returns the stream margin of a connection (see streamMargin). If contents repeat, the longest stall of
+// streamMarginOf returns the stream margin of a client (see streamMargin). If contents repeat, the longest stall of
 // a runner extends the margin: after a stall, the first message of a stream remains unknown for longer.
 func (s *Streams) streamMarginOf(r *shard.Connection) time.Duration {
 	if t := s.comparedTopicOf(r); t != nil && t.aligned.HasRepeatedContent() {

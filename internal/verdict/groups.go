@@ -18,11 +18,11 @@ import (
 type FindingGroup struct {
 	Kind        string   `json:"kind"`
 	Connections int      `json:"connections"`
-	Count       uint64   `json:"count"`            // messages, or connections if the kind is not about messages
+	Count       uint64   `json:"count"`            // messages, or clients if the kind is not about messages
 	Runner      int      `json:"runner,omitempty"` // the index of the runner of all findings; 0: several runners, or the run has only one
 	FirstUnix   float64  `json:"first_unix_s"`
 	LastUnix    float64  `json:"last_unix_s"`
-	IDs         []string `json:"ids"` // the first connections
+	IDs         []string `json:"ids"` // the first clients
 	Text        string   `json:"text"`
 }
 
@@ -39,12 +39,12 @@ type Incident struct {
 	LastUnix    float64     `json:"last_unix_s"`
 	Kinds       []KindCount `json:"kinds"` // in the order of their first findings
 	Connections int         `json:"connections"`
-	IDs         []string    `json:"ids"` // the first connections
+	IDs         []string    `json:"ids"` // the first clients
 
-	lastNumber int // number of the last connection added, from 1; 0: none
+	lastNumber int // number of the last client added, from 1; 0: none
 }
 
-// A FindingSummary holds the findings of all connections: listed, grouped, and counted.
+// A FindingSummary holds the findings of all clients: listed, grouped, and counted.
 type FindingSummary struct {
 	Findings  []Finding      `json:"findings,omitempty"`       // the first of each kind; connections.csv lists more
 	Groups    []FindingGroup `json:"finding_groups,omitempty"` // in order of time
@@ -58,17 +58,17 @@ const (
 
 	groupGapSeconds = 2 // the longest time between two successive findings of one group, in seconds
 	maxSimilar      = 3 // the maximum number of groups that differ only in their message
-	maxIDs          = 3 // the maximum number of connections that a group or an incident names
+	maxIDs          = 3 // the maximum number of clients that a group or an incident names
 )
 
 // A cause has the properties that all findings of one group share.
 type cause struct {
 	kind   ledger.Kind
-	reason string // the reason of a dropped or refused connection
+	reason string // the reason of a dropped or refused client
 	source ledger.Source
 }
 
-// A subject is the message or range of messages of a finding; for a dropped connection, the last one that arrived.
+// A subject is the message or range of messages of a finding; for a dropped client, the last one that arrived.
 type subject struct {
 	topic    string
 	from, to uint64
@@ -87,10 +87,10 @@ type bundle struct {
 	longest     time.Duration // the maximum lateness
 	runner      int           // index into Merged.Runners; -1: several
 	ids         []string
-	id, text    string // the connection and the sentence of the first finding
+	id, text    string // the client and the sentence of the first finding
 	hasDetails  bool   // the sentence of a finding has details that the sentence of the group lacks
 	findings    int
-	lastNumber  int // number of the last connection added, from 1; 0: none
+	lastNumber  int // number of the last client added, from 1; 0: none
 }
 
 // A cluster holds the findings of one cause at one time.
@@ -116,7 +116,7 @@ func (s seconds) clusters(gap int64) map[int64]int {
 
 func sortedSeconds(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(set)) }
 
-// eachFinding calls visit with each listed finding, and with the number of its connection, from 1.
+// eachFinding calls visit with each listed finding, and with the number of its client, from 1.
 func (s *Streams) eachFinding(visit func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
 	for i, r := range s.allRecords() {
 		for _, f := range r.Findings {
@@ -183,7 +183,7 @@ func (s *Streams) addToCluster(to *cluster, c cause, n int, r *shard.Connection,
 	s.addToBundle(b, c, message, n, r, f, at)
 }
 
-// addToBundle adds a finding of connection n to a bundle.
+// addToBundle adds a finding of client n to a bundle.
 func (s *Streams) addToBundle(b *bundle, c cause, message subject, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	if b.findings++; b.findings == 1 {
 		b.cause, b.subject, b.first, b.last, b.runner = c, message, at, at, r.Runner
@@ -213,7 +213,7 @@ func (s *Streams) addToBundle(b *bundle, c cause, message subject, n int, r *sha
 	}
 }
 
-// addToIncident adds a finding of connection n to the kth incident.
+// addToIncident adds a finding of client n to the kth incident.
 func (s *Streams) addToIncident(k, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	for len(s.Incidents) <= k {
 		s.Incidents = append(s.Incidents, Incident{FirstUnix: format.Unix(at), LastUnix: format.Unix(at)})
@@ -296,7 +296,7 @@ func (s *Streams) subjectOf(r *shard.Connection, f ledger.Finding) subject {
 	return message
 }
 
-// weightOf returns how many messages or connections a finding counts for.
+// weightOf returns how many messages or clients a finding counts for.
 func weightOf(f ledger.Finding) uint64 {
 	switch f.Kind { //nolint:exhaustive // all others count for one
 	case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:

@@ -45,7 +45,7 @@ func (s *Streams) sumIntervals() {
 	s.intervalCount = len(intervals)
 }
 
-// hasOtherInterval reports whether the interval of a connection differs from the planned one by over maxDeviation plus
+// hasOtherInterval reports whether the interval of a client differs from the planned one by over maxDeviation plus
 // IntervalError.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))

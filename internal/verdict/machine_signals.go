@@ -163,7 +163,7 @@ func (s *Streams) missedInLocalOutages(r *shard.Connection) (n uint64) {
 	return n
 }
 
-// count adds the findings of one connection to the faults that the increases of its runner's counters explain.
+// count adds the findings of one client to the faults that the increases of its runner's counters explain.
 func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []counterIncrease) {
 	silence := func(from, to ledger.Instant) *counterIncrease {
 		return overlappingIncrease(all, runner.At(from), runner.At(to), machine.Silences)

@@ -23,7 +23,7 @@ const (
 )
 
 // addMachines adds the counters of the machines and their warnings to the verdict. It attributes the faults of the
-// checks to the signals that explain them, and returns the checks, followed by the checks of packets that AWS dropped.
+// checks to the signals that explain them. It returns the checks, and then the checks of packets that AWS dropped.
 func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	v.Machines = MachinesOf(e)
 	signals := signalsOf(v.Machines, s)

@@ -62,8 +62,8 @@ func (m *MachineReport) increase(name string) float64 {
 	return 0
 }
 
-// MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. A record
-// of Prometheus that describes none of them adds a machine.
+// MachinesOf returns the machines of a run, each once. Runners with the same boot id, or without a boot id with the same
+// host name, are on the same machine. A record of Prometheus that describes none of them adds a machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {

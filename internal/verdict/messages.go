@@ -208,9 +208,9 @@ func (s *Streams) unpublishedLocally() (n uint64) {
 }
 
 // unsentByGenerator returns the number of messages that were not sent before the end because the load generator
-// stalled, the longest such stall, and the signal that shows it. A stall after the last sent message was due must
-// explain the unsent messages, and a stall at any time must explain the lag of the sent ones, both with a tolerance of
-// LATE_MS. Otherwise the service was slow to answer.
+// stalled. It also returns the longest such stall, and the signal that shows it. A stall after the last sent message was
+// due must explain the unsent messages. A stall at any time must explain the lag of the sent ones. Both have a tolerance
+// of LATE_MS. Otherwise the service was slow to answer.
 func (s *Streams) unsentByGenerator() (n uint64, stall time.Duration, explainedBy Signal) {
 	limit := s.m.Plan.LateLimit()
 	for i := range s.m.Runners {

@@ -206,23 +206,23 @@ func (s *Streams) interruptions() (text string) {
 	return text + "open for " + s.OpenSeconds.Percent() + " of the planned time, "
 }
 
-// An overrun has sentences about the connections that were over a maximum or under a minimum, in descending order of
-// the excess. Its explanations count the connections whose excess the load generator explains, by a delay or by a lack
+// An overrun has sentences about the clients that were over a maximum or under a minimum, in descending order of
+// the excess. Its explanations count the clients whose excess the load generator explains, by a delay or by a lack
 // of ports, descriptors or IPv6 addresses.
 type overrun struct {
 	sentences []string
-	allowed   int // number of such connections that the check allows
+	allowed   int // number of such clients that the check allows
 	explanations
 }
 
-// check returns the check that at most the allowed number of connections violate the limit.
+// check returns the check that at most the allowed number of clients violate the limit.
 func (o overrun) check(c Check) Check {
 	c.Pass, c.Reasons, c.weight = len(o.sentences) <= o.allowed, o.sentences, provenFault
 	c.faults = faults{longOutage, uint64(max(len(o.sentences)-o.allowed, 0))}
 	return o.attribute(c)
 }
 
-// An excess is the time by which a connection is over a maximum or under a minimum. Its length is 0 if the connection
+// An excess is the time by which a client is over a maximum or under a minimum. Its length is 0 if the client
 // is within the limit. A delay of the load generator between from and to may have caused the excess.
 type excess struct {
 	length   time.Duration
@@ -231,7 +231,7 @@ type excess struct {
 	isLocal  bool // the load generator had no port, descriptor or IPv6 address
 }
 
-// overruns returns the connections whose excess is positive.
+// overruns returns the clients whose excess is positive.
 func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun) {
 	var all []excess
 	out.explanations = explanations{}

@@ -167,7 +167,7 @@ func (w Formatter) phrase(b *bundle) string {
 	return string(b.kind)
 }
 
-// messages names the messages of a group if they are the same on all connections; otherwise it states their number.
+// messages names the messages of a group if they are the same for all clients; otherwise it states their number.
 func (w Formatter) messages(b *bundle) string {
 	noun := w.Service.Noun()
 	switch {

@@ -37,14 +37,14 @@ type Streams struct {
 	premature      []string                  // sentences about clients that received messages before they were published
 	coverage       coverage                  // of the confirmed messages
 	lastOutages    lastOutages
-	pending        int           // connections to which messages may have been in transit at the end of the run
-	delay          time.Duration // the longest delay of messages on these connections, or bufferDelay
+	pending        int           // clients to which messages may have been in transit at the end of the run
+	delay          time.Duration // the longest delay of messages on these clients, or bufferDelay
 	bufferDelay    time.Duration // time for which something buffered messages; 0: nothing did
 	floorStreams   int           // streams whose count was compared with floor(open time / interval)
 	belowFloor     []string      // sentences about clients whose count was below that number
-	differences    differences   // of all connections
+	differences    differences   // of all clients
 
-	unexplained differences // of connections without missed or duplicated messages
+	unexplained differences // of clients without missed or duplicated messages
 	proofs      proofs
 	cuts        cutAccount
 
@@ -108,9 +108,9 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records yields the connections as the verdict counts them: the records of the runners, corrected by the state at the
-// end of the run and by the data of the publisher, of other clients and of the server's ledger. A record is valid until
-// the next iteration.
+// Records yields the clients as the verdict counts them. It corrects the records of the runners by the state at the end
+// of the run. It also corrects them by the data of the publisher, of other clients and of the server's ledger. A record is
+// valid until the next iteration.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
 		for _, c := range s.allRecords() {
@@ -121,7 +121,7 @@ func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	}
 }
 
-// allRecords yields the connections as Records does, with their indexes.
+// allRecords yields the clients as Records does, with their indexes.
 func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
@@ -135,7 +135,7 @@ func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
 	}
 }
 
-// Records yields the connections of the run as Streams.Records does. A verdict that was read from a file has none.
+// Records yields the clients of the run as Streams.Records does. A verdict that was read from a file has none.
 func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 	if v.streams == nil {
 		return func(func(*shard.Connection) bool) {}
@@ -143,14 +143,14 @@ func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 	return v.streams.Records()
 }
 
-// addFinding returns a copy of the ith connection with an additional finding. The caller may change the copy.
+// addFinding returns a copy of the ith client with an additional finding. The caller may change the copy.
 func (s *Streams) addFinding(i int, r *shard.Connection, f ledger.Finding) *shard.Connection {
 	c := s.mutableConnection(i, r)
 	c.Findings = append(slices.Clip(c.Findings), f)
 	return c
 }
 
-// mutableConnection returns a copy of the ith connection, which it allocates on the first call.
+// mutableConnection returns a copy of the ith client, which it allocates on the first call.
 func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connection {
 	c := s.corrections[i]
 	if c == nil {
@@ -217,7 +217,7 @@ func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) 
 	return text
 }
 
-// recordProofs records which faults of a connection are proven even if the interval of the service differs from the
+// recordProofs records which faults of a client are proven even if the interval of the service differs from the
 // plan. Idle timeouts and END_TIMEOUT prove no fault, because they may depend on the planned interval.
 func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
@@ -227,7 +227,7 @@ func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
 }
 
-// countState counts a connection by its state. If its runner was replaced, the record of the new runner shows how the
+// countState counts a client by its state. If its runner was replaced, the record of the new runner shows how the
 // client ended.
 func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	c := &s.Connections
@@ -266,7 +266,7 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	}
 }
 
-// checkFloor compares the number of messages that the ledger of a connection expected with floor(open time / interval),
+// checkFloor compares the number of messages that the ledger of a client expected with floor(open time / interval),
 // the minimum number by time alone. It uses the tolerances of the ledger: 1.5 intervals before the first message, and
 // at the end LATE_MS, but at most half an interval. A longer interval of the service replaces the planned one.
 func (s *Streams) checkFloor(r *shard.Connection) {

@@ -94,8 +94,8 @@ func (v *Verdict) stopTime() string {
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(length), format.Duration(v.Plan.Hold()))
 }
 
-// invalidSummary states the first cause of an invalid run. If data is missing, and for several reasons, it adds
-// the number of clients that were not observed, in place of the number of further reasons.
+// invalidSummary states the first cause of an invalid run, and the number of further causes. If data is missing for
+// several reasons, the number of clients that were not observed to the end replaces the latter.
 func (v *Verdict) invalidSummary() string {
 	reasons, missing := v.invalidReasons(), v.Connections.Unobserved+v.Connections.Unwatched
 	isIncomplete := slices.ContainsFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete && c.State() == Undecided })

@@ -125,7 +125,7 @@ const (
 )
 
 // Reconnects sums up the outages that ended with a reconnect, from a lost stream to the headers of the next one, in
-// milliseconds. Count and Max include all outages; the other quantiles include only the first 16 of each connection.
+// milliseconds. Count and Max include all outages; the other quantiles include only the first 16 of each client.
 type Reconnects struct {
 	Quantiles
 	Count int `json:"count"`
@@ -137,7 +137,7 @@ type Generator struct {
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // maximum delay with which a runner woke up
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"saturated"` // the load generator was delayed, or waited a long time for a CPU
+	Saturated       bool    `json:"saturated"` // the load generator may have delayed messages; see the check generator.kept-up
 }
 
 // A Server is the result of the comparison of the server's own count with the messages that arrived.
@@ -235,7 +235,7 @@ const (
 	SeverityWarning      Severity = "warning"      // does not change the outcome
 )
 
-// A Finding is one fault of one connection, in a sentence.
+// A Finding is one fault of one client, in a sentence.
 type Finding struct {
 	Kind string  `json:"kind"`
 	ID   string  `json:"id"`
@@ -243,16 +243,17 @@ type Finding struct {
 	Text string  `json:"text"`
 }
 
-// A Runner has the state and the counts of one runner.
+// A Runner has the state and the counts of one runner. Totals counts the messages of event streams, or the chunks of
+// responses that end by themselves.
 type Runner struct {
 	Index       int    `json:"index"`
 	Host        string `json:"host"`
 	Segment     string `json:"execution_segment"`
 	State       string `json:"state"`
 	K6Version   string `json:"k6_version"`
-	Connections int    `json:"connections"`
+	Connections int    `json:"connections"` // clients with event streams
 	ledger.Totals
-	ServerSent uint64  `json:"server_sent"` // messages to this runner's connections, according to the server's ledger
+	ServerSent uint64  `json:"server_sent"` // messages to this runner's clients, according to the server's ledger
 	RSSMax     uint64  `json:"rss_max_bytes"`
 	CPUSeconds float64 `json:"cpu_seconds"`
 }
