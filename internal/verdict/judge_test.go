@@ -61,7 +61,7 @@ func TestCleanRunPasses(t *testing.T) {
 		if !withLedger {
 			server = nil
 		}
-		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: 0, BackendRSS: 4}, {Unix: 100, BackendRSS: 3, BackendCPU: 1.5}}}))
+		v := requireOutcome(t, Pass, judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: 0, BackendRSS: 4, BackendCPU: 1}, {Unix: 100, BackendRSS: 3, BackendCPU: 2.5}}}))
 		require.Equal(t, []int{0, 1, 2}, []int{v.Verdict.ExitCode(), Fail.ExitCode(), Invalid.ExitCode()})
 		require.False(t, v.ConnectionsOnly())
 		require.True(t, *v.MessagesChecked)
