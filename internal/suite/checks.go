@@ -46,6 +46,7 @@ var (
 	CheckSlow           = withImpact("slow.started", "clients that read at full speed do not fill a buffer")
 	CheckBacklog        = withImpact("slow.behind", "kernel buffers stored all data, so the service was not tested")
 	CheckSlowClosed     = withImpact("slow.closed", "clients on slow networks are disconnected, or clients that never read exhaust the service")
+	CheckSlowComplete   = withImpact("slow.complete", "slow clients lose messages and do not detect it")
 	CheckDropped        = withImpact("storm.dropped", "a storm was not tested: too few streams were dropped")
 	CheckDialDelay      = withImpact("storm.dialed", "a storm was not tested: the load generator connected too slowly")
 	CheckAllReconnected = withImpact("storm.reconnected", "clients stay without a stream")

@@ -37,12 +37,12 @@ func assessSlow(r *Run) verdict.Assessment {
 	t := newTable("Slow streams", "first, last: seconds until a disconnect that the client detected at once; detected later: disconnects that "+
 		"clients detected when they resumed reading; backlog: unread data in KB at the end of the slow phase, of streams without a detected disconnect",
 		"streams|disconnected|first|last|detected later|cause|open, complete|open, incomplete|backlog p50|max")
-	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.lateDetections, reasonCounts(s.reasons), s.complete, s.started-s.closedCount()-s.complete,
+	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.lateDetections, reasonCounts(s.reasons), s.complete, s.incomplete(),
 		trend(s.backlog, .5), trend(s.backlog, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, open.FaultChecks(), open.AgreementChecks(),
-			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r, len(open.Codings) > 0)}, s.checkDelivered(), s.checkPolicy(r), s.checkGrowth(r)),
+			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r, len(open.Codings) > 0)}, s.checkDelivered(), s.checkPolicy(r), []verdict.Check{s.checkComplete()}, s.checkGrowth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow streams", Value: sentence("%v of %v, whose clients read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},
 			{Name: "outcome", Value: s.outcome()},
@@ -148,6 +148,9 @@ func (s *slowStreams) count(p *shard.Published, from int64) {
 
 func (s *slowStreams) closedCount() int { return int(s.closed.Count) + s.lateDetections }
 
+// incomplete returns the number of slow streams that stayed open and did not receive all messages.
+func (s *slowStreams) incomplete() int { return s.started - s.closedCount() - s.complete }
+
 func (s *slowStreams) outcome() string {
 	var out []string
 	add := func(n int, text string) {
@@ -162,7 +165,7 @@ func (s *slowStreams) outcome() string {
 	}
 	add(s.lateDetections, result+" (detected by the clients only when they resumed reading)")
 	add(s.complete, "still open, with all messages at the end")
-	add(s.started-s.closedCount()-s.complete, "still open, with messages missing at the end")
+	add(s.incomplete(), "still open, with messages missing at the end")
 	if len(out) == 0 {
 		return "none was slow"
 	}
@@ -236,6 +239,13 @@ func (s *slowStreams) checkPolicy(r *Run) []verdict.Check {
 			sentence("the service disconnected %v of %v slow streams (%s), but it must not (CUT_SLOW=0)", s.closedCount(), s.started, reasonCounts(s.reasons)))}
 	}
 	return nil
+}
+
+// checkComplete warns of slow streams that stayed open and did not receive all messages.
+func (s *slowStreams) checkComplete() verdict.Check {
+	n := s.incomplete()
+	return warnIfUnmet(check(CheckSlowComplete, "open slow streams with messages missing", "0", n, n <= 0,
+		sentence("%v of %v slow streams stayed open and did not receive all messages: the service dropped messages, or AFTER_SECONDS is too short to read them", n, s.started)))
 }
 
 func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -106,6 +107,8 @@ func TestSlowClientsDetectDisconnectsLater(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "9 disconnected within 16 s (detected by the clients only when they resumed reading); 1 still open, with messages missing at the end", fact(v, "outcome"))
+	i := slices.IndexFunc(v.Checks, func(c verdict.Check) bool { return c.ID == CheckSlowComplete })
+	require.Equal(t, verdict.Warned, v.Checks[i].State())
 }
 
 // Only messages that were published while some clients were slow count.

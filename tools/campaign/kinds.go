@@ -117,7 +117,7 @@ var cleanSuites = []kind{
 	{"clean", "clean", suite("fanout")}, {"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
 	{"clean", "clean", noopsResume(true, 0, passes, exactCount(0), exactCount(0))},
 	{"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeOpen, 10, passes)}, {"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeTwice, 10, passes)},
-	{"clean", "clean", slowKind(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowKind(fakeservice.SlowDrop, passes, nil)},
+	{"clean", "clean", slowKind(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowKind(fakeservice.SlowDrop, passes, []verdict.CheckID{suites.CheckSlowComplete})},
 	{"clean", "clean", slowKind(fakeservice.SlowKeep, passes, nil, "--cut-slow", "0", "--max-growth", "-1")},
 	{"clean", "clean", streamSuite("capacity", passes)}, {"clean", "clean", streamSuite("churn", passes)},
 }
