@@ -59,10 +59,10 @@ func assessHandshake(r *Run) verdict.Assessment {
 }
 
 // checkHandshakeLimits returns the checks of the rate and the mean time at each scale, if they have limits. If the load
-// generator was saturated, an unmet check turns a pass into invalid, not into a fail.
+// generator was saturated at each scale that misses a limit, the unmet check turns a pass into invalid, not into a fail.
 func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, holds func(StageResult) bool) {
-		actual, saturated, reasons := "met at each scale", false, []string(nil)
+		actual, saturated, reasons := "met at each scale", 0, []string(nil)
 		for _, st := range stages {
 			if holds(st) {
 				continue
@@ -70,12 +70,12 @@ func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 			actual = value(st)
 			text := fmt.Sprintf("%s connections: %s (limit: %s)", st.Title, actual, limit)
 			if cause := st.Machine.GeneratorLimit(); cause != "" {
-				saturated = true
+				saturated++
 				text += "; the load generator may be the cause: " + cause
 			}
 			reasons = append(reasons, text)
 		}
-		out = append(out, attributeIf(saturated, check(id, name, limit, actual, len(reasons) == 0, reasons...)))
+		out = append(out, attributeIf(saturated == len(reasons), check(id, name, limit, actual, len(reasons) == 0, reasons...)))
 	}
 	if limit := r.number("MIN_RATE"); limit > 0 {
 		compare(CheckRate, "connections per second", atLeast(limit),

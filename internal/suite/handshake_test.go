@@ -113,8 +113,12 @@ func TestHandshakeFindsFaults(t *testing.T) {
 		{"the rate is too low", func(r *Run) { r.set("MIN_RATE", "20") }, verdict.Fail, "1000 connections: 10/s (limit: at least 20)"},
 		{"the rate is too low, and the generator stalled", func(r *Run) {
 			r.set("MIN_RATE", "20")
-			r.Rounds[0].Series[5].StallMS = 900
+			r.Rounds[0].Series[0].StallMS, r.Rounds[0].Series[5].StallMS = 900, 900
 		}, verdict.Invalid, "the load generator may be the cause: a runner stalled for 900 ms"},
+		{"the rate is too low at both scales, and the generator stalled at one", func(r *Run) {
+			r.set("MIN_RATE", "20")
+			r.Rounds[0].Series[5].StallMS = 900
+		}, verdict.Fail, "100 connections: 10/s (limit: at least 20)"},
 		{"the mean time is too long", func(r *Run) { r.set("MAX_MEAN_MS", "10").connect("scale-1", 100, 9) }, verdict.Fail, "1000 connections: 15.0 ms (limit: at most 10.0 ms)"},
 		{"the run was stopped early", func(r *Run) { r.connect("scale-2", 400, 15) }, verdict.Invalid, "connections tried: 500 (limit: 1,100)"},
 		{"an open connection is lost", func(r *Run) { r.set("HOLD_SECONDS", "60").loseConnection() }, verdict.Fail, "connections open to the end: 1,099 (limit: 1,100)"},
