@@ -32,9 +32,9 @@ func (l Limits) fixedLevels(stages []StageResult) []Level {
 
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
-	bursts := filterKinds(all, kindLoad)
+	bursts := filterKind(all, kindLoad)
 	healthChecks := map[string]StageResult{} // by the name of the preceding burst
-	for _, st := range filterKinds(all, kindHealth) {
+	for _, st := range filterKind(all, kindHealth) {
 		healthChecks[st.Target] = st
 	}
 	limits := r.limits()
@@ -68,7 +68,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:  []string{breaking.Summary(concurrentRequests) + "; the service recovered after each burst"},
 	}
-	stages := append(bursts, filterKinds(all, kindSequence)...)
+	stages := append(bursts, filterKind(all, kindSequence)...)
 	r.addRequests(&a, all, stages, sum, breaking.recommendations(concurrentRequests))
 	for _, st := range stages {
 		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.isGeneratorLimited())...)
@@ -81,7 +81,7 @@ func assessBurst(r *Run) verdict.Assessment {
 func (l Limits) checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
 	good, unknown := 0, 0 // unknown: stages that failed because of the load generator
-	stages := filterKinds(all, kindHealth)
+	stages := filterKind(all, kindHealth)
 	for _, st := range stages {
 		switch {
 		case st.OK.Count() > 0:
@@ -95,7 +95,7 @@ func (l Limits) checkRecovery(all []StageResult) verdict.Check {
 	}
 	l.AnsweredShare = 0
 	actual := fmt.Sprintf("%d of %d", good, len(stages))
-	for _, st := range filterKinds(all, kindSequence) {
+	for _, st := range filterKind(all, kindSequence) {
 		trial := l.Judge(st.level(float64(st.Concurrency), float64(st.Total()), l))
 		if trial.Status == Good {
 			continue

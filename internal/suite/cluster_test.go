@@ -172,6 +172,9 @@ func TestClusterFindsFaults(t *testing.T) {
 		{"a cluster of two", func(r *Run) { r.set("CLUSTER_SIZE", "2").respond(1, 3) }, verdict.Pass, "single 100 responses/s"},
 		{"four servers", func(r *Run) { r.respond(0, 1, 2, 3) }, verdict.Invalid, "4 servers answered (backend-0, backend-1, backend-2, backend-3), but CLUSTER_SIZE is 3"},
 		{"no names of servers", func(r *Run) { r.addAnswers("level-5-cluster", 1500, 4) }, verdict.Invalid, "no response of the cluster has the header X-Server, so it is unknown which servers answered"},
+		{"the cluster refuses requests at the lowest load", func(r *Run) {
+			r.respond(0, 1, 2).addAnswers("level-5-cluster", 1500, 1, shard.TagCode, "status-503")
+		}, verdict.Fail, "cluster: the lowest load was not sustained: 50.00 % failed, mostly by status 503"},
 		{"a server is silent at one level", func(r *Run) {
 			stages := &r.Rounds[0].Suite.Stages
 			*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})

@@ -33,7 +33,7 @@ func (r *Run) setCores(service, generator float64) *Run {
 
 // limit returns the limit of the level of 10 requests at a time.
 func (r *Run) limit() (limit Limit, reason string) {
-	return filterKinds(r.stages(), kindLoad)[1].Machine.Limit()
+	return filterKind(r.stages(), kindLoad)[1].Machine.Limit()
 }
 
 // With separate cores, the side whose cores were full is the limit. If the cores of both sides were full, the limit is

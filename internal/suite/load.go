@@ -318,7 +318,7 @@ func checkResponses(counted *Requests, stages []StageResult) verdict.Check {
 	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
 		c.Actual += sentence(", %v of them truncated", n)
 	}
-	if n := total(filterKinds(stages, kindWarmup)).wrongResponses(); n > 0 {
+	if n := total(filterKind(stages, kindWarmup)).wrongResponses(); n > 0 {
 		c.Actual += sentence(", %v of them in the warm-up", n)
 	}
 	if unrequested > 0 {
@@ -336,7 +336,7 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	}
 	served, made := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
 	limit := text(made.Total())
-	if len(filterKinds(stages, kindWarmup)) > 0 {
+	if len(filterKind(stages, kindWarmup)) > 0 {
 		limit += ", warm-up included"
 	}
 	c := invalidateIfUnmet(check(verdict.CheckServerCount, "server's own count", limit, served, served >= made.OK.Count() && served <= made.Total(),

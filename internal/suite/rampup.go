@@ -32,7 +32,7 @@ func searchRampup(r *Run) map[string]string {
 	if r.number("SEARCH") != 1 {
 		return nil
 	}
-	stages := filterKinds(r.stages(), kindLoad)
+	stages := filterKind(r.stages(), kindLoad)
 	limits := r.limits()
 	breaking := findBreakingPoint(limits.Trials(limits.arrivalLevels(stages)))
 	next := breaking.NextLoad()
@@ -66,7 +66,7 @@ func (l Limits) arrivalLevels(stages []StageResult) []Level {
 
 func assessRampup(r *Run) verdict.Assessment {
 	all := r.stages()
-	stages := filterKinds(all, kindLoad)
+	stages := filterKind(all, kindLoad)
 	limits := r.limits()
 	levels := limits.arrivalLevels(stages)
 	trials := limits.Trials(levels)

@@ -333,7 +333,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 			r.addAnswers("rate-20", c.failed, 10, shard.TagCode, "status-503")
 		}
 		all := r.stages()
-		stages := filterKinds(all, kindLoad)
+		stages := filterKind(all, kindLoad)
 		trials := r.limits().Trials(r.limits().arrivalLevels(stages))
 		require.Equal(t, c.status, trials[0].Status, "%s: %s", name, trials[0].Reason)
 		bottleneck := findBottleneck(stages, findBreakingPoint(trials))

@@ -271,9 +271,9 @@ func Curve(st shard.Stage) string {
 	return load
 }
 
-func filterKinds(stages []StageResult, kinds ...string) (out []StageResult) {
+func filterKind(stages []StageResult, kind string) (out []StageResult) {
 	for _, st := range stages {
-		if slices.Contains(kinds, st.Kind) {
+		if st.Kind == kind {
 			out = append(out, st)
 		}
 	}

@@ -3,6 +3,7 @@ package suite
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -37,7 +38,7 @@ func boundText(st StageResult) string {
 
 func assessThroughput(r *Run) verdict.Assessment {
 	all := r.stages()
-	levels, volumes := filterKinds(all, kindLoad), filterKinds(all, kindVolume)
+	levels, volumes := filterKind(all, kindLoad), filterKind(all, kindVolume)
 	counted := append(slices.Clone(volumes), levels...)
 	limits, sum := r.limits(), total(counted)
 	a := verdict.Assessment{
@@ -63,6 +64,15 @@ func assessThroughput(r *Run) verdict.Assessment {
 		passed := sentence("%v correct responses, %v per second at the peak", sum.OK.Count(), best.PerSecond())
 		if n := sum.Failed.Count(); n > 0 {
 			passed += sentence("; %s of %v requests failed", ratio(n, sum.Total()), sum.Total())
+		}
+		var bad []string
+		for i, level := range limits.fixedLevels(counted) {
+			if limits.Judge(level).Status == Bad {
+				bad = append(bad, counted[i].Title)
+			}
+		}
+		if len(bad) > 0 {
+			passed += "; not sustained: " + strings.Join(bad, ", ")
 		}
 		a.Passed = []string{passed}
 	}

@@ -36,7 +36,7 @@ func TestThroughput(t *testing.T) {
 	require.InDelta(t, 200, v.Metrics[0].Value, 1e-9)
 
 	v = judge(newThroughputRun().addAnswers("level-10", 1000, 20).addAnswers("level-10", 1000, 20, shard.TagCode, "status-503"))
-	require.Equal(t, []string{"3,900 correct responses, 190 per second at the peak; 1,000 (20.41 %) of 4,900 requests failed"}, v.Reasons)
+	require.Equal(t, []string{"3,900 correct responses, 190 per second at the peak; 1,000 (20.41 %) of 4,900 requests failed; not sustained: 10 at a time"}, v.Reasons)
 }
 
 func TestServiceWithoutResponses(t *testing.T) {
