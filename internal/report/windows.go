@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -23,8 +24,8 @@ func windows(v *verdict.Verdict) Section {
 	}
 	for i := range v.Windows {
 		w := &v.Windows[i]
-		row := Cells(format.UnixTime(w.StartUnix), format.Thousands(w.Messages), format.Thousands(w.Faults), format.Thousands(w.Late), format.Milliseconds(w.Lateness),
-			format.Thousands(w.Opened), format.Thousands(w.Closed), format.Thousands(w.Open), format.Bytes(w.Memory), format.Bytes(w.RunnerMem), format.Percent(w.RunnerCPU))
+		row := Cells(format.UnixTime(w.StartUnix), format.Thousands(w.Messages), format.Thousands(w.Faults), format.Thousands(w.Late), cmp.Or(ifKnown(w.Messages, format.Milliseconds(w.Lateness)), "–"),
+			format.Thousands(w.Opened), format.Thousands(w.Closed), format.Thousands(w.Open), cmp.Or(ifKnown(w.Memory, format.Bytes(w.Memory)), "–"), format.Bytes(w.RunnerMem), format.Percent(w.RunnerCPU))
 		row[0].At = w.StartUnix
 		if w.Faults > 0 {
 			row[2].Tone = Bad

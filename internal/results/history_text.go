@@ -138,7 +138,7 @@ const maxFigures = 4
 func (r *Entry) faults() (out []string) {
 	for _, m := range suite.Metrics(r.Verdict) {
 		if m.Fault && m.Value > 0 && m.Name != failedVerdict {
-			out = append(out, figure(m, m.Value))
+			out = append(out, figure(m))
 		}
 	}
 	return out
@@ -169,17 +169,19 @@ func (r *Entry) figures() (out []string) {
 	}
 	for _, m := range suite.Metrics(v) {
 		if !m.Fault && len(out) < maxFigures {
-			out = append(out, figure(m, m.Value))
+			out = append(out, figure(m))
 		}
 	}
 	return out
 }
 
-func figure(m verdict.Metric, v float64) string { return m.Name + " " + number(m, v) }
+func figure(m verdict.Metric) string { return m.Name + " " + number(m, m.Value) }
 
-// number formats a value of a metric. It appends the unit, unless the name of the metric contains it.
+// number formats a value of a metric. It appends the unit, unless the name of the metric contains it or, for a rate,
+// another rate.
 func number(m verdict.Metric, v float64) string {
-	if slices.Contains(strings.Fields(m.Name), m.Unit) {
+	isRate := strings.HasSuffix(m.Unit, "/s")
+	if slices.ContainsFunc(strings.Fields(m.Name), func(word string) bool { return word == m.Unit || isRate && strings.HasSuffix(word, "/s") }) {
 		return format.Quantity(v, "")
 	}
 	return format.Quantity(v, m.Unit)

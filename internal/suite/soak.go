@@ -39,7 +39,6 @@ const (
 	LatenessP99       = "lateness p99"
 	LastSubscriberP50 = "last subscriber p50"
 	LastSubscriberP99 = "last subscriber p99"
-	BackendMemory     = "backend memory"
 )
 
 // soakMetrics returns the metrics of a soak. The lateness of a feed is the spread between its clients.
@@ -72,13 +71,18 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 		ms("publish response p99", p.ResponseMS.P99)
 	}
 	r := v.Resources
-	return append(out,
-		verdict.Metric{Name: BackendMemory, Unit: "MiB", Value: float64(r.BackendRSSMax) / (1 << 20)},
-		verdict.Metric{Name: "backend CPU", Unit: "%", Value: r.BackendCPUAverage},
-		verdict.Metric{Name: "nginx memory", Unit: "MiB", Value: float64(r.NginxRSSMax) / (1 << 20)},
-		verdict.Metric{Name: "runner memory", Unit: "MiB", Value: float64(r.RunnerRSSMax) / (1 << 20)},
-		verdict.Metric{Name: "runners' CPU", Unit: "%", Value: r.RunnerCPUAverage},
-	)
+	ifKnown := func(rss uint64, metrics ...verdict.Metric) {
+		if rss > 0 { // otherwise no sample of the process is known
+			out = append(out, metrics...)
+		}
+	}
+	mib := func(name string, bytes uint64) verdict.Metric {
+		return verdict.Metric{Name: name, Unit: "MiB", Value: float64(bytes) / (1 << 20)}
+	}
+	ifKnown(r.BackendRSSMax, mib("backend memory", r.BackendRSSMax), verdict.Metric{Name: "backend CPU", Unit: "%", Value: r.BackendCPUAverage})
+	ifKnown(r.NginxRSSMax, mib("nginx memory", r.NginxRSSMax))
+	ifKnown(r.RunnerRSSMax, mib("runner memory", r.RunnerRSSMax), verdict.Metric{Name: "runners' CPU", Unit: "%", Value: r.RunnerCPUAverage})
+	return out
 }
 
 // resume is a soak that disconnects streams while messages continue (internal/plan/cuts.go).

@@ -283,8 +283,7 @@ func (c *Comparison) undetectableChanges() (out []string) {
 	case !isCompared(suite.LatencyP50) && !c.New[0].Verdict.Service.HasInterval():
 		out = append(out, "the delivery time of messages: no time of sending is compared")
 	}
-	isUnknown := func(m verdict.Metric) bool { return m.Name == suite.BackendMemory && m.Value == 0 }
-	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), isUnknown) }) {
+	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return r.Verdict.Resources.BackendRSSMax == 0 }) {
 		out = append(out, "memory and CPU of the service: unknown for some runs")
 	}
 	return out

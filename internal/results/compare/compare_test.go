@@ -122,6 +122,7 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 		"different clocks":                    {latencyFrom(verdict.AboveFastest), latencyFrom(verdict.AboveFastest), verdict.Pass, "undetectable: an equal delay of every message: service and runners have no clock in common"},
 		"no time of sending":                  {noLatency, noLatency, verdict.Pass, "undetectable: an equal delay of every message: no time of sending is compared"},
 		"a common clock of the old runs only": {latencyFrom(verdict.AboveSend), latencyFrom(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
+		"resources of the new runs only":      {noResources, nil, verdict.Pass, "backend memory is unknown for some runs, so it is omitted"},
 		"unknown resources":                   {noResources, noResources, verdict.Pass, "undetectable: memory and CPU of the service"},
 	} {
 		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.recent), .1)
