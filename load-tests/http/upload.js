@@ -29,6 +29,14 @@ const { values } = chosen;
 
 const backend = url('BACKEND_URL');
 
+/** Maximum size of all bodies of a stage, which each runner keeps in memory, in MB. */
+const MAX_MB = 1000;
+for (const part of /** @type {const} */ (['SEQUENCE', 'PARALLEL'])) {
+  if (values[part] * values[`${part}_MB`] > MAX_MB) {
+    throw new Error(`${part} × ${part}_MB must be at most ${MAX_MB}, because each runner keeps all bodies in memory, got ${values[part]} × ${values[`${part}_MB`]}; lower ${part} or ${part}_MB`);
+  }
+}
+
 /**
  * Returns uploads of one size with different bodies, so that exchanged uploads are detected.
  *

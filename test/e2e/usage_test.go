@@ -59,6 +59,7 @@ func TestUsageErrors(t *testing.T) {
 		"SECONDS must be at least 15, because 200 streams need 4 seconds to open, and each of two":      suite("storm", "--seconds", "10"),
 		fmt.Sprintf("GAUGE must count the open streams, got pid:%d, which is memory", os.Getpid()):      suite("vanish", "--gauge", fmt.Sprint("pid:", os.Getpid()), "--backend-url", target),
 		"needs a gauge of its open streams, which shows when it notices a loss; set GAUGE":              suite("vanish", publishArgs(describeBackend(t), "--backend-url", target)...),
+		"SEQUENCE × SEQUENCE_MB must be at most 1000, because each runner keeps all bodies in memory":   suite("upload", "--sequence-mb", "99999"),
 		"a slow client would fall behind by less than 4096 KB (FILL_KB)":                                suite("slow", "--message-rate", "1"),
 		"publish.body of the description of mine has no {padding}":                                      suite("slow", publishArgs(describeHub(t, ""))...),
 		"the description of sse must have publish":                                                      suite("slow", "--service", "sse", "--backend-url", "http://127.0.0.1:1"),
