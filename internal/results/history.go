@@ -136,7 +136,7 @@ func (r *Entry) unfinishedEntry(d Dir) *Entry {
 		return nil
 	}
 	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.modTime(names[i])
-	r.Reason = "it has no verdict: it is running, was interrupted, or is one part of a distributed run; soak merge judges the data"
+	r.Reason = "it has no verdict: it is running, was interrupted, or is one part of a distributed run; judge its data with soak merge"
 	return r
 }
 

@@ -120,7 +120,7 @@ func TestListedStates(t *testing.T) {
 	}
 	require.Equal(t, []string{"unfinished", "damaged", "invalid", "fail", "pass"}, column(rows, "verdict"))
 	require.Equal(t, "soak: 1,200 streams, 1 h, a noop every 15 s, 2 runners", rows[4]["plan"])
-	require.Contains(t, rows[0]["figures"], "soak merge judges the data")
+	require.Contains(t, rows[0]["figures"], "judge its data with soak merge")
 	require.Contains(t, rows[1]["figures"], "its verdict.json cannot be read (unexpected end of JSON input)")
 	require.Contains(t, rows[2]["figures"], "a runner left no shard 286,800 of 286,800 noops received")
 	require.Contains(t, rows[3]["figures"], "noops missed 1 286,799 of 286,800 noops received, lateness p99 20.2 ms")

@@ -106,7 +106,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	case err != nil:
 		problems = append(problems, err.Error())
 	case !exists && p.RunID != "":
-		problems = append(problems, d.Path(ManifestFile)+" is missing; it must list the files of this run")
+		problems = append(problems, d.Path(ManifestFile)+" is missing, so the files that this run must have are unknown")
 	}
 	if exists {
 		return problems // the merge compares the shards with the run id of the plan
@@ -146,7 +146,7 @@ func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 func (m Manifest) missingFiles(d Dir) (problems []string) {
 	for _, name := range m.Needs {
 		if !d.exists(name) {
-			problems = append(problems, fmt.Sprintf("%s is missing; the verdict of this run requires it", d.Path(name)))
+			problems = append(problems, fmt.Sprintf("%s is missing, and the verdict of this run requires it", d.Path(name)))
 		}
 	}
 	return problems
