@@ -24,7 +24,7 @@ func runnersOf(v *verdict.Verdict) Section {
 	}
 	hasConnections := connections > 0 || !v.Layout.Declared
 	if hasConnections {
-		t.Columns = append(t.Columns, Columns("#connections")...)
+		t.Columns = append(t.Columns, Columns("#clients")...)
 	}
 	countsMessages := v.Evidence.Kind != "" && v.Service.CountsMessages() && v.Responses == nil
 	if countsMessages {
@@ -100,9 +100,9 @@ func (s *pageBuilder) account() Section {
 func (s *pageBuilder) findings() (t Table, ok bool) {
 	const maxRows = 100
 	n := len(s.v.Groups)
-	t = Table{Caption: "Findings", Columns: Columns("when (UTC)", "kind", "#connections", "finding")}
+	t = Table{Caption: "Findings", Columns: Columns("when (UTC)", "kind", "#clients", "finding")}
 	if n > maxRows {
-		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv lists the findings of each connection", maxRows, format.Count(n, "group"))
+		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv lists the findings of each client", maxRows, format.Count(n, "group"))
 	}
 	for _, g := range s.v.Groups[:min(n, maxRows)] {
 		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: s.kindText(ledger.Kind(g.Kind))}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
@@ -140,7 +140,7 @@ func (s *pageBuilder) arithmetic() Section {
 	return Section{ID: "arithmetic", Title: "Arithmetic of expected " + nouns, Short: "Arithmetic", Tables: []Table{t}}
 }
 
-// explain states why the number of expected messages differs from connections × messages per connection.
+// explain states why the number of expected messages differs from streams × messages per stream.
 func explain(difference, connections int) string {
 	switch {
 	case difference == 0:

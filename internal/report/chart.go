@@ -91,7 +91,7 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// maxPoints is the maximum number of points of a series in a chart: as many as a wide screen has columns.
+// maxPoints is the number of points to which a series of a chart is reduced: as many as a wide screen has columns.
 const maxPoints = 1200
 
 // splitAtGaps returns a series of values on the time axis, reduced to about maxPoints points, or more if there are many

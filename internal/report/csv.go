@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// ConnectionsCSV writes a row for each connection, with its listed findings and the number of unlisted ones.
+// ConnectionsCSV writes a row for each client, with its listed findings and the number of unlisted ones.
 func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	header := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "stream_s", "streams"}
@@ -206,7 +206,7 @@ func stamp(known bool, t time.Time) string {
 	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
 }
 
-// CutsCSV writes a row for each disconnect and pause that the run made. The cell of a missing event is empty.
+// CutsCSV writes a row for each disconnect and pause that the run made. The cell of a step that did not happen is empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	out.row("id", "runner", "cut", "at_unix_s", "last_number", "ended_the_stream", "reconnected_unix_s", "resume_requested", "next_unix_s", "next_number", "outage_s",

@@ -119,11 +119,11 @@ func (s *pageBuilder) ends() Section {
 		return out
 	}
 	out.addGroups(completed, "Streams", "end", "open time", planned)
-	out.addGroups(refused, "Connections that never opened", "cause", "attempt", planned)
+	out.addGroups(refused, "Clients that never had a stream", "cause", "attempt", planned)
 	out.addGroups(outages, "Outages", "event", "outage", planned)
 	out.addGroups(faults, s.nouns(true)+" with faults", "fault", "lateness", clamp.Int(s.v.Messages.Expected))
 	if len(faults) > 0 {
-		out.Notes = append(out.Notes, "The table “"+s.nouns(true)+" with faults” counts only the first findings of each connection. The section “"+s.nouns(true)+" and findings” counts all.")
+		out.Notes = append(out.Notes, "The table “"+s.nouns(true)+" with faults” counts only the first findings of each client. The section “"+s.nouns(true)+" and findings” counts all.")
 	}
 	return out
 }
@@ -146,7 +146,7 @@ var kindNames = map[ledger.Kind]string{
 	ledger.KindMisrouted: "message of another topic", ledger.KindIDReset: "an id that the service reset", ledger.KindNoID: "no id to resume from",
 }
 
-// attempts counts the failed attempts to connect by cause, including attempts of connections that succeeded later.
+// attempts counts the failed attempts to connect by cause, including attempts of clients that succeeded later.
 func (s *pageBuilder) attempts(out *Section) {
 	var byCause groups
 	streams := map[string]int{}
@@ -158,7 +158,7 @@ func (s *pageBuilder) attempts(out *Section) {
 			streams[f.Reason]++
 		}
 	}
-	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#count", "#connections", "first seen (UTC)", "last seen (UTC)")}
+	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#count", "#clients", "first seen (UTC)", "last seen (UTC)")}
 	for _, g := range byCause.sortByCount() {
 		row := Row{{Text: g.event, Tone: g.tone}}
 		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.event]), format.Clock(g.first), format.Clock(g.last))...))

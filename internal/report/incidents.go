@@ -24,7 +24,7 @@ type incident struct {
 	causes []string // failures of the target
 }
 
-// incidents returns the incidents of the connections and the failures of the target, merged, in order of time. Failures
+// incidents returns the incidents of the clients and the failures of the target, merged, in order of time. Failures
 // at an unknown time are one incident, the last one.
 func incidents(v *verdict.Verdict) (out []*incident) {
 	for _, inc := range v.Incidents {
@@ -89,7 +89,7 @@ func (s *pageBuilder) incidentSection() Section {
 		out.Notes[0] += " An action before an incident is not necessarily its cause."
 	}
 	if n := countUnlisted(s.v); n > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s is not known, because each connection lists only its first findings.", format.Count(n, "more fault")))
+		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s is not known, because each client lists only its first findings.", format.Count(n, "more fault")))
 	}
 	return out
 }

@@ -153,7 +153,7 @@ func (s *pageBuilder) messagesOverTime(out *Section, width int) {
 	expected, received := s.messagesPerBar(width)
 	seconds, sampleGap := width*int(s.series.step), s.series.sampleGap()
 	interval := eachPeriod(seconds)
-	note := fmt.Sprintf("%s; expected: open connections × %d s per bar / %v s per %s", interval, seconds, s.v.Plan.NoopInterval, s.v.Service.Noun())
+	note := fmt.Sprintf("%s; expected: open streams × %d s per bar / %v s per %s", interval, seconds, s.v.Plan.NoopInterval, s.v.Service.Noun())
 	published := s.publishSeries()
 	switch {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:

@@ -135,7 +135,7 @@ func (s *pageBuilder) backendStreams() []float64 {
 	return out
 }
 
-// planned returns the planned number of open connections until the planned end of the hold, and 0 after it.
+// planned returns the planned number of open streams until the planned end of the hold, and 0 after it.
 func (s *pageBuilder) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
@@ -178,7 +178,7 @@ func (s *series) minBarWidth(interval float64) int {
 }
 
 // messagesPerBar counts the messages received in each bar of width steps, and estimates the expected ones from the
-// number of open connections. Both slices have a value at the first point of each bar, and NaN at all others.
+// number of open streams. Both slices have a value at the first point of each bar, and NaN at all others.
 func (s *pageBuilder) messagesPerBar(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {

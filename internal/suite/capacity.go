@@ -9,7 +9,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const streamsUnit = "connections"
+const (
+	streamsUnit = "connections" // of metrics and columns
+	streamsNoun = "streams"     // in sentences
+)
 
 var capacity = Suite{
 	Name:    "capacity",
@@ -49,13 +52,13 @@ func assessCapacity(r *Run) verdict.Assessment {
 		fmt.Sprintf("%d of %d steps", len(steps), len(stages)), b.Failed > 0 || len(steps) == len(stages))
 	return verdict.Assessment{
 		Streams: streams,
-		Facts:   append(b.facts(streamsUnit), streamFacts(streams, m)...),
-		Passed:  []string{b.Summary(streamsUnit)},
+		Facts:   append(b.facts(streamsNoun), streamFacts(streams, m)...),
+		Passed:  []string{b.Summary(streamsNoun)},
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
 			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), checkEnds(streams, m, b), climbCheck.AsDoubt(),
-		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsUnit, trials)}),
+		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsNoun, trials)}),
 	}
 }
 

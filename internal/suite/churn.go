@@ -26,9 +26,9 @@ func assessChurn(r *Run) verdict.Assessment {
 	planned, messages := streams.Connections.Planned, streams.Messages
 	a := verdict.Assessment{
 		Streams: streams,
-		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v connections, %v at a time, %v s each on average",
+		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v streams, %v at a time, %v s each on average",
 			planned, r.number("CONNECTIONS"), meanStreamTime(streams).Seconds())}}, streamFacts(streams, m)...),
-		Passed: []string{sentence("%v connections were opened and closed, %v of %v noops received", planned, messages.Received, messages.Expected)},
+		Passed: []string{sentence("%v streams were opened and closed, %v of %v noops received", planned, messages.Received, messages.Expected)},
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, streams.FaultChecks(), streams.AgreementChecks()),
 		Tables: []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{

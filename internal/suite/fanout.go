@@ -48,7 +48,7 @@ func assessFanout(r *Run) verdict.Assessment {
 		Streams: streams, Tables: []verdict.Table{t}, Metrics: metrics,
 		Facts:  append([]verdict.Fact{{Name: "deliveries", Value: text(delivered)}}, streamFacts(streams, m)...),
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, checkDeliveries(m), streams.FaultChecks(), streams.AgreementChecks()),
-		Passed: []string{sentence("every broadcast reached every connection: %v deliveries", delivered)},
+		Passed: []string{sentence("every broadcast reached every subscriber: %v deliveries", delivered)},
 	}
 }
 

@@ -68,8 +68,8 @@ func TestChurnPasses(t *testing.T) {
 	t.Parallel()
 	v := judge(newChurnRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received, and the backend leaked no resources"}, v.Reasons)
-	require.Equal(t, "55 connections, 10 at a time, 5.2 s each on average", fact(v, "lifetimes"))
+	require.Equal(t, []string{"55 streams were opened and closed, 260 of 260 noops received, and the backend leaked no resources"}, v.Reasons)
+	require.Equal(t, "55 streams, 10 at a time, 5.2 s each on average", fact(v, "lifetimes"))
 	require.Equal(t, "1 connects/s, and as many disconnects", fact(v, "churn"))
 	require.Equal(t, 55, v.Connections.Completed)
 	require.EqualValues(t, 260, v.Server.Sent)
@@ -83,7 +83,7 @@ func TestChurnPasses(t *testing.T) {
 func TestChurnFindsFaults(t *testing.T) {
 	t.Parallel()
 	judgeEdits(t, newChurnRun, []runEdit{
-		{"without samples late in the run, leaks are unknown", func(r *Run) { r.Samples = r.Samples[:10] }, verdict.Pass, "[55 connections were opened and closed, 260 of 260 noops received]"},
+		{"without samples late in the run, leaks are unknown", func(r *Run) { r.Samples = r.Samples[:10] }, verdict.Pass, "[55 streams were opened and closed, 260 of 260 noops received]"},
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: nothing arrived before the stream closed"},
@@ -228,63 +228,63 @@ func TestCapacity(t *testing.T) {
 		breaking string // the breaking point
 		standard string // the standard recommendation
 	}{
-		{"no step breaks", func(*Run) {}, verdict.Pass, "not reached: 300 connections were sustained", "214"},
+		{"no step breaks", func(*Run) {}, verdict.Pass, "not reached: 300 streams were sustained", "214"},
 		{"the generator has no port left", func(r *Run) {
 			for n := 250; n < 300; n++ {
 				c := r.Rounds[0].Connections.Edit(n)
 				c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Refusals: []ledger.Refusal{{Reason: ledger.ReasonNoPort, Count: 1}}}
 				delete(r.Server, c.ID)
 			}
-		}, verdict.Invalid, "not found: at 300 connections the load generator was saturated (50 connects failed; the load generator had no port, descriptor or IPv6 address)", "143"},
-		{"a noop is late", func(r *Run) { r.delayNoops(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
-		{"a late noop was due before the step in which it arrived", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noop late)", "71"},
+		}, verdict.Invalid, "not found: at 300 streams the load generator was saturated (50 connects failed; the load generator had no port, descriptor or IPv6 address)", "143"},
+		{"a noop is late", func(r *Run) { r.delayNoops(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 streams (7 noops late)", "143"},
+		{"a late noop was due before the step in which it arrived", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 streams (1 noop late)", "71"},
 		{"a noop is missed while the generator stalled", func(r *Run) {
 			r.silence(3, 28*second)
 			r.Rounds[0].Series[1].StallMS = 900
-		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
-		{"missed noops count at their due times, not at the end of the stream", func(r *Run) { r.silence(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noop missed)", "71"},
+		}, verdict.Pass, "between 200 and 300 streams (2 noops missed)", "143"},
+		{"missed noops count at their due times, not at the end of the stream", func(r *Run) { r.silence(3, 18*second) }, verdict.Pass, "between 100 and 200 streams (1 noop missed)", "71"},
 		{"a skipped noop counts at its due time, not at the arrival of the next one", func(r *Run) {
 			c := r.stream(3)
 			c.Lost, c.Received = 4, c.Received-4
 			c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 18, To: 21, Count: 4, At: 22 * second}}
 			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Received}
-		}, verdict.Pass, "between 100 and 200 connections (2 noops missed)", "71"},
+		}, verdict.Pass, "between 100 and 200 streams (2 noops missed)", "71"},
 		{"the last noops in the server's ledger", func(r *Run) {
 			r.Server["d-250"] = verdict.ServerEntry{ID: "d-250", First: 1, Last: 12, Sent: 12}
-		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
+		}, verdict.Pass, "between 200 and 300 streams (2 noops missed)", "143"},
 		{"an unlisted miss counts for the step of the last listed one", func(r *Run) {
 			r.silence(3, 25*second)
 			c := r.Rounds[0].Connections.Edit(3)
 			c.Unsent, c.Received, c.Unlisted = 1, c.Received-1, 1
-		}, verdict.Pass, "between 200 and 300 connections (6 noops missed)", "143"},
+		}, verdict.Pass, "between 200 and 300 streams (6 noops missed)", "143"},
 		{"all streams beyond 100 are silent", func(r *Run) {
 			for n := 100; n < 200; n++ {
 				r.silence(n, 0)
 			}
 			r.removeSteps(2)
-		}, verdict.Pass, "between 100 and 200 connections (2,000 noops missed)", "71"},
+		}, verdict.Pass, "between 100 and 200 streams (2,000 noops missed)", "71"},
 		{"a noop is late while the load generator stalled", func(r *Run) {
 			r.delayNoops(3, 2, 16*second)
 			r.Rounds[0].Series[1].StallMS = 900
-		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
+		}, verdict.Pass, "not found: at 200 streams the load generator was saturated", "71"},
 		{"a saturated load generator closed an idle stream", func(r *Run) {
 			r.silence(7, 12*second)
 			c := r.Rounds[0].Connections.Edit(7)
 			c.State, c.Reason = ledger.Dropped, "idle"
 			r.removeSteps(2)
 			r.Rounds[0].Series[1].StallMS = 6000
-		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
+		}, verdict.Pass, "not found: at 200 streams the load generator was saturated", "71"},
 		{"the server closed a stream while the generator stalled", func(r *Run) {
 			r.Rounds[0].Series[1].StallMS = 900
 			r.endEarly(7, 15*second, "reset")
-		}, verdict.Pass, "between 100 and 200 connections (1 stream dropped)", "71"},
+		}, verdict.Pass, "between 100 and 200 streams (1 stream dropped)", "71"},
 		{"connects fail in the first step", func(r *Run) {
 			for n := range 50 {
 				r.refuse(n)
 			}
-		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
-		{"a stream opened in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connect failed)", "71"},
-		{"a noop is missed at the first step", func(r *Run) { r.silence(3, 5*second); r.removeSteps(1) }, verdict.Fail, "below 100 connections", "0"},
+		}, verdict.Fail, "below 100 streams, the lowest load that was tried (50 connects failed)", "0"},
+		{"a stream opened in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 streams (1 connect failed)", "71"},
+		{"a noop is missed at the first step", func(r *Run) { r.silence(3, 5*second); r.removeSteps(1) }, verdict.Fail, "below 100 streams", "0"},
 		{"more than the sustained load is required", func(r *Run) {
 			r.set("MIN_CONNECTIONS", "250")
 			r.endEarly(7, 25*second, "reset")
@@ -339,7 +339,7 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 		if strings.HasPrefix(name, "a noop") {
-			require.Contains(t, fact(v, "breaking point"), "between 200 and 300 connections (1 noop duplicated, reordered or corrupted)", name)
+			require.Contains(t, fact(v, "breaking point"), "between 200 and 300 streams (1 noop duplicated, reordered or corrupted)", name)
 		}
 	}
 	r := newCapacityRun(100, 200, 300)

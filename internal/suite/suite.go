@@ -74,7 +74,7 @@ type Runners struct {
 }
 
 // oneRunner is for suites whose script coordinates all streams.
-var oneRunner = Runners{Default: 1, OneMachine: "one runner must control all connections"}
+var oneRunner = Runners{Default: 1, OneMachine: "one runner must control all streams"}
 
 // Sampling states how target and host are sampled.
 type Sampling struct {

@@ -44,8 +44,8 @@ func TestCapacityOfBadServices(t *testing.T) {
 		breaks   string // breaking point
 		wantText string
 	}{
-		{"silent beyond 50", faultAboveFifty(silence), verdict.Pass, "between 50 and 100 connections", ""},
-		{"every other noop lost", faultOnAllStreams(everyOtherNoop), verdict.Fail, "below 50 connections", "missed 1"},
+		{"silent beyond 50", faultAboveFifty(silence), verdict.Pass, "between 50 and 100 streams", ""},
+		{"every other noop lost", faultOnAllStreams(everyOtherNoop), verdict.Fail, "below 50 streams", "missed 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func TestCapacity(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, section(v, "Steps").Rows, 3)
-	require.Contains(t, factOf(v, "breaking point"), "not reached: 150 connections")
+	require.Contains(t, factOf(v, "breaking point"), "not reached: 150 streams")
 }
 
 func TestCapacityFindsTheLimit(t *testing.T) {
@@ -64,7 +64,7 @@ func TestCapacityFindsTheLimit(t *testing.T) {
 	r := begin(t, []string{"MAX_CONNECTIONS=120"}, append([]string{"capacity", "--profile", "smoke"}, tolerantFlags...)...)
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Contains(t, factOf(v, "breaking point"), "between 100 and 150 connections (30 connects failed")
+	require.Contains(t, factOf(v, "breaking point"), "between 100 and 150 streams (30 connects failed")
 	require.Equal(t, []string{"conservative", "2.5×", "40"}, section(v, "Recommended maximum loads").Rows[0][:3])
 }
 
