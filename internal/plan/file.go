@@ -107,12 +107,26 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 }
 
 // example returns the default of a flag as a line of the settings file, for the end of a sentence. It returns "" for a
-// flag without a default.
+// flag without a default, unless the flag accepts several numbers.
 func example(flag *pflag.Flag) string {
-	if flag.DefValue == "" {
+	text := flag.DefValue
+	if text == "" && acceptsNumbers(flag.Name) {
+		text = "10,20"
+	}
+	if text == "" {
 		return ""
 	}
-	return fmt.Sprintf(", such as `%s: %s`", flag.Name, flag.DefValue)
+	return fmt.Sprintf(", such as `%s: %s`", flag.Name, text)
+}
+
+// acceptsNumbers reports whether a suite has a setting for several numbers with the flag name.
+func acceptsNumbers(name string) bool {
+	for _, settings := range scriptSettings {
+		if slices.ContainsFunc(settings, func(s Setting) bool { return s.Flag() == name && s.Value == numbersType }) {
+			return true
+		}
+	}
+	return false
 }
 
 func isRepeatable(flag *pflag.Flag) bool {

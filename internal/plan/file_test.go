@@ -67,12 +67,14 @@ func TestFlagsFromFileRejectsInvalidFiles(t *testing.T) {
 		"seconds: 60\nseconds: 61":        "already defined at line 1",
 		"connections: [5, 6]":             "connections must have one value, got 2; write one, such as `connections: 1200`",
 		"connections: []":                 "connections must have one value, got 0; write one, such as `connections: 1200`",
+		"stages: [10, 20]":                "stages must have one value, got 2; write one, such as `stages: 10,20`",
 		"seconds: 60\n---\nseconds: 61":   "must be one YAML document",
 		"seconds: 60\n---\n{":             "must be one YAML document",
 		"- connections":                   "not YAML such as `connections: 1200`",
 		"connections: 5\n\tseconds: 1000": "not YAML such as",
 	} {
 		f, _, _ := flagsOf(t)
+		f.String("stages", "", "")
 		_, err := FlagsFromFile(f, writeFile(t, text), true, isStormSetting)
 		require.ErrorContains(t, err, want, "%s", text)
 		require.NotContains(t, err.Error(), "\n", "an error must be one sentence")
