@@ -35,11 +35,8 @@ type display struct {
 
 func (s *session) display(m *meter) *display {
 	d := &display{
-		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: time.Now(),
+		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: cmp.Or(s.runStart, time.Now()),
 		line: func() string { return s.progress(m) },
-	}
-	if !s.runStart.IsZero() {
-		d.started = s.runStart
 	}
 	if s.Progress == plan.ProgressFull {
 		d.full = &fullDisplay{watch: s.watch, runners: s.runnersHere(), noun: s.service.Noun()}
@@ -219,7 +216,7 @@ func (f *fullDisplay) writeFindings(out io.Writer) {
 		fmt.Fprintf(&lines, "%s %s\n", finding.At.UTC().Format(time.TimeOnly), finding.Sentence())
 	}
 	if count := unlisted - f.unlistedCount; count > 0 {
-		fmt.Fprintf(&lines, "%s and %s at the same moment\n", time.Now().UTC().Format(time.TimeOnly), format.Plural(count, "more connection", "more connections"))
+		fmt.Fprintf(&lines, "%s and %s at the same moment\n", time.Now().UTC().Format(time.TimeOnly), format.Count(count, "more finding"))
 	}
 	f.unlistedCount = unlisted
 	if lines.Len() > 0 {

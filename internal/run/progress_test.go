@@ -56,7 +56,7 @@ func TestProgressInALogIsPlain(t *testing.T) {
 	require.NotContains(t, out.String(), "\x1b", "nothing must be redrawn")
 	require.NotContains(t, out.String(), "deploy")
 	require.Contains(t, out.String(), "00:00:01 runner 1, soak-3: 2 missed\n")
-	require.Contains(t, out.String(), " and 7 more connections at the same moment\n")
+	require.Contains(t, out.String(), " and 7 more findings at the same moment\n")
 }
 
 func TestProgressOfAllRunners(t *testing.T) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func (s *session) runRound(graceful, force context.Context, r round, m *meter) e
 		select {
 		case <-group.Started():
 			if s.page != nil {
-				s.page.view.Start()
+				s.page.view.Start(cmp.Or(s.runStart, time.Now()))
 			}
 			s.display(m).show(watchCtx)
 		case <-watchCtx.Done():

@@ -24,7 +24,8 @@ var slowReaders = Suite{
 		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
 		"smoke": {"CONNECTIONS=50", "SECONDS=23", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=60"},
 	}},
-	Assess: assessSlow,
+	Assess:    assessSlow,
+	Disturbed: (*Run).isSelected,
 }
 
 func assessSlow(r *Run) verdict.Assessment {

@@ -21,7 +21,8 @@ var storm = Suite{
 		"full":  {"CONNECTIONS=5000", "SECONDS=80", "NOOP_INTERVAL=1"},
 		"smoke": {"CONNECTIONS=200", "SECONDS=20", "NOOP_INTERVAL=1"},
 	}},
-	Assess: assessStorm,
+	Assess:    assessStorm,
+	Disturbed: (*Run).isNotSelected,
 }
 
 func assessStorm(r *Run) verdict.Assessment {

@@ -31,6 +31,8 @@ type Suite struct {
 	Sampling  Sampling
 	Page      Page
 	Assess    func(*Run) verdict.Assessment
+	// Disturbed reports whether the script acts on stream n, from 0. nil: on no stream.
+	Disturbed func(r *Run, n int) bool
 	// Metrics returns further metrics to compare with other runs. A nil func means that Assess returns all metrics.
 	Metrics func(*verdict.Verdict) []verdict.Metric
 	// Next returns the environment of the next round; nil ends the run. A nil func means one round. Only a run with all
@@ -105,7 +107,11 @@ func Judge(e *verdict.Evidence) (*verdict.Verdict, error) {
 		return nil, err
 	}
 	a := s.Assess((*Run)(e))
-	a.Layout = s.Layout()
+	if a.Layout = s.Layout(); s.Disturbed != nil {
+		for n := range e.Rounds[0].Plan.Connections {
+			a.Layout.Disturbed = append(a.Layout.Disturbed, s.Disturbed((*Run)(e), n))
+		}
+	}
 	return verdict.Judge(e, a), nil
 }
 

@@ -23,7 +23,8 @@ var vanish = Suite{
 		"full":  {"CONNECTIONS=1000", "SECONDS=132", "NOOP_INTERVAL=1"},
 		"smoke": {"CONNECTIONS=100", "SECONDS=41", "NOOP_INTERVAL=1"},
 	}},
-	Assess: assessVanish,
+	Assess:    assessVanish,
+	Disturbed: (*Run).isSelected,
 }
 
 func assessVanish(r *Run) verdict.Assessment {

@@ -62,6 +62,8 @@ type Layout struct {
 	// plan has the load, and the results are the counts of clients and messages.
 	Declared bool
 	Page     []string // the names of the sections of report.html in their order (see sections in internal/report)
+	// Disturbed has true at n if the script acts on stream n, from 0, and thus causes its faults; nil: on no stream.
+	Disturbed []bool
 }
 
 // A Fact is a result of a suite in one line of text.

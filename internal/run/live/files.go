@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sa
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.verdict, f.merged, f.charts, f.axis, f.notice = v, m, charts, axis, ""
-	f.runners = runnersOf(m)
+	f.runners = runnersOf(m, v.Layout.Disturbed)
 }
 
 // SetNotice shows a sentence below the banner until the next Show. "" removes the sentence.
@@ -83,20 +84,21 @@ func (f *Files) fill(s *state) {
 	if f.ended() {
 		s.word = "ENDED"
 	}
-	if missing := f.merged.Plan.Runners - len(f.runners); missing > 0 {
+	if missing := f.merged.Plan.Runners - len(f.currentRunners()); missing > 0 {
 		s.notes = append(s.notes, format.Plural(missing, "runner of the plan has", "runners of the plan have")+" not written data yet")
 	}
-	for _, g := range v.Groups {
+	for _, g := range slices.Backward(v.Groups) {
 		s.findings = append(s.findings, Finding{At: time.UnixMilli(int64(g.FirstUnix * 1000)), Runner: g.Runner, Text: g.Text})
 	}
 }
 
-func runnersOf(m *shard.Merged) []Runner {
+// runnersOf returns the state of each runner in its shard. disturbed may be nil; see verdict.Layout.
+func runnersOf(m *shard.Merged, disturbed []bool) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {
 		r := &m.Runners[i]
 		tolerance := checkpointTolerance + shard.CheckpointInterval(time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
-		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: tolerance, Ended: r.State == shard.Finished}
+		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: tolerance, Ended: r.State == shard.Finished || r.Replaced}
 		out[i].Process = shard.ProcessUsage{RSS: r.RSSMax}
 		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
 			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall
@@ -111,8 +113,12 @@ func runnersOf(m *shard.Merged) []Runner {
 	interval := m.Plan.Interval()
 	for _, c := range m.Connections.All() {
 		sum, r := &out[c.Runner], &m.Runners[c.Runner]
-		sum.Count(&c.Record)
-		if c.State != ledger.Open {
+		if n, ok := m.Plan.Number(c.ID); ok && n < len(disturbed) && disturbed[n] {
+			sum.CountDisturbed(&c.Record)
+		} else {
+			sum.Count(&c.Record)
+		}
+		if c.State != ledger.Open || r.Replaced {
 			continue
 		}
 		sum.Open++
@@ -133,13 +139,14 @@ func (f *Files) Ended() bool {
 
 // ended is Ended for a caller that holds mu.
 func (f *Files) ended() bool {
-	if f.verdict == nil || len(f.merged.Runners) < f.merged.Plan.Runners {
+	if f.verdict == nil {
 		return false
 	}
-	for _, r := range f.merged.Runners {
-		if r.State == shard.Running {
-			return false
-		}
-	}
-	return true
+	current := f.currentRunners()
+	return len(current) >= f.merged.Plan.Runners && !slices.ContainsFunc(current, func(r shard.Runner) bool { return r.State == shard.Running })
+}
+
+// currentRunners returns the runners that no other runner has replaced.
+func (f *Files) currentRunners() []shard.Runner {
+	return slices.DeleteFunc(slices.Clone(f.merged.Runners), func(r shard.Runner) bool { return r.Replaced })
 }

@@ -178,7 +178,7 @@ func (s *state) findingsSection() report.Section {
 		out.Lead = []string{"Nothing yet."}
 		return out
 	}
-	t := report.Table{Columns: report.Columns("UTC", "runner", "connection", "finding")}
+	t := report.Table{Columns: report.Columns("UTC", "runner", "client", "finding")}
 	findings := s.findings[:min(len(s.findings), maxListed)]
 	for _, f := range findings {
 		row := report.Cells(f.At.UTC().Format(time.TimeOnly), "–", "–", f.Text)

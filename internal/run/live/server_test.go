@@ -38,7 +38,7 @@ func newTestServer(t *testing.T, address string) *testServer {
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, 5
 	s := &testServer{view: &View{Watch: new(Watch), Header: Header{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
 	s.unix = time.Now().Unix()/5*5 - 600
-	s.view.Start()
+	s.view.Start(time.Now())
 	var err error
 	s.Server, err = Listen(address, s.view, s.tick)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -31,13 +32,11 @@ type View struct {
 	nextDraw time.Time // time of the next update of the charts
 }
 
-// Start records the current time as the start of the runners.
-func (v *View) Start() {
+// Start records the start of the runners. A further call has no effect.
+func (v *View) Start(at time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.started.IsZero() {
-		v.started = v.now()
-	}
+	v.started = cmp.Or(v.started, at)
 }
 
 func (v *View) now() time.Time {

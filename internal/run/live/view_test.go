@@ -32,7 +32,7 @@ func newSimulatedRun(interval float64) *simulatedRun {
 	h := &simulatedRun{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
 	h.View = &View{Watch: new(Watch), Header: Header{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
 	h.clock = func() time.Time { return h.at }
-	h.Start()
+	h.Start(h.at)
 	return h
 }
 
@@ -334,6 +334,31 @@ func TestPageOfFiles(t *testing.T) {
 	require.Equal(t, "ENDED", l.Banner.Word)
 	require.Contains(t, l.Banner.Findings, "runner 2: interrupted")
 	require.True(t, f.Ended())
+
+	killed, replacement := checkpoint(p, 1, shard.Running, now.Add(-time.Minute)), checkpoint(p, 1, shard.Running, now)
+	replacement.Runner.Process, replacement.Runner.StartedUS, replacement.Runner.ReplacedStartUS = "r", now.Add(-30*time.Second).UnixMicro(), killed.Runner.StartedUS
+	l = show(killed, replacement, checkpoint(p, 2, shard.Finished, now))
+	require.False(t, f.Ended())
+	require.Equal(t, "2", l.Banner.Tiles[0].Value, "the stream of a replaced runner is not open")
+	replacement.Runner.State = shard.Finished
+	show(killed, replacement, checkpoint(p, 2, shard.Finished, now))
+	require.True(t, f.Ended(), "a run ends although a replaced runner never finishes")
+}
+
+// The script disconnects the clients of a storm, so messages that they missed meanwhile are not losses.
+func TestPageOfFilesOmitsMessagesMissedByDisturbedClients(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners, p.NoopInterval, p.Seconds = "t", 2, 1, 2, 10, 600
+	now := time.Unix(1_700_000_000, 0)
+	f := &Files{clock: func() time.Time { return now }}
+	shards := []*shard.Shard{checkpoint(p, 1, shard.Running, now), checkpoint(p, 2, shard.Running, now)}
+	for _, s := range shards {
+		s.Connections[0].Lost = 3
+	}
+	v := &verdict.Verdict{Layout: verdict.Layout{Declared: true, Disturbed: []bool{false, true}}}
+	f.Show(v, shard.Merge(p, shards), nil)
+	require.Contains(t, f.Page().Banner.Sentence, "3 noops missed")
 }
 
 // The page of a short run shows a point per second.

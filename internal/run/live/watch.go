@@ -25,7 +25,7 @@ const (
 type Finding struct {
 	At     time.Time
 	Runner int    // 0: none
-	ID     string // of the connection; "": none
+	ID     string // of the client; "": none
 	Text   string
 }
 
@@ -240,7 +240,7 @@ func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	return slices.Clone(w.findings[min(max(n-first, 0), len(w.findings)):]), w.findingCount, w.unlisted
 }
 
-// Sentence returns the finding with its runner and connection.
+// Sentence returns the finding with its runner and client.
 func (f *Finding) Sentence() string {
 	switch {
 	case f.ID != "":
