@@ -142,7 +142,7 @@ func (s *session) redactedAction(a plan.Action) plan.Action {
 	return a
 }
 
-// defaultVariables are the environment variables that an action gets without --at-env, in addition to LC_*.
+// defaultVariables are the variables of soak's environment that an action gets without --at-env, in addition to LC_*.
 var defaultVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
 
 func (s *session) actionVariables(environment []string) (out []string) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 		graceful, force, stop := interrupts(ctx)
 		defer stop()
 		s := newSession(c)
+		if err := cmp.Or(s.checkLocal(), s.trust()); err != nil {
+			return "", UsageError{err}
+		}
 		s.ci, s.driver = t, &attachedKubernetes{kubernetes{session: s}}
 		if c.On == "local" {
 			s.driver = &attachedLocal{local: local{session: s}}
@@ -43,7 +47,7 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	})
 }
 
-// An attachedKubernetes continues a run on Kubernetes whose soak process was killed. It follows the runners in the
+// An attachedKubernetes continues a run on Kubernetes whose soak process has ended. It follows the runners in the
 // cluster.
 type attachedKubernetes struct{ kubernetes }
 
@@ -60,7 +64,7 @@ func (d *attachedKubernetes) check(ctx context.Context) error {
 	case err != nil:
 		return notFoundError(d.dir, err)
 	}
-	d.Plan, d.location, d.Shards = launch.Plan, launch.Shards, launch.Shards
+	d.Plan, d.location, d.Shards, d.runStart = launch.Plan, launch.Shards, launch.Shards, launch.Created
 	if d.Suite, err = suite.ByName(d.Plan); err != nil {
 		return err
 	}
@@ -85,12 +89,12 @@ func notFoundError(d results.Dir, err error) error {
 	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target, had actions (--at), started only some of the runners (--runner), or ran another suite; start the service separately, pass BACKEND_URL, and repeat the run", err)
 }
 
-// prepare creates the folder of the run, or uses the folder of the soak process that was killed. A target that this
-// machine cannot reach causes only a warning.
+// prepare creates the folder of the run, or uses the folder of the soak process that has ended. A target that this
+// machine cannot reach causes at most a warning.
 func (d *attachedKubernetes) prepare(ctx context.Context) (err error) {
 	dir := d.dir
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
-		d.dir = dir // the folder of the soak process that was killed
+		d.dir = dir // the folder of the soak process that has ended
 		d.record.Actions = d.dir.Run(0).Actions
 	} else if err := d.dir.WriteManifest(0, d.manifest()); err != nil {
 		return err
@@ -145,7 +149,7 @@ func (d *attachedLocal) check(ctx context.Context) (err error) {
 		d.Plan = original
 	}
 	d.planNeeds()
-	return errors.Join(err, d.find(ctx))
+	return errors.Join(err, d.findProxies(), d.find(ctx))
 }
 
 // find attaches to the runners that still run, and stores the last shards of those that ended early.

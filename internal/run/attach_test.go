@@ -1,6 +1,7 @@
 package run
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,6 +43,23 @@ func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 	shards, err := filepath.Glob(filepath.Join(d.location, "*"))
 	require.NoError(t, err)
 	require.Len(t, shards, 1, "runner 1 must run to its end")
+}
+
+func TestAttachChecksLocalSettings(t *testing.T) {
+	t.Parallel()
+	for want, edit := range map[string]func(c *Config){
+		"--ca: open missing.pem":          func(c *Config) { c.CA = "missing.pem" },
+		"--live must be HOST:PORT":        func(c *Config) { c.Live = "nowhere" },
+		"--progress must be line or full": func(c *Config) { c.Progress = "long" },
+	} {
+		c := Config{Plan: plan.Plan{TestID: "t"}, Local: plan.Local{Out: t.TempDir()}, Stdout: io.Discard}
+		require.NoError(t, os.Mkdir(filepath.Join(c.Out, "t"), 0o700))
+		require.NoError(t, os.WriteFile(runners.PipePath(filepath.Join(c.Out, "t"), 1), nil, 0o600)) // the run is on this machine
+		edit(&c)
+		_, err := Attach(t.Context(), c)
+		require.ErrorAs(t, err, new(UsageError))
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // The run most likely ended on this machine, so the error starts with that remedy and not with the missing cluster.

@@ -18,8 +18,8 @@ import (
 
 // A replacedRunner is a runner that ended early. The session runs its clients for the remaining time.
 type replacedRunner struct {
-	runSeconds int   // length of the whole run; 0: no runner is replaced
-	startUS    int64 // start of the first of the replaced runners, in Unix microseconds
+	runSeconds int       // length of the whole run; 0: no runner is replaced
+	start      time.Time // start of the first of the replaced runners
 }
 
 // replace finds the last shard of the runner that this session replaces (--continue), and shortens the plan to the
@@ -57,13 +57,13 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	secondsLeft := last.Runner.SecondsLeft(last.Plan.Seconds, now)
 	switch {
 	case last.Runner.State == shard.Finished:
-		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", report.Shell(location))
+		err = fmt.Errorf("it has finished; judge the run with `soak merge %s`", report.Shell(location))
 	case last.Published != nil:
 		err = errors.New("it published messages, and the messages after its last checkpoint are unknown; repeat the run")
 	case last.Runner.State == shard.Aborted:
 		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
 	case secondsLeft <= plan.DisconnectLead:
-		err = fmt.Errorf("the run ends, or ended, at %s UTC; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), report.Shell(location))
+		err = fmt.Errorf("the run ends, or ended, at %s UTC; judge the run with `soak merge %s`", end.UTC().Format(time.DateTime), report.Shell(location))
 	}
 	if err != nil {
 		return r, 0, fmt.Errorf("continue runner %d: %w", index, err)
@@ -71,7 +71,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	seconds = min(secondsLeft, s.Plan.Seconds)
 	fmt.Fprintf(s.Stdout, "runner %d of %s, whose last shard is from %s UTC, is replaced; its clients continue for %d s\n",
 		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
-	return replacedRunner{runSeconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
+	return replacedRunner{runSeconds: s.Plan.Seconds, start: time.UnixMicro(last.Runner.FirstStartUS())}, seconds, nil
 }
 
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
@@ -103,5 +103,5 @@ func (r replacedRunner) variables() map[string]string {
 	if r.runSeconds == 0 {
 		return nil
 	}
-	return map[string]string{plan.StartVariable: strconv.FormatInt(r.startUS, 10)}
+	return map[string]string{plan.StartVariable: strconv.FormatInt(r.start.UnixMicro(), 10)}
 }

@@ -63,8 +63,8 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// closeLivePage closes the live page. If the run has a report, the page stays open until the viewers have loaded the
-// report, or until Ctrl-C.
+// closeLivePage closes the live page. If the run has a report, the viewers have a short time to load it, which Ctrl-C
+// ends (live.Server.Finish).
 func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return

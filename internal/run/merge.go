@@ -18,7 +18,7 @@ import (
 )
 
 // mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge use twice
-// the memory. A million connections need half of the limit.
+// the memory. A million clients need half of the limit.
 const mergeMemory = 600 << 20
 
 // Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It

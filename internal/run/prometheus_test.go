@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,6 +39,23 @@ func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 		require.NoError(t, os.WriteFile(s.dir.Path(results.ResourcesFile), []byte(sample+"\n"), 0o600))
 		s.queryPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
 		require.Equal(t, kind.Sampling.Optional, queried, kind.Name)
+	}
+}
+
+// The counters of the time before the attach may explain faults of that time.
+func TestAttachQueriesPrometheusFromTheStartOfTheRun(t *testing.T) {
+	var starts []string
+	t.Setenv("PROMETHEUS_URL", serve(t, func(w http.ResponseWriter, r *http.Request) {
+		starts = append(starts, r.FormValue("start"))
+		http.Error(w, "no", http.StatusInternalServerError)
+	}))
+	s := &session{Config: Config{Suite: suite.Default()}, dir: results.Dir(t.TempDir()), runStart: time.Now().Add(-time.Hour).Truncate(time.Second)}
+	s.queryPrometheus(t.Context(), t.Context(), time.Now())
+	require.NotEmpty(t, starts)
+	for _, start := range starts {
+		unix, err := strconv.ParseFloat(start, 64)
+		require.NoError(t, err)
+		require.LessOrEqual(t, unix, float64(s.runStart.Unix()))
 	}
 }
 

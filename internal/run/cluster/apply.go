@@ -186,8 +186,8 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 // ErrNoRun reports that the cluster does not have the run.
 var ErrNoRun = errors.New("the run was never started, or was cleaned up")
 
-// Find reads the launch of an existing TestRun from its annotations: plan, shards and length. It does not check the
-// plan.
+// Find reads the launch of an existing TestRun: plan, shards and length from its annotations, and the time of its
+// creation. It does not check the plan.
 func (c *Client) Find(ctx context.Context, namespace, id string) (l Launch, err error) {
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -200,7 +200,7 @@ func (c *Client) Find(ctx context.Context, namespace, id string) (l Launch, err 
 	if err := json.Unmarshal([]byte(annotations[planAnnotation]), &l.Plan); err != nil {
 		return l, fmt.Errorf("the TestRun %s has no plan, so soak did not start it: %w", Name(id), err)
 	}
-	l.Shards = annotations[shardsAnnotation]
+	l.Shards, l.Created = annotations[shardsAnnotation], run.GetCreationTimestamp().Time
 	if l.Length, err = time.ParseDuration(annotations[lengthAnnotation]); err != nil {
 		return l, fmt.Errorf("the TestRun %s has no length, so soak did not start it: %w", Name(id), err)
 	}

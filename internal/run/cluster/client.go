@@ -31,7 +31,7 @@ type Client struct {
 	Open func(ctx context.Context, namespace, pod string, port int) (*Forward, error)
 }
 
-// requestTimeout limits each request except streams, so that a dead connection is noticed.
+// requestTimeout limits the requests of the dynamic client, and each poll of the cluster.
 const requestTimeout = 30 * time.Second
 
 // Connect returns a client with the configuration that kubectl would use: KUBECONFIG, ~/.kube/config, or the service
@@ -52,7 +52,7 @@ func Connect(context string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	// This client follows logs for hours, so it has no timeout. Contexts limit its other requests.
+	// This client follows logs for hours, so it has no timeout. client-go closes a connection that answers no ping.
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)

@@ -73,6 +73,7 @@ type Launch struct {
 	Script      []string          // path from the repository's root; nil: the overlay's
 	Memory      uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
 	Length      time.Duration     // duration of the runners
+	Created     time.Time         // creation of the TestRun; only Find sets it
 }
 
 // Render completes the TestRun for the launch.
