@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
-// A check returns a sentence if its condition is met, and a refusal if it is not. Any other error means that AWS did
-// not respond, or that its response was not conclusive.
+// A check returns a sentence if its condition is met, and a refusal if it is not. Any other error means that the check
+// is not conclusive, for example because AWS did not respond.
 type check func(context.Context) (string, error)
 
 func (c check) result(ctx context.Context) (state, sentence string) {

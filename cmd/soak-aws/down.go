@@ -26,8 +26,15 @@ type downOptions struct {
 }
 
 // checkpointAge returns the maximum age of the last checkpoint of a run in progress: twice the interval between
-// checkpoints, but at least 3 minutes. The interval is a thousandth of the run's age (shard.CheckpointInterval).
-func checkpointAge(runAge time.Duration) time.Duration { return max(3*time.Minute, runAge/500) }
+// checkpoints, but at least 3 minutes. The interval is a thousandth of the run's age (shard.CheckpointInterval). No run
+// is older than its hosts; the bucket has no file with the start of a run.
+func checkpointAge(hosts []host) time.Duration {
+	age := 3 * time.Minute
+	for _, h := range hosts {
+		age = max(age, time.Since(h.Launch)/500)
+	}
+	return age
+}
 
 // down archives runs, destroys the deployment, and verifies that only a bucket with archives still costs money.
 func (d *deployment) down(ctx context.Context, options downOptions) error {
@@ -78,12 +85,9 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	if err != nil && code(err) != "NoSuchBucket" {
 		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.output.Bucket, err)
 	}
-	first, latest := map[string]time.Time{}, map[string]time.Time{} // times of the manifest and the last checkpoint, by run
+	latest := map[string]time.Time{} // time of the last checkpoint, by run
 	for _, o := range objects {
 		run, isShard := strings.CutPrefix(path.Dir(o.Key), "shards/")
-		if isShard && (first[run].IsZero() || o.LastModified.Before(first[run])) {
-			first[run] = o.LastModified
-		}
 		if isShard && o.LastModified.After(latest[run]) {
 			latest[run] = o.LastModified
 		}
@@ -98,8 +102,12 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	if len(runs) == 0 || options.withoutArchive {
 		return archives, nil
 	}
+	hosts, err := s.aws.hosts(ctx, tagFilter("Run", s.settings.Name))
+	if err != nil {
+		return nil, fmt.Errorf("read the age of the hosts: %w", err)
+	}
 	for _, run := range runs {
-		if age := time.Since(latest[run]); age < checkpointAge(time.Since(first[run])) && !options.hasVerdict(run) {
+		if age := time.Since(latest[run]); age < checkpointAge(hosts) && !options.hasVerdict(run) {
 			return nil, fmt.Errorf("the soak %s may be running: its last checkpoint is %v old; follow it with bin/soak-aws attach %[1]s",
 				run, age.Round(time.Second))
 		}
@@ -246,7 +254,7 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 		}
 	}
 	if err := s.aws.call(ctx, nil, args...); err != nil {
-		return fmt.Errorf("terminate hosts: %w; they continue to cost money", err)
+		return fmt.Errorf("terminate hosts, which continue to cost money: %w", err)
 	}
 	fmt.Println(format.Plural(len(hosts), "host is being terminated with its disk", "hosts are being terminated with their disks"))
 	return nil

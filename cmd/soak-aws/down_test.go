@@ -125,11 +125,12 @@ func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
 
 	// After 100 hours, runners write a checkpoint every 6 minutes.
-	f.objects["sse-soak-123/shards/run-1/manifest.json"] = time.Now().Add(-100 * time.Hour)
+	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-100*time.Hour)
 	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now().Add(-6 * time.Minute)
 	_, err = m.down(t, downOptions{})
 	require.ErrorContains(t, err, "the soak run-1 may be running: its last checkpoint is 6m")
 
+	f.hosts = nil
 	f.objects["sse-soak-123/shards/run-1/runner-1.json.gz"] = time.Now().Add(-time.Hour)
 	t.Setenv("SOAK_FAILS", "1") // the verdict of the run
 	_, err = m.down(t, downOptions{})
