@@ -225,13 +225,13 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o750); err != nil {
 		return err //nolint:wrapcheck // the error names the folder
 	}
-	kept := keptFiles{mode.update && isEdited(description, "//"), mode.update && isEdited(plan.SettingsFile, "#")}
+	kept := map[string]bool{} // by path
 	fmt.Fprintln(w)
 	for _, file := range []struct{ path, text, comment string }{
 		{description, result.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, workflowForSuite(workflowOf(release, id), result), "#"},
 	} {
 		path := file.path
-		if mode.update && isEdited(path, file.comment) {
+		if kept[file.path] = mode.update && isEdited(path, file.comment); kept[file.path] {
 			path = strings.TrimSuffix(path, filepath.Ext(path)) + ".new" + filepath.Ext(path)
 			if file.path == workflowFile { // GitHub would run the second workflow too
 				fmt.Fprintf(w, "Kept %s, which was edited.\n", file.path)
@@ -254,16 +254,13 @@ func writeProject(w io.Writer, c *probe.Config, topics []string, result probe.Re
 	if len(result.Variables) > 0 {
 		fmt.Fprintf(w, "\nNo file contains a token. A run reads tokens from the environment: set %s.\n", strings.Join(result.Variables, " and "))
 	}
-	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(result, kept))
+	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(result, kept[description], kept[plan.SettingsFile]))
 	return err //nolint:wrapcheck // of standard output
 }
 
-// keptFiles are the files of the user that init did not replace.
-type keptFiles struct{ description, settings bool }
-
-// firstRun describes the first run. The size of the run is unknown if init keeps the settings of the user. The checks
-// are unknown if init keeps the description.
-func firstRun(result probe.Result, kept keptFiles) string {
+// firstRun describes the first run. The size of the run is unknown if init kept the settings of the user. The checks
+// are unknown if init kept the description.
+func firstRun(result probe.Result, keptDescription, keptSettings bool) string {
 	size, checks, command := fmt.Sprintf(" of %d streams", firstConnections), "checks every message", "soak run"
 	switch {
 	case result.Finite:
@@ -271,10 +268,10 @@ func firstRun(result probe.Result, kept keptFiles) string {
 	case !result.Checked:
 		checks = "checks connections only"
 	}
-	if kept.description {
+	if keptDescription {
 		checks = "uses the kept description"
 	}
-	if size += " for " + firstSeconds + " s"; kept.settings {
+	if size += " for " + firstSeconds + " s"; keptSettings {
 		size = " with the settings of " + plan.SettingsFile
 	}
 	return fmt.Sprintf("%s, which %s:\n    %s", size, checks, command)

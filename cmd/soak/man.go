@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand is for packagers of soak. cobra takes the date that it writes into the pages from the variable
-// SOURCE_DATE_EPOCH.
+// manCommand is for packagers of soak. cobra reads the date of the pages from the variable SOURCE_DATE_EPOCH.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",

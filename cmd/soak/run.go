@@ -29,7 +29,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Long: "run opens streams to a service, checks that every message arrives, and reports a verdict. Without --backend-url, it starts\n" +
 			"the backend of this project on this machine. `soak init URL` writes the description and the settings for your own service.\n\n" +
 			"Pass each setting as a flag, as the environment variable in brackets, or as a key of soak.yaml. A setting\n" +
-			"without brackets is only a flag. Tokens are read from the\n" +
+			"without brackets has no variable. Tokens are read from the\n" +
 			"environment only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md). So is PROMETHEUS_URL (docs/report.md).\n\n" +
 			exitCodes,
 		Args: runArgs,
@@ -251,7 +251,7 @@ func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, out
 			name, _, _ := strings.Cut(variable, "=")
 			names = append(names, name)
 		}
-		return usageError{Err: fmt.Errorf("%w; settings from environment variables: %s", usage.Err, strings.Join(names, ", "))}
+		return usageError{Err: fmt.Errorf("%w; check the settings from environment variables: %s", usage.Err, strings.Join(names, ", "))}
 	}
 	return err
 }

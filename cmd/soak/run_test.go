@@ -29,7 +29,7 @@ func TestInvalidVariablesAreNamed(t *testing.T) {
 	t.Setenv("PREFIX", "/usr")
 	_, _, err := soak(t, "run", "--seconds", "60")
 	require.ErrorAs(t, err, &usageError{})
-	require.ErrorContains(t, err, `got "/usr"; settings from environment variables: PREFIX`)
+	require.ErrorContains(t, err, `got "/usr"; check the settings from environment variables: PREFIX`)
 }
 
 // All commands in a folder read one file. Settings of one suite have no effect on the others.
