@@ -120,6 +120,7 @@ func TestCtrlCDuringInit(t *testing.T) {
 
 // After each Ctrl-C the next command continues from the state.
 func TestCtrlCAfterInit(t *testing.T) {
+	untested.RequireHangups(t)
 	f := startAWS(t)
 	addSessions(t, startStack(t).Listener.Addr().String())
 	dir := t.TempDir()

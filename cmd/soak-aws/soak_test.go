@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // newAppliedDeployment returns a deployment whose terraform prints the outputs in testdata/outputs.json.
@@ -83,6 +84,7 @@ func TestSoak(t *testing.T) {
 
 // Ctrl-C reaches soak from the terminal. A second SIGINT from soak-aws would make soak kill all processes.
 func TestStopInterruptsSoakOnce(t *testing.T) {
+	untested.RequireHangups(t)
 	f := startAWS(t)
 	f.setReady()
 	addSessions(t, startStack(t).Listener.Addr().String())

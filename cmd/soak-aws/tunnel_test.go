@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // TestMain makes this program act as the AWS command line, its plugin or soak-aws if it is started under such a name.
@@ -186,6 +187,9 @@ func TestOpen(t *testing.T) {
 func TestTunnelEndsWithItsProcess(t *testing.T) {
 	for signal, plugin := range map[syscall.Signal]string{syscall.SIGHUP: "", syscall.SIGKILL: "1"} {
 		t.Run(signal.String(), func(t *testing.T) {
+			if signal == syscall.SIGHUP {
+				untested.RequireHangups(t)
+			}
 			stack := startStack(t)
 			log, _ := addSessions(t, stack.Listener.Addr().String())
 			t.Setenv("FAKE_AWS_DIES", plugin)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -20,16 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// requireHangups skips a test if SIGHUP is ignored, as under nohup.
-func requireHangups(t *testing.T) {
-	t.Helper()
-	if signal.Ignored(syscall.SIGHUP) {
-		untested.Skip(t, "a closed terminal, because SIGHUP is ignored (nohup)")
-	}
-}
-
 func TestClosedTerminalEndsAProbe(t *testing.T) {
-	requireHangups(t)
+	untested.RequireHangups(t)
 	var once sync.Once // a second signal would kill the process
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -45,7 +36,7 @@ func TestClosedTerminalEndsAProbe(t *testing.T) {
 }
 
 func TestClosedTerminalRemovesTheUnpackedFiles(t *testing.T) {
-	requireHangups(t)
+	untested.RequireHangups(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	file := filepath.Join(t.TempDir(), "x.tar.gz")

@@ -13,6 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/terminal"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // hangUp sends SIGHUP twice, because the kernel and the shell may both send it. The second signal must not kill soak.
@@ -25,6 +26,7 @@ func (r *soakRun) hangUp() {
 
 // soak writes a verdict even if its terminal is closed and all writes of the progress line fail.
 func TestClosedTerminalLeavesAVerdict(t *testing.T) {
+	untested.RequireHangups(t)
 	t.Parallel()
 	m := mark(t)
 	window, program := terminal.Open(t)

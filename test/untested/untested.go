@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -27,6 +29,14 @@ func Skip(t testing.TB, reason string) {
 	t.Helper()
 	Note(t, reason)
 	t.SkipNow()
+}
+
+// RequireHangups skips a test if SIGHUP is ignored, as under nohup.
+func RequireHangups(t testing.TB) {
+	t.Helper()
+	if signal.Ignored(syscall.SIGHUP) {
+		Skip(t, "a closed terminal, because SIGHUP is ignored (nohup)")
+	}
 }
 
 // Note records a part that a test omits.
