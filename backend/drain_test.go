@@ -54,6 +54,20 @@ func TestDrain(t *testing.T) {
 	require.Len(t, entries, 1, "no temporary file may remain")
 }
 
+// A drain also ends a stream that a pending connect would replace.
+func TestDrainEndsAStreamBeforeItsTakeover(t *testing.T) {
+	t.Parallel()
+	s := startTest(t)
+	s.open("a")
+	var err error
+	s.hub.call(func() {
+		_, err = s.hub.reserve("a", lastEventID{explicit: true})
+		s.hub.drain()
+	})
+	require.NoError(t, err)
+	require.Zero(t, s.hub.openStreams())
+}
+
 func TestSecondSignalEndsTheDrain(t *testing.T) {
 	t.Parallel()
 	signals := make(chan os.Signal, 2)

@@ -178,9 +178,8 @@ func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 func (h *hub) drain() {
 	h.draining = true
 	for _, d := range h.connectOrder {
+		d.canceled = d.reserved
 		switch {
-		case d.reserved:
-			d.canceled = true
 		case d.open:
 			h.endStream(d, closedByDrain)
 		case d.resumable:
