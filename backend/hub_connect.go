@@ -102,7 +102,8 @@ func (h *hub) attach(r *reservation, c claim) {
 //   - a number within an active numbering: replay the numbers after it;
 //   - a number within an ended numbering (expired, or forcedisconnect):
 //     continue after its end, so that losses appear as a gap;
-//   - a number that this process has not assigned, for example after a restart: continue after it.
+//   - a number above the last one, or any number of an id that is not in the ledger, for example after a restart:
+//     continue after it.
 func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	isActive := d.bucket >= 0 // the numbering has not ended
 	switch {
