@@ -19,22 +19,23 @@ const (
 	packedBase  = 64 << 20  // bytes of JSON independent of the size of the file
 	packedTimes = 400       // bytes of JSON per byte of the file; a typical file has 10, the most compressible one 75
 	maxValue    = 8 << 20   // bytes of JSON of one value
-	maxRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
-	maxRecords  = 256 << 20 // bytes of all packed connections
+	maxReach    = 96 << 20  // bytes of JSON of a Reach: two bytes of MaxPublished messages in base64
+	maxRecord   = 1 << 20   // bytes of JSON of one client: a ledger lists at most 1000 spans and 1000 cuts
+	maxRecords  = 256 << 20 // bytes of all packed records
 	emptyRecord = 16        // bytes of a packed record without content; no packed record exceeds its JSON by more
 	maxKeys     = 100       // of the JSON object
 
-	maxConnections = 1 << 20 // the maximum number of descriptors of a Linux process
+	maxConnections = 1 << 20 // the default maximum number of descriptors of a Linux process
 	maxBuckets     = 1 << 19 // 30 days
 	maxSeconds     = 1 << 20 // 12 days
 	maxMetrics     = 6144    // a runner keeps 5000, and one more for each k6 metric; a histogram costs 26 KB
 	maxChecks      = 1 << 10
 
-	maxFindings = 1 << 22 // findings and outages of all connections
+	maxFindings = 1 << 22 // findings and outages of all clients
 	maxKinds    = 100
 	maxText     = 4096    // bytes
 	maxNumber   = 1 << 48 // messages, durations in microseconds
-	maxNoops    = 1 << 37 // of a connection, so that the sum of all counts of all connections is below 1 << 64
+	maxNoops    = 1 << 37 // of a client, so that the sum of all counts of all clients is below 1 << 64
 	maxLength   = 400 * 24 * time.Hour
 )
 
@@ -155,16 +156,16 @@ func (s *Shard) checkConnections() error {
 	kinds := map[ledger.Kind]bool{}
 	for c := range s.Records() {
 		if c.ID == "" {
-			return errors.New("a connection has no id")
+			return errors.New("a client has no id")
 		}
 		if len(c.ID)+len(c.State)+len(c.Reason) > maxText {
 			return newTooLongError(c.ID + string(c.State) + c.Reason)
 		}
 		if max(c.Max(), c.Last-min(c.First, c.Last)) > maxNoops || !areCounts(c.Streams, c.Attempts) || c.Unlisted < 0 {
-			return fmt.Errorf("impossible count of the connection %s", c.ID)
+			return fmt.Errorf("impossible count of the client %s", c.ID)
 		}
 		if s.hasTimeOutsideOfRun(c) {
-			return fmt.Errorf("impossible time of the connection %s: it is outside of the run", c.ID)
+			return fmt.Errorf("impossible time of the client %s: it is outside of the run", c.ID)
 		}
 		if err := s.checkNumbers(c); err != nil {
 			return err
@@ -196,13 +197,13 @@ func (s *Shard) hasTimeOutsideOfRun(c *ledger.Record) bool {
 		c.Cuts != nil && slices.ContainsFunc(c.Cuts.List, func(cut ledger.Cut) bool { return isOutside(cut.At, cut.ReconnectedAt, cut.NextAt) })
 }
 
-// checkNumbers returns an error if numbers, counts and spans of a connection contradict each other.
+// checkNumbers returns an error if numbers, counts and spans of a client contradict each other.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if s.Service.CountBasis != CountByNumber && s.Service.CountBasis != CountByComparison {
 		return nil
 	}
 	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {
-		return fmt.Errorf("contradictory connection %s: %s, but spans of %d", c.ID, format.Plural(c.Streams, "stream", "streams"), uint64(len(c.Spans))+c.UnlistedSpans)
+		return fmt.Errorf("contradictory client %s: %s, but spans of %d", c.ID, format.Plural(c.Streams, "stream", "streams"), uint64(len(c.Spans))+c.UnlistedSpans)
 	}
 	if s.Service.CountBasis == CountByComparison {
 		return s.checkFeed(c)
@@ -216,16 +217,16 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	}
 	for _, hole := range c.Holes {
 		if hole[0] <= c.First || hole[1] >= c.Last || hole[0] > hole[1] {
-			return fmt.Errorf("contradictory connection %s: a hole from %d to %d in the numbers from %d to %d", c.ID, hole[0], hole[1], c.First, c.Last)
+			return fmt.Errorf("contradictory client %s: a hole from %d to %d in the numbers from %d to %d", c.ID, hole[0], hole[1], c.First, c.Last)
 		}
 		numbered -= min(hole[1]-hole[0]+1, numbered)
 	}
 	if numbered -= min(c.Lost, numbered); numbered+c.Unplaced != c.Received+c.Corrupted {
-		return fmt.Errorf("contradictory connection %s: %s, but %d by their numbers", c.ID,
+		return fmt.Errorf("contradictory client %s: %s, but %d by their numbers", c.ID,
 			format.Plural(c.Received+c.Corrupted, "received message", "received messages"), numbered+c.Unplaced)
 	}
 	if c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
-		return fmt.Errorf("contradictory connection %s: unplaced messages %d, their times %d, corrupted messages %d",
+		return fmt.Errorf("contradictory client %s: unplaced messages %d, their times %d, corrupted messages %d",
 			c.ID, c.Unplaced, len(c.UnplacedAt), c.Corrupted)
 	}
 	return nil

@@ -57,9 +57,9 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a second in 1970":                   {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "impossible second: 1 µs to 2 µs"},
 		"a plan of 2^40":                     {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "connections of the plan must be from 0 to 10000000, got 1099511627776"},
 		"2^40 runners":                       {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "got 1 of 1099511627776"},
-		"a count that overflows":             {connection(ledger.Record{Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}), "impossible count of the connection a"},
-		"a count that overflows a sum":       {connection(ledger.Record{Counts: ledger.Counts{Lost: 1 << 48}}), "impossible count of the connection a"},
-		"undetectable losses that overflow":  {connection(ledger.Record{Counts: ledger.Counts{Undetectable: 1<<64 - 1}}), "impossible count of the connection a"},
+		"a count that overflows":             {connection(ledger.Record{Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}), "impossible count of the client a"},
+		"a count that overflows a sum":       {connection(ledger.Record{Counts: ledger.Counts{Lost: 1 << 48}}), "impossible count of the client a"},
+		"undetectable losses that overflow":  {connection(ledger.Record{Counts: ledger.Counts{Undetectable: 1<<64 - 1}}), "impossible count of the client a"},
 		"a check with a negative count":      {text(func(s *Shard) { s.Checks = []ScriptCheck{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
 		"a histogram of too many buckets":    {withElements("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
 		"a histogram with a bucket twice":    {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
@@ -153,7 +153,7 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 		"half a million buckets and more": {"series", repeatElement(`{}`, maxBuckets+1), "series must have at most 524288 elements"},
 		"four million findings":           {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
 		"a million ids":                   {"connections", uniqueConnections(), "1048576 connections"},
-		"thirty million disconnects":      {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a connection must not have empty elements"},
+		"thirty million disconnects":      {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a client must not have empty elements"},
 		"half a million buckets":          {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"undisturbed":{}}`, unix), maxBuckets), "0 connections"},
 		"six thousand histograms":         {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},
 	} {
@@ -188,7 +188,7 @@ func TestConnectionOfOneMegabyteIsRejected(t *testing.T) {
 	s := newSmallShard()
 	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}}
 	_, err := reread(t, s)
-	require.ErrorContains(t, err, "a connection must have at most 1024 KiB")
+	require.ErrorContains(t, err, "a client must have at most 1024 KiB")
 }
 
 // A segment with a number of a billion digits is rejected before the number is computed.

@@ -194,7 +194,8 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"a bad bucket":                {edit(`"counts":"`, `"counts":"AAAA`), "unreadable buckets"},
 		"a negative count":            {edit(`"received":0`, `"received":-1`), "not a complete shard"},
 		"runner 0":                    {edit(`"index":1`, `"index":0`), "index of the runner must be at least 1, got 0"},
-		"a connection without id":     {edit(`"id":"d-1"`, `"id":""`), "a connection has no id"},
+		"half of a message":           {edit(`"series":`, `"reach":{"most":1,"topics":["AQ=="]},"series":`), "the reach of topic 0 ends in the middle of a message"},
+		"a client without id":         {edit(`"id":"d-1"`, `"id":""`), "a client has no id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -223,7 +224,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(strings.Replace(string(text), `"counts":"`, `"counts":"AQEB`, 1))
 	f.Add(strings.Replace(string(text), `"execution_segment":"0:1"`, `"execution_segment":"1e999999999:1"`, 1))
 	published := newSmallShard()
-	published.Published = publishedSample(f)
+	published.Published, published.Reach = publishedSample(f), NewReach(2, 3)
+	published.Reach.Record(0, 2, time.Second)
 	f.Add(jsonOf(f, published))
 	for _, c := range hostileShards(f) {
 		if len(c.text) < 4<<10 {

@@ -107,24 +107,19 @@ func (r *Reach) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON.
-func (r *Reach) UnmarshalJSON(text []byte) error {
-	var in reachJSON
-	if err := json.Unmarshal(text, &in); err != nil {
-		return err
+// addTopic adds the next topic from the output of MarshalJSON.
+func (r *Reach) addTopic(text []byte) error {
+	if len(text)%2 != 0 {
+		return fmt.Errorf("the reach of topic %d ends in the middle of a message", len(r.topics))
 	}
-	*r = Reach{topics: make([][]uint16, len(in.Topics)), numbers: in.Most}
-	for i, codes := range in.Topics {
-		if len(codes)%2 != 0 {
-			return fmt.Errorf("the reach of topic %d ends in the middle of a message", i)
+	codes := make([]uint16, 0, len(text)/2)
+	for ; len(text) > 0; text = text[2:] {
+		code := binary.LittleEndian.Uint16(text)
+		if code > reachCode(time.Duration(highestMicros)*time.Microsecond) {
+			return fmt.Errorf("the reach of topic %d has the impossible code %d", len(r.topics), code)
 		}
-		for ; len(codes) > 0; codes = codes[2:] {
-			code := binary.LittleEndian.Uint16(codes)
-			if code > reachCode(time.Duration(highestMicros)*time.Microsecond) {
-				return fmt.Errorf("the reach of topic %d has the impossible code %d", i, code)
-			}
-			r.topics[i] = append(r.topics[i], code)
-		}
+		codes = append(codes, code)
 	}
+	r.topics = append(r.topics, codes)
 	return nil
 }

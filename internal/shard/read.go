@@ -38,7 +38,7 @@ func Read(r io.Reader) (*Shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a complete gzip file: %w", err)
 	}
-	in := &boundedReader{source: z, packed: packed}
+	in := &boundedReader{source: z, packed: packed, longest: maxValue}
 	in.json = jsontext.NewDecoder(in, LegacyJSON)
 	s, err := in.shard()
 	var other schemaError
@@ -66,23 +66,28 @@ func (s schemaError) Error() string {
 	return fmt.Sprintf("schema must be %d, got %d; merge the shard with the version of soak that wrote it", Schema, int(s))
 }
 
-// shard reads the object: long lists element by element, to limit the memory, and the other fields at the end.
+// shard reads the shard: long lists element by element, to limit the memory, and the other fields at the end.
 func (in *boundedReader) shard() (*Shard, error) {
 	var s Shard
+	type plain Shard
+	return &s, in.object((*plain)(&s), func(key string, fields *bytes.Buffer) error { return in.value(&s, key, fields) })
+}
+
+// object reads an object. read reads each member, or keeps it in fields, which are decoded into out at the end.
+func (in *boundedReader) object(out any, read func(key string, fields *bytes.Buffer) error) error {
 	first, err := in.json.ReadToken()
 	if err != nil || first.Kind() == 'n' {
-		return &s, err
+		return err
 	}
 	if first.Kind() != '{' {
-		return nil, errors.New("not a JSON object")
+		return errors.New("not a JSON object")
 	}
 	fields := bytes.NewBufferString("{")
-	if err := in.members(func(key string) error { return in.value(&s, key, fields) }); err != nil {
-		return nil, err
+	if err := in.members(func(key string) error { return read(key, fields) }); err != nil {
+		return err
 	}
 	fields.WriteByte('}')
-	type plain Shard
-	return &s, json.Unmarshal(fields.Bytes(), (*plain)(&s))
+	return json.Unmarshal(fields.Bytes(), out)
 }
 
 // members reads the members of an object after its brace. It rejects duplicate keys, and more than maxKeys.
@@ -134,6 +139,16 @@ func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error
 		return err
 	case "messages":
 		return in.messages(s.Published)
+	case "reach":
+		return in.reach(s)
+	case "responses":
+		s.Responses = &Responses{}
+		return in.object(s.Responses, func(key string, fields *bytes.Buffer) error {
+			if key == "series" {
+				return readList(in, key, maxBuckets, &s.Responses.Series)
+			}
+			return in.keep(key, fields)
+		})
 	case "feeds":
 		return in.feeds(s)
 	}
@@ -194,7 +209,7 @@ func (in *boundedReader) elements(name string, limit int, read func() error) err
 	return err
 }
 
-// records reads and packs the connections one by one, because a million unpacked records are too large.
+// records reads and packs the records one by one, because a million unpacked records are too large.
 func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
 	details, record := 0, new(ledger.Record)
@@ -204,7 +219,7 @@ func (in *boundedReader) records(s *Shard) error {
 			return err
 		}
 		if len(text) > maxRecord {
-			return fmt.Errorf("a connection must have at most %d KiB", maxRecord>>10)
+			return fmt.Errorf("a client must have at most %d KiB", maxRecord>>10)
 		}
 		*record = ledger.Record{}
 		if err := jsonv2.Unmarshal(text, record, LegacyJSON); err != nil {
@@ -216,7 +231,7 @@ func (in *boundedReader) records(s *Shard) error {
 		before := s.packed.bytes
 		s.packed.add(0, record)
 		if s.packed.bytes-before > len(text)+emptyRecord {
-			return errors.New("lists of a connection must not have empty elements")
+			return errors.New("lists of a client must not have empty elements")
 		}
 		if s.packed.bytes > maxRecords {
 			return fmt.Errorf("connections must have at most %d MiB", maxRecords>>20)
@@ -244,6 +259,31 @@ func (in *boundedReader) messages(p *Published) error {
 	})
 }
 
+// reach reads the topics of a Reach one by one. The text of a topic may exceed maxValue.
+func (in *boundedReader) reach(s *Shard) error {
+	in.longest = maxReach
+	defer func() { in.longest = maxValue }()
+	s.Reach = &Reach{}
+	size, rest := 0, struct {
+		Most *int `json:"most"`
+	}{&s.Reach.numbers}
+	return in.object(&rest, func(key string, fields *bytes.Buffer) error {
+		if key != "topics" {
+			return in.keep(key, fields)
+		}
+		return in.elements(key, MaxTopics, func() error {
+			var topic []byte
+			if err := jsonv2.UnmarshalDecode(in.json, &topic, LegacyJSON); err != nil {
+				return err
+			}
+			if size += len(topic); size > maxReach {
+				return fmt.Errorf("reach must have at most %d MiB", maxReach>>20)
+			}
+			return s.Reach.addTopic(topic)
+		})
+	})
+}
+
 type byteCounter struct {
 	source io.Reader
 	n      int64
@@ -257,10 +297,11 @@ func (c *byteCounter) Read(p []byte) (int, error) {
 
 // A boundedReader reads the unpacked text of a shard within limits.
 type boundedReader struct {
-	source io.Reader    // unpacks the file
-	packed *byteCounter // reads the file
-	json   *jsontext.Decoder
-	n      int64 // number of unpacked bytes
+	source  io.Reader    // unpacks the file
+	packed  *byteCounter // reads the file
+	json    *jsontext.Decoder
+	n       int64 // number of unpacked bytes
+	longest int64 // maximum bytes of a value
 }
 
 // LegacyJSON makes version 2 of encoding/json decode like version 1, at twice the speed. Decoding takes most of the
@@ -272,8 +313,8 @@ func (in *boundedReader) Read(p []byte) (int, error) {
 	switch {
 	case in.n > maxUnpacked || in.n > packedBase+packedTimes*in.packed.n:
 		return 0, fmt.Errorf("the unpacked shard exceeds %d MiB", in.n>>20)
-	case in.n-in.json.InputOffset() > maxValue:
-		return 0, fmt.Errorf("a value must have at most %d MiB", maxValue>>20)
+	case in.n-in.json.InputOffset() > in.longest:
+		return 0, fmt.Errorf("a value must have at most %d MiB", in.longest>>20)
 	}
 	n, err := in.source.Read(p)
 	in.n += int64(n)

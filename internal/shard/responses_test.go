@@ -34,6 +34,25 @@ func TestLostFirstChunkIsNamed(t *testing.T) {
 	require.EqualValues(t, 1, own.FromOne)
 }
 
+// In a run of a day, each of the 17,280 buckets has two histograms.
+func TestResponsesOfADayCanBeRead(t *testing.T) {
+	t.Parallel()
+	s := newEmptyShard(planFor(1, 2), 1)
+	s.Responses = NewResponses()
+	h := NewHistogram()
+	for d := time.Millisecond; d < time.Minute; d += d / 20 {
+		h.Record(d)
+	}
+	packed := h.PackCoarse()
+	for i := range int64(17_280) {
+		s.Responses.Series = append(s.Responses.Series, ResponseBucket{Unix: s.Runner.Started().Unix() + 5*i, First: packed, Gap: packed})
+	}
+	s.Runner.EndedUS = s.Runner.StartedUS + (24 * time.Hour).Microseconds()
+	read, err := reread(t, s)
+	require.NoError(t, err)
+	require.Equal(t, s.Responses.Series, read.Responses.Series)
+}
+
 func TestResponsesOutsideOfTheRunAreRejected(t *testing.T) {
 	t.Parallel()
 	inRun := newEmptyShard(planFor(1, 2), 1).Runner.Started().Add(30 * time.Second)

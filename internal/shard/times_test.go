@@ -33,7 +33,7 @@ func TestConnectionsOutsideOfTheRunAreRejected(t *testing.T) {
 		r.ID = "a"
 		s.Connections = []ledger.Record{r}
 		_, err := reread(t, s)
-		require.EqualError(t, err, "impossible time of the connection a: it is outside of the run", name)
+		require.EqualError(t, err, "impossible time of the client a: it is outside of the run", name)
 	}
 	s := newEmptyShard(planFor(1, 2), 1)
 	s.Connections = []ledger.Record{{ID: "a", OpenedAt: 1, ClosedAt: time.Minute + slack, LastOutage: &ledger.Outage{From: 1, To: time.Minute}}}
