@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A counter is the common part of the counters of a connection: clockCounter, numberCounter and deliveries.
+// A counter is the common part of the counters of a client: clockCounter, numberCounter and deliveries.
 type counter struct {
 	stream   *stream
 	Received uint64  // see Counts; the only count of most streams
@@ -262,7 +262,7 @@ func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	return unsent
 }
 
-// find adds a finding, or counts it as unlisted if there are too many in total, or too many late noops.
+// find adds a finding, or counts it as unlisted if there are too many in total, or too many late messages.
 func (c *counter) find(f Finding) {
 	faults := c.fault()
 	if f.Kind == KindLate && faults.Late > maxLateFindings {

@@ -133,7 +133,7 @@ func (c *numberCounter) intervalsUpTo(at Instant, growth int64) int64 {
 	return min(growth, max(nearest(at-c.pace.last, c.interval()), 1))
 }
 
-// aheadOfClock reports whether the numbers since firstNumber exceed the passed slots plus the counted messages.
+// aheadOfClock reports whether the numbers since firstNumber exceed the passed slots plus Counts.Messages.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	slots := uint64(nearest(n.At-c.startedAt, c.interval())) // #nosec G115 -- a message is not before startedAt
 	messages := uint64(0)

@@ -1,11 +1,11 @@
 package ledger
 
-// Counts contains the numbers of messages of one connection by outcome, or the sums over connections. A new count needs
-// a field in Counts, an entry in list, and a field in Totals if reports show it.
+// Counts contains the numbers of messages of one client by outcome, or the sums over clients. A new count needs a field
+// in Counts, an entry in list, and a field in Totals if reports show it.
 type Counts struct {
 	Received   uint64 `json:"received"`           // distinct intact messages
 	Lost       uint64 `json:"lost"`               // skipped numbers that did not arrive
-	Unsent     uint64 `json:"unsent"`             // empty slots before a later message
+	Unsent     uint64 `json:"unsent"`             // empty slots before a later message, or before the last stream
 	Tail       uint64 `json:"tail"`               // empty slots at the end
 	Duplicated uint64 `json:"duplicated"`         // arrived twice
 	Reordered  uint64 `json:"reordered"`          // arrived after a higher number
@@ -22,7 +22,7 @@ type Counts struct {
 	UnevenGaps uint64 `json:"uneven_gaps,omitempty"`
 
 	// Most of the following counts apply to services other than noop.
-	Repeated      uint64 `json:"repeated,omitempty"`  // arrived twice, if the service may repeat messages
+	Repeated      uint64 `json:"repeated,omitempty"`  // copies that the service may send, including histories
 	Foreign       uint64 `json:"foreign,omitempty"`   // messages of other publishers, or of another run
 	Misrouted     uint64 `json:"misrouted,omitempty"` // messages of this run for another topic
 	Heartbeats    uint64 `json:"heartbeats,omitempty"`
@@ -44,7 +44,7 @@ func (c *Counts) list() [24]*uint64 {
 	}
 }
 
-// Add adds the counts of another connection, or another sum.
+// Add adds the counts of another client, or another sum.
 func (c *Counts) Add(other Counts) {
 	to := c.list()
 	for i, n := range other.list() {

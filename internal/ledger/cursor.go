@@ -2,10 +2,10 @@ package ledger
 
 import "slices"
 
-// maxDeviations limits the deviations of each kind that one connection lists.
+// maxDeviations limits the deviations of each kind that one client lists.
 const maxDeviations = 4096
 
-// A cursor is the place of one connection in the Log of its topic.
+// A cursor is the place of one client in the Log of its topic.
 type cursor struct {
 	log        *Log
 	last       uint64 // number of the message that arrived last, or 0
@@ -14,7 +14,7 @@ type cursor struct {
 	pending    []pendingPrint // messages of a stream that has just opened, whose numbers are not known yet
 }
 
-// Deviations are the differences between the messages of a connection and the Log, apart from missing messages.
+// Deviations are the differences between the messages of a client and the Log, apart from missing messages.
 type Deviations struct {
 	Overtakes []Overtake `json:"overtakes,omitempty"`
 	Repeats   []Repeat   `json:"repeats,omitempty"`
@@ -68,23 +68,15 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta) {
 	if span := c.openSpan(); span != nil {
 		span.addFingerprint(p)
 	}
-	if next := f.last + 1; f.joined == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum {
+	switch next := f.last + 1; {
+	case f.joined == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum:
 		c.receive(next, p.At, &delta)
-		return delta
+	case c.isJoining():
+		c.join(p, &delta)
+	default:
+		c.place(p, &delta)
 	}
-	c.deviate(p, &delta)
 	return delta
-}
-
-// deviate counts a message that is not the next one of the log, or whose stream has no certain place in the log.
-//
-//go:noinline
-func (c *deliveries) deviate(p *Fingerprint, delta *Delta) {
-	if c.isJoining() {
-		c.join(p, delta)
-		return
-	}
-	c.place(p, delta)
 }
 
 func (f *cursor) ensureDeviations() *Deviations {
@@ -138,9 +130,9 @@ func (c *deliveries) place(p *Fingerprint, delta *Delta) {
 	c.findAt(KindDuplicated, uint64(first), p.At)
 }
 
-// atEnd reports whether no message follows the last one of the connection, apart from greetings of other streams. A
-// greeting is a message that only one stream received, right after its start and more than skew ago. If more than
-// lookahead+1 messages follow, atEnd returns false.
+// atEnd reports whether no message follows the last one of the client, apart from greetings of other streams. A greeting
+// is a message that only one stream received, right after its start and more than skew ago. If more than lookahead+1
+// messages follow, atEnd returns false.
 func (c *deliveries) atEnd(at Instant) bool {
 	log := c.cursor.log
 	for n := log.last(); n > c.cursor.last; n-- {
@@ -151,9 +143,9 @@ func (c *deliveries) atEnd(at Instant) bool {
 	return true
 }
 
-// candidate returns the number of the message with this content that the connection has just received: a message after
-// its last one, or a message that it has skipped. It returns 0 if there is no such message. first is the first number
-// with this content.
+// candidate returns the number of the message with this content that the client has just received: a message after its
+// last one, or a message that it has skipped. It returns 0 if there is no such message. first is the first number with
+// this content.
 func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)
@@ -178,8 +170,8 @@ func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	return 0
 }
 
-// leads reports whether only this connection received its messages, which span at most lookahead numbers. A leading
-// connection joined before the others, and may receive messages later than they do.
+// leads reports whether only this client received its messages, which span at most lookahead numbers. A leading client
+// joined before the others, and may receive messages later than they do.
 func (c *deliveries) leads() bool {
 	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
 		return false
@@ -192,7 +184,7 @@ func (c *deliveries) leads() bool {
 	return true
 }
 
-// skipped reports whether a message below the highest number has not arrived on this connection and may still arrive.
+// skipped reports whether a message below the highest number has not arrived at this client and may still arrive.
 func (c *deliveries) skipped(number uint64, at Instant) bool {
 	sent := c.cursor.log.at(number).At
 	earliest := c.openedAt() // the stream receives messages that are sent from this instant on
@@ -223,7 +215,7 @@ func (c *deliveries) addEntry(p *Fingerprint, delta *Delta) {
 	last := c.cursor.last
 	lags := last > 0 && last+2*lookback < log.last()
 	c.receive(log.add(p.Sum, p.At), p.At, delta)
-	if lags { // the place stays the same, because other connections lost this message
+	if lags { // the place stays the same, because other clients lost this message
 		c.cursor.last = last
 	}
 }

@@ -35,7 +35,7 @@ func (c *Cut) Interruption() (d time.Duration, ok bool) { return c.NextAt - c.At
 // detects such an end late, because it first reads the messages that arrived before the end.
 const pauseGrace = time.Second
 
-// Cuts are the disconnects and pauses of one connection.
+// Cuts are the disconnects and pauses of one client.
 type Cuts struct {
 	List     []Cut  `json:"list"`
 	Unlisted uint64 `json:"unlisted,omitempty"` // number of cuts beyond maxCuts
@@ -47,7 +47,7 @@ const maxCuts = 1000
 // Repeated messages up to Cut.LastNumber are attributed to the resume at any time.
 const resumeTime = 5 * time.Second
 
-// cuts contains the Cuts of a connection, and the state of the latest one.
+// cuts contains the Cuts of a client, and the state of the latest one.
 type cuts struct {
 	Cuts
 	received bool    // a message arrived on this stream since the last pause

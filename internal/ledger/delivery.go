@@ -86,12 +86,13 @@ func AppendNumber(ranges []Range, n uint64) []Range {
 	return append(ranges, Range{n, n})
 }
 
-// maxSpans is the maximum number of spans that a connection lists. The messages expected in further spans are unknown.
+// maxSpans is the maximum number of spans that a client lists. The messages expected in further spans are unknown.
 // A service that ends each stream after 5 minutes causes 288 spans per day, and each may leave a hole.
 const maxSpans = 1000
 
-// deliveries count the messages of a connection by number alone, because no message is due at a known time. A stream
-// may join late at any number. Package verdict decides at the end which missing messages were expected.
+// deliveries count the messages of a client by number alone, because no message is due at a known time. A stream may
+// join late at any number. With Config.Published, package verdict decides at the end which missing messages were
+// expected.
 type deliveries struct {
 	counter
 	numbers     numbers
@@ -195,7 +196,7 @@ func (c *deliveries) record(number uint64, at Instant) placement {
 	return c.numbers.record(number, at).placement
 }
 
-// lostCount returns the number of certainly lost messages. If the run publishes, lostCount omits separate holes, whose
+// lostCount returns the number of certainly lost messages. With Config.Published, lostCount omits separate holes, whose
 // messages may not have been expected. If messages may also arrive in any order, it omits all holes, whose messages may
 // have been in transit.
 func (c *deliveries) lostCount() (sum uint64) {
@@ -326,7 +327,7 @@ func (c *deliveries) fill(r *Record) {
 	}
 }
 
-// fillLists adds the lists of Record that Sums omits. With a publisher, holes are listed instead of counted as lost.
+// fillLists adds the lists of Record that Sums omits. With Config.Published, holes are listed instead of counted as lost.
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
 	c.fillDeviations(r)

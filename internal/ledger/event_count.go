@@ -2,19 +2,19 @@ package ledger
 
 import "slices"
 
-// maxEventNames is the number of event names that a ledger counts separately.
+// maxEventNames is the maximum number of event names that a ledger counts separately.
 const maxEventNames = 4
 
 // remainingNames replaces all names beyond maxEventNames.
 const remainingNames = "…"
 
-// An EventCount counts the events with one name, other than noops.
+// An EventCount counts the events with one name that are not messages.
 type EventCount struct {
 	Name  string `json:"name"`
 	Count uint64 `json:"count"`
 }
 
-// CountEvent counts an event that is not a noop, by its name. The counts show what arrived instead of noops.
+// CountEvent counts an event that is not a message, by its name. The counts show what arrived instead of messages.
 func (l *Ledger) CountEvent(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// extras contains the fields that few connections need. Exported fields have the same meaning as in Record, except for
+// extras contains the fields that few clients need. Exported fields have the same meaning as in Record, except for
 // OutageTime and Longest.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats

@@ -45,7 +45,7 @@ const (
 	otherIDs
 )
 
-// checkFirst stops the count by number if the first noop shows that the ids do not number the noops of this connection.
+// checkFirst stops the count by number if the first noop shows that the ids do not number the noops of this client.
 func (l *Ledger) checkFirst(n *Noop) {
 	if c := l.byNumber; c != nil && (n.OtherID || !c.plausible(n.At, n.Number)) {
 		if l.byNumber = nil; n.OtherID || n.Number > 0 {
@@ -55,7 +55,7 @@ func (l *Ledger) checkFirst(n *Noop) {
 }
 
 // numbersDecide reports whether the record uses the count by number. At least half of the runner's classified
-// connections must also have a sequence, because on a few connections random ids look like a sequence.
+// clients must also have a sequence, because at a few clients random ids look like a sequence.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
 	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()

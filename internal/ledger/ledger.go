@@ -10,7 +10,8 @@
 //     not arrive, whether or not the server sent it.
 //
 // A late noop that arrives before the next one is due fills its own slot, so lateness does not count as loss; see
-// slots. docs/accounting.md lists the assumptions. Other messages are counted by their numbers alone (deliveries).
+// slots. docs/accounting.md lists the assumptions. Other messages are counted by number alone (deliveries). If they carry
+// no numbers, the Log of their topic numbers them. A Response counts the chunks of a response that ends by itself.
 package ledger
 
 import (
@@ -24,21 +25,25 @@ type Instant = time.Duration
 
 // Config is the configuration that all ledgers of a runner share.
 type Config struct {
-	// Interval is the planned time between two noops of a connection. It must be positive if Counting is Noops.
+	// Interval is the planned time between two noops of a client. It must be positive if Counting is Noops.
 	Interval time.Duration
 	// LatenessLimit is the lateness above which a message counts as late. A noop may be in transit when its stream
-	// ends. It is not expected if it was due less than LatenessLimit, and less than half an interval, before the end.
+	// ends. It is not expected if it was due less than LatenessLimit, and less than half an interval, before the end. On a
+	// stream with much jitter, that time is longer; see slots.tolerance.
 	LatenessLimit time.Duration
 
 	Counting Counting
-	// AnyOrder reports whether the service may reorder messages. Repeats reports whether it may send a message twice.
-	AnyOrder, Repeats bool
+	// AnyOrder reports whether the service may reorder messages, or whether only the merge can determine their order.
+	AnyOrder bool
+	// Repeats reports whether the service may send a message twice.
+	Repeats bool
 	// Resumes reports whether the service promises to send missed messages to a client that has an id to resume from.
 	Resumes bool
 	// PerStream reports whether each stream that does not resume the previous one has its own numbers. Such a stream
 	// starts with the lowest number that the client received so far, or a lower one, unless its first messages are lost.
 	PerStream bool
-	// Published reports whether a publisher knows the expected messages, so that a hole alone is not a loss.
+	// Published reports whether the merge knows the expected messages, from the publisher or from other clients, so that a
+	// hole alone is not a loss.
 	Published bool
 	// MaxNumber is the highest number that can be published to a topic, or 0 if it is unknown.
 	MaxNumber uint64
@@ -53,11 +58,11 @@ type Config struct {
 	// MaxLifetime is the maximum lifetime of a stream, or 0 if it is unknown.
 	MaxLifetime time.Duration
 	// MaxOutage is the maximum duration of an outage in progress when the end of a client is requested. After a longer
-	// outage, the client counts as dropped unless the current attempt opens a stream. 0 means that clients do not
-	// reconnect.
+	// outage, the client counts as dropped unless the current attempt opens a stream, or stream.lifetimeOver is set. 0
+	// means that clients do not reconnect.
 	MaxOutage time.Duration
 
-	sequences, otherStreams atomic.Int64 // connections of the runner whose ids are a sequence, and whose ids are not
+	sequences, otherStreams atomic.Int64 // clients of the runner whose ids are a sequence, and whose ids are not
 }
 
 // tolerance returns the time before the end of a stream in which a due noop may still be in transit.
@@ -72,14 +77,14 @@ const (
 	// Numbered messages arrive at any time. They are counted by their own numbers, or by their numbers in the Log of
 	// their topic.
 	Numbered
-	// Nothing means that messages are not counted. Only silences of streams are measured.
+	// Nothing means that messages are not counted. States, outages and silences are still recorded.
 	Nothing
 )
 
-// A State is the activity of a connection, or how it ended.
+// A State is the activity of a client, or how it ended.
 type State string
 
-// The states of a connection. Completed is the only end without a fault.
+// The states of a client. Completed is the only end as planned.
 const (
 	Planned    State = "planned"    // no attempt has been made yet
 	Connecting State = "connecting" // no stream has been opened yet
@@ -88,20 +93,20 @@ const (
 	Completed  State = "completed"  // the stream ended as planned
 	Dropped    State = "dropped"    // the stream ended before its end was requested
 	Refused    State = "refused"    // no stream was opened
-	Unfinished State = "unfinished" // the run was stopped, or the server did not end the stream on request
+	Unfinished State = "unfinished" // the run was stopped, the script closed the stream, or it did not end properly on request
 )
 
 // The reasons for an end by the client, as arguments of Closed.
 const (
 	ReasonClient      = "client"      // the script closed the stream
 	ReasonInterrupted = "interrupted" // the run was stopped
-	ReasonCut         = "cut"         // the client disconnected on purpose, to test that the stream resumes
+	ReasonCut         = "cut"         // the client disconnected on purpose
 )
 
-// ReasonNoAnswer is the reason of a refused connection whose first dial was in progress when its end was requested.
+// ReasonNoAnswer is the reason of a refused client whose first dial was in progress when its end was requested.
 const ReasonNoAnswer = "no answer before the end"
 
-// The limits of the lists of one connection, so that a ledger does not grow with time.
+// The limits of the lists of one client, so that a ledger does not grow with time.
 const (
 	maxFindings     = 16
 	maxLateFindings = 4 // late messages are common, and must leave room for other findings
@@ -147,7 +152,7 @@ type stream struct {
 	dialing          bool // an attempt is in progress
 	clientEnds       bool // see EndByClient
 	idClass          idClass
-	cuts             *cuts // nil: the run does not disconnect its clients
+	cuts             *cuts // nil without Config.Cuts
 }
 
 // openedAfterRequest reports whether the stream was opened after the request to close. No noop is due on it, but it may
@@ -172,8 +177,8 @@ type streamEnd struct {
 	open      time.Duration // headers to the request to end
 }
 
-// dials are the times of the attempts that lead to the next stream. With a Lifetime they are kept until the first
-// attempt after that stream.
+// dials are the times of the attempts that lead to the next stream. They are kept until the first attempt after that
+// stream.
 type dials struct {
 	first, last Instant
 }
@@ -293,14 +298,14 @@ func (l *Ledger) sumUp(r *Record) {
 	}
 }
 
-// SteadySums are the sums of a connection whose first stream is open and has no fault, as on most connections.
+// SteadySums are the sums of a client whose first stream is open and has no fault, as with most clients.
 type SteadySums struct {
 	Received, Undetectable uint64
 	LastAt                 Instant
 }
 
-// Steady returns the sums of a steady connection; ok is false for any other connection. Steady takes a third of the
-// time of Sums, and is called on every ledger once a second.
+// Steady returns the sums of a steady client; ok is false for any other client. Steady takes a third of the time of
+// Sums, and is called on every ledger once a second.
 func (l *Ledger) Steady() (s SteadySums, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -102,9 +102,9 @@ func (s *reference) play() Record {
 	return l.Record()
 }
 
-// fewEvents is the maximum number of faults that the ledger must count exactly. With more faults, the ledger must find
+// fewFaults is the maximum number of faults that the ledger must count exactly. With more faults, the ledger must find
 // at least one.
-const fewEvents = 3
+const fewFaults = 3
 
 // disagreement describes how a record contradicts the reference, or returns "" if it does not. Only a complete stream
 // may be reported as complete. With faults, an explanation with one more event is permitted, because the ledger does
@@ -119,7 +119,7 @@ func (o *explanations) disagreement(r Record, tight bool) (difference string, un
 		difference = "a false alarm"
 	case complete && !simplest[got] && r.Undetectable == 0:
 		difference = "a false pass"
-	case !complete && !simplest[got] && !next[got] && !covered(simplest, got, r.Undetectable) && events <= fewEvents:
+	case !complete && !simplest[got] && !next[got] && !covered(simplest, got, r.Undetectable) && events <= fewFaults:
 		difference = "another count"
 	case tight && (events == 0 || !numbered) && got.lost+int(r.Undetectable) < maxLost:
 		difference = "more undetectable losses than the record reports"

@@ -12,7 +12,7 @@ const (
 	interval = 15 * sec
 )
 
-// A tape plays the events of one connection into a ledger.
+// A tape plays the history of one client into a ledger.
 type tape struct {
 	*Ledger
 	at Instant

@@ -35,9 +35,6 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 		l.reconnected(at, o)
 	}
 	l.state = Open
-	if l.stream.cfg.Lifetime == 0 {
-		l.dials = dials{}
-	}
 	l.opening = false
 	l.stream.dialing, l.stream.open, l.stream.lifetimeOver = false, true, false
 	l.stream.openedAt, l.silences.lastSignAt = at, at
@@ -95,15 +92,16 @@ func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
 	}
 }
 
-// Closed records the end of a stream or of an attempt to open one. clean reports whether the server completed the
-// response, and reconnects whether the client is going to reconnect. reason is the name of the cause in reports.
-func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
+// Closed records the end of a stream or of an attempt to open one. endedByServer reports whether the server ended the
+// stream, even if the response is incomplete. reconnects reports whether the client is going to reconnect. reason is the
+// name of the cause in reports.
+func (l *Ledger) Closed(at Instant, reason string, endedByServer, reconnects bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	requested := l.stream.closeRequestedAt != 0
 	l.stream.dialing = false
 	if l.stream.open {
-		l.streamClosed(at, reason, clean, reconnects)
+		l.streamClosed(at, reason, endedByServer, reconnects)
 	} else {
 		l.attemptFailed(at, reason)
 	}
@@ -121,7 +119,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 		return
 	}
 	end := l.stream.expectedUntil(at)
-	asPlanned := l.stream.lifetimeOver || requested && (clean || l.clientEnds() && reason == ReasonClient)
+	asPlanned := l.stream.lifetimeOver || requested && (endedByServer || l.clientEnds() && reason == ReasonClient)
 	switch {
 	case l.stream.count == 0:
 		l.refuse(at, reason)
@@ -139,7 +137,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	}
 }
 
-func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool) {
+func (l *Ledger) streamClosed(at Instant, reason string, endedByServer, reconnects bool) {
 	requested, end := l.stream.closeRequestedAt != 0, l.stream.expectedUntil(at)
 	l.stream.open = false
 	if l.stream.cfg.Counting != Noops {
@@ -148,9 +146,9 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 	if l.messages != nil {
 		l.messages.endSpan(end)
 	}
-	byServer := reason != ReasonClient && reason != ReasonInterrupted && reason != ReasonCut
-	if l.stream.cfg.Lifetime > 0 && !requested && byServer {
-		l.checkLifetime(at, clean)
+	byClient := reason == ReasonClient || reason == ReasonInterrupted || reason == ReasonCut
+	if l.stream.cfg.Lifetime > 0 && !requested && !byClient {
+		l.checkLifetime(at, endedByServer)
 	}
 	l.checkLongestLifetime(at)
 	if !requested {
@@ -182,14 +180,14 @@ func (l *Ledger) clientEnds() bool {
 }
 
 // checkLifetime counts a stream as ended early if it was shorter than Lifetime, measured from the dial, because the
-// headers may be late. Otherwise, a complete response sets lifetimeOver.
-func (l *Ledger) checkLifetime(at Instant, clean bool) {
+// headers may be late. Otherwise, an end by the server sets lifetimeOver.
+func (l *Ledger) checkLifetime(at Instant, endedByServer bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
 		l.extras().EndedEarly++
 		l.find(Finding{Kind: KindEndedEarly, At: at, Lateness: at - l.stream.openedAt})
 		return
 	}
-	l.stream.lifetimeOver = clean
+	l.stream.lifetimeOver = endedByServer
 }
 
 // lifetimeDivisor is the divisor of the tolerance: a stream may exceed its maximum lifetime by one twentieth, because

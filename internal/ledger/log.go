@@ -42,7 +42,7 @@ type Entry struct {
 	Print         uint64
 	At            Instant // first arrival
 	Count         uint32  // streams that received it
-	Live          bool    // a stream received it after joinTime, or a second stream received it after a resume
+	Live          bool    // a stream received it after joinTime and another message, or as a second stream, which had resumed
 	Repeat        bool    // an earlier entry has the same fingerprint, so this one may be a copy
 	repeatedLater bool    // a later entry has the same fingerprint; set only in the first entry with the fingerprint
 }

@@ -5,14 +5,14 @@ import "time"
 // A Noop is one received noop.
 type Noop struct {
 	At      Instant
-	Number  uint64 // number in the `id:` field, or 0 without a numeric id
+	Number  uint64 // number at message.seq, or 0 if there is none
 	OtherID bool   // the id is not a number
-	Intact  bool   // the data is exactly `0`
+	Intact  bool   // the data matches the description
 	Data    string // data of a corrupted noop, for the finding; may be truncated
 	source  Source // source of the finding; if it is SourceNumber, Data is the reason
 }
 
-// A Delta is the change of the counts by one message, for sums over all connections.
+// A Delta is the change of the counts by one message, for sums over all clients.
 type Delta struct {
 	Counted bool // the message is counted as received or as corrupted, not as a copy
 	// duplicated and repeated report whether the message is counted as a copy, and of which kind; see Counts.

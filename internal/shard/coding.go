@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Coding counts a runner's streams with one content coding.
+// A Coding counts the streams with one content coding, of one runner or of all.
 type Coding struct {
 	Name          string `json:"coding"`                   // gzip, deflate, br or zstd
 	Streams       int    `json:"streams"`                  // streams with this coding

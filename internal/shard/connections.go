@@ -30,8 +30,8 @@ func (m *Merged) CheckConnections() (problems []string) {
 
 func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	records := make([]uint8, p.Connections) // number of records per connection, up to 2
-	replaced := make([]bool, p.Connections) // connections with a record of a runner that was replaced
+	records := make([]uint8, p.Connections) // number of records per client, up to 2
+	replaced := make([]bool, p.Connections) // clients with a record of a runner that was replaced
 	foreign := map[string]bool{}            // ids that the plan does not have
 	for _, c := range connections {
 		if n, ok := p.Number(c.ID); ok {
@@ -58,10 +58,10 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 			format.Form(missing.count, "was", "were"), shortList(missing.first))
 	}
 	if duplicates.count > 0 {
-		problem("%s observed more than once: %s", format.Plural(duplicates.count, "connection was", "connections were"), shortList(duplicates.first))
+		problem("%s observed more than once: %s", format.Plural(duplicates.count, "client was", "clients were"), shortList(duplicates.first))
 	}
 	if len(foreign) > 0 {
-		problem("%s not part of this plan: %s", format.Plural(len(foreign), "connection is", "connections are"), shortList(slices.Sorted(maps.Keys(foreign))))
+		problem("%s not part of this plan: %s", format.Plural(len(foreign), "client is", "clients are"), shortList(slices.Sorted(maps.Keys(foreign))))
 	}
 	return problems
 }

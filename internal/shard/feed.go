@@ -131,8 +131,8 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 	return nil
 }
 
-// feedOf returns the messages of the topic of a connection; nil if the topic has no feed. A connection that is not in
-// the plan has topic 0.
+// feedOf returns the messages of the topic of a client; nil if the topic has no feed. A client that is not in the plan
+// has topic 0.
 func (s *Shard) feedOf(id string) *feed.Log {
 	topic := 0
 	if n, known := s.Plan.Number(id); known {
@@ -159,7 +159,7 @@ func (s *Shard) checkFeeds() error {
 func (s *Shard) checkFeed(c *ledger.Record) error {
 	l := s.feedOf(c.ID)
 	if l == nil {
-		return fmt.Errorf("connection %s has no feed for its topic", c.ID)
+		return fmt.Errorf("client %s has no feed for its topic", c.ID)
 	}
 	count := clamp.Uint64(len(l.Entries))
 	bad := c.Last > count || c.First > c.Last
@@ -175,7 +175,7 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 		}
 	}
 	if bad {
-		return fmt.Errorf("connection %s contradicts the messages of its topic", c.ID)
+		return fmt.Errorf("client %s contradicts the messages of its topic", c.ID)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (m *Merged) Feeds() (feeds []*Feed) {
 	return feeds
 }
 
-// Subscribers yields the connections that received the messages of the Feeds.
+// Subscribers yields the records of the clients that received the messages of the Feeds.
 func (m *Merged) Subscribers() iter.Seq2[int, *Connection] {
 	return cmp.Or(m.FeedConnections, &m.Connections).All()
 }
@@ -223,7 +223,7 @@ func (m *Merged) feedTopic(runner, topic int) string {
 	return g.plan.TopicName(topic)
 }
 
-// FeedTopic returns the topic of a connection. ok is false if its messages have numbers, or if it has no topic.
+// FeedTopic returns the topic of a client. ok is false if its messages have numbers, or if it has no topic.
 func (m *Merged) FeedTopic(c *Connection) (name string, ok bool) {
 	if c.Runner >= len(m.Runners) || len(m.Runners[c.Runner].feeds) == 0 {
 		return "", false

@@ -49,14 +49,14 @@ func TestHourOfAFeedNeedsLessThan4MB(t *testing.T) {
 
 func TestReadRejectsMessagesThatAFeedLacks(t *testing.T) {
 	t.Parallel()
-	const contradiction = "connection 0 contradicts the messages of its topic"
+	const contradiction = "client 0 contradicts the messages of its topic"
 	for name, c := range map[string]struct {
 		damage func(s *Shard)
 		want   string
 	}{
 		"a higher number": {func(s *Shard) { s.Connections[0].Last = 11 }, contradiction},
 		"an extra":        {func(s *Shard) { s.Connections[0].Deviations.Repeats[0].Extra = 1 }, contradiction},
-		"a topic":         {func(s *Shard) { s.Feeds = nil }, "connection 0 has no feed for its topic"},
+		"a topic":         {func(s *Shard) { s.Feeds = nil }, "client 0 has no feed for its topic"},
 		"a position":      {func(s *Shard) { s.Feeds[0].Extras[0].After = 11 }, "impossible extra message after number 11 of a feed with 10 messages"},
 		"a hole":          {func(s *Shard) { s.Connections[0].Holes[0][1] = 10 }, contradiction},
 	} {

@@ -31,7 +31,7 @@ func (m *Merged) groupOf(runner int) *group {
 }
 
 // MergeWithoutPlan merges shards that k6 wrote without `soak run`, so there is no plan.json. Each PREFIX is a group,
-// which must be complete. Groups whose plans differ only in PREFIX and the numbers of connections and runners are one
+// which must be complete. Groups whose plans differ only in PREFIX and the numbers of clients and runners are one
 // soak. No shard may be added afterward.
 func (g *Merger) MergeWithoutPlan() *Merged {
 	m := &g.m
@@ -137,7 +137,7 @@ func (m *Merged) checkLaptops() {
 				}
 			}
 			m.problem("the client ids of PREFIX %q with %s and of %q with %d overlap: %s is in both; choose prefixes that do not begin with each other, such as laptop-a- and laptop-b-",
-				a.Prefix, format.Plural(a.Connections, "connection", "connections"), b.Prefix, b.Connections, shared)
+				a.Prefix, format.Plural(a.Connections, "client", "clients"), b.Prefix, b.Connections, shared)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 			`two runs have the PREFIX "a-": runner 1 on host-of-a- from`,
 		}},
 		"ids that overlap": {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a1", 1, 5)}, []string{
-			`the client ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes that do not begin with each other`,
+			`the client ids of PREFIX "a" with 20 clients and of "a1" with 5 overlap: a10 is in both; choose prefixes that do not begin with each other`,
 		}},
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
 		"prefixes that do not overlap":     {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},

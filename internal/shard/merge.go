@@ -33,7 +33,7 @@ type Merged struct {
 	Checks      []ScriptCheck
 	Metrics     []Metric
 	Connections Connections // by runner, in the order of creation
-	// FeedConnections has all connections of the Feeds if Merged has only a part of a run; nil: Connections.
+	// FeedConnections has the records of all clients of the Feeds if Merged has only a part of a run; nil: Connections.
 	FeedConnections *Connections
 	// Problems are sentences about differences between the shards and the plan. A run with a problem cannot pass.
 	Problems  []string
@@ -44,7 +44,7 @@ type Merged struct {
 	published   bool    // any runner published
 }
 
-// A Connection is a record and its runner.
+// A Connection is the record of a client, and its runner.
 type Connection struct {
 	ledger.Record
 	Runner int // index into Merged.Runners
@@ -164,7 +164,7 @@ func (g *Merger) finish() {
 	}
 }
 
-// sort sorts the runners, their parts and their connections. compare receives indexes in Runners before the sort.
+// sort sorts the runners, their parts and their records. compare receives indexes in Runners before the sort.
 func (g *Merger) sort(compare func(a, b int) int) {
 	m := &g.m
 	order := make([]int, len(m.Runners))

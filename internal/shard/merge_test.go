@@ -73,7 +73,7 @@ func TestMergeProblems(t *testing.T) {
 			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned clients were not observed: d-4, d-5",
 		}},
 		{"a duplicate", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
-			"runner 2 left two shards", "an overlap between 1/3 and 2/3", "2 connections were observed more than once: d-2, d-3",
+			"runner 2 left two shards", "an overlap between 1/3 and 2/3", "2 clients were observed more than once: d-2, d-3",
 		}},
 		{"a runner that is not in the plan", func(_ *plan.Plan, s []*Shard) []*Shard {
 			extra := newEmptyShard(s[0].Plan, 3)
@@ -127,15 +127,15 @@ func TestMergeProblems(t *testing.T) {
 		}, []string{"runner 1 on h1 did not finish: it was interrupted (by SIGINT)"}},
 		{"aborted", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Aborted; return s }, []string{"did not finish: it was aborted"}},
 		{"in an unknown state", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = "napping"; return s }, []string{`its state is "napping"`}},
-		{"a connection is missing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Connections = s[1].Connections[:1]; return s }, []string{
+		{"a client is missing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Connections = s[1].Connections[:1]; return s }, []string{
 			"1 of 6 planned clients was not observed: d-3",
 		}},
-		{"a duplicate connection", func(_ *plan.Plan, s []*Shard) []*Shard {
+		{"a duplicate client", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Connections = append(s[0].Connections, s[2].Connections[0])
 			return s
-		}, []string{"1 connection was observed more than once: d-4"}},
-		{"a connection of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
-			"1 of 6 planned clients was not observed: d-0", "1 connection is not part of this plan: x",
+		}, []string{"1 client was observed more than once: d-4"}},
+		{"a client of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
+			"1 of 6 planned clients was not observed: d-0", "1 client is not part of this plan: x",
 		}},
 		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
 			const start = 1_700_000_000_000_000

@@ -5,7 +5,7 @@ import "github.com/sse-soak/sse-soak/internal/ledger"
 // Progress is the state of a runner, for display only. The runner writes it as a JSON line each second to PROGRESS_FD.
 type Progress struct {
 	Open            int `json:"open"`
-	Opened          int `json:"opened"` // connections that had a stream
+	Opened          int `json:"opened"` // clients that had a stream
 	Completed       int `json:"completed"`
 	Refused         int `json:"refused"`
 	Dropped         int `json:"dropped"`
@@ -36,7 +36,7 @@ type Progress struct {
 	Responses []ResponseBucket `json:"responses,omitempty"`
 }
 
-// A FoundFault reports a fault of a connection or a response at the time of its detection. The ledgers have the final
+// A FoundFault reports a fault of a client or a response at the time of its detection. The ledgers have the final
 // counts.
 type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
@@ -44,7 +44,7 @@ type FoundFault struct {
 	Text string `json:"text"` // such as "3 missed"
 }
 
-// Count adds a connection. It does not change Open.
+// Count adds a client. It does not change Open.
 func (p *Progress) Count(r *ledger.Record) {
 	p.Counts.Add(r.Counts)
 	if r.Streams > 0 {
@@ -62,14 +62,14 @@ func (p *Progress) Count(r *ledger.Record) {
 	}
 }
 
-// CountSteady adds an open connection without faults. It does not change Open.
+// CountSteady adds a steady client; see ledger.Steady. It does not change Open.
 func (p *Progress) CountSteady(s ledger.SteadySums) {
 	p.Opened++
 	p.Received += s.Received
 	p.Undetectable += s.Undetectable
 }
 
-// CountDisturbed adds a connection that the script disturbs. Its end does not count in Dropped, and the messages that
+// CountDisturbed adds a client that the script disturbs. Its end does not count in Dropped, and the messages that
 // it missed do not count, because the script caused both.
 func (p *Progress) CountDisturbed(r *ledger.Record) {
 	dropped, counts := p.Dropped, p.Counts

@@ -38,9 +38,9 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	hasRunner1 := slices.ContainsFunc(runners, func(r Runner) bool { return r.Index == 1 }) // otherwise its missing shard is a problem
 	switch {
 	case g.plan.Published() && count == 0 && hasRunner1:
-		m.problem("no runner%s recorded published messages; runner 1 must publish", m.groupName(g))
+		m.problem("no runner%s recorded published messages; let runner 1 publish", m.groupName(g))
 	case g.plan.Published() && count > 1:
-		m.problem("%d runners%s published messages, which cannot be distinguished; only runner 1 may publish", count, m.groupName(g))
+		m.problem("%d runners%s published messages, which cannot be distinguished; let only runner 1 publish", count, m.groupName(g))
 	}
 }
 
@@ -63,7 +63,7 @@ func (m *Merged) PublishedTo(runner int) *Published {
 // PublisherOf returns the runner that published to the streams of a runner, or nil if no runner published.
 func (m *Merged) PublisherOf(runner int) *Runner {
 	g := m.groupOf(runner)
-	if g == nil || !m.published { // fast path for a million connections
+	if g == nil || !m.published { // fast path for a million records
 		return nil
 	}
 	runners := m.runnersOf(g)
@@ -83,8 +83,8 @@ func (m *Merged) Publishers() (out []*Published) {
 	return out
 }
 
-// Topic returns the topic of a connection and the messages published to it. ok is false without a publisher, or if the
-// plan has no topic for the connection.
+// Topic returns the topic of a client and the messages published to it. ok is false without a publisher, or if the plan
+// has no topic for the client.
 func (m *Merged) Topic(c *Connection) (name string, messages []Message, ok bool) {
 	p := m.PublishedTo(c.Runner)
 	if p == nil {

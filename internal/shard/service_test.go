@@ -93,8 +93,8 @@ func TestUnplannedPublisherIsNamed(t *testing.T) {
 func TestMissingPublisherIsOneProblem(t *testing.T) {
 	t.Parallel()
 	p := newDescribedShard().Plan
-	require.NotContains(t, Merge(p, nil).Problems, "no runner recorded published messages; runner 1 must publish")
+	require.NotContains(t, Merge(p, nil).Problems, "no runner recorded published messages; let runner 1 publish")
 	s := newDescribedShard()
 	s.Published = nil
-	require.Contains(t, Merge(p, []*Shard{s}).Problems, "no runner recorded published messages; runner 1 must publish")
+	require.Contains(t, Merge(p, []*Shard{s}).Problems, "no runner recorded published messages; let runner 1 publish")
 }

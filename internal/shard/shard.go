@@ -65,7 +65,7 @@ type Shard struct {
 	packed *Connections
 }
 
-// Records yields the record of each connection. A record is valid until the next one.
+// Records yields the record of each client. A record is valid until the next one.
 func (s *Shard) Records() iter.Seq[*ledger.Record] {
 	return func(yield func(*ledger.Record) bool) {
 		switch {

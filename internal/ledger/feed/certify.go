@@ -13,8 +13,8 @@ func (f *Feed) certifies() bool {
 }
 
 // certify sets the received messages from the places of the chains. It reports whether it is certain which messages the
-// connection received. A chain without a place is faulty if other streams prove that it received the wrong messages.
-// certify keeps the recorded messages of a faulty chain, and assumes messages for any other chain without a place.
+// client received. A chain without a place is faulty if other streams prove that it received the wrong messages. certify
+// keeps the recorded messages of a faulty chain, and assumes messages for any other chain without a place.
 func (c *correction) certify() (certain bool) {
 	r := &c.record
 	recordedRanges := subtract([]ledger.Range{{r.First, r.Last}}, r.Holes)
@@ -124,7 +124,7 @@ func (c *correction) isFaulty(chain chain, recorded []ledger.Range) bool {
 	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(chain, p)
 }
 
-// misses reports whether the connection lacks an expected message of a part.
+// misses reports whether the client lacks an expected message of a part.
 func (c *correction) misses(p part) bool {
 	s := &c.series
 	for _, h := range clip(c.record.Holes, s.numbers[p.first], s.numbers[p.end-1]) {

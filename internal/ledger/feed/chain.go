@@ -10,7 +10,7 @@ import (
 // received every message from its first to its last one exactly once and in order.
 type chain struct {
 	from, to    int    // indexes of its first and last span
-	first, last uint64 // numbers of its first and last message; 0 if it received no message or no place is known
+	first, last uint64 // if placed: numbers of its first and last message, or 0 if it received none
 	state       placing
 }
 

@@ -41,8 +41,8 @@ type changes struct {
 	originals map[uint32]uint32   // the result
 }
 
-// compare finds the original of message n, which only this connection received. The original is a message close to n
-// that this connection lacks, between messages that the same stream received.
+// compare finds the original of message n, which only this client received. The original is a message close to n
+// that this client lacks, between messages that the same stream received.
 func (c *changes) compare(log int, r *ledger.Record, n uint64) {
 	id := c.ids[log][n-1]
 	at, from, to := int(c.place[id]), r.First, r.Last

@@ -6,18 +6,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A Correction is the record of one connection in the numbers of the feed.
+// A Correction is the record of one client in the numbers of the feed.
 type Correction struct {
 	Record *ledger.Record
 	// CertainFrom has, for each stream, the time from which its place is known and messages are expected. 0 means the
 	// start of the stream.
 	CertainFrom []ledger.Instant
-	// Uncertain is set if it is unknown which messages the connection received, because content repeats.
+	// Uncertain is set if it is unknown which messages the client received, because content repeats.
 	Uncertain bool
 }
 
-// Correct returns the record of a connection with numbers of the feed and corrected faults. log is the index of the
-// connection's log.
+// Correct returns the record of a client with numbers of the feed and corrected faults. log is the index of the client's
+// log.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	certainFrom, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)
@@ -191,7 +191,7 @@ func (c *correction) uncertain(at ledger.Instant) bool {
 // HasRepeatedContent reports whether any message has the content of an earlier one.
 func (f *Feed) HasRepeatedContent() bool { return f.repeated }
 
-// arrival returns the arrival time of entry n: at the connection if the entry was overtaken, otherwise its first
+// arrival returns the arrival time of entry n: at the client if the entry was overtaken, otherwise its first
 // arrival at the runner.
 func (c *correction) arrival(n uint64) ledger.Instant {
 	if d := c.source.Deviations; d != nil {

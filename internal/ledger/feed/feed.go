@@ -1,5 +1,5 @@
 // Package feed aligns the messages that the streams of several runners received from one topic without numbers. It
-// numbers the messages of the topic, and rewrites the record of each connection with these numbers.
+// numbers the messages of the topic, and rewrites the record of each client with these numbers.
 //
 // The majority of the streams decides the order of the messages, and whether a message is a copy of another one. The
 // result does not depend on which stream received a message first.
@@ -23,7 +23,7 @@ type Log struct {
 	StartedUS int64
 }
 
-// Records yields the records of the connections of the topic, with the indexes of their logs.
+// Records yields the records of the clients of the topic, with the indexes of their logs.
 type Records = iter.Seq2[int, *ledger.Record]
 
 // A Feed holds the messages of one topic, from number 1 on.
@@ -85,7 +85,7 @@ type disorder struct {
 	locals [][]uint64 // per log: its numbers of these messages, ascending
 }
 
-// Align returns the feed of a topic from the logs of its runners and the records of its connections.
+// Align returns the feed of a topic from the logs of its runners and the records of its clients.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, JoinTime: time.Second, logs: logs, nodes: make([]node, 1), disorderOf: map[uint32]int{}}
 	records = repairAll(logs, repeats, records)
@@ -238,7 +238,7 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 		return copies
 	}
 	place := f.places(order)
-	minOpen, maxOpen := map[uint32]uint32{}, map[uint32]uint32{} // by id: limits of the number of open connections
+	minOpen, maxOpen := map[uint32]uint32{}, map[uint32]uint32{} // by id: limits of the number of clients with an open stream
 	for log, r := range records {
 		last := f.lastPlace(log, r, place)
 		for _, d := range doubts {
@@ -260,7 +260,7 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	return copies
 }
 
-// lastPlace returns the place of the last message that a connection received, or -1 if it received none.
+// lastPlace returns the place of the last message that a client received, or -1 if it received none.
 func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 	last := -1
 	for n := r.Last; n > 0 && n >= r.First; n-- {
@@ -276,22 +276,22 @@ func (f *Feed) lastPlace(log int, r *ledger.Record, place []uint32) int {
 	return last
 }
 
-// wasOpen reports whether a stream of a connection was open from margin before an instant to margin after it. If margin
+// wasOpen reports whether a stream of a client was open from margin before an instant to margin after it. If margin
 // is negative, the stream may have opened later or ended earlier by up to that time.
 func wasOpen(r *ledger.Record, at, margin ledger.Instant) bool {
 	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+margin <= at && (s.To == 0 || at <= s.To-margin) })
 }
 
-// doubts returns the messages with repeated content that at most half of the connections received.
+// doubts returns the messages with repeated content that at most half of the clients received.
 func (f *Feed) doubts(records Records) (doubts []doubt) {
-	var connections uint32
+	var clients uint32
 	for range records {
-		connections++
+		clients++
 	}
 	found := map[uint32]bool{}
 	for log, l := range f.logs {
 		add := func(id uint32, at ledger.Instant) {
-			if n := &f.nodes[id]; n.repeated && !n.copied && 2*n.count <= connections && !found[id] {
+			if n := &f.nodes[id]; n.repeated && !n.copied && 2*n.count <= clients && !found[id] {
 				found[id], doubts = true, append(doubts, doubt{id, log, at})
 			}
 		}

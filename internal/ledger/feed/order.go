@@ -180,7 +180,7 @@ func (f *Feed) setDisorders(order []uint32, parts [][2]int) {
 	}
 }
 
-// sequence returns the log numbers of the messages of a disorder, in the order in which a connection received them.
+// sequence returns the log numbers of the messages of a disorder, in the order in which a client received them.
 func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 	locals := f.disorders[w].locals[log]
 	if len(locals) == 0 || r.Last < locals[0] || r.First > locals[len(locals)-1] {

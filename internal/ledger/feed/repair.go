@@ -91,7 +91,7 @@ func (l *Log) follows(first, next uint64) bool {
 	return a.Print == b.Print && 2*b.Count > a.Count
 }
 
-// missingCopy returns the number of the first message with this print that the connection lacks, among the next count
+// missingCopy returns the number of the first message with this print that the client lacks, among the next count
 // messages after number after. It returns 0 if no message matches.
 func missingCopy(l *Log, r *ledger.Record, print, after, count uint64) uint64 {
 	for n := after + 1; n <= min(after+count, r.Last); n++ {

@@ -89,7 +89,7 @@ func explain(err error) error {
 	case code == "NoSuchBucket":
 		return withCause("the bucket does not exist; create it, or correct its name and region", err)
 	case code == "AccessDenied" || code == "Forbidden":
-		return withCause("access denied; the credentials need s3:PutObject to run, and s3:GetObject and s3:ListBucket to merge", err)
+		return withCause("access denied; grant the credentials s3:PutObject to run, and s3:GetObject and s3:ListBucket to merge", err)
 	case code == "ExpiredToken" || code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch":
 		return withCause("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
 	case lacksRegion(err):

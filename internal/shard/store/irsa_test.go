@@ -106,7 +106,7 @@ func TestServiceAccountRole(t *testing.T) {
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("a checkpoint")))
 	require.EqualValues(t, 1, sts.requests.Load(), "the credentials must be cached until they expire")
-	require.ErrorContains(t, server.openInEKS(t, "soaks/elsewhere").Put(withTimeout(t, time.Minute), "shard", nil), "access denied; the credentials need s3:PutObject")
+	require.ErrorContains(t, server.openInEKS(t, "soaks/elsewhere").Put(withTimeout(t, time.Minute), "shard", nil), "access denied; grant the credentials s3:PutObject")
 	_, err := b.Names(withTimeout(t, time.Minute))
 	require.ErrorContains(t, err, "access denied")
 	server.intercept.Store(nil)

@@ -200,7 +200,7 @@ func TestPermanentErrorsOfABucketAreNamed(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"access denied":     {"soaks", refuse(403, "AccessDenied"), "access denied; the credentials need s3:PutObject"},
+		"access denied":     {"soaks", refuse(403, "AccessDenied"), "access denied; grant the credentials s3:PutObject"},
 		"no such bucket":    {"none", nil, "the bucket does not exist; create it, or correct its name and region"},
 		"expired":           {"soaks", refuse(400, "ExpiredToken"), "the server does not accept the credentials; renew"},
 		"another signature": {"soaks", refuse(403, "SignatureDoesNotMatch"), "the server does not accept the credentials; renew"},
