@@ -18,6 +18,8 @@ type Outage struct {
 	Planned bool `json:"planned,omitempty"`
 	// Cut reports whether the client disconnected on purpose.
 	Cut bool `json:"cut,omitempty"`
+	// Requested is the reconnection time that the service had requested, or 0 if it had requested none.
+	Requested time.Duration `json:"requested_ns,omitempty"`
 }
 
 // A Refusal counts the attempts to connect that failed for one reason.
@@ -118,6 +120,15 @@ func (l *Ledger) replayed(at Instant, counted bool) {
 		if x.Survived == len(x.Outages) { // the outage is listed
 			x.Outages[len(x.Outages)-1].Replayed++
 		}
+	}
+}
+
+// DelayRequested records the reconnection time that the service had requested before the present outage.
+func (l *Ledger) DelayRequested(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.outage != nil {
+		l.outage.Requested = d
 	}
 }
 

@@ -20,6 +20,9 @@ func (s *Stream) endAttempt(r *Response, f *failure) {
 		s.failures++
 	}
 	c := Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: s.retryDelay(f), Opened: s.hasOpened, Response: r}
+	if requested, ok := s.parser.ReconnectionTime(); ok {
+		c.ReconnectionTime = requested
+	}
 	if reason := s.stopReason(); reason != "" {
 		c.Retry = -1
 		if errors.Is(f.err, net.ErrClosed) || errors.Is(f.err, context.Canceled) {

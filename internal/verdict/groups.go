@@ -190,7 +190,7 @@ func (s *Streams) addToBundle(b *bundle, c cause, message subject, n int, r *sha
 		b.id, b.text = r.ID, s.sentence(r, f, at)
 	}
 	b.hasDetails = b.hasDetails || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && otherEvents(r.Record, f) != "" ||
-		numberText(r.Record, f) != ""
+		explanation(r.Record, f) != ""
 	b.isMixed = b.isMixed || b.subject != message
 	b.from, b.to = min(b.from, message.from), max(b.to, message.to)
 	if at.Before(b.first) {

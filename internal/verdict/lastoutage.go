@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -20,7 +19,7 @@ type lastOutages struct {
 	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second
 	total        int    // all clients, including those disconnected as planned
 	undetectable uint64 // undetectable losses of all clients
-	longest      time.Duration
+	longest      ledger.Outage
 }
 
 // count adds a client with its number of undetectable losses, if the client received no message after its last outage.
@@ -32,7 +31,9 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 	l.total++
 	l.undetectable += undetectable
-	l.longest = max(l.longest, o.To-o.From)
+	if o.To-o.From >= l.longest.To-l.longest.From {
+		l.longest = *o
+	}
 	if !o.Planned || len(o.Refusals) > 0 {
 		l.clients++
 	}
@@ -51,9 +52,9 @@ func (l *lastOutages) reasons() (out []string) {
 		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(streamMargin)))
 	}
 	if l.total > 0 {
-		out = append(out, fmt.Sprintf("%s reconnecting when the run ended, or had just reconnected, after %s %s: messages of %s cannot be checked",
-			format.Plural(l.total, "client was", "clients were"), format.Form(l.total, "an outage of", "outages of up to"), format.Duration(l.longest),
-			format.Form(l.total, "this outage", "these outages")))
+		out = append(out, fmt.Sprintf("%s reconnecting when the run ended, or had just reconnected, after %s %s: messages of %s cannot be checked%s",
+			format.Plural(l.total, "client was", "clients were"), format.Form(l.total, "an outage of", "outages of up to"), format.Duration(l.longest.To-l.longest.From),
+			format.Form(l.total, "this outage", "these outages"), retryText(&l.longest)))
 	}
 	return out
 }

@@ -43,6 +43,9 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 		"all, as planned, then refused": {100, func(r *ledger.Record) { r.LastOutage.Planned, r.LastOutage.Refusals = true, refused }, -1, Invalid, "100 clients were reconnecting"},
 		"one, without a response":       {1, func(r *ledger.Record) { r.Unanswered = 1100 * time.Millisecond }, -1, Invalid, "the service had left the reconnect attempts of 1 client unanswered for over 1 s when the run ended"},
 		"one that was dropped":          {1, func(r *ledger.Record) { r.State = ledger.Waiting }, -1, Fail, "d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 1 s later"},
+		"one, after a long retry":       {1, func(r *ledger.Record) { r.State, r.LastOutage.Requested = ledger.Waiting, time.Hour }, -1, Fail, ", and was still disconnected when the run ended, 1 s later; the service had requested a reconnection time of 1 h (retry)"},
+		"11 %, after a long retry":      {11, func(r *ledger.Record) { r.LastOutage.Requested = time.Hour }, -1, Invalid, "messages of these outages cannot be checked; the service had requested a reconnection time of 1 h (retry)"},
+		"one, after a short retry":      {1, func(r *ledger.Record) { r.State, r.LastOutage.Requested = ledger.Waiting, 499*time.Millisecond }, -1, Fail, "d-0 was closed by the server after 239 noops, at 23:13:16.000 UTC, and was still disconnected when the run ended, 1 s later"},
 		"all, as planned, for most of the run": {100, func(r *ledger.Record) {
 			r.Undetectable, r.LastOutage.Planned = 240, true
 		}, -1, Invalid, "; 24000 messages could not be checked, and 23900 could"},

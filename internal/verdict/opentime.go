@@ -118,7 +118,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 		if open >= limit {
 			return out
 		}
-		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals)), ledger.AreLocal(c.Refusals)}
+		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals)+retryText(&c.Longest)), ledger.AreLocal(c.Refusals)}
 	})
 	open := shortOpen.check(Check{
 		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% per client open to the end", 100*minOpenShare), Actual: firstText(shortOpen.sentences, ""),
@@ -264,7 +264,16 @@ func (s *Streams) outageSentence(c *shard.Connection) string {
 		end, event = "its first stream opened", "its first stream opened"
 	}
 	return fmt.Sprintf("%s had no stream for %s, from %s until %s%s%s", c.ID, format.Duration(o.To-o.From),
-		format.TimeOfDay(r.At(o.From)), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefusalText(o, event))
+		format.TimeOfDay(r.At(o.From)), end, refusals("; meanwhile it was refused ", o.Refusals), cmp.Or(retryText(&o), lastRefusalText(o, event)))
+}
+
+// retryText states the reconnection time that the service requested, if it explains at least half of an outage;
+// otherwise "". A client waits for up to twice that time.
+func retryText(o *ledger.Outage) string {
+	if o == nil || o.Requested == 0 || 2*o.Requested < o.To-o.From {
+		return ""
+	}
+	return fmt.Sprintf("; the service had requested a reconnection time of %s (retry)", format.Duration(o.Requested))
 }
 
 // lastRefusalText states when the last attempt of an outage was refused, and how much later the outage ended. event

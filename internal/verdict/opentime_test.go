@@ -70,6 +70,21 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 			addOutage(r.record(0), 2*time.Second)
 			addOutage(r.record(1), 40*time.Second)
 		}, Fail, []string{"longest outage of a client"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
+		{"reconnected late because the service requested it", func(r *testRun) {
+			r.Plan.Reconnect = true
+			addOutage(r.record(1), 40*time.Second)
+			r.record(1).Longest.Requested = 20 * time.Second
+		}, Fail, []string{"longest outage of a client"}, []string{
+			"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected; the service had requested a reconnection time of 20 s (retry)",
+		}},
+		{"disconnected for most of the run because the service requested it", func(r *testRun) {
+			r.Plan.Reconnect, r.Plan.MaxOutageS = true, -1
+			addOutage(r.record(1), 2000*time.Second)
+			r.record(1).Longest.Requested = 20 * time.Hour
+		}, Fail, []string{"connected time", "99.9 % of clients reconnected"}, []string{
+			"d-1 was connected for 26 min 35 s of the planned 59 min 55 s; the service had requested a reconnection time of 20 h (retry)",
+			"d-1 was disconnected for 33 min 20 s; 99.9 % of the clients must reconnect within 60 s (BACK_WITHIN)",
+		}},
 		{"the runner stalled for as long as the excess", func(r *testRun) {
 			r.Plan.Reconnect = true
 			r.Runners[1].StallMaxUS = 10e6

@@ -16,7 +16,7 @@ type Formatter struct{ *shard.Merged }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
 func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
-	return w.sentence(r, f, at) + numberText(r.Record, f)
+	return w.sentence(r, f, at) + explanation(r.Record, f)
 }
 
 func (w Formatter) sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
@@ -277,10 +277,14 @@ func otherEvents(r ledger.Record, f ledger.Finding) string {
 	return fmt.Sprintf("; other events arrived: %s, which message.event of the description does not match", strings.Join(names, ", "))
 }
 
-// numberText explains a fault by the numbers that the client received; "" if they explain nothing.
-func numberText(r ledger.Record, f ledger.Finding) string {
-	if f.Kind == ledger.KindLost && f.Source == "" && r.Messages > 0 {
+// explanation explains a fault by the numbers or the reconnection time that the client received; "" if they explain
+// nothing.
+func explanation(r ledger.Record, f ledger.Finding) string {
+	switch {
+	case f.Kind == ledger.KindLost && f.Source == "" && r.Messages > 0:
 		return "; other messages have numbers of the same sequence, so one of them may be lost instead"
+	case f.Kind == ledger.KindDropped:
+		return retryText(r.LastOutage)
 	}
 	return overflowText(r, f)
 }

@@ -224,7 +224,9 @@ func TestHoldReconnectsWithNewToken(t *testing.T) {
 		h := holderOf(t, url, strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
 		require.True(t, h.run(t, strings.Replace(holdDescribed, "to: 3", "to: 1", 1)))
 		require.Equal(t, []string{"Bearer t0", "Bearer t1"}, tokens)
-		require.Equal(t, 2, shardOf(h.r).Connections[0].Streams)
+		record := shardOf(h.r).Connections[0]
+		require.Equal(t, 2, record.Streams)
+		require.Equal(t, 50*time.Millisecond, record.Outages[0].Requested)
 	})
 }
 

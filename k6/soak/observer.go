@@ -371,6 +371,9 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	}
 	o.ledger.Closed(o.recorder.instant(at), reason, endedByServer, c.Retry >= 0)
 	o.ledger.Explain(explanation(c, o.recorder.credentials.Load()))
+	if c.Retry >= c.ReconnectionTime { // otherwise the client reconnects at once
+		o.ledger.DelayRequested(c.ReconnectionTime)
+	}
 	if o.sink != nil {
 		o.recorder.telemetry.end(o.sink)
 	}
