@@ -295,7 +295,9 @@ func overflowText(r ledger.Record, f ledger.Finding) string {
 	switch f.Kind { //nolint:exhaustive // the other kinds of faults are no consequence of an overflow
 	case ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered:
 	case ledger.KindCorrupted: // a negative number
-		highest = f.From - 1
+		if f.From > 0 {
+			highest = f.From - 1
+		}
 	default:
 		return ""
 	}

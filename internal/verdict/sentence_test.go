@@ -54,7 +54,7 @@ func TestOverflowIsNamed(t *testing.T) {
 	} {
 		r := &shard.Connection{Record: ledger.Record{ID: "d-1", Last: last}}
 		for _, f := range []ledger.Finding{
-			{Kind: ledger.KindLost, From: 1, To: last - 9, Count: last - 9}, {Kind: ledger.KindReordered}, {Kind: ledger.KindDuplicated, From: 7}, {Kind: ledger.KindCorrupted, From: last + 1, Note: "negative"},
+			{Kind: ledger.KindLost, From: 1, To: last - 9, Count: last - 9}, {Kind: ledger.KindReordered}, {Kind: ledger.KindDuplicated, From: 7}, {Kind: ledger.KindCorrupted, From: last + 1, Note: "negative"}, {Kind: ledger.KindCorrupted, Note: "negative, in any order"},
 		} {
 			require.Equal(t, noopFormatter.sentence(r, f, time.Time{})+want, noopFormatter.Sentence(r, f, time.Time{}))
 		}
