@@ -34,10 +34,24 @@ func State(vu modules.VU, module string) *lib.State {
 	return state
 }
 
+// Duration parses a number of milliseconds or a string such as "10s". A negative duration is an error, and so is a number
+// that a time.Duration cannot hold.
+func Duration(v sobek.Value) (time.Duration, error) {
+	d, err := types.GetDurationValue(v.Export())
+	_, isText := v.Export().(string)
+	switch {
+	case err != nil || !isText && !(v.ToFloat() <= 9e12):
+		return 0, fmt.Errorf("must be a number of milliseconds up to 9e12 or a duration such as \"10s\", got %s", Quote(v))
+	case d < 0:
+		return 0, fmt.Errorf("must not be negative, got %s", Quote(v))
+	}
+	return d, nil
+}
+
 // Timeout parses an option that limits the time of a request.
 func Timeout(v sobek.Value) (time.Duration, error) {
-	d, err := types.GetDurationValue(v.Export())
-	if err != nil || d <= 0 {
+	d, err := Duration(v)
+	if err != nil || d == 0 {
 		return 0, fmt.Errorf("must be a positive number of milliseconds or a string such as \"10s\", got %s", Quote(v))
 	}
 	return d, nil

@@ -15,6 +15,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 type openParams struct {
@@ -70,7 +71,7 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	case "body":
 		p.request.Body = strings.TrimSpace(v.String())
 	case "timeout":
-		p.timeout, err = parseDuration(v)
+		p.timeout, err = network.Duration(v)
 	case "anyContentType":
 		p.AnyType = v.ToBoolean()
 	case "everyBlock":

@@ -5,12 +5,10 @@ import (
 	"math"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/lib/types"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -72,9 +70,9 @@ func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value)
 	case "tags":
 		err = common.ApplyCustomUserTags(rt, &o.tags, v)
 	case "connectTimeout":
-		o.ConnectTimeout, err = parseDuration(v)
+		o.ConnectTimeout, err = network.Duration(v)
 	case "idleTimeout":
-		o.IdleTimeout, err = parseDuration(v)
+		o.IdleTimeout, err = network.Duration(v)
 	case "followRedirects":
 		o.FollowRedirects, err = parseBool(v)
 	case "maxEventSize":
@@ -147,7 +145,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 	known, err := o.setCommon(rt, name, v)
 	switch name {
 	case "reconnectDelay":
-		o.ReconnectDelay, err = parseDuration(v)
+		o.ReconnectDelay, err = network.Duration(v)
 	case "exactDelay":
 		o.ExactDelay, err = parseBool(v)
 	case "reconnect":
@@ -193,22 +191,6 @@ func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
 		h.Set(name, strings.TrimSpace(value))
 	}
 	return h, nil
-}
-
-// parseDuration parses a number of milliseconds or a string such as "10s". A negative duration is an error.
-func parseDuration(v sobek.Value) (time.Duration, error) {
-	x := v.Export()
-	if f, ok := x.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		return 0, fmt.Errorf("must be a number of milliseconds, got %v", f)
-	}
-	d, err := types.GetDurationValue(x)
-	if err != nil {
-		return 0, fmt.Errorf("must be a number of milliseconds or a duration such as \"10s\", got %s", network.Quote(v))
-	}
-	if d < 0 {
-		return 0, fmt.Errorf("must not be negative, got %s", network.Quote(v))
-	}
-	return d, nil
 }
 
 func parseBool(v sobek.Value) (bool, error) {

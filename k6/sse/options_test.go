@@ -108,8 +108,10 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	v.set("notALedger", v)
 	for options, want := range map[string]string{
 		`idleTimeout: -1`:                           "option idleTimeout: must not be negative, got -1",
-		`idleTimeout: NaN`:                          "option idleTimeout: must be a number of milliseconds, got NaN",
-		`connectTimeout: "soon"`:                    `option connectTimeout: must be a number of milliseconds or a duration such as "10s", got "soon"`,
+		`idleTimeout: NaN`:                          `option idleTimeout: must be a number of milliseconds up to 9e12 or a duration such as "10s", got NaN`,
+		`idleTimeout: 1e300`:                        "got 1e+300",
+		`idleTimeout: 1e13`:                         "must be a number of milliseconds up to 9e12",
+		`connectTimeout: "soon"`:                    `option connectTimeout: must be a number of milliseconds up to 9e12 or a duration such as "10s", got "soon"`,
 		`reconnect: 1`:                              "option reconnect: must be true or false, got 1",
 		`maxRedirects: -1`:                          "option maxRedirects: must be an integer from 0 to 2147483647, got -1",
 		`followRedirects: "false"`:                  `option followRedirects: must be true or false, got "false"`,
@@ -147,7 +149,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		`then: { url: "", ok: 200 }`:                "option then: ok: must be a list of statuses such as [200, 204], got 200",
 		`then: { url: "", ok: [] }`:                 "option then: ok: must contain at least one status",
 		`then: { url: "", ok: [20] }`:               "option then: ok: must contain only statuses from 200 to 599, got 20",
-		`then: { url: "", timeout: "soon" }`:        "option then: timeout: must be a number of milliseconds or a duration",
+		`then: { url: "", timeout: "soon" }`:        "option then: timeout: must be a number of milliseconds up to 9e12 or a duration",
 		`then: { url: "", headers: { "a b": "" } }`: `option then: headers: invalid header name "a b"`,
 		`then: { url: "", headers: { a: 5 } }`:      "option then: headers: a: must be a string or a function, got 5",
 		`then: { url: "", header: {} }`:             "option then: header: unknown property; use method, url,",

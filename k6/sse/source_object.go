@@ -1,6 +1,10 @@
 package sse
 
-import "github.com/grafana/sobek"
+import (
+	"github.com/grafana/sobek"
+
+	"github.com/sse-soak/sse-soak/k6/network"
+)
 
 // defineAttributes defines the attributes of WHATWG HTML 9.2.2, and the attributes that this module adds.
 func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
@@ -27,7 +31,7 @@ func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 	})
 	idleTimeout := func(s *eventSource) any { return float64(s.IdleTimeout().Microseconds()) / 1000 }
 	attribute("idleTimeout", idleTimeout, func(s *eventSource, v sobek.Value) {
-		timeout, err := parseDuration(v)
+		timeout, err := network.Duration(v)
 		if err != nil {
 			panic(rt.NewTypeError("EventSource: idleTimeout: " + err.Error()))
 		}

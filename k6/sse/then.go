@@ -51,7 +51,7 @@ func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secon
 		}
 		var err error
 		if name == "timeout" {
-			*timeout, err = parseDuration(v)
+			*timeout, err = network.Duration(v)
 		} else {
 			err = o.set(rt, name, v)
 		}

@@ -37,7 +37,7 @@
  * k6 metrics are for dashboards; a `ledger` counts exactly.
  */
 declare module "k6/x/soak" {
-  /** A number of milliseconds, or a string such as `"10s"`, `"1m30s"`, `"500ms"`. */
+  /** A number of milliseconds up to 9e12, or a string such as `"10s"`, `"1m30s"`, `"500ms"`. */
   export type Duration = number | string;
 
   /**
