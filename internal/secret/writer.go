@@ -40,7 +40,7 @@ func (v *Values) overlap() int {
 }
 
 // Write keeps the last line until it is complete. It also keeps all lines from the first one with a secret that may
-// continue in the next write. It writes very long lines in parts. Flush and Close write the kept text.
+// continue in the next write. It writes very long lines in parts. Close writes the kept text.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.rest = append(w.rest, p...)
 	overlap := w.values.overlap()
@@ -108,10 +108,7 @@ func (w *Writer) Rest() []byte {
 }
 
 // Close writes the text so far. It does not close the other writer.
-func (w *Writer) Close() error { return w.Flush() }
-
-// Flush writes the text so far. A secret is not found if it continues in the next write.
-func (w *Writer) Flush() error { return w.next(len(w.rest)) }
+func (w *Writer) Close() error { return w.next(len(w.rest)) }
 
 // FindRemainingIn is like FindRemaining, for text of any length. It returns the error of the reader.
 func (v *Values) FindRemainingIn(text io.Reader) (string, error) {

@@ -10,7 +10,7 @@ import (
 // A FiniteResponse describes responses that end with a terminal event (end.by: 'event').
 type FiniteResponse struct {
 	done, failed, incomplete []condition
-	content                  []extractor // places of content, or nil if the data of every event is content
+	content                  []extractor // places of content, or nil if the data of each message is content
 	total                    chunkTotal
 }
 

@@ -331,7 +331,7 @@ func (p *parser) gap(resume *fields, noResume bool) {
 	if f == nil {
 		return
 	}
-	p.service.gap = p.matcher(f, "resume.gap", "event, data, comment or header, such as { event: 'ping' } or { comment: true }")
+	p.service.gap = p.matcher(f, "resume.gap", "event, data, comment or header, such as { event: 'reset' } or { header: 'Last-Event-ID: {other}' }")
 	if h, ok := p.text(f.valueNode("header"), "resume.gap.header"); ok {
 		if part := gapHeader.FindStringSubmatch(h); part != nil {
 			p.service.Resume.GapHeader, p.service.Resume.GapValue = part[1], part[2]

@@ -262,25 +262,25 @@ func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, 
 		if read == nil {
 			continue
 		}
-		values, exact, fine, isPublished := map[int64]bool{}, true, false, published != nil
+		values, isNear, isFine, isPublished := map[int64]bool{}, true, false, published != nil
 		for _, u := range arrivals {
 			v, ok := read(&u.Block)
 			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > maxDistance {
-				exact = false
+				isNear = false
 				break
 			}
 			values[v.number] = true
-			fine = fine || v.number%1e6 != 0
+			isFine = isFine || v.number%1e6 != 0
 			isPublished = isPublished && published(u, v.number)
 		}
 		switch {
-		case !exact || len(values) < 2:
+		case !isNear || len(values) < 2:
 		case isPublished && f.session.publishes("{sentAt}"):
 			m.match.add("sentAt", source, "In every message this is the published time.")
 			return
-		case fine && best == "":
+		case isFine && best == "":
 			best = source
-		case !fine && coarse == "":
+		case !isFine && coarse == "":
 			coarse = source
 		}
 	}
