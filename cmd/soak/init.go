@@ -88,7 +88,7 @@ func initCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; should exceed the message interval")
+	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; should cover 4 message intervals")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
 	f.StringArrayVar(&topics, "topic", nil, topicHelp+"; repeatable: further topics of the run")
 	f.BoolVar(&mode.force, "force", false, "overwrite existing files")
