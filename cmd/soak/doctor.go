@@ -53,6 +53,9 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 				}
 				findings = append(findings, finding)
 			}
+			if ctx.Err() != nil {
+				return errors.New("interrupted before the end of the checks")
+			}
 			if !preflight.CanStart(findings) {
 				*outcome = verdict.Invalid
 			}

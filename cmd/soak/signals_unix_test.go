@@ -35,6 +35,17 @@ func TestClosedTerminalEndsAProbe(t *testing.T) {
 	require.FileExists(t, out)
 }
 
+func TestCtrlCIsNoFindingOfADoctor(t *testing.T) {
+	var once sync.Once
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		once.Do(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) })
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	_, _, err := doctor(t, "--backend-url", server.URL)
+	require.EqualError(t, err, "interrupted before the end of the checks")
+}
+
 func TestClosedTerminalRemovesTheUnpackedFiles(t *testing.T) {
 	untested.RequireHangups(t)
 	tmp := t.TempDir()

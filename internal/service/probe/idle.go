@@ -78,7 +78,7 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	i := &idleProbe{session: newSession(c, a)}
+	i := &idleProbe{session: newSession(ctx, c, a)}
 	i.silent = true
 	if i.canPublish = i.service.Publish != nil && a.connect.contains("{topic}"); i.canPublish {
 		if i.checkTimes = c.checkTimes; i.checkTimes == nil {

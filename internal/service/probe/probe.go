@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	}
 	progress := c.Progress
 	c.Progress = func(sentence string) { progress(a.withoutTokens(sentence)) }
-	s := newSession(c, a)
+	s := newSession(ctx, c, a)
 	if err := s.observe(ctx); err != nil {
 		return Result{}, secret.HideInError(err, a.subscribeToken, a.publishToken) // package net/http quotes a malformed response
 	}

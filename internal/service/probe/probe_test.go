@@ -344,6 +344,20 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	})
 }
 
+// A service may send the headers of a stream with the first message.
+func TestStoppedProbeDoesNotWaitForHeaders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		started := time.Now()
+		dial := memory.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		_, err := Run(ctx, Config{URL: base + "/sub", Streams: 2, Length: time.Minute, Dial: dial})
+		require.EqualError(t, err, "GET "+base+"/sub: no response within 1 s")
+		require.Equal(t, time.Second, time.Since(started))
+	})
+}
+
 func TestTopicPlaceholder(t *testing.T) {
 	for text, want := range map[string]string{
 		"/sub/room": "/sub/{topic}", "/rooms/room/room2": "/rooms/{topic}/room2", "/room": "/{topic}", "/a-room": "/a-room",

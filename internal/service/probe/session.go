@@ -22,6 +22,7 @@ import (
 
 type session struct {
 	Config
+	ctx      context.Context // ends when the user stops the probe
 	requests *requests
 	service  *service.Service // description of the requests
 	marker   string
@@ -45,10 +46,10 @@ type session struct {
 	notes          []string  // sentences for the top of the description, or the end of the report of Idle
 }
 
-func newSession(c Config, requests *requests) *session {
+func newSession(ctx context.Context, c Config, requests *requests) *session {
 	random := make([]byte, 3)
 	_, _ = rand.Read(random) // rand.Read never fails
-	s := &session{Config: c, requests: requests, marker: "probe-" + hex.EncodeToString(random), firstSeq: 1001 * (1 + int64(random[0]))}
+	s := &session{Config: c, ctx: ctx, requests: requests, marker: "probe-" + hex.EncodeToString(random), firstSeq: 1001 * (1 + int64(random[0]))}
 	s.service, _ = service.Parse(toJSON(requests.draft("any", "id"))) // readRequests has validated it
 	return s
 }
@@ -147,7 +148,10 @@ func (s *session) request(life context.Context, t *track) {
 	}
 	r.NoKeepAlive = s.silent
 	t.requestedAt, t.done = time.Now(), make(chan struct{})
-	open, err := s.client(min(requestTimeout, s.Length/2)).Open(life, r)
+	pending, cancel := context.WithCancel(life)
+	stop := context.AfterFunc(s.ctx, cancel) // a stopped probe does not wait for headers
+	open, err := s.client(min(requestTimeout, s.Length/2)).Open(pending, r)
+	stop()
 	t.headersAt, t.endedAt = time.Now(), time.Now()
 	if err != nil {
 		if t.err = err; errors.Is(err, context.Canceled) || errors.Is(err, stream.ErrNoResponse) {
