@@ -14,10 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine writes to
-// descriptors and closes them, with two exceptions: helpers write a batch while the scheduler waits, and each TLS
-// stream has a tlsWriter. The scheduler never blocks on a client. Other goroutines pass functions to the scheduler
-// (post, call).
+// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine writes to descriptors
+// and closes them. There are two exceptions: helpers write a batch while the scheduler waits, and each TLS stream has a
+// tlsWriter. The scheduler never blocks on a client. Other goroutines pass functions to the scheduler (post, call).
 type hub struct {
 	cfg     *Config
 	clk     clock

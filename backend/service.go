@@ -123,9 +123,9 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	return conf, nil
 }
 
-// drain stops the service: it refuses new streams, ends open ones, serves the ledger for DRAIN_TIMEOUT, saves the
-// ledger if LEDGER_FILE is set, and closes the listeners. If ctx is canceled, drain does not wait, and returns an
-// error.
+// drain stops the service: it refuses new streams, ends open ones, and serves the ledger for DRAIN_TIMEOUT. Then it
+// saves the ledger if LEDGER_FILE is set, and closes the listeners. If ctx is canceled, drain does not wait, and
+// returns an error.
 func (s *service) drain(ctx context.Context) error {
 	close(s.stopping)
 	s.hub.call(s.hub.drain)

@@ -12,8 +12,8 @@ const tlsQueueLength = 8
 
 // A tlsWriter writes one TLS stream, with a goroutine and a short queue. The scheduler cannot write to the descriptor,
 // because crypto/tls encrypts the data, and cannot call Conn.Write, which may block. A TLS stream uses tens of KiB, a
-// plain stream 1 to 2 KiB. The ledger counts a frame as sent when it is in the queue, so up to tlsQueueLength+1 counted
-// frames may not have reached the kernel.
+// plain stream 1 to 2 KiB. The ledger counts a frame as sent when it is in the queue. Up to tlsQueueLength+1 counted
+// frames may therefore not have reached the kernel.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn

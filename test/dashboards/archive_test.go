@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/grafana"
 )
 
-// Every query of every dashboard returns the same values from an opened archive as from the original Prometheus, even
-// if the backend was killed after the run.
+// Every query of every dashboard returns the same values from an opened archive as from the original Prometheus. The
+// backend was killed after the run.
 func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)

@@ -1,5 +1,5 @@
-// Package docs checks the names in the Markdown of this repository and in the texts of its programs: files, headings,
-// make targets, tests, environment variables and flags.
+// Package docs checks the names in Markdown and in the texts of the programs: files, headings, make targets, tests,
+// environment variables and flags.
 package docs
 
 import (

@@ -27,7 +27,7 @@ import (
 // maxTimeToVerdict is the maximum time for unpacking and a first run.
 const maxTimeToVerdict = 90 * time.Second
 
-// The programs in an archive need no file of the repository and no program of PATH: they run in an empty folder with an
+// The programs in an archive need no file of the repository and no program of PATH. They run in an empty folder with an
 // empty PATH.
 func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	t.Parallel()
@@ -163,8 +163,8 @@ func checkBill(t *testing.T, path string) {
 	require.Subset(t, names, []string{"std", "go.k6.io/k6/v2", "github.com/spf13/cobra", "github.com/prometheus/client_golang", "uplot"})
 }
 
-// checkPrograms asserts that the programs do not contain the path of the repository on the build machine and, on Linux,
-// that they link no library of the system and contain no symbols.
+// checkPrograms asserts that the programs do not contain the path of the repository on the build machine. On Linux,
+// they must link no library of the system and contain no symbols.
 func checkPrograms(t *testing.T, folder string) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))

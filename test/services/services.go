@@ -26,8 +26,9 @@ type Options struct {
 	// Heartbeat is the interval of heartbeats, rounded down to seconds; 0: the interval of the description.
 	// django-eventstream always uses 20 s, and PocketBase has no heartbeats.
 	Heartbeat time.Duration
-	// History is the number of messages that the service can replay to a client that resumes: per topic for nchan, for
-	// all topics together for Mercure; 0: unlimited, or 1000 for nchan; negative: none. Other services ignore it.
+	// History is the number of messages that the service can replay to a client that resumes (0: unlimited, or 1000 for
+	// nchan; negative: none). It applies per topic for nchan, and to all topics together for Mercure. Other services
+	// ignore it.
 	History int
 	// Lifetime is the maximum lifetime of a stream, for Mercure and PocketBase; 0: the default of the service.
 	Lifetime time.Duration

@@ -143,7 +143,7 @@ func requireRestart(t *testing.T, r *Instance, s *service.Service) {
 	stream.awaitNumbers(t, 9)
 }
 
-// If the history of a Mercure hub no longer has the id of a request, the hub replays no message, and returns the id of
+// If the history of a Mercure hub no longer has the id of a request, the hub replays no message. It returns the id of
 // its last event.
 func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()

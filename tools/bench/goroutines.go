@@ -225,8 +225,8 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 }
 
 // resettingClient returns a client that connects from a hundred addresses of the worker in turn, and closes connections
-// with RST. Otherwise, a closed connection would occupy its port for a minute and its connection-tracking entry for two
-// minutes, and the ports and the entries would run out.
+// with RST. Otherwise, the ports and the connection-tracking entries would run out: a closed connection occupies its
+// port for a minute, and its entry for two.
 func resettingClient(worker int, newConnections bool) *http.Client {
 	const addresses = 100
 	dials := 0

@@ -63,8 +63,8 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// lowest reduces a series with ascending x to the lowest point of each range of the given width, because memory only
-// rises between two garbage collections. It omits the last range, which may be shorter.
+// lowest reduces a series with ascending x to the lowest point of each range of the given width. Between two garbage
+// collections, memory only rises. lowest omits the last range, which may be shorter.
 func lowest(x, y []float64, width float64) (tx, ty []float64) {
 	from, minimum := 0, 0
 	for i := range x {

@@ -224,7 +224,7 @@ func (r *run) allOpened(streams int) bool {
 }
 
 // awaitObserved waits until the second runner may receive the signal. It returns the time up to which the shard of this
-// runner covers the run: for SIGKILL the time of the last checkpoint, otherwise the current time.
+// runner covers the run. For SIGKILL this is the time of the last checkpoint, otherwise the current time.
 func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observed time.Time) {
 	start := time.Now()
 	if signal != syscall.SIGKILL {

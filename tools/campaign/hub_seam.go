@@ -117,9 +117,9 @@ func (t *hubTopic) resumePoint(f *hubStream, lastID string) int {
 	return 0
 }
 
-// readUpTo records that a reconnecting client had read the stream with the index span up to the message with the given
-// number, and no later message of that stream. A number of -1 means no message; 0 is unknown and changes nothing. With
-// repeated, the client may have read only an earlier copy of the message.
+// readUpTo records the last message that a reconnecting client had read on the stream with the index span. number is
+// the number of that message (-1: it read none; 0: unknown, which changes nothing). With repeated, the client may have
+// read only an earlier copy of the message.
 func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	if span < 0 || number == 0 || d.Spans[span].EndReason == fakeservice.EndInOrder {
 		return

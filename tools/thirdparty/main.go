@@ -83,7 +83,7 @@ func (o *options) parse(kind string, c comparison, args []string) (chosen []stri
 	all := slices.Concat(standard, extra)
 	flags.StringVar(&o.root, "root", ".", "folder of the repository, with programs in bin/")
 	flags.StringVar(&o.out, "out", filepath.Join("results", kind), "folder for the page, the figures and logs")
-	flags.StringVar(&o.only, "only", "", fmt.Sprintf("comma-separated names, from %v (empty: %v)", all, standard))
+	flags.StringVar(&o.only, "only", "", "names of the programs, separated by commas; an unknown name lists all")
 	c.declare(flags)
 	_ = flags.Parse(args) // exits on an error
 	o.soakArgs = flags.Args()

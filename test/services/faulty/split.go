@@ -21,9 +21,9 @@ func (s *splitter) lastOfLine() byte {
 	return '\n'
 }
 
-// add appends bytes, and calls emit for each complete block, including the blank line at its end. A comment before
-// the first field of a block is a separate part, and so is a blank line after a blank line, because either may be a
-// heartbeat. A part is valid until emit returns.
+// add appends bytes, and calls emit for each complete block, including the blank line at its end. A comment before the
+// first field of a block is a separate part, because it may be a heartbeat. So is a blank line after a blank line. A
+// part is valid until emit returns.
 func (s *splitter) add(p []byte, emit func(part []byte)) {
 	s.rest = append(s.rest, p...)
 	if s.last == 0 {
