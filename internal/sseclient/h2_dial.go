@@ -11,7 +11,7 @@ import (
 
 var (
 	errNoH2OverTLS = errors.New("the server does not support HTTP/2 over TLS (ALPN h2)")
-	errPlainProxy  = errors.New("HTTP/2 without TLS is not possible through a proxy; add the host to NO_PROXY")
+	errPlainProxy  = errors.New("HTTP/2 without TLS is not possible through an HTTP proxy; add the host to NO_PROXY")
 )
 
 func (r *request) mayUseHTTP2() bool {

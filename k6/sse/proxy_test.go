@@ -266,6 +266,6 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	v := newVU(t)
 	proxy := startProxy(t, forward.Options{}, serveText(t, ""))
 	v.useProxy(proxy.URL)
-	require.Regexp(t, `^proxy HTTP/2 without TLS is not possible through a proxy.*\(through the proxy `+proxy.URL+`\)$`, v.log(`
+	require.Regexp(t, `^proxy HTTP/2 without TLS is not possible through an HTTP proxy; add.*\(through the proxy `+proxy.URL+`\)$`, v.log(`
 		new EventSource("http://service.test/", { http: "2", reconnect: false }).onerror = (e) => log.push(e.reason, e.message)`))
 }
