@@ -140,7 +140,7 @@ func (r *Response) statusError() error {
 // invalid value and for a time in the past.
 func retryAfter(value string, now time.Time) time.Duration {
 	const maxDelay = 24 * time.Hour
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
 		return min(time.Duration(seconds)*time.Second, maxDelay)
 	}
 	if at, err := http.ParseTime(value); err == nil && at.After(now) {
