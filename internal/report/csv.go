@@ -185,9 +185,10 @@ func latenessCells(b shard.Bucket) (p50, p99, maximum string) {
 	return decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond)
 }
 
-// rate returns the CPU usage between two samples in percent of a core, or "" if it is not known.
+// rate returns the CPU usage between two samples in percent of a core, or "" if it is not known: no sample, a counter of
+// 0, or a new process.
 func rate(first, last float64, from, to int64) string {
-	if to <= from || from == 0 || last < first {
+	if to <= from || from == 0 || first == 0 || last < first {
 		return ""
 	}
 	return oneDecimal(100 * (last - first) / float64(to-from))

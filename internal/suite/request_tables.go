@@ -225,7 +225,7 @@ func (r *Run) processTable(requests int64) verdict.Table {
 		t.Add(name, fmt.Sprintf("%.1f %%", 100*cpu/seconds), perRequest, format.Bytes(rss))
 	}
 	var rss uint64
-	var cpu, seconds, sampled float64
+	var cpu, seconds float64
 	for _, m := range r.Rounds {
 		var roundRSS uint64
 		for _, runner := range m.Runners {
@@ -237,26 +237,26 @@ func (r *Run) processTable(requests int64) verdict.Table {
 			seconds += float64(m.Runners[0].EndedUS-m.Runners[0].StartedUS) / 1e6
 		}
 	}
-	if n := len(r.Samples); n > 1 {
-		sampled = float64(r.Samples[n-1].Unix - r.Samples[0].Unix)
-	}
-	sum := resources.Summarize(r.Samples)
 	add("runners, together", cpu, seconds, rss)
-	add("nginx", sum.NginxCPUPercent/100*sampled, sampled, sum.NginxRSSMax)
-	add("backend", sum.BackendCPUPercent/100*sampled, sampled, sum.BackendRSSMax)
+	sum, seconds := resources.Summarize(r.Samples), r.sampleSeconds()
+	add("nginx", sum.NginxCPUPercent/100*seconds, seconds, sum.NginxRSSMax)
+	add("backend", sum.BackendCPUPercent/100*seconds, seconds, sum.BackendRSSMax)
 	return t
+}
+
+// sampleSeconds returns the time from the first to the last sample.
+func (r *Run) sampleSeconds() float64 {
+	if len(r.Samples) == 0 {
+		return 0
+	}
+	return float64(r.Samples[len(r.Samples)-1].Unix - r.Samples[0].Unix)
 }
 
 // cpuMetric returns the CPU time of the service per request. Other programs hardly affect this time. ok is false if the
 // time is unknown.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
-	var seconds float64
-	for i := range r.Samples {
-		if i > 0 { // a counter falls if the process was restarted
-			now, before := r.Samples[i], r.Samples[i-1]
-			seconds += max(now.BackendCPU-before.BackendCPU, 0) + max(now.NginxCPU-before.NginxCPU, 0)
-		}
-	}
+	sum := resources.Summarize(r.Samples)
+	seconds := (sum.BackendCPUPercent + sum.NginxCPUPercent) / 100 * r.sampleSeconds()
 	if seconds == 0 || requests == 0 {
 		return m, false
 	}
