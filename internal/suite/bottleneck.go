@@ -90,7 +90,7 @@ func findBottleneck(stages []StageResult, b BreakingPoint) *Bottleneck {
 			use.good = limited.measure(out.Good)
 		}
 		for _, st := range slices.Backward(sorted) {
-			if u := limited.measure(st); !u.measured || u.share < limited.Limit {
+			if u := limited.measure(st); !u.isKnown || u.share < limited.Limit {
 				break
 			}
 			use.FullFrom = st.Rate
@@ -113,8 +113,8 @@ func (b *Bottleneck) String() string {
 	full := b.Full()
 	if len(full) == 0 {
 		text := "no measured resource was full at " + b.Bad.Title
-		return text + b.list(": ", func(u ResourceUse) bool { return u.bad.measured }) +
-			b.list("; not known: ", func(u ResourceUse) bool { return !u.bad.measured })
+		return text + b.list(": ", func(u ResourceUse) bool { return u.bad.isKnown }) +
+			b.list("; not known: ", func(u ResourceUse) bool { return !u.bad.isKnown })
 	}
 	first := full[0]
 	text := sentence("%s: full from %v/s on, %s at %s", first.Name, first.FullFrom, first.bad.text, b.Bad.Title)
@@ -134,7 +134,7 @@ func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 			continue
 		}
 		text := u.Name
-		if u.bad.measured {
+		if u.bad.isKnown {
 			text += ": " + u.bad.text
 		}
 		out = append(out, text)

@@ -163,15 +163,15 @@ func (r *Run) openConnectionMemory(m *shard.Merged, st StageResult) (t verdict.T
 	return t, metrics
 }
 
-// memoryOf returns the memory of a process from samples. answered has the time of the last response.
-func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered shard.Metric) (p processMemory) {
+// memoryOf returns the memory of a process from samples. responses has the time of the last response.
+func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, responses shard.Metric) (p processMemory) {
 	var open []float64
 	for at, rss := range samples {
 		switch {
 		case rss == 0:
 		case !at.After(st.First):
 			p.before = rss
-		case at.After(st.Last) && !at.After(time.UnixMicro(answered.LastUS)):
+		case at.After(st.Last) && !at.After(time.UnixMicro(responses.LastUS)):
 			open = append(open, float64(rss))
 			fallthrough
 		default:

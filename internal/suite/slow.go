@@ -56,7 +56,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "unknown", Value: "when the service closed streams whose clients detected the end only later; " +
 			"and which part of the service's memory is for messages that it keeps for all clients"})
 	}
-	if s.memory.sampled {
+	if s.memory.isKnown {
 		a.Metrics = []verdict.Metric{{Name: "memory grew by", Unit: "MiB", Value: s.memory.peak}}
 	}
 	return a
@@ -254,10 +254,10 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 	if limit < 0 {
 		return nil
 	}
-	c := check(CheckMemory, "memory growth", fmt.Sprintf("at most %.0f MiB", limit), fmt.Sprintf("%.1f MiB", memory.peak), memory.sampled && memory.peak <= limit,
+	c := check(CheckMemory, "memory growth", fmt.Sprintf("at most %.0f MiB", limit), fmt.Sprintf("%.1f MiB", memory.peak), memory.isKnown && memory.peak <= limit,
 		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read (limit: %.0f MiB, MAX_GROWTH); at the end the growth was %+.1f MiB",
 			memory.peak, limit, memory.after))
-	if memory.sampled {
+	if memory.isKnown {
 		return []verdict.Check{c}
 	}
 	c.Actual = "not known"
@@ -271,7 +271,7 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 
 // A memory value holds the memory usage of the service before, during and after the slow phase, in MiB.
 type memory struct {
-	sampled     bool // there are samples before, after, and for most of the time in between
+	isKnown     bool // there are samples before, after, and for most of the time in between
 	isCounter   bool // GAUGE is a counter
 	before      float64
 	peak, after float64 // growth since before: the maximum, and at the last sample
@@ -307,12 +307,12 @@ func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration
 		out.readings = addReading(out.readings, reading{at, v})
 	}
 	out.isCounter = r.counterGauge()
-	out.sampled = before && after && known > unknown && !out.isCounter
+	out.isKnown = before && after && known > unknown && !out.isCounter
 	return out
 }
 
 func (m *memory) String() string {
-	if !m.sampled {
+	if !m.isKnown {
 		return "not known"
 	}
 	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB at the end", m.before, m.peak, m.after)
@@ -320,7 +320,7 @@ func (m *memory) String() string {
 
 func (m *memory) table() verdict.Table {
 	t := newTable("Memory of the service", "in MiB; seconds since the clients became slow", "seconds|memory")
-	if !m.sampled {
+	if !m.isKnown {
 		return t
 	}
 	t.Add("before", fmt.Sprintf("%.1f", m.before))

@@ -9,15 +9,15 @@ import (
 )
 
 type measurement struct {
-	measured bool
-	share    float64 // used share of the capacity; 0 or 1 for a resource that is measured by failures
-	text     string  // the use, or why it is unknown
+	isKnown bool
+	share   float64 // used share of the capacity; 0 or 1 for a resource that is measured by failures
+	text    string  // the use, or why it is unknown
 }
 
 // cell formats the measurement for a table, without the reason if the use is unknown; "–" if there is no measurement.
 func (u measurement) cell() string {
 	switch {
-	case u.measured:
+	case u.isKnown:
 		return u.text
 	case u.text == "":
 		return "–"
@@ -213,7 +213,7 @@ func backendFiles(st *StageResult) measurement {
 // nginxFiles measures the descriptors of nginx: by its failures for lack of one, or by the share that was open.
 func nginxFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
-	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "failure", "for lack of a descriptor")(st); !u.measured || u.share > 0 {
+	if u := nginxLog(func(log resources.NginxLog) int { return log.NoFiles }, "failure", "for lack of a descriptor")(st); !u.isKnown || u.share > 0 {
 		return u
 	}
 	return usageOf(t.NginxFull, "%s open in the fullest process", percent(t.NginxFull))

@@ -58,7 +58,7 @@ type streamGauge struct {
 	base, before      float64       // value without streams, and with all of them
 	drift             float64       // change in settleTime before clients vanished
 	unit              float64       // increase per stream
-	sampled           bool          // there are samples before clients vanished
+	hasSamples        bool          // there are samples before clients vanished
 	isCounter         bool          // GAUGE is a counter
 	readings          []reading     // readings after clients vanished, up to limit
 	undisturbed       int           // streams that did not vanish, and ended with the run
@@ -95,7 +95,7 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 		case i == 0:
 			g.base = v
 		case after <= 0:
-			g.before, g.sampled = v, true
+			g.before, g.hasSamples = v, true
 			if after > -settleTime {
 				lowest, highest = min(lowest, v), max(highest, v)
 			}
@@ -187,7 +187,7 @@ const minUnit = .95
 
 // isGauge reports whether the gauge counts the open streams, and no other cause changed it.
 func (g *streamGauge) isGauge() bool {
-	return g.sampled && !g.isCounter && g.unit >= minUnit && g.drift < g.slack() && !g.hasRisen() && !g.isStale()
+	return g.hasSamples && !g.isCounter && g.unit >= minUnit && g.drift < g.slack() && !g.hasRisen() && !g.isStale()
 }
 
 // maxGap is the maximum time without a reading before the limit.
@@ -209,7 +209,7 @@ func (g *streamGauge) hasRisen() bool {
 
 func (g *streamGauge) checkGauge() verdict.Check {
 	c := check(CheckGauge, "the gauge counts the streams", "1 per stream", sentence("%v without streams, %v with all streams", g.base, g.before), g.isGauge())
-	if !g.sampled {
+	if !g.hasSamples {
 		c.Actual = "not known"
 	}
 	var reason string
@@ -218,7 +218,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 		return c.AsDoubt()
 	case g.name == "":
 		reason = "the gauge is unknown: for a described service, set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL"
-	case !g.sampled:
+	case !g.hasSamples:
 		reason = fmt.Sprintf("the gauge %s has no samples from before the clients vanished; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
 	case g.isCounter:
 		reason = counterReason(g.name, "the streams that are open")
