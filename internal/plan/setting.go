@@ -310,15 +310,8 @@ func Difference(want, other Plan, scope Scope) string {
 	planned := want.Settings()
 	for i, s := range other.Settings() {
 		if s.Scope <= scope && !reflect.DeepEqual(s.value(), planned[i].value()) {
-			return fmt.Sprintf("%s is %v, not %v", s.Name, quoteEmpty(s.value()), quoteEmpty(planned[i].value()))
+			return fmt.Sprintf("%s is %s, not %s", s.Name, cmp.Or(fmt.Sprint(s.value()), `""`), cmp.Or(fmt.Sprint(planned[i].value()), `""`))
 		}
 	}
 	return ""
-}
-
-func quoteEmpty(value any) any {
-	if value == "" {
-		return `""`
-	}
-	return value
 }
