@@ -42,7 +42,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	}
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
-		v.Windows = s.windowsOf(e.Samples)
+		v.Windows = v.windowsOf(e.Samples)
 		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.isSaturated()
 	}
 	completeness, warnings := completenessCheck(e, &a)

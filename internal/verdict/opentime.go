@@ -256,15 +256,15 @@ func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun
 
 func (s *Streams) outageSentence(c *shard.Connection) string {
 	o, r := c.Longest, s.m.Runners[c.Runner]
-	end, event := "it reconnected", "it reconnected"
+	event := "it reconnected"
 	switch {
 	case o.From >= c.ClosedAt:
-		end, event = "the end", "the run ended"
+		event = "the run ended"
 	case o.From < c.OpenedAt:
-		end, event = "its first stream opened", "its first stream opened"
+		event = "its first stream opened"
 	}
 	return fmt.Sprintf("%s had no stream for %s, from %s until %s%s%s", c.ID, format.Duration(o.To-o.From),
-		format.TimeOfDay(r.At(o.From)), end, refusals("; meanwhile it was refused ", o.Refusals), cmp.Or(retryText(&o), lastRefusalText(o, event)))
+		format.TimeOfDay(r.At(o.From)), event, refusals("; meanwhile it was refused ", o.Refusals), cmp.Or(retryText(&o), lastRefusalText(o, event)))
 }
 
 // retryText states the reconnection time that the service requested, if it explains at least half of an outage;

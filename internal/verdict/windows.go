@@ -38,13 +38,13 @@ type Window struct {
 const maxWindows = 10_000
 
 // windowsOf divides a run into windows; nil if the run is not longer than one window, or has too many.
-func (s *Streams) windowsOf(samples []resources.Sample) []Window {
-	series, length := s.m.Series, int64(s.m.Plan.Window()/time.Second)
+func (v *Verdict) windowsOf(samples []resources.Sample) []Window {
+	series, length := v.streams.m.Series, int64(v.Plan.Window()/time.Second)
 	if len(series) == 0 {
 		return nil
 	}
 	start, end := series[0].Unix, series[len(series)-1].Unix+int64(shard.BucketWidth/time.Second)
-	if int64(s.m.Plan.Seconds) <= length || end-start <= length || (end-start)/length > maxWindows {
+	if int64(v.Plan.Seconds) <= length || end-start <= length || (end-start)/length > maxWindows {
 		return nil
 	}
 	out := make([]Window, (end-start+length-1)/length)
@@ -79,7 +79,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 		w := &out[number(samples[i].Unix)]
 		w.Memory = max(w.Memory, samples[i].BackendRSS)
 	}
-	for i, n := range s.faultsByPeriod(number) {
+	for i, n := range v.FaultsByPeriod(number) {
 		out[i].Faults = max(out[i].Faults, n)
 	}
 	return out
@@ -88,19 +88,12 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 // FaultsByPeriod returns the number of messages with a fault in each period, by the listed findings. It calls periodOf
 // with the Unix time of each finding.
 func (v *Verdict) FaultsByPeriod(periodOf func(unix int64) int64) map[int64]int {
-	if v.streams == nil {
-		return nil
-	}
-	return v.streams.faultsByPeriod(periodOf)
-}
-
-func (s *Streams) faultsByPeriod(periodOf func(unix int64) int64) map[int64]int {
 	faults := map[int64]int{}
-	for c := range s.Records() {
+	for c := range v.Records() {
 		for _, f := range c.Findings {
 			switch f.Kind {
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted, ledger.KindMisrouted:
-				faults[periodOf(s.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
+				faults[periodOf(v.streams.m.Runners[c.Runner].At(f.At).Unix())] += clamp.Int(max(f.Count, 1))
 			default:
 			}
 		}
