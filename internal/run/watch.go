@@ -85,6 +85,7 @@ type remoteRun struct {
 	scratch     string
 	stamp       string // stampOf the files that the page shows; "": none yet
 	warnedEmpty bool   // a warning about an empty location was printed
+	isOver      bool   // the bucket has run.json, so soak waits for no runner, even if one was killed
 }
 
 func (e *remoteRun) open(ctx context.Context) (err error) {
@@ -119,11 +120,12 @@ func (e *remoteRun) reportLocation(path string) string {
 }
 
 func (e *remoteRun) follow(ctx context.Context) string {
-	end := time.Now() // last time at which a runner had not ended
+	end := time.Now() // last time at which soak may have waited for a runner
 	for {
 		start := time.Now()
 		err := e.poll(ctx)
-		if !e.page.Ended() {
+		hasEnded := e.page.Ended() || e.isOver
+		if !hasEnded {
 			end = time.Now()
 		}
 		switch {
@@ -131,12 +133,12 @@ func (e *remoteRun) follow(ctx context.Context) string {
 			return ""
 		case err != nil:
 			e.page.SetNotice(err.Error() + "; trying again")
-		case e.page.Ended() && e.dir == "":
+		case hasEnded && e.dir == "":
 			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Interval, deliverTimeout)) {
 				return path
 			}
 			e.page.SetNotice("all runners have ended; waiting for the counters of their machines")
-		case e.page.Ended():
+		case hasEnded:
 			e.page.SetNotice("all runners have ended; if no `soak run` waits for them, write the verdict and the report with `soak merge " + report.Shell(e.Location) + "`")
 		}
 		if path := e.report(); path != "" {
@@ -188,6 +190,8 @@ func (e *remoteRun) poll(ctx context.Context) error {
 		if len(problems) > 0 {
 			return errors.New(problems[0])
 		}
+		_, err = os.Stat(dir.Path(results.RunFile))
+		e.isOver = err == nil
 	}
 	stamp := stampOf(dir)
 	if stamp == "" || stamp == e.stamp && e.dir != "" {

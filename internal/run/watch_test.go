@@ -100,6 +100,22 @@ func TestWatchARunInABucket(t *testing.T) {
 	require.Contains(t, out.String(), location+" is empty; check the prefix", "a wrong prefix must be reported")
 }
 
+// The last checkpoint of a killed runner never becomes a final shard.
+func TestWatchEndsAlthoughARunnerWasKilled(t *testing.T) {
+	t.Parallel()
+	location := store.Join(newBucket(t), "t")
+	writeShard(t, location, watchedPlan(), 1, shard.Finished)
+	writeShard(t, location, watchedPlan(), 2, shard.Running)
+	page, out, done := watchPage(t, location)
+	awaitText(t, page, "RUNNING")
+	bucket, err := store.Open(t.Context(), location)
+	require.NoError(t, err)
+	defer bucket.Close()
+	require.NoError(t, bucket.Put(t.Context(), results.RunFile, []byte("{}")))
+	require.NoError(t, <-done)
+	require.Contains(t, out.String(), "soak merge")
+}
+
 func TestUnwatchableRunsAreReported(t *testing.T) {
 	t.Parallel()
 	err := Watch(t.Context(), WatchConfig{Location: filepath.Join(t.TempDir(), "none"), Stdout: io.Discard})
