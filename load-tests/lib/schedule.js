@@ -21,13 +21,13 @@ const SYSTEM_TAGS = /** @type {import('k6/options').Options['systemTags']} */ ([
 const PAUSE = 1;
 
 /**
- * Returns the maximum seconds of a stage with a number of requests.
+ * Returns the maximum seconds of a stage with a number of requests: at most 1e9, because k6 cannot parse 1e+300s.
  *
  * @param {number} requests
  * @param {number} minRate in requests per second
  */
 export function timeFor(requests, minRate) {
-  return Math.ceil(requests / minRate) + 1;
+  return Math.min(Math.ceil(requests / minRate) + 1, 1e9);
 }
 
 /** @param {Operations | (() => Operations)} operations */
