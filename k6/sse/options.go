@@ -205,14 +205,10 @@ func parseBool(v sobek.Value) (bool, error) {
 // temporary, unlike in the standard.
 func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
 	value, err := parseBool(v)
-	switch {
-	case err != nil:
-		return 0, err
-	case value:
-		return sseclient.ReconnectAlways, nil
-	default:
-		return sseclient.ReconnectOff, nil
+	if value {
+		return sseclient.ReconnectAlways, err
 	}
+	return sseclient.ReconnectOff, err
 }
 
 func parseInt(v sobek.Value, lowest, highest int64) (int, error) {
