@@ -104,6 +104,10 @@ type deliveries struct {
 	cursor      *cursor // nil: messages carry numbers
 }
 
+// maxLost limits the count of lost messages, because ids that are no sequence have huge gaps, and a merge accepts no count
+// above twice this limit.
+const maxLost = 1 << 36
+
 type corruptions struct {
 	guesses  []uint64  // the numbers that corrupted messages were assumed to have
 	unplaced uint64    // number of corrupted messages without an assumed number
@@ -320,7 +324,7 @@ func (c *deliveries) endedAsPlanned(byClient bool) {
 
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
-	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lostCount()
+	r.First, r.Last, r.Lost = c.first, c.numbers.highest, min(c.lostCount(), maxLost)
 	r.UnlistedSpans = c.unlisted
 	if c.corruptions != nil {
 		r.Unplaced = c.corruptions.unplaced

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/host/machine"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
 func newSmallShard() *Shard {
@@ -80,6 +81,21 @@ func TestLedgersAreWrittenAsRecords(t *testing.T) {
 		s.Connections = append(s.Connections, l.Record())
 	}
 	require.Equal(t, encode(t, &s), encode(t, withLedgers))
+}
+
+// If a description names ids that are no sequence, such as times, the gaps between them count as lost messages.
+func TestClientWithHugeGapsCanBeRead(t *testing.T) {
+	t.Parallel()
+	l := ledger.New("d-0", &ledger.Config{Counting: ledger.Numbered, ClientEnds: true, LatenessLimit: time.Second})
+	l.Connecting(1)
+	l.Opened(2)
+	for n := range uint64(100) {
+		l.Delivered(&ledger.Delivery{At: ledger.Instant(3 + n), Number: 7e15 + n<<31})
+	}
+	s := newEmptyShard(planFor(1, 1), 1)
+	s.Service.CountBasis, s.Ledgers = CountByNumber, []*ledger.Ledger{l}
+	_, err := reread(t, s)
+	require.NoError(t, err)
 }
 
 func TestWriteAndRead(t *testing.T) {

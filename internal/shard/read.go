@@ -264,9 +264,8 @@ func (in *boundedReader) reach(s *Shard) error {
 	in.longest = maxReach
 	defer func() { in.longest = maxValue }()
 	s.Reach = &Reach{}
-	size, rest := 0, struct {
-		Most *int `json:"most"`
-	}{&s.Reach.numbers}
+	size, rest := 0, reachJSON{}
+	defer func() { s.Reach.numbers = rest.Most }()
 	return in.object(&rest, func(key string, fields *bytes.Buffer) error {
 		if key != "topics" {
 			return in.keep(key, fields)
