@@ -111,6 +111,13 @@ func TestNoticeIsRecordedOnce(t *testing.T) {
 	require.Equal(t, all, w.Record().Notices)
 }
 
+func TestNameOfARunnerHasAPrefix(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"runner-1": true, "runners.example.org:9100": false, "stack": false, "": false} {
+		require.Equal(t, want, (&Record{Name: name}).IsRunner(), name)
+	}
+}
+
 func TestImpossibleRecordsAreRejected(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, (*Record)(nil).Check())
