@@ -156,7 +156,8 @@ func tcpOf(raw io.Closer) *net.TCPConn {
 	return tcp
 }
 
-// cutNow cuts a connection that Go's network poller reads. It returns an error if the connection is already closed.
+// cutNow cuts a connection that Go's network poller reads. It returns an error if the connection is already closed,
+// or if no descriptor is free for a half-open one.
 func cutNow(tcp *net.TCPConn, kind Cut) error {
 	switch kind {
 	case CutRST:

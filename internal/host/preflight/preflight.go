@@ -18,7 +18,7 @@ import (
 
 // Maximum memory in bytes, rounded up from measurements (docs/results).
 const (
-	perVU      = 400 << 10 // of a virtual user that is sending its DELETE
+	perVU      = 400 << 10 // of a virtual user while it ends its stream by a DELETE request
 	perNginx   = 12 << 10  // of both sides of a proxied stream in nginx
 	perBackend = 3 << 10   // of a stream in the backend
 	perRunner  = 64 << 20  // of a k6 process without streams
