@@ -133,8 +133,8 @@ func (s site) location(elements ...string) string {
 }
 
 // checkLifetime returns the time at which the first host terminates itself. It returns an error if there are no
-// runners, if a host is not set up, or if a host ends before the verdict of a soak of that length. Credentials in the
-// environment that expire before the verdict are an error, too.
+// runners, or if a host is not set up. Hosts that end, or credentials in the environment that expire, before the
+// verdict of a soak of that length are an error, too.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
 		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from an address in laptop_cidrs, or set runner_node_count and run `make aws-up` again",

@@ -156,8 +156,8 @@ func (s *session) actionVariables(environment []string) (out []string) {
 	return out
 }
 
-// actionEnvironment returns the variables that describe the run to an action: its id, folder and target, and the
-// current processes and nginx configurations of the targets that soak started.
+// actionEnvironment returns the variables that describe the run to an action: test id, folder and target. For the
+// targets that soak started, they also name the current processes and the configurations of nginx.
 func (s *session) actionEnvironment() []string {
 	folder, err := filepath.Abs(string(s.dir))
 	if err != nil {

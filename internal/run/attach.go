@@ -108,8 +108,8 @@ func (d *attachedKubernetes) prepare(ctx context.Context) (err error) {
 }
 
 // runnersSurvive reports whether the runners continue if soak is killed. Only the suite soak supports that, and only if
-// one machine has all runners. The runners end with soak if soak started their target, because the target ends with
-// soak, or if the run has actions, because only soak can run actions.
+// one machine has all runners. The runners end with soak if soak started their target, which ends with soak. They also
+// end if the run has actions, because only soak can run actions.
 func (d *local) runnersSurvive() bool {
 	return d.runnerNumber == 0 && !d.managesTarget && d.Suite.Plan.BySettings && d.Suite.InPlan() == "" && len(d.actions) == 0
 }

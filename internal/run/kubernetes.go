@@ -29,8 +29,8 @@ type Kubernetes struct {
 	Keep         bool          // leave TestRun and pods in the cluster
 }
 
-// A kubernetes driver runs the runners under the k6-operator. On close it removes the run from the cluster, unless the
-// user keeps the run, or the connection was lost and the run continues in the cluster.
+// A kubernetes driver runs the runners under the k6-operator. On close it removes the run from the cluster. It leaves a
+// run that the user keeps, or that continues after a lost connection.
 type kubernetes struct {
 	*session
 	client         *cluster.Client

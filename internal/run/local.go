@@ -220,8 +220,8 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 	return failures, unreachable
 }
 
-// judge makes the verdict. If all shards were copied to the folder of the run, judge also copies the manifest and the
-// evidence of this machine to the location of the shards (--shards). A failure of this causes only a warning.
+// judge makes the verdict. With --shards, and if all shards were copied to the folder of the run, judge also copies the
+// manifest and the evidence of this machine to the location of the shards. A failure of this causes only a warning.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	outcome, err := d.conclude()
 	if err != nil || !d.hasShards {

@@ -11,7 +11,7 @@ import (
 // pin reserves half of the cores for a service that soak starts, and half for the runners, if the suite or --pin
 // requires it. Service and runners then do not delay each other, and the idle time of each is known.
 //
-// Suites of plain requests require it: a response costs the service more than it costs k6/x/requests, so the runners
+// Suites of plain requests require it. A response costs the service more than it costs k6/x/requests, so the runners
 // have idle time when the cores of the service are busy. A handshake, or a request of a user's own script, costs the
 // runners as much as the service.
 //

@@ -21,8 +21,8 @@ import (
 // prometheusTimeout is short, because the ledger of the target is read only after all queries.
 const prometheusTimeout = 15 * time.Second
 
-// queryPrometheus stores the records of the machines that the Prometheus server at PROMETHEUS_URL monitored since
-// started, or since the start of a run that another soak process started. The server's samples of a backend also
+// queryPrometheus stores the records of the machines that the Prometheus server at PROMETHEUS_URL monitored. They begin
+// at started, or at the start of a run that another soak process started. The server's samples of a backend also
 // replace soak's samples of the target, unless a check depends on soak's samples. Prometheus samples less often, counts
 // no requests, and may monitor a different service.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {

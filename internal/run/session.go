@@ -274,12 +274,12 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	return values
 }
 
-// environment returns the variables of every runner: settings of k6, the replaced runner, the times of the actions, and
-// whether all runners are on the publisher's machine.
+// environment returns the variables of every runner: settings of k6, the replaced runner and the times of the actions.
+// They also state whether all runners are on the publisher's machine.
 //
 // Without summary and thresholds, k6 aggregates no metrics. That saves the memory of one value per request, and CPU
-// time. On Kubernetes, suites with streams keep thresholds, because their progress
-// comes from the aggregated metrics. A soak with a script of the user keeps both.
+// time. On Kubernetes, suites with streams keep thresholds, because their progress comes from the aggregated metrics. A
+// soak with a script of the user keeps both.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() || s.Script == "" {

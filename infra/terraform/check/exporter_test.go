@@ -102,8 +102,8 @@ func checkDiscovery(t *testing.T, hosts map[string]string) {
 	assert.Positive(t, queries)
 }
 
-// prometheusConfig returns the configuration of Prometheus as setup.sh writes it on the stack's host, without the
-// targets on that host itself, and with EC2 at another address.
+// prometheusConfig returns the configuration of Prometheus as setup.sh writes it on the stack's host, with EC2 at
+// another address. It omits the targets on that host itself.
 func prometheusConfig(t *testing.T, ec2 string) string {
 	t.Helper()
 	setup, err := os.ReadFile(filepath.Join(source, "modules/stack/setup.sh"))

@@ -137,7 +137,7 @@ func Start(c Config) (*Group, error) {
 }
 
 // A gate has the reading and the writing end of a pipe that several runners inherit. A runner that is ready for the
-// phases of its suite closes its writing end, and reads until EOF, which it receives when all runners are ready.
+// phases of its suite closes its writing end. It then reads until EOF, which it receives when all runners are ready.
 type gate []*os.File
 
 // openGate returns a nil gate if only one runner starts here.
