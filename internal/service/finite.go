@@ -195,13 +195,19 @@ func (p *parser) parseFinite(end *fields) {
 }
 
 func (p *parser) conditions(n *node, path string) (out []condition) {
-	for _, item := range n.list() {
+	for _, item := range p.items(n, path) {
 		out = append(out, p.condition(item, path))
 	}
-	if n != nil && len(out) == 0 {
-		p.mistakes.add(n.at, "%s must name a block or a value in its JSON, got an empty list", path)
-	}
 	return out
+}
+
+// items returns the items of a list, or n itself if it is not a list. An empty list is a mistake.
+func (p *parser) items(n *node, path string) []*node {
+	items := n.list()
+	if n != nil && len(items) == 0 {
+		p.mistakes.add(n.at, "%s must have at least one item, got an empty list", path)
+	}
+	return items
 }
 
 func (p *parser) condition(n *node, path string) (c condition) {
@@ -239,7 +245,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 }
 
 func (p *parser) contents(n *node) (out []extractor) {
-	for _, item := range n.list() {
+	for _, item := range p.items(n, "message.content") {
 		out = append(out, p.extractor(item, "message.content", &p.service.paths))
 	}
 	return out
