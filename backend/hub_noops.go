@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // serveTicks serves all ticks that are due. After a pause of the process it also serves the missed ticks, so a noop
 // may be late, but is never omitted.
@@ -16,19 +19,12 @@ func (h *hub) serveTicks() {
 
 // pass assigns the next number to each id in the bucket of a tick, and sends a noop if the id has a stream. It handles
 // the inbox after every passShare streams, so that a connect does not wait for the whole pass. Functions in the inbox
-// may append and remove ids. A removal moves the last id to the free place, so the pass runs from the end. No id gets
-// two numbers for a tick, because each device stores its last tick.
+// may end numberings, and start others that do not include this tick.
 func (h *hub) pass(tick int64) {
 	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
-	bucket := &h.wheel.buckets[h.wheel.bucketOf(tick)]
-	for i := len(*bucket) - 1; i >= 0; i-- {
-		if i >= len(*bucket) {
-			i = len(*bucket)
-			continue
-		}
-		d := (*bucket)[i]
-		if d.tick >= tick {
+	for _, d := range slices.Clone(h.wheel.buckets[h.wheel.bucketOf(tick)]) {
+		if d.bucket < 0 || d.tick >= tick {
 			continue
 		}
 		d.tick = tick
