@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -149,7 +150,10 @@ func (d *attachedLocal) check(ctx context.Context) (err error) {
 		d.Plan = original
 	}
 	d.planNeeds()
-	return errors.Join(err, d.findProxies(), d.find(ctx))
+	if err := cmp.Or(err, d.findProxies(), d.checkTrust(ctx)); err != nil {
+		return err
+	}
+	return d.find(ctx)
 }
 
 // find attaches to the runners that still run, and stores the last shards of those that ended early.
@@ -181,10 +185,20 @@ func (d *attachedLocal) find(ctx context.Context) error {
 	return nil
 }
 
-func (d *attachedLocal) prepare(context.Context) (err error) {
+// checkTrust sets the targets. It returns an error if this process does not trust their certificates, because the
+// runners may trust them, and the check of the targets after the run would then fail the run. A target that does not
+// respond is no error.
+func (d *attachedLocal) checkTrust(ctx context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err
 	}
+	if err := d.targets.Probe(ctx, 0); errors.As(err, new(x509.UnknownAuthorityError)) {
+		return UsageError{err}
+	}
+	return nil
+}
+
+func (d *attachedLocal) prepare(context.Context) error {
 	d.restartControl()
 	return nil
 }

@@ -2,6 +2,8 @@ package run
 
 import (
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,6 +33,7 @@ func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 		last.Runner.State, last.Runner.StartedUS = shard.Running, time.Now().UnixMicro()
 		d.unfinished = append(d.unfinished, last)
 	}
+	require.NoError(t, d.checkTrust(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
 	require.NoError(t, os.Mkdir(d.dir.Path("k6-runner-2.log"), 0o700)) // runner 2 cannot open its log
 	group, err := d.start(t.Context(), round{dir: d.dir, shards: d.location, env: map[string]string{}})
@@ -60,6 +63,19 @@ func TestAttachChecksLocalSettings(t *testing.T) {
 		require.ErrorAs(t, err, new(UsageError))
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// Without the --ca of the run, the check of the target after the run would fail a run whose runners lost nothing.
+func TestAttachRequiresTrustInTheTarget(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewTLSServer(http.HandlerFunc(silentStream))
+	t.Cleanup(service.Close)
+	d := &attachedLocal{local: local{session: &session{Config: Config{Plan: plan.Plan{BackendURL: service.URL}}}}}
+	err := d.checkTrust(t.Context())
+	require.ErrorAs(t, err, new(UsageError))
+	require.ErrorContains(t, err, "pass --ca FILE")
+	service.Close()
+	require.NoError(t, d.checkTrust(t.Context()), "the service may fail during the run")
 }
 
 // The run most likely ended on this machine, so the error starts with that remedy and not with the missing cluster.
