@@ -142,7 +142,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		return out
 	case !b.HasData || s.SecondRequest != nil && isEvent(b.Event, s.SecondRequest.Event):
 		return out
-	case !s.Message.hasName(b.Event):
+	case !s.Message.HasName(b.Event):
 		s.Message.otherNumber(b, &out)
 		return out
 	}
@@ -189,8 +189,8 @@ func (m *Message) otherNumber(b *Block, out *Reading) {
 	}
 }
 
-// hasName reports whether message.event allows the name.
-func (m *Message) hasName(event []byte) bool {
+// HasName reports whether message.event allows the name of an event.
+func (m *Message) HasName(event []byte) bool {
 	for _, name := range m.event {
 		if isEvent(event, name) {
 			return true

@@ -73,7 +73,7 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	c.Done = !c.Failed && anyMatches(f.done, b, d, valid)
 	c.Incomplete = anyMatches(f.incomplete, b, d, valid)
 	f.total.read(b, d, &c)
-	if !s.Message.hasName(b.Event) {
+	if !s.Message.HasName(b.Event) {
 		return c
 	}
 	switch {

@@ -11,10 +11,6 @@ import (
 // with this protocol may also have a version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == plan.NoopService }
 
-// MeasuresSilence reports whether to measure the longest silence of each stream. For noop, the times between messages
-// show it.
-func (s *Service) MeasuresSilence() bool { return s.Name != plan.NoopService }
-
 // BuiltIn returns the description of a service that is part of this program: noop. An empty name means noop, too. ok is
 // false for any other name.
 func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {

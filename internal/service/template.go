@@ -107,6 +107,8 @@ const (
 // placeholder matches {name}. It does not match JSON, where a quote or a closing brace follows an opening brace.
 var placeholder = regexp.MustCompile(`^\{([A-Za-z][A-Za-z0-9_]*)\}`)
 
+var percentEncoded = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
+
 type compiler struct {
 	language language
 	fields   []Field // allowed in this request
@@ -195,7 +197,7 @@ func (c *compiler) character(text string, i int) {
 		c.endJSON()
 	case ch == '#' && c.language == languageURL && !c.json:
 		c.fail("a fragment (#) is not allowed in the URL of a request; remove it, or write %%23 in a value")
-	case ch == '%' && !isHexadecimal(text[i+1:]):
+	case ch == '%' && !percentEncoded.MatchString(text[i:]):
 		c.fail("%% must be followed by two hexadecimal digits; write %%25 for a percent sign")
 	case ch == '?' && c.language == languageURL && !c.inQuery:
 		c.inQuery = true
@@ -240,13 +242,4 @@ func (c *compiler) endJSON() {
 		c.fail("%s is not valid JSON when sample values replace its placeholders", c.place)
 	}
 	c.json, c.quoted = false, false
-}
-
-func isHexadecimal(text string) bool {
-	for i := range 2 {
-		if i >= len(text) || !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {
-			return false
-		}
-	}
-	return true
 }

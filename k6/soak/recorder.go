@@ -105,7 +105,7 @@ func (r *recorder) configure() {
 	if r.hasPlan && p.Marker == "" && s.Marks() { // k6 runs without soak, which sets a random marker
 		p.Marker = cmp.Or(p.TestID, p.Prefix)
 	}
-	c.IgnoresSilence = !s.MeasuresSilence()
+	c.IgnoresSilence = s.MatchesBackend() // the times between noops show the silence
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
 	c.Resumes, c.PerStream = s.Resume.Resumes(), !s.Message.PerTopic
 	c.ClientEnds, c.Lifetime, c.MaxLifetime = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest

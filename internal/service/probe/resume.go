@@ -16,11 +16,6 @@ type resume struct {
 	notes  []string
 }
 
-// hasID reports whether a block of a stream had an id, which may be empty.
-func (f *findings) hasID(t *track) bool {
-	return slices.ContainsFunc(f.units[t], func(u *unit) bool { return u.HasID })
-}
-
 // findResume compares a stream that resumed after a disconnect with a new stream that was opened at the same time.
 func (f *findings) findResume() (r resume) {
 	s := f.session
@@ -32,7 +27,7 @@ func (f *findings) findResume() (r resume) {
 		return r
 	case s.disconnectedID == "":
 		reason := "No event had an id before the disconnect"
-		if f.hasID(s.disconnected) {
+		if slices.ContainsFunc(f.units[s.disconnected], func(u *unit) bool { return u.HasID }) {
 			reason = "The last id before the disconnect was empty"
 		}
 		r.notes = append(r.notes, reason+", so there is nothing to resume from. If the service resumes by a URL parameter, write by: { query: 'NAME' }.")

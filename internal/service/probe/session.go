@@ -143,10 +143,7 @@ func (s *session) request(life context.Context, t *track) {
 	if r.AcceptEncoding = t.encoding; t.encoding != "" {
 		r.Header.Del("Accept-Encoding")
 	}
-	if r.LastEventID = t.sentID; t.sentID != "" {
-		r.Header.Del("Last-Event-ID")
-	}
-	r.NoKeepAlive = s.silent
+	r.LastEventID, r.NoKeepAlive = t.sentID, s.silent
 	t.requestedAt, t.done = time.Now(), make(chan struct{})
 	pending, cancel := context.WithCancel(life)
 	stop := context.AfterFunc(s.ctx, cancel) // a stopped probe does not wait for headers

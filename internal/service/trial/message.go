@@ -3,7 +3,6 @@ package trial
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -109,7 +108,7 @@ func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
 		return fmt.Errorf("%s, but the received message matches it: %s", t.field("heartbeat"), t.quote(p))
 	case kind == service.Gap:
 		return fmt.Errorf("%s, but the received message matches it: %s", t.field("resume.gap"), t.quote(p))
-	case !t.hasName(p):
+	case !t.s.Message.HasName(p.Event):
 		return fmt.Errorf("%s, but the received message has the event %q: %s", t.field("message.event"), p.EventName(), t.quote(p))
 	case t.s.SecondRequest != nil && t.s.SecondRequest.Event == p.EventName():
 		return fmt.Errorf("%s, but the received message has that event too: %s", t.field("connect.then.event"), t.quote(p))
@@ -117,18 +116,6 @@ func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
 		return fmt.Errorf("%s, but the received message does not have the run's marker there: %s", t.field("message.run"), t.quote(p))
 	}
 	return fmt.Errorf("%s, but the received message has no such value: %s", t.field("message.run"), t.quote(p))
-}
-
-func (t *trial) hasName(p stream.Part) bool {
-	event := []byte(t.s.Source("message.event"))
-	var name string
-	var names []string
-	if json.Unmarshal(event, &name) == nil {
-		names = []string{name}
-	} else if json.Unmarshal(event, &names) != nil {
-		return true
-	}
-	return slices.Contains(names, p.EventName())
 }
 
 // checkReading returns the mismatch between a message and the description, or nil.
