@@ -104,22 +104,10 @@ func (p *parser) optionalText(n *node, path string) *string {
 }
 
 func (p *parser) names(n *node, path string) (out []string) {
-	if n == nil {
-		return nil
-	}
-	if n.kind != kindList {
-		if name, ok := p.text(n, path); ok {
-			out = []string{name}
-		}
-		return out
-	}
-	for i, item := range n.items {
-		if name, ok := p.text(item, fmt.Sprintf("%s[%d]", path, i)); ok {
+	for _, item := range p.items(n, path) {
+		if name, ok := p.text(item, path); ok {
 			out = append(out, name)
 		}
-	}
-	if len(n.items) == 0 {
-		p.mistakes.add(n.at, "%s is an empty list; remove it to accept any event", path)
 	}
 	return out
 }
