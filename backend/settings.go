@@ -75,7 +75,8 @@ func (s setting) Type() string       { return s.unit }
 func (setting) String() string       { return "" }
 
 // parseConfig reads and checks the configuration. verb is help, version or healthcheck if that flag is set, and the
-// backend then does not start the service. Otherwise verb is "". cfg is nil for help and version; for healthcheck the dependencies between settings are not checked.
+// backend then does not start the service. Otherwise verb is "". cfg is nil for help and version. For healthcheck the
+// dependencies between settings are not checked.
 func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, verb string, err error) {
 	cfg = &Config{}
 	if verb, err = parseSettings(cfg.settings(), variable, args, env); err != nil {

@@ -98,9 +98,9 @@ func (i *IdleConns[C]) NoteResponse() {
 	i.reuseWorks = true
 }
 
-// NoteEnd records that the server ended an idle connection, or ended a connection instead of leaving it idle. Some servers end each connection after one
-// response without announcing it, and a request sent at that time fails. Unless the server has responded on a reused
-// connection before, NoteEnd closes all connections and disables reuse.
+// NoteEnd records that the server ended an idle connection, or ended a connection instead of leaving it idle. Some
+// servers end each connection after one response without announcing it, and a request sent at that time fails. Unless
+// the server has responded on a reused connection before, NoteEnd closes all connections and disables reuse.
 func (i *IdleConns[C]) NoteEnd() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
