@@ -174,17 +174,20 @@ func (p *poller) run(file *os.File, wake int) {
 	var ready []*polledConn
 	var shared scratch
 	// If rounds returns false, the goroutine waits. The network poller records events from the end of one wait to the next,
-	// so rounds need not look for events before the wait.
+	// so rounds need not look for events before the wait. It does so only after a turn with several reads: if all cores are
+	// busy, a wait lasts for tens of milliseconds, and meanwhile the buffer of a fast stream is full.
 	rounds := func(fd uintptr) (stopped bool) {
 		for {
 			n := eventsNow(fd, events)
 			ready = p.gather(ready[:0], events[:n], wake)
+			isBusy := n == len(events)
 			for i, c := range ready {
 				ready[i] = nil
 				c.turn(&shared)
+				isBusy = isBusy || c.reads > 1
 			}
-			if idle, stopped := p.settle(); stopped || idle && n < len(events) {
-				return stopped
+			if !isBusy {
+				return p.stopIfUnused()
 			}
 		}
 	}
@@ -227,16 +230,14 @@ func (p *poller) gather(ready []*polledConn, events []unix.EpollEvent, wake int)
 	return ready
 }
 
-// settle ends a round. It stops the poller if it has no connection; a later start opens another epoll descriptor. idle
-// reports whether no connection has requested a turn. If all cores are busy, a wait lasts for tens of milliseconds, so
-// the poller must not wait once per turn of a connection with more data.
-func (p *poller) settle() (idle, stopped bool) {
+// stopIfUnused stops the poller if it has no connection. A later start opens another epoll descriptor.
+func (p *poller) stopIfUnused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.streams == 0 {
 		p.conns, p.nudges, p.isRunning = nil, nil, false
 	}
-	return len(p.nudges) == 0, !p.isRunning
+	return !p.isRunning
 }
 
 // nudge gives a connection a turn in the next round. The caller holds mu.
