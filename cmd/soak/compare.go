@@ -19,7 +19,7 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 			"Without --, the last folder is the new run. The comparison needs at least two old runs and one new run; with four or more on\n" +
 			"each side, it uses a rank-sum test.\n\n" +
 			"    soak compare results/before-* -- results/after-*\n\n" +
-			"The output also lists changes that the comparison cannot detect, such as an equal delay of every message.\n\n" +
+			"The output also lists the kinds of change that the comparison cannot detect, such as an equal delay of every message.\n\n" +
 			"Exit codes: 0 nothing got worse, 1 a regression, 2 the runs cannot be compared, 64 wrong usage.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			old, recent, err := splitAtDash(args, cmd.ArgsLenAtDash())

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
-const initHelp = `init prepares an empty folder for soaks of a service. It probes the service, as ` + "`soak probe`" + ` does, and writes:
+const initHelp = `init prepares the current folder for soaks of a service. It probes the service, as ` + "`soak probe`" + ` does, and writes:
 
     NAME.js                      the description of the service, with the evidence as comments
     soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder

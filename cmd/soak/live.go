@@ -9,7 +9,7 @@ import (
 func liveCommand() *cobra.Command {
 	var w run.WatchConfig
 	cmd := &cobra.Command{
-		Use:   "live DIR | s3://BUCKET/PREFIX",
+		Use:   "live DIR | s3://BUCKET/PREFIX/TESTID",
 		Short: "Show a run in a browser, from another terminal or machine",
 		Long: "live shows a run from the checkpoints of its runners. DIR is the folder of the run, such as results/latest;\n" +
 			"for a bucket, pass the value of --shards followed by the test id: s3://BUCKET/PREFIX/TESTID. live is read-only.\n" +

@@ -22,18 +22,18 @@ import (
 const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module like the
 ones in load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
 
-URLs, headers and bodies may contain placeholders ({base}, {topic}, {n}, {id}, {run}, {token}, and {prompt} for responses
-that end by themselves); the request that publishes has {seq}, {sentAt} and {sum} in place of {n} and {id}. In the
-description, {token} replaces a header value that looks like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the
-value. With --publish-url, the probe publishes 13 messages, one per second.
+URLs, headers and bodies may contain placeholders (docs/services.md): {base}, {topic}, {n}, {id}, {run}, {token}, and
+{prompt} for responses that end by themselves. The request that publishes has {seq}, {sentAt} and {sum} in place of {n}
+and {id}. In the description, {token} replaces a header value that looks like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN
+provides the value. With --publish-url, the probe publishes 13 messages, one per second.
 
     soak probe http://HOST/sub/news --topic news \
       --publish-url http://HOST/pub/news \
       --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
 
 With --idle, probe writes no description. It keeps up to ten silent streams open for 15 minutes, and reports when each
-stream is closed, and the probable cause. A NAT drops connections without notice. With --publish-url, probe therefore
-tests each stream with one message; each stream then has its own topic.`
+stream is closed, and the probable cause. A NAT drops connections without notice. With --publish-url and {topic} in both
+requests, probe therefore tests each stream with one message; each stream then has its own topic.`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
@@ -63,17 +64,22 @@ func unmetChecks(v *verdict.Verdict) Section {
 	if len(unmet) > 0 {
 		out.Tables = []Table{checksTable(unmet)}
 	}
-	met := 0
+	count := map[verdict.State]int{}
 	for i := range v.Checks {
-		if v.Checks[i].State() == verdict.Met {
-			met++
-		}
+		count[v.Checks[i].State()]++
 	}
+	note, met := "", count[verdict.Met]
 	switch {
 	case len(unmet) == 0:
-		out.Notes = []string{format.Count(met, "check") + " passed"}
+		note = format.Count(met, "check") + " passed"
 	case met > 0:
-		out.Notes = []string{format.Plural(met, "more check", "more checks") + " passed"}
+		note = format.Plural(met, "more check", "more checks") + " passed"
+	default:
+		return out
 	}
+	if n := count[verdict.NotJudged]; n > 0 {
+		note += fmt.Sprintf(", %d %s not judged", n, format.Form(n, "was", "were"))
+	}
+	out.Notes = []string{note}
 	return out
 }

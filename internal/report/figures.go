@@ -125,7 +125,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	switch {
 	case v.Messages.Received == 0:
 	case v.Service.HasInterval():
-		f.add("lateness", "%s", quantiles(v.LatenessMS))
+		f.add("lateness", "%s, gaps between %ss minus the intervals that they span", quantiles(v.LatenessMS), v.Service.Noun())
 	case v.Service.ComparesClients():
 		f.add("spread between clients", "%s, from the first client of a runner that received a message to each other client", quantiles(v.LatenessMS))
 	}

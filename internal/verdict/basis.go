@@ -102,8 +102,11 @@ func (s *Streams) setBasis() {
 }
 
 func sourceName(kind string) string {
-	if kind == ByServer {
-		return "server's ledger"
+	switch kind {
+	case ByServer:
+		return "interval and the server's ledger"
+	case ByNumbers:
+		return "numbers of the messages"
 	}
 	return kind
 }

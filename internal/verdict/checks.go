@@ -148,8 +148,12 @@ func (s *Streams) earlyEnds() []string {
 // floorCheck returns the check that the ledger of each client expected at least as many messages as intervals passed.
 // It uses time alone, as a cross-check of the ledgers.
 func (s *Streams) floorCheck() Check {
+	actual := "at least that many"
+	if s.floorStreams < s.Connections.Planned {
+		actual += fmt.Sprintf(" for the %s with one stream to the end", format.Plural(s.floorStreams, "client", "clients"))
+	}
 	return Check{
-		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: "at least open time ÷ interval, rounded down", Actual: firstText(s.belowFloor, "at least that many"),
+		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: "at least (open time − tolerance) ÷ interval, rounded down", Actual: firstText(s.belowFloor, actual),
 		Pass: len(s.belowFloor) == 0, Why: "if too few messages are expected, losses are not detected", weight: byClock,
 		Reasons: s.belowFloor,
 	}.notJudgedIf(s.floorStreams == 0, "no client kept one stream open to the end")

@@ -117,7 +117,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		"one runner has a group, and the other stalled":                          {nil, 3, withoutSecondGroup(1, 8e6), Invalid, false, ""},
 		"one runner has a group and stalled, and the other did not":              {nil, 3, withoutSecondGroup(0, 8e6), Fail, false, ""},
 		"one runner has a group, and the other stalled for over half of LATE_MS": {nil, 3, withoutSecondGroup(1, 600e3), Invalid, false, ""},
-		"the group was on time, although the runners waited for a core":          {nil, 3, func(m *shard.Merged) { m.Runners[0].RunDelaySeconds = 3600 }, Fail, false, "d-0 received noop 7 late"},
+		"the group was on time, although the runners waited for a core":          {nil, 3, func(m *shard.Merged) { m.Runners[0].RunDelaySeconds = 3600 }, Fail, true, "d-0 received noop 7 late"},
 		"a numbered noop was lost while the group was late": {at(group(minute(1, 3, 2*second), 3*second)), 3, func(m *shard.Merged) {
 			m.Connections.Edit(1).Received, m.Connections.Edit(1).Lost = noopsEach-1, 1
 		}, Fail, true, "was late too"},
