@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,8 +25,11 @@ func TestClosedTerminalEndsAProbe(t *testing.T) {
 	var once sync.Once // a second signal would kill the process
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "data: x\n\n")
-		_ = http.NewResponseController(w).Flush()
+		for range 25 { // within half a second, the probe has read the first event
+			_, _ = io.WriteString(w, "data: x\n\n")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(20 * time.Millisecond)
+		}
 		once.Do(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGHUP) })
 		<-r.Context().Done()
 	}))
