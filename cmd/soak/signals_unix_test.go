@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,20 +22,19 @@ import (
 
 func TestClosedTerminalEndsAProbe(t *testing.T) {
 	untested.RequireHangups(t)
-	var once sync.Once // a second signal would kill the process
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		for range 25 { // within half a second, the probe has read the first event
-			_, _ = io.WriteString(w, "data: x\n\n")
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(20 * time.Millisecond)
+		_, _ = io.WriteString(w, "data: x\n\n")
+		_ = http.NewResponseController(w).Flush()
+		if requests.Add(1) == 2 { // the probe has read the headers of the first stream
+			_ = syscall.Kill(os.Getpid(), syscall.SIGHUP)
 		}
-		once.Do(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGHUP) })
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
 	out := filepath.Join(t.TempDir(), "x.js")
-	require.Zero(t, execute([]string{"probe", server.URL, "--streams", "1", "--out", out}))
+	require.Zero(t, execute([]string{"probe", server.URL, "--streams", "2", "--out", out}))
 	require.FileExists(t, out)
 }
 

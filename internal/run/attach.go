@@ -148,9 +148,15 @@ func (d *attachedLocal) check(ctx context.Context) (err error) {
 	if original := d.Plan; d.isModule {
 		err = d.inspect(ctx)
 		d.Plan = original
+		if err != nil {
+			return err
+		}
 	}
 	d.planNeeds()
-	if err := cmp.Or(err, d.findProxies(), d.checkTrust(ctx)); err != nil {
+	if err := d.findProxies(); err != nil {
+		return err
+	}
+	if err := d.checkTrust(ctx); err != nil {
 		return err
 	}
 	return d.find(ctx)

@@ -174,8 +174,9 @@ func (p *poller) run(file *os.File, wake int) {
 	var ready []*polledConn
 	var shared scratch
 	// If rounds returns false, the goroutine waits. The network poller records events from the end of one wait to the next,
-	// so rounds need not look for events before the wait. It does so only after a turn with several reads: if all cores are
-	// busy, a wait lasts for tens of milliseconds, and meanwhile the buffer of a fast stream is full.
+	// so rounds need not look for events before the wait. It looks again if the list of events was full, because the rest
+	// causes no new event. It also does so after a turn with several reads: if all cores are busy, a wait lasts for tens of
+	// milliseconds, and meanwhile the buffer of a fast stream is full.
 	rounds := func(fd uintptr) (stopped bool) {
 		for {
 			n := eventsNow(fd, events)

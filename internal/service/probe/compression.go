@@ -23,7 +23,7 @@ func (f *findings) compression() (out []string) {
 		}
 	}
 	for _, t := range f.session.tracks {
-		if t.role != compressed {
+		if t.role != compressed || t.isStopped {
 			continue
 		}
 		prefix := "Accept-Encoding: " + t.encoding + ": "

@@ -109,7 +109,7 @@ func (f *findings) connectNotes() (out []string) {
 	var heads []time.Duration
 	answers := map[string]int{}
 	for _, t := range f.session.tracks {
-		if t.role == plain {
+		if t.role == plain && !t.isStopped {
 			if t.err != nil {
 				answers[t.err.Error()]++
 				continue

@@ -151,6 +151,7 @@ func (s *session) request(life context.Context, t *track) {
 	stop()
 	t.headersAt, t.endedAt = time.Now(), time.Now()
 	if err != nil {
+		t.isStopped = s.ctx.Err() != nil
 		if t.err = err; errors.Is(err, context.Canceled) || errors.Is(err, stream.ErrNoResponse) {
 			t.err = fmt.Errorf("no response within %s", formatSeconds(time.Since(t.requestedAt)))
 		}

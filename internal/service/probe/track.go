@@ -32,6 +32,7 @@ type track struct {
 	status                 int
 	header                 map[string][]string
 	err                    error  // error of the request
+	isStopped              bool   // err is the result of a stopped probe
 	refusal                string // beginning of the body if the response is not an event stream
 
 	mu            sync.Mutex // guards the fields from here to bytes
