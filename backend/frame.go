@@ -70,7 +70,8 @@ func eventBody(name string, data []byte) []byte {
 	}
 }
 
-// A frameCache formats each numbered frame once per pass over the streams, because most streams share a few numbers.
+// A frameCache formats the frame of each number at most once between two calls of begin, because most streams share a
+// few numbers.
 type frameCache struct {
 	sent   int64 // microseconds since 1970; 0 for no timestamps
 	body   []byte

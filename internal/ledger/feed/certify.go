@@ -90,7 +90,7 @@ func (c *correction) dropUnknown(faulty []period) {
 }
 
 // assume returns the numbers of the messages that a chain without a place may have received. These are all messages of
-// the time in which the chain was open, except messages with unique content that did not arrive.
+// the time in which the chain was open, except messages with unique content that are certainly lost.
 func (c *correction) assume(chain chain, received []ledger.Range) (assumed []ledger.Range) {
 	shift := c.offset(c.log, 0)
 	first, end := c.series.between(c.source.Spans[chain.from].From+shift, endOf(c.source, chain)+shift)

@@ -16,12 +16,12 @@ import (
 
 // ErrUnreachable reports that the API server has not responded for Limits.Unreachable. The run continues in the
 // cluster.
-var ErrUnreachable = errors.New("the cluster does not answer")
+var ErrUnreachable = errors.New("the cluster has not answered")
 
 // A Run follows one TestRun.
 type Run struct {
-	// OnReport, if not nil, is called with the counts of each runner, and with nil when the runner has ended. Set it
-	// before Wait.
+	// OnReport, if not nil, is called with the index of a runner, from 1, and its counts, or nil when the runner has
+	// ended. Set it before Wait.
 	OnReport func(index int, p *shard.Progress)
 
 	client    *Client
@@ -234,7 +234,7 @@ func (r *Run) Ends() []shard.RunnerEnd { return r.tracker.Ends }
 const logTimeout = 10 * time.Second
 
 // Close waits up to logTimeout until the logs of the runners are complete, and closes the connections to the runners.
-// The run itself continues. Call it after Wait has returned.
+// Close does not end the run. Call Close after Wait has returned.
 func (r *Run) Close() {
 	r.logs.finish(logTimeout)
 	for _, api := range r.apis {
