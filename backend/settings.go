@@ -28,13 +28,13 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
 	add("max-connections", "0", "streams", "maximum number of open streams; 0: as many as the file descriptors allow", parseInt(&c.MaxConnections, 0, 1<<24))
 	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
-	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read a frame is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
-	add("max-pending", "64", "frames", "maximum number of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
+	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read an event is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
+	add("max-pending", "64", "events", "maximum number of unread events; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "time after a disconnect in which Last-Event-ID resumes the numbering; 0: none", duration(&c.ResumeWindow, 0, 24*time.Hour))
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
 	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgment; 0: kernel default", duration(&c.UserTimeout, 0, time.Hour))
-	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault", parseText(&c.Token, checkHeaderValue))
+	add("backend-token", "", "text", "bearer token for /event/forcedisconnect, send, broadcast and ledger, and for /fault", parseText(&c.Token, checkHeaderValue))
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))
@@ -42,7 +42,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("ledger-file", "", "file", "file to write the ledger to at exit (NDJSON)", parseText(&c.LedgerFile))
 	add("drain-timeout", "0", "seconds or 500ms", "time for which the ledger is still served after all streams have ended", duration(&c.DrainTimeout, 0, time.Hour))
 	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback address that serves /fault; empty: off", parseText(&c.AdminListen, checkLoopback))
-	add("server-name", "", "text", "value of the header X-Server of plain responses and of forcedisconnect", parseText(&c.ServerName, checkHeaderValue))
+	add("server-name", "", "text", "value of X-Server in responses of forcedisconnect, /default/ and /httpbin/", parseText(&c.ServerName, checkHeaderValue))
 	add("backend-fault", "", "fault;fault", "faults to inject (see below); for tests only", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
 	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr",
 		func(v string) error {
@@ -131,7 +131,7 @@ func invalidSetting(name, value string, reason error) error {
 }
 
 func helpText() string {
-	return "backend serves event streams, and sends one numbered noop per NOOP_INTERVAL on each stream.\n\n" +
+	return "backend serves event streams, and sends one numbered message, a noop, per NOOP_INTERVAL on each stream.\n\n" +
 		"Usage: backend [flags]     each flag is also an environment variable; a flag takes precedence\n" +
 		"       backend model       serves the APIs of a language model (backend model --help)\n\n" +
 		"Set BACKEND_TOKEN instead of --backend-token, because ps shows flags.\n\n" +

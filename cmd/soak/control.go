@@ -17,7 +17,8 @@ func controlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   run.ControlCommand,
 		Short: "Serve the reference target of the control group: one event per second on each stream",
-		Long: "control serves the reference target of the control group to runners on other machines and to k6 without soak. Pass its URL to\n" +
+		Long: "The control group shows delays of the load generator. control serves its reference target to runners on other machines and to\n" +
+			"k6 without soak. Pass its URL to\n" +
 			"them as CONTROL_URL (docs/distributed.md). `soak run` starts a reference target for its own runners.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -44,7 +44,7 @@ var allFlags = []helpGroup{
 // addRunHelp makes --help of a run show the common flags, and --help-all every flag by topic.
 func addRunHelp(cmd *cobra.Command, example string) {
 	cmd.Example = example
-	all := cmd.Flags().Bool("help-all", false, "show every setting by topic")
+	all := cmd.Flags().Bool("help-all", false, "show all settings in groups")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *all {
@@ -80,7 +80,7 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 		}
 	}
 	if len(groups) < len(allFlags) {
-		fmt.Fprintf(&b, "\n%s --help-all shows every setting by topic.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\n%s --help-all shows all settings in groups.\n", cmd.CommandPath())
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err //nolint:wrapcheck // of standard output

@@ -59,7 +59,7 @@ func historyCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	plan.AddFlags(f, []plan.Setting{{Name: "OUT", Value: &out, Default: out, Help: "folder of all runs"}})
-	f.IntVar(&limit, "limit", 20, "number of runs to print; index.html lists all")
+	f.IntVar(&limit, "limit", 20, "maximum number of runs to print (index.html: no limit)")
 	f.BoolVar(&open, "open", false, "open "+results.HistoryFile+" in the browser")
 	f.BoolVar(&prune, "prune", false, "remove old runs; requires --keep")
 	f.IntVar(&keep, "keep", 0, "with --prune: number of newest runs to keep, whatever their verdict")

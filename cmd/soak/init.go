@@ -31,7 +31,7 @@ const initHelp = `init prepares the current folder for soaks of a service. It pr
     .github/workflows/soak.yml   a GitHub Actions workflow that runs soak with both files
 
 With --publish-url, soak publishes messages to check their delivery. The service only has to deliver the text of a
-message unchanged:
+message unchanged. soak replaces the placeholders in braces (docs/services.md):
 
     soak init 'https://HOST/rooms/news/events' --topic news \
       --publish-url 'https://HOST/rooms/news/messages' \
@@ -90,7 +90,7 @@ func initCommand() *cobra.Command {
 	f := cmd.Flags()
 	secondsFlag(f, &seconds, 30, "length of the probe in seconds, at least 20; should cover 4 message intervals")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the host of its URL)")
-	f.StringArrayVar(&topics, "topic", nil, topicHelp+"; repeatable: further topics of the run")
+	f.StringArrayVar(&topics, "topic", nil, topicHelp+"; repeat it for further topics of the run")
 	f.BoolVar(&mode.force, "force", false, "overwrite existing files")
 	f.BoolVar(&mode.update, "update", false, "replace files that have not been edited since init wrote them; keep the others")
 	serviceFlags(f, &c)

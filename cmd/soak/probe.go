@@ -79,7 +79,7 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	secondsFlag(f, &seconds, 60, "length of the probe in seconds; should cover 4 message intervals (--idle: 900)")
+	secondsFlag(f, &seconds, 60, "length of the probe in seconds, at least 20 (default with --idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: the name of the file in --out)")
 	f.StringVar(&c.Topic, "topic", "", topicHelp)

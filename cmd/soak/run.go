@@ -27,7 +27,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "run [SUITE]",
 		Short: "Run a soak and judge it",
 		Long: "run opens streams to a service, checks that every message arrives, and reports a verdict. Without --backend-url, it starts\n" +
-			"the backend of this project on this machine. `soak init URL` writes the description and the settings for your own service.\n\n" +
+			"the backend of this project on this machine, which sends noops: numbered messages at a fixed interval. `soak init URL` writes the description and the settings for your own service.\n\n" +
 			"Pass each setting as a flag, as the environment variable in brackets, or as a key of soak.yaml. A setting\n" +
 			"without brackets has no variable. Tokens are read from the\n" +
 			"environment only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md). So is PROMETHEUS_URL (docs/report.md).\n\n" +

@@ -17,7 +17,7 @@ func machines(v *verdict.Verdict) Section {
 		return out
 	}
 	t := Table{
-		Note:    "AWS dropped: packets that AWS delayed or dropped; steal: CPU time that the hypervisor gave to other machines; overflows: connects to a full accept queue; drops: connects that the kernel dropped; conntrack: highest use of the table; –: not known",
+		Note:    "AWS dropped: packets that AWS delayed or dropped; steal: CPU time that the hypervisor gave to other machines; overflows: connection attempts that found the accept queue full; drops: connection attempts that the kernel dropped; conntrack: highest use of the table; –: not known",
 		Columns: Columns("machine", "#AWS dropped", "#steal", "#overflows", "#drops", "#retransmitted", "#conntrack", "#OOM kills"),
 	}
 	list := v.Machines

@@ -127,7 +127,7 @@ func endTables(e *verdict.EndRequests) []verdict.Table {
 		return nil
 	}
 	t := newTable("Requests that end the streams", sentence("%s: %s from the first request to the end of the last one, at most %v in one second. "+
-		"Times in ms, from the start of the request, including any connect, to the last byte of the response", e.Request, format.Milliseconds(1000*e.Seconds), e.MaxPerSecond),
+		"Times in ms, from the start of the request, including the wait for a connection, to the last byte of the response", e.Request, format.Milliseconds(1000*e.Seconds), e.MaxPerSecond),
 		"requests|count|per second|min|p50|p95|p99|max")
 	rate := func(n int64) string {
 		if e.Seconds < 1 {

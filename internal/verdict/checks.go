@@ -150,7 +150,7 @@ func (s *Streams) earlyEnds() []string {
 func (s *Streams) floorCheck() Check {
 	actual := "at least that many"
 	if s.floorStreams < s.Connections.Planned {
-		actual += fmt.Sprintf(" for the %s with one stream to the end", format.Plural(s.floorStreams, "client", "clients"))
+		actual += fmt.Sprintf(" for the %s with one stream open to the end", format.Plural(s.floorStreams, "client", "clients"))
 	}
 	return Check{
 		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: "at least (open time − tolerance) ÷ interval, rounded down", Actual: firstText(s.belowFloor, actual),

@@ -121,7 +121,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 		return excess{limit - open, 0, c.ClosedAt, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals)+retryText(&c.Longest)), ledger.AreLocal(c.Refusals)}
 	})
 	open := shortOpen.check(Check{
-		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% per client open to the end", 100*minOpenShare), Actual: firstText(shortOpen.sentences, ""),
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% for each client with a stream open to the end", 100*minOpenShare), Actual: firstText(shortOpen.sentences, ""),
 		Why: "messages cannot be checked while a client is disconnected",
 	})
 	switch {
@@ -132,8 +132,9 @@ func (s *Streams) OpenTimeChecks() []Check {
 	case open.Pass:
 		open.Actual = "at least " + OpenSeconds{Share: lowest}.Percent()
 		if judged < s.Connections.Planned {
-			open.Actual += fmt.Sprintf(" for %s of %s; %s not open, or not observed, to the end", format.Thousands(judged),
-				format.Count(s.Connections.Planned, "client"), format.Form(s.Connections.Planned-judged, "the other was", "the others were"))
+			open.Actual += fmt.Sprintf(" for %s of %s; %s", format.Thousands(judged),
+				format.Count(s.Connections.Planned, "client"), format.Form(s.Connections.Planned-judged, "the other had no stream open to the end, or was not observed until then",
+					"the others had no stream open to the end, or were not observed until then"))
 		}
 	}
 	if !s.m.Plan.Reconnect {

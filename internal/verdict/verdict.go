@@ -162,6 +162,9 @@ func (c Connections) EndText() string {
 	if c.Reconnecting > 0 {
 		text += ", " + format.Thousands(c.Reconnecting) + " reconnecting"
 	}
+	if c.Unwatched > 0 {
+		text += ", " + format.Thousands(c.Unwatched) + " not observed to the end"
+	}
 	return text
 }
 
