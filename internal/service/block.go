@@ -121,7 +121,7 @@ func (s *Service) Reader(run string) *Reader {
 }
 
 // WithFamily makes the reader classify messages of other topics of the run as OtherTopic instead of Foreign. Their
-// markers are family and a number. WithFamily has no effect if streams may receive other topics: if publish has no
+// markers are family and a number, which may be corrupted. WithFamily has no effect if streams may receive other topics: if publish has no
 // {topic}, or if url(n) returns the URL.
 func (r *Reader) WithFamily(family string) *Reader {
 	if s := r.service; s.Publish.Uses(Topic) && !s.HasURL {
@@ -155,10 +155,8 @@ func (r *Reader) Read(b *Block) (out Reading) {
 			kind = r.verify(kind, marker, &m, &out)
 		}
 	}
-	if topic, ok := bytes.CutPrefix(marker.text, r.family); ok && kind == Foreign && len(r.family) > 0 {
-		if _, isNumber := parseDigits(topic); isNumber { // otherwise the test id of another run begins with this one's
-			kind = OtherTopic
-		}
+	if topic, ok := bytes.CutPrefix(marker.text, r.family); ok && kind == Foreign && len(r.family) > 0 && !bytes.ContainsRune(topic, '.') {
+		kind = OtherTopic // with a dot, the test id of another run begins with this one's
 	}
 	if kind == Delivery && s.Message.Shared {
 		if out.Fingerprint, valid = s.Message.fingerprint(b, d); !valid {
