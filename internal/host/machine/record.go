@@ -59,8 +59,7 @@ type Notice struct {
 // Spot is the prefix of the names of notices that announce the end of a spot instance.
 const Spot = "spot "
 
-// IsRunner reports whether the name of the machine in Prometheus is that of a machine for runners
-// (infra/prometheus/runners-aws.yml).
+// IsRunner reports whether the machine runs runners, by its name in Prometheus (infra/prometheus/runners-aws.yml).
 func (r *Record) IsRunner() bool { return strings.HasPrefix(r.Name, "runner-") }
 
 // Series returns a counter of the record, or nil if the machine does not report it.
