@@ -40,6 +40,7 @@ func TestReadChunk(t *testing.T) {
 		{"openai-responses", "response.cancelled", `{"sequence_number":6}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.created", `{"sequence_number":-1}`, Chunk{Err: ErrNumber}},
 		{"openai-responses", "", `{"sequence_number":3,"partial_image_b64":"AAAA"}`, Chunk{Content: true, Text: []byte("AAAA"), Seq: 3, HasSeq: true}},
+		{"openai-responses", "", `[DONE]`, Chunk{Heartbeat: true}},
 		{"anthropic-messages", "", `{"content_block":{"type":"text","text":""}}`, Chunk{}},
 		{"anthropic-messages", "", `{"content_block":{"type":"tool_use","id":"a","name":"now","input":{}}}`, Chunk{Content: true, IsStated: true, Text: []byte("now")}},
 		{"anthropic-messages", "", `{"delta":{"type":"input_json_delta","partial_json":""}}`, Chunk{}},

@@ -12,7 +12,7 @@ export default {
     headers: { Authorization: 'Bearer {token}' },
     body: `{"model":${JSON.stringify(__ENV.MODEL || 'numbered')},"stream":true,"input":"{prompt}"}`,
   },
-  heartbeat: { comment: true },
+  heartbeat: { data: '[DONE]' }, // Open Responses and gateways send it after the terminal event
   message: {
     per: 'request',
     seq: 'json:$.sequence_number',
