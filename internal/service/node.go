@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/tidwall/gjson"
 )
 
-// maxDescriptionDepth is the maximum nesting of a description. The documented fields need five levels.
-const maxDescriptionDepth = 32
-
 type node struct {
-	at      int64 // offset after the first token of the value; it orders the errors
-	value   any   // nil, bool, json.Number or string; for an object or a list, its opening json.Delim
+	at      int64 // offset of the value; it orders the errors
+	value   any   // nil, bool, json.Number or string; nil for an object or a list
 	members []member
 	items   []*node
 	kind    kind
@@ -21,7 +20,7 @@ type node struct {
 
 type member struct {
 	name string
-	at   int64 // offset after the name in the description
+	at   int64 // offset of the name in the description
 	node *node
 }
 
@@ -39,44 +38,44 @@ const (
 
 func read(text []byte) (*node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	n, err := readNode(decoder, 0)
+	err := decoder.Decode(new(json.RawMessage))
 	if err == nil {
-		if _, err = decoder.Token(); err == nil {
-			err = errors.New("trailing data after its end")
-		} else if errors.Is(err, io.EOF) {
-			return n, nil
+		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
+			return newNode(gjson.ParseBytes(text)), nil
 		}
-	}
-	if errors.Is(err, io.EOF) {
+		err = errors.New("trailing data after its end")
+	} else if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return nil, fmt.Errorf("read the description as JSON: %w", err)
 }
 
-func readNode(decoder *json.Decoder, depth int) (*node, error) {
-	if depth > maxDescriptionDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", maxDescriptionDepth)
-	}
-	token, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	n := &node{at: decoder.InputOffset(), value: token}
-	switch token := token.(type) {
-	case nil:
+func newNode(v gjson.Result) *node {
+	n := &node{at: int64(v.Index)}
+	switch v.Type {
+	case gjson.Null:
 		n.kind = kindNull
-	case bool:
-		n.kind = kindBool
-	case json.Number:
-		n.kind = kindNumber
-	case string:
-		n.kind = kindText
-	case json.Delim:
-		n.kind = map[json.Delim]kind{'{': kindObject, '[': kindList}[token]
-		err = n.fill(decoder, depth+1)
+	case gjson.False, gjson.True:
+		n.kind, n.value = kindBool, v.Type == gjson.True
+	case gjson.Number:
+		n.kind, n.value = kindNumber, json.Number(v.Raw)
+	case gjson.String:
+		n.kind, n.value = kindText, unquote(v.Raw)
+	case gjson.JSON:
+		n.kind = kindList
+		if v.IsObject() {
+			n.kind = kindObject
+		}
+		v.ForEach(func(name, value gjson.Result) bool {
+			if child := newNode(value); n.kind == kindObject {
+				n.members = append(n.members, member{unquote(name.Raw), int64(name.Index), child})
+			} else {
+				n.items = append(n.items, child)
+			}
+			return true
+		})
 	}
-	return n, err
+	return n
 }
 
 func (n *node) list() []*node {
@@ -87,29 +86,4 @@ func (n *node) list() []*node {
 		return n.items
 	}
 	return []*node{n}
-}
-
-func (n *node) fill(decoder *json.Decoder, depth int) error {
-	for decoder.More() {
-		m := member{}
-		if n.kind == kindObject {
-			name, err := decoder.Token()
-			if err != nil {
-				return err
-			}
-			m.name, _ = name.(string)
-			m.at = decoder.InputOffset()
-		}
-		child, err := readNode(decoder, depth)
-		if err != nil {
-			return err
-		}
-		if m.node = child; n.kind == kindObject {
-			n.members = append(n.members, m)
-		} else {
-			n.items = append(n.items, child)
-		}
-	}
-	_, err := decoder.Token()
-	return err
 }
