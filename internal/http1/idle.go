@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// IdleConns is a set of idle connections to one server. It closes a connection that reaches the limit of the idle
-// time. Take returns the most recently used connection first, so that surplus connections reach the limit.
+// IdleConns is a set of idle connections to one server. Put and Take close the connections that have reached the limit
+// of the idle time. Take returns the most recently used connection first, so that surplus connections reach the limit.
 type IdleConns[C io.Closer] struct {
 	mu          sync.Mutex
 	maxIdleTime time.Duration // maximum idle time; 0 disables reuse
 	limit       time.Duration // maxIdleTime, or less if the server announced a timeout
 	conns       []idleConn[C] // the most recently used last
-	timer       *time.Timer   // calls expire; nil if no call is pending
 	reuseWorks  bool          // the server has responded on a connection that Take returned
 }
 
@@ -28,7 +27,7 @@ type idleConn[C io.Closer] struct {
 
 const maxIdleConns = 1000
 
-// NewIdleConns returns an empty set. It closes connections that are idle for maxIdleTime. A server may close an idle
+// NewIdleConns returns an empty set, in which a connection may be idle for maxIdleTime. A server may close an idle
 // connection at any time (RFC 9112, 9.5). maxIdleTime should therefore be shorter than the timeouts of servers: 5 s in
 // uvicorn and Node.js, 75 s in nginx.
 func NewIdleConns[C io.Closer](maxIdleTime time.Duration) *IdleConns[C] {
@@ -40,22 +39,15 @@ func NewIdleConns[C io.Closer](maxIdleTime time.Duration) *IdleConns[C] {
 func (i *IdleConns[C]) ApplyKeepAlive(response http.Header) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	limit := i.maxIdleTime
+	i.limit = i.maxIdleTime
 	for parameter := range strings.SplitSeq(response.Get("Keep-Alive"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
 		if !strings.EqualFold(name, "timeout") {
 			continue
 		}
 		if s, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 16); err == nil {
-			limit = min(time.Duration(s)*time.Second/2, i.maxIdleTime)
+			i.limit = min(time.Duration(s)*time.Second/2, i.maxIdleTime)
 		}
-	}
-	if limit == i.limit {
-		return
-	}
-	i.limit = limit
-	if i.timer != nil && i.timer.Stop() { // otherwise expire is about to run
-		i.schedule()
 	}
 }
 
@@ -64,12 +56,8 @@ func (i *IdleConns[C]) Put(c C) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.conns = append(i.conns, idleConn[C]{c, time.Now()})
-	if len(i.conns) > maxIdleConns {
-		i.closeFirst(1)
-	}
-	if i.timer == nil {
-		i.schedule()
-	}
+	i.expire()
+	i.closeFirst(max(0, len(i.conns)-maxIdleConns))
 }
 
 // Take removes the most recently used connection and returns it with its idle time. ok is false if no connection is
@@ -77,18 +65,14 @@ func (i *IdleConns[C]) Put(c C) {
 func (i *IdleConns[C]) Take() (c C, idle time.Duration, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.expire()
 	last := len(i.conns) - 1
 	if last < 0 {
 		return c, 0, false
 	}
-	if idle = time.Since(i.conns[last].since); idle >= i.limit {
-		i.closeFirst(last + 1)
-		return c, 0, false
-	}
-	c = i.conns[last].conn
-	i.conns[last] = idleConn[C]{}
-	i.conns = i.conns[:last]
-	return c, idle, true
+	taken := i.conns[last]
+	i.conns = slices.Delete(i.conns, last, last+1)
+	return taken.conn, time.Since(taken.since), true
 }
 
 // NoteResponse records that the server responded on a connection that Take returned.
@@ -110,23 +94,13 @@ func (i *IdleConns[C]) NoteEnd() {
 	}
 }
 
+// expire closes the connections that have reached the limit of the idle time. The caller holds mu.
 func (i *IdleConns[C]) expire() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	now, n := time.Now(), 0
-	for n < len(i.conns) && now.Sub(i.conns[n].since) >= i.limit {
+	n := 0
+	for n < len(i.conns) && time.Since(i.conns[n].since) >= i.limit {
 		n++
 	}
 	i.closeFirst(n)
-	i.schedule()
-}
-
-// schedule starts the timer if there are connections. The timer fires when the first one reaches the limit. The caller
-// holds mu, and no call of expire is pending.
-func (i *IdleConns[C]) schedule() {
-	if i.timer = nil; len(i.conns) > 0 {
-		i.timer = time.AfterFunc(i.limit-time.Since(i.conns[0].since), i.expire)
-	}
 }
 
 // closeFirst closes the n connections that were used least recently. The caller holds mu.
@@ -142,9 +116,5 @@ func (i *IdleConns[C]) Close() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.closeFirst(len(i.conns))
-	if i.timer != nil {
-		i.timer.Stop()
-		i.timer = nil
-	}
 	return nil
 }
