@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
@@ -49,27 +50,23 @@ type Publisher struct {
 	base    time.Time // origin of the clock of now
 	pool    *pool
 	ctx     context.Context // context of Start; its end aborts messages in flight
+	sending context.Context // ends with ctx, or when stop is called; no message is sent afterwards
+	stop    context.CancelFunc
 
-	quit     chan struct{} // closed by Stop
-	stopOnce sync.Once
-	answered chan struct{} // closed when all planned messages have a response or an error
 	done     chan struct{} // closed when all goroutines have ended
 	workers  sync.WaitGroup
+	inFlight chan struct{} // has an element for each message in flight
+	settled  atomic.Uint64 // messages that have a response or an error
 
 	mu       sync.Mutex // guards the fields below
-	work     sync.Cond  // signals that ready is not empty or ended is true
-	ended    bool       // workers send no further messages
-	settled  uint64     // messages that have a response or an error
 	topics   []queue    // by topic
-	ready    []int32    // topics with a message that can be sent; if the order is arbitrary, once per message
-	idle     int        // workers that wait
-	running  int        // workers, including those that wait
+	running  int        // workers
 	reported []string   // kinds of problems that Report has received
 }
 
 type queue struct {
-	due  uint32 // due, but not started
-	busy bool   // the topic is in ready, or has a message in flight; ignored if the order is arbitrary
+	due     uint32 // due, but not started
+	workers int    // goroutines that send messages of the topic: at most one, unless the order is arbitrary
 }
 
 // Start starts a publisher. It returns an error if the configuration is invalid.
@@ -82,9 +79,9 @@ func Start(ctx context.Context, c Config) (*Publisher, error) {
 	p := &Publisher{
 		c: c, planned: planned, base: base, ctx: ctx, pool: newPool(c.InsecureSkipVerify, c.Proxies),
 		log:  shard.NewPublishLog(c.Topics, c.Rate, c.Start.UnixMicro(), planned),
-		quit: make(chan struct{}), answered: make(chan struct{}), done: make(chan struct{}), topics: make([]queue, len(c.Topics)),
+		done: make(chan struct{}), inFlight: make(chan struct{}, maxInFlight), topics: make([]queue, len(c.Topics)),
 	}
-	p.work.L = &p.mu
+	p.sending, p.stop = context.WithCancel(ctx)
 	go p.run()
 	return p, nil
 }
@@ -95,25 +92,14 @@ func (p *Publisher) now() int64 { return p.base.UnixMicro() + time.Since(p.base)
 func (p *Publisher) run() {
 	defer close(p.done)
 	defer p.pool.close()
+	defer p.stop()
 	p.schedule()
-	select {
-	case <-p.answered:
-	case <-p.quit:
-	case <-p.ctx.Done():
-	}
-	p.mu.Lock()
-	p.ended = true
-	p.work.Broadcast()
-	p.mu.Unlock()
 	p.workers.Wait()
 }
 
 // Published returns the messages sent so far.
 func (p *Publisher) Published() *shard.Published {
-	p.mu.Lock()
-	finished := p.settled == p.planned
-	p.mu.Unlock()
-	return p.log.Published(finished)
+	return p.log.Published(p.settled.Load() == p.planned)
 }
 
 // Done returns a channel that is closed when no message is in flight and none follows.
@@ -121,7 +107,7 @@ func (p *Publisher) Done() <-chan struct{} { return p.done }
 
 // Stop stops sending, and waits for the responses to messages in flight, for Config.Timeout at most.
 func (p *Publisher) Stop() {
-	p.stopOnce.Do(func() { close(p.quit) })
+	p.stop()
 	<-p.done
 }
 

@@ -16,9 +16,7 @@ func (p *Publisher) schedule() {
 	for next := uint64(0); next < p.planned; {
 		select {
 		case <-timer.C:
-		case <-p.quit:
-			return
-		case <-p.ctx.Done():
+		case <-p.sending.Done():
 			return
 		}
 		now := p.now()
@@ -33,74 +31,51 @@ func (p *Publisher) schedule() {
 	}
 }
 
-// queue records that one more message of a topic is due. It enqueues the message, unless the message must wait for the
-// response to an earlier one. The caller holds mu.
+// queue records that one more message of a topic is due. It starts a worker, unless a worker of the topic runs and the
+// message must wait for the response to an earlier one, or maxInFlight workers run. The caller holds mu.
 func (p *Publisher) queue(topic int) {
 	q := &p.topics[topic]
 	q.due++
-	if p.c.Service.Message.AnyOrder || !q.busy {
-		q.busy = true
-		p.enqueue(topic)
+	if q.workers == 0 || p.c.Service.Message.AnyOrder && p.running < maxInFlight {
+		q.workers++
+		p.running++
+		p.workers.Go(func() { p.work(topic) })
 	}
 }
 
-// enqueue passes a message of a topic to an idle worker, or else to a new one. If maxInFlight workers are busy, the
-// message waits. The caller holds mu.
-func (p *Publisher) enqueue(topic int) {
-	p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
-	if p.idle >= len(p.ready) || p.running >= maxInFlight {
-		p.work.Signal()
-		return
-	}
-	p.running++
-	p.workers.Go(p.worker)
-}
-
-// worker sends messages that are ready, until publishing ends. It closes answered after the last planned message.
-func (p *Publisher) worker() {
+// work sends the messages of a topic that are due. Before each message it waits until fewer than maxInFlight are in
+// flight, so topics with several due messages take turns.
+func (p *Publisher) work(topic int) {
 	s := sender{p: p}
+	for p.next(topic) {
+		select {
+		case p.inFlight <- struct{}{}:
+		case <-p.sending.Done():
+		}
+		if p.sending.Err() == nil {
+			s.send(topic)
+			<-p.inFlight
+		}
+	}
+}
+
+// next reports whether a worker has another message of its topic to send. Otherwise, the worker ends.
+func (p *Publisher) next(topic int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for {
-		for len(p.ready) == 0 && !p.isStopped() {
-			p.idle++
-			p.work.Wait()
-			p.idle--
-		}
-		if p.isStopped() {
-			return
-		}
-		topic := int(p.ready[0])
-		p.ready = p.ready[1:]
-		q := &p.topics[topic]
-		q.due--
-		p.mu.Unlock()
-		s.send(topic)
-		p.mu.Lock()
-		if !p.c.Service.Message.AnyOrder {
-			if q.busy = q.due > 0; q.busy { // the topic moves to the end, and this worker continues with the first one
-				p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
-			}
-		}
-		if p.settled++; p.settled == p.planned {
-			close(p.answered)
-		}
+	q := &p.topics[topic]
+	if q.due == 0 || p.sending.Err() != nil {
+		q.workers--
+		p.running--
+		return false
 	}
-}
-
-func (p *Publisher) isStopped() bool {
-	select {
-	case <-p.quit:
-		p.ended = true
-	case <-p.ctx.Done():
-		p.ended = true
-	default:
-	}
-	return p.ended
+	q.due--
+	return true
 }
 
 func (p *Publisher) settle(topic int, number uint64, o shard.PublishOutcome) {
 	p.log.Settle(topic, number, o)
+	p.settled.Add(1)
 	switch o.State {
 	case shard.Refused:
 		p.report(topic, number, "was refused:", o.Text)
