@@ -4,32 +4,85 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// An api writes answers in the format of one API. Its methods append to b. Texts of chunks need no escapes in JSON.
-type api interface {
-	// name returns the name of the API's description in load-tests/services.
-	name() string
-	// head appends the events before the first chunk.
-	head(b []byte, a *answer) []byte
-	chunk(b []byte, a *answer, k int) []byte
-	// tail appends the events between the last chunk and the terminal event.
-	tail(b []byte, a *answer) []byte
-	terminal(b []byte, a *answer) []byte
-	failure(b []byte, a *answer) []byte
-	// appendComplete appends the answer to a request without "stream": true.
-	appendComplete(b []byte, a *answer) []byte
-	// refusal appends the body of a response with an error status.
-	refusal(b []byte, status int, message string) []byte
+// An api has the templates of the answers of one API. [answer.fill] lists the placeholders of a template. The templates
+// of refusal are $message, which is JSON, and $type.
+type api struct {
+	name         string // of the API's description in load-tests/services
+	path         string
+	head         string // the events before the first chunk
+	chunk        string
+	usage        string // the event after the tail if the request has stream_options.include_usage
+	failure      string // the event of an error
+	refusal      string // the body of a response with an error status
+	end, limited ending // limited: the answer ends at its length limit
 }
+
+// An ending has the templates of the end of an answer.
+type ending struct {
+	tail     string // the events between the last chunk and the terminal event
+	terminal string
+	complete string // the answer to a request without "stream": true
+}
+
+var apis = [...]api{chat, responses, anthropic}
 
 type answer struct {
 	Order
 	request
 	created  int64 // in seconds since 1970
 	sequence int   // number of the next event, for the API whose events are numbered
+}
+
+// ending returns the templates of the end of the answer.
+func (a *answer) ending(of *api) *ending {
+	if a.Fault.Kind == LengthLimit {
+		return &of.limited
+	}
+	return &of.end
+}
+
+// fill appends a template with the values of the answer. $token is the text of chunk k, and $text that of all chunks.
+// These texts and $id need no escapes in JSON. $model is JSON. $prompt, $chunks and $total are
+// numbers of tokens: a chunk is one token.
+func (a *answer) fill(b []byte, template string, k int) []byte {
+	for {
+		text, rest, found := strings.Cut(template, "$")
+		if b = append(b, text...); !found {
+			return b
+		}
+		end := strings.IndexFunc(rest, func(c rune) bool { return c < 'a' || c > 'z' })
+		switch rest[:end] {
+		case "id":
+			b = append(b, a.ID...)
+		case "model":
+			b = append(b, a.model...)
+		case "created":
+			b = strconv.AppendInt(b, a.created, 10)
+		case "sequence":
+			b = appendInt(b, a.sequence)
+			a.sequence++
+		case "token":
+			b = a.token(b, k, a.Fault)
+		case "text":
+			b = a.text(b)
+		case "prompt":
+			b = appendInt(b, promptTokens)
+		case "chunks":
+			b = appendInt(b, a.Chunks)
+		case "total":
+			b = appendInt(b, promptTokens+a.Chunks)
+		case "usage":
+			if a.usage {
+				b = append(b, `,"usage":null`...)
+			}
+		}
+		template = rest[end:]
+	}
 }
 
 // token appends the text of chunk k. If the fault corrupts chunk k, the checksum is wrong, and there is no padding.
@@ -61,21 +114,18 @@ const promptTokens = 10
 
 const failureMessage = "fault injected by the numbered model"
 
-func errorType(status int) string {
+func refuse(w http.ResponseWriter, api *api, status int, message string) {
+	kind := "invalid_request_error"
 	switch status {
 	case http.StatusTooManyRequests:
-		return "rate_limit_error"
+		kind = "rate_limit_error"
 	case http.StatusInternalServerError:
-		return "api_error"
-	case http.StatusNotFound:
-		return "not_found_error"
+		kind = "api_error"
 	}
-	return "invalid_request_error"
-}
-
-func appendString(b []byte, text string) []byte {
-	quoted, _ := json.Marshal(text) // cannot fail for a string
-	return append(b, quoted...)
+	quoted, _ := json.Marshal(message) // cannot fail for a string
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = strings.NewReplacer("$message", string(quoted), "$type", kind).WriteString(w, api.refusal)
 }
 
 func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

@@ -182,3 +182,10 @@ func awaitRecord(t testing.TB, url, id string) Record {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+func paths() (out []string) {
+	for _, api := range apis {
+		out = append(out, api.path)
+	}
+	return out
+}

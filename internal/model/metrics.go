@@ -25,7 +25,7 @@ func newMetrics() *metrics {
 	m.open = add.NewGauge(prometheus.GaugeOpts{Name: "requests_open", Help: "Requests that are being answered."})
 	for _, api := range apis {
 		for _, outcome := range outcomes {
-			m.requests.WithLabelValues(api.name(), string(outcome))
+			m.requests.WithLabelValues(api.name, string(outcome))
 		}
 	}
 	return m

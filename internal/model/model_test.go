@@ -113,12 +113,12 @@ func TestStoppedServerDrains(t *testing.T) {
 	defer stop()
 	server, served := New(config), make(chan error, 1)
 	go func() { served <- server.Serve(ctx, l) }()
-	stalledResponse := post(t, url, paths[0], "id=stalled fault=stall@1", true)
-	slowResponse := post(t, url, paths[0], "id=slow chunks=5 delay=50ms", true)
+	stalledResponse := post(t, url, chat.path, "id=stalled fault=stall@1", true)
+	slowResponse := post(t, url, chat.path, "id=slow chunks=5 delay=50ms", true)
 	stop()
 	require.Equal(t, "clean", stalledResponse.endText(t))
 	require.Equal(t, "clean", slowResponse.endText(t))
-	require.Equal(t, account{Numbers: []int{1, 2, 3, 4, 5}, Terminals: 1}, count(slowResponse.body(), paths[0], "slow"))
+	require.Equal(t, account{Numbers: []int{1, 2, 3, 4, 5}, Terminals: 1}, count(slowResponse.body(), chat.path, "slow"))
 	require.NoError(t, <-served)
 	require.Equal(t, Interrupted, server.ledger.ring[0].Outcome)
 	_, err = http.Get(url + "/healthz")
@@ -129,6 +129,6 @@ func TestChunksAllocateNothing(t *testing.T) {
 	for _, api := range apis {
 		a := &answer{Order: Order{ID: "run-17", Chunks: 40, Size: 50}, request: request{model: []byte(`"m"`), stream: true}}
 		b := make([]byte, 0, 4096)
-		require.Zero(t, testing.AllocsPerRun(100, func() { b = api.chunk(b[:0], a, 17) }), api.name())
+		require.Zero(t, testing.AllocsPerRun(100, func() { b = a.fill(b[:0], api.chunk, 17) }), api.name)
 	}
 }

@@ -12,14 +12,13 @@ import (
 // A response sends one answer. sendChunks, wait and flush return false after the client left or the server stopped.
 type response struct {
 	server  *Server
-	api     api
+	api     *api
 	a       *answer
 	w       http.ResponseWriter
 	ctx     context.Context // ends when the connection closes
 	b       []byte          // data to write at the next flush
 	record  Record
 	started time.Time
-	timer   *time.Timer
 }
 
 func (r *response) send() {
@@ -43,6 +42,9 @@ func (r *response) send() {
 	}
 }
 
+// add adds a template, with the text of chunk k, to the data of the next flush.
+func (r *response) add(template string, k int) { r.b = r.a.fill(r.b, template, k) }
+
 func (r *response) sendStream() {
 	kind := r.a.Fault.Kind
 	if kind == Empty {
@@ -50,7 +52,7 @@ func (r *response) sendStream() {
 		_ = r.flush()
 		return
 	}
-	r.b = r.api.head(r.b, r.a)
+	r.add(r.api.head, 0)
 	if !r.flush() || !r.sendChunks() {
 		return
 	}
@@ -58,9 +60,13 @@ func (r *response) sendStream() {
 		r.end()
 		return
 	}
-	r.b = r.api.tail(r.b, r.a)
+	end := r.a.ending(r.api)
+	r.add(end.tail, 0)
+	if r.a.usage {
+		r.add(r.api.usage, 0)
+	}
 	if kind != NoTerminal {
-		r.b = r.api.terminal(r.b, r.a)
+		r.add(end.terminal, 0)
 	}
 	if !r.flush() {
 		return
@@ -72,10 +78,10 @@ func (r *response) sendStream() {
 	case Linger:
 		r.waitForClient()
 	case ChunkAfterEnd:
-		r.b = r.api.chunk(r.b, r.a, r.a.Chunks)
+		r.add(r.api.chunk, r.a.Chunks)
 		r.flush()
 	case DoubleTerminal:
-		r.b = r.api.terminal(r.b, r.a)
+		r.add(end.terminal, 0)
 		r.flush()
 	}
 }
@@ -94,7 +100,7 @@ func (r *response) sendChunks() bool {
 		}
 		numbers, count := a.Fault.numbersAt(i, a.Chunks)
 		for _, k := range numbers[:count] {
-			r.b = r.api.chunk(r.b, a, k)
+			r.add(r.api.chunk, k)
 		}
 		if a.Fault.Kind == Burst && i < last {
 			continue
@@ -131,7 +137,7 @@ func (r *response) count(chunks int) {
 func (r *response) end() {
 	switch r.a.Fault.Kind {
 	case Error:
-		r.b = r.api.failure(r.b, r.a)
+		r.add(r.api.failure, 0)
 		if r.flush() {
 			r.record.Outcome = ErrorEvent
 		}
@@ -168,7 +174,7 @@ func (r *response) sendObject() {
 		return
 	}
 	kind := r.a.Fault.Kind
-	r.b = r.api.appendComplete(r.b, r.a)
+	r.add(r.a.ending(r.api).complete, 0)
 	if kind.endsAtChunk() {
 		r.b = r.b[:len(r.b)/2]
 	}
@@ -196,24 +202,17 @@ func (r *response) sendObject() {
 
 // wait waits for the time of a chunk, and records the lateness.
 func (r *response) wait(until time.Time) bool {
-	remaining := time.Until(until)
-	if remaining > 0 {
-		if r.timer == nil {
-			r.timer = time.NewTimer(remaining)
-		} else {
-			r.timer.Reset(remaining)
-		}
+	if remaining := time.Until(until); remaining > 0 {
 		select {
-		case <-r.timer.C:
+		case <-time.After(remaining):
 		case <-r.ctx.Done():
 		}
-		remaining = time.Until(until)
 	}
 	if r.ctx.Err() != nil {
 		r.recordClose()
 		return false
 	}
-	r.record.Late = max(r.record.Late, int32(min(-remaining/time.Microsecond, math.MaxInt32))) // #nosec G115 -- bounded
+	r.record.Late = max(r.record.Late, int32(min(time.Since(until)/time.Microsecond, math.MaxInt32))) // #nosec G115 -- bounded
 	return true
 }
 

@@ -17,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,12 +36,6 @@ type Config struct {
 
 const maxBody = 16 << 20 // bytes
 
-// apis lists the APIs of the server; paths has their paths in the same order.
-var (
-	apis  = [...]api{chat{}, responses{}, anthropic{}}
-	paths = [...]string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
-)
-
 // A Server serves the APIs of language models with numbered answers.
 type Server struct {
 	config   Config
@@ -52,7 +45,6 @@ type Server struct {
 	created  int64         // of the model, in seconds since 1970
 	unnamed  atomic.Int64  // requests without an id so far
 	stopping chan struct{} // closed when the server starts to stop
-	buffers  sync.Pool     // of *[]byte
 }
 
 // New returns a server with an empty ledger.
@@ -61,9 +53,8 @@ func New(config Config) *Server {
 		config: config, ledger: ledger{capacity: max(config.Keep, 1)}, metrics: newMetrics(), routes: http.NewServeMux(),
 		created: time.Now().Unix(), stopping: make(chan struct{}),
 	}
-	s.buffers.New = func() any { b := make([]byte, 0, 1024); return &b }
-	for i, path := range paths {
-		s.routes.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, apis[i]) })
+	for i := range apis {
+		s.routes.HandleFunc("POST "+apis[i].path, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, &apis[i]) })
 	}
 	s.routes.HandleFunc("GET /v1/models", s.models)
 	for _, path := range [...]string{"/healthz", "/readyz"} {
@@ -122,7 +113,7 @@ func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 // Records yields the requests in the ledger whose id starts with prefix, the oldest first.
 func (s *Server) Records(prefix string) iter.Seq[Record] { return s.ledger.records(prefix) }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, api *api) {
 	started := time.Now()
 	body := new(bytes.Buffer)
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
@@ -136,27 +127,20 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api api) {
 	}
 	a.created = started.Unix()
 	record := Record{
-		ID: a.ID, API: api.name(), Stream: a.stream, Started: started.UnixMicro(), Fault: a.Fault.String(),
+		ID: a.ID, API: api.name, Stream: a.stream, Started: started.UnixMicro(), Fault: a.Fault.String(),
 		Chunks: int32(a.Chunks), Outcome: Open, // #nosec G115 -- at most MaxChunks
 	}
 	number := s.ledger.add(record)
 	s.metrics.open.Inc()
-	buffer := s.buffers.Get().(*[]byte)
-	out := &response{server: s, api: api, a: a, w: w, ctx: r.Context(), b: (*buffer)[:0], record: record, started: started}
+	out := &response{server: s, api: api, a: a, w: w, ctx: r.Context(), record: record, started: started}
 	defer func() {
 		s.metrics.open.Dec()
 		out.record.Ended = time.Now().UnixMicro()
 		s.ledger.put(number, out.record)
 		s.metrics.requests.WithLabelValues(out.record.API, string(out.record.Outcome)).Inc()
-		if *buffer = out.b; cap(out.b) <= maxBuffer {
-			s.buffers.Put(buffer)
-		}
 	}()
 	out.send()
 }
-
-// maxBuffer is the maximum capacity in bytes of a buffer that is kept for later requests.
-const maxBuffer = 64 << 10
 
 func (s *Server) read(body []byte) (*answer, error) {
 	request, err := readRequest(body)
@@ -179,10 +163,4 @@ func (s *Server) read(body []byte) (*answer, error) {
 	}
 	request.text = ""
 	return &answer{Order: order, request: request}, nil
-}
-
-func refuse(w http.ResponseWriter, api api, status int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(api.refusal(nil, status, message))
 }

@@ -46,7 +46,8 @@ func TestEachFaultOnTheWire(t *testing.T) {
 		{"length@3", account{Numbers: three, Terminals: 1}, "clean", "complete", 3},
 		{"burst", account{Numbers: all, Terminals: 1}, "clean", "complete", 6},
 	} {
-		for i, path := range paths {
+		for i := range apis {
+			path := apis[i].path
 			t.Run(test.fault+path, func(t *testing.T) {
 				id := strings.ReplaceAll(t.Name(), "/", "-")
 				r := post(t, url, path, "id="+id+" fault="+test.fault, true)
@@ -56,7 +57,7 @@ func TestEachFaultOnTheWire(t *testing.T) {
 				record := awaitRecord(t, url, id)
 				require.Equal(t, test.outcome, record.Outcome)
 				require.Equal(t, test.sent, record.Sent)
-				require.Equal(t, apis[i].name(), record.API)
+				require.Equal(t, apis[i].name, record.API)
 				if test.fault == "none" {
 					require.Empty(t, record.Fault)
 				} else {
@@ -73,7 +74,7 @@ func TestEachFaultOnTheWire(t *testing.T) {
 func TestStatusFaults(t *testing.T) {
 	_, url := start(t, noDelays())
 	for _, stream := range []bool{true, false} {
-		for _, path := range paths {
+		for _, path := range paths() {
 			for fault, status := range map[string]int{"429": 429, "500": 500} {
 				id := strings.ReplaceAll(path, "/", "-") + fault + strconv.FormatBool(stream)
 				r := post(t, url, path, "id="+id+" fault="+fault, stream)
@@ -89,7 +90,7 @@ func TestStatusFaults(t *testing.T) {
 
 func TestStalledStreamsStayOpenUntilTheClientDisconnects(t *testing.T) {
 	_, url := start(t, noDelays())
-	for _, path := range paths {
+	for _, path := range paths() {
 		for fault, want := range map[string]struct {
 			account
 			outcome Outcome
@@ -120,8 +121,8 @@ func TestStalledStreamsStayOpenUntilTheClientDisconnects(t *testing.T) {
 
 func TestLedgerCountsTheChunksBeforeADisconnect(t *testing.T) {
 	_, url := start(t, noDelays())
-	r := post(t, url, paths[0], "id=early chunks=1000 delay=20ms", true)
-	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, testTimeout, time.Millisecond)
+	r := post(t, url, chat.path, "id=early chunks=1000 delay=20ms", true)
+	require.Eventually(t, func() bool { return len(count(r.body(), chat.path, "early").Numbers) >= 3 }, testTimeout, time.Millisecond)
 	r.cancel()
 	record := awaitRecord(t, url, "early")
 	require.Equal(t, Disconnected, record.Outcome)
@@ -133,7 +134,7 @@ func TestLedgerCountsTheChunksBeforeADisconnect(t *testing.T) {
 
 func TestAnswersWithoutAStream(t *testing.T) {
 	_, url := start(t, noDelays())
-	for _, path := range paths {
+	for _, path := range paths() {
 		for fault, want := range map[string][]int{"none": {1, 2, 3, 4, 5, 6}, "swap@2": {1, 3, 2, 4, 5, 6}, "drop@6": {1, 2, 3, 4, 5}} {
 			r := post(t, url, path, "id=w fault="+fault, false)
 			require.Equal(t, "clean", r.endText(t))
@@ -194,7 +195,7 @@ func TestChatReportsUsageOnRequest(t *testing.T) {
 	_, url := start(t, noDelays())
 	for options, want := range map[string]int{``: 0, `,"stream_options":{"include_usage":true}`: 1} {
 		request := `{"messages":[{"role":"user","content":"soak chunks=3"}],"stream":true` + options + `}`
-		response, err := http.Post(url+paths[0], "application/json", strings.NewReader(request))
+		response, err := http.Post(url+chat.path, "application/json", strings.NewReader(request))
 		require.NoError(t, err)
 		text, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
@@ -215,7 +216,7 @@ func TestBadRequestsAreRejected(t *testing.T) {
 		`{"input":"soak delay=-1s"}`:  "duration",
 		`{"input":"soak id=<b>"}`:     "printable ASCII",
 	} {
-		for _, path := range paths {
+		for _, path := range paths() {
 			response, err := http.Post(url+path, "application/json", strings.NewReader(text))
 			require.NoError(t, err)
 			var answer struct {
@@ -232,7 +233,7 @@ func TestBadRequestsAreRejected(t *testing.T) {
 
 func TestChunksAreSentOnSchedule(t *testing.T) {
 	_, url := start(t, noDelays())
-	r := post(t, url, paths[0], "id=timed chunks=4 ttft=60ms delay=20ms", true)
+	r := post(t, url, chat.path, "id=timed chunks=4 ttft=60ms delay=20ms", true)
 	require.Equal(t, "clean", r.endText(t))
 	record := awaitRecord(t, url, "timed")
 	require.GreaterOrEqual(t, record.First-record.Started, int64(60_000))
@@ -241,7 +242,7 @@ func TestChunksAreSentOnSchedule(t *testing.T) {
 
 func TestMetricsAndModels(t *testing.T) {
 	_, url := start(t, noDelays())
-	post(t, url, paths[2], "id=one", true).endText(t)
+	post(t, url, anthropic.path, "id=one", true).endText(t)
 	awaitRecord(t, url, "one")
 	for path, want := range map[string]string{
 		"/metrics":   `model_requests_total{api="anthropic-messages",outcome="complete"} 1`,
