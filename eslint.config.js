@@ -6,7 +6,7 @@ export default [
   { ignores: ['node_modules/', 'bin/', 'results/', 'internal/report/html/bundle/'] },
   js.configs.recommended,
   {
-    files: ['load-tests/**/*.js', 'examples/*.js', 'tools/bench/**/*.js', 'test/e2e/**/*.js', 'test/services/*.js'],
+    files: ['load-tests/**/*.js', 'examples/*.js', 'k6/sse/*.js', 'tools/bench/**/*.js', 'test/e2e/**/*.js', 'test/services/*.js'],
     languageOptions: {
       ecmaVersion: 2022,
       globals: {

@@ -40,19 +40,16 @@ type eventSource struct {
 	status    int16   // HTTP status of the latest response; 0: none
 	ready     readyState
 
-	pending   atomic.Int32 // number of queued tasks, which may add listeners
-	listeners listeners
+	pending  atomic.Int32                    // number of queued tasks, which may add listeners
+	listened atomic.Pointer[map[string]bool] // types of events with listeners; nil: none so far
 }
 
-// newEventSource implements the constructor (WHATWG HTML 9.2.2). The first attempt starts at once, and its result
-// arrives in a later turn of the event loop.
-func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
+// connect implements the constructor (WHATWG HTML 9.2.2). The first attempt starts at once, and its result arrives in a
+// later turn of the event loop.
+func (m *Module) connect(obj *sobek.Object, rawURL string, options sobek.Value) sourceObject {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
-	if len(call.Arguments) == 0 {
-		panic(rt.NewTypeError("EventSource: a URL is required"))
-	}
-	s := &eventSource{obj: call.This}
-	s.opts.request.URL = call.Argument(0).String()
+	s := &eventSource{obj: obj}
+	s.opts.request.URL = rawURL
 	u, err := sseclient.ParseURL(s.opts.request.URL)
 	if errors.Is(err, sseclient.ErrScheme) { // not a syntax error; the connection attempt reports the scheme
 		u, err = url.Parse(s.opts.request.URL)
@@ -61,7 +58,7 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}
 	s.opts.setDefaults(state)
-	if err := parseOptions(rt, call.Argument(1), &s.opts); err != nil {
+	if err := parseOptions(rt, options, &s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
 	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.request.Method, http.MethodGet))
@@ -72,12 +69,11 @@ func (m *Module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	}
 	s.session = m.currentSession()
 	s.session.acquire()
-	Must(rt, s.obj.DefineDataPropertySymbol(m.goPart, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
 	s.addCallbacks(&callbacks)
 	s.Stream = s.session.Add(&s.opts.Options, &callbacks, s)
 	s.post(func() error { return nil }) // counts this turn of the event loop as pending, because it may add a listener
 	s.Start()
-	return nil // the object of the call
+	return sourceObject{s}
 }
 
 // addCallbacks adds the callbacks of the stream to those of its ledger. Each callback updates the ledger, then updates
@@ -113,7 +109,7 @@ func (s *eventSource) opened(_ *sseclient.Stream, started time.Time, r *sseclien
 			return nil
 		}
 		s.ready, s.status, s.origin, s.connectMs = stateOpen, int16(status), origin, metrics.D(at.Sub(started)) // #nosec G115 -- three digits
-		return s.fire(plainEvent, "open", at)
+		return s.fire(false, "open", at)
 	})
 }
 
@@ -121,7 +117,7 @@ func (s *eventSource) opened(_ *sseclient.Stream, started time.Time, r *sseclien
 // onmessage directly after the constructor, or in onopen.
 func (s *eventSource) event(_ *sseclient.Stream, at time.Time, e *eventstream.Event) {
 	switch {
-	case s.listeners.has(e.Name):
+	case s.hasListener(e.Name):
 		s.queueMessage(s.post, at, e)
 	case s.pending.Load() > 0:
 		s.queueMessage(s.session.queue, at, e)
@@ -135,7 +131,7 @@ func (s *eventSource) answered(_ *sseclient.Stream, at time.Time, r *sseclient.R
 		if s.ready == stateClosed {
 			return nil
 		}
-		return s.fire(plainEvent, "then", at, "status", status)
+		return s.fire(false, "then", at, "status", status)
 	})
 }
 
@@ -146,33 +142,6 @@ func (s *eventSource) ended() {
 		return nil
 	})
 	s.session.release()
-}
-
-// close implements close() (WHATWG HTML 9.2.2). It runs on the event loop, and no event is dispatched after it.
-func (s *eventSource) close() {
-	s.ready = stateClosed
-	s.Stop(sseclient.ReasonClient)
-}
-
-// drop implements drop(immediate). It returns false if readyState is not OPEN or the stream cannot be dropped.
-func (s *eventSource) drop(immediate bool) bool {
-	if s.ready != stateOpen || !s.Drop(immediate) {
-		return false
-	}
-	s.ready = stateConnecting // the stream may reopen before the event loop handles its end
-	return true
-}
-
-// whileOpen returns the result of act if readyState is OPEN, and false otherwise. It throws the error of act.
-func (s *eventSource) whileOpen(act func() (bool, error)) bool {
-	if s.ready != stateOpen {
-		return false
-	}
-	done, err := act()
-	if err != nil {
-		common.Throw(s.session.m.vu.Runtime(), err)
-	}
-	return done
 }
 
 // Must throws err as a JavaScript exception, unless it is nil.

@@ -12,7 +12,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -42,9 +41,8 @@ type Module struct {
 	metrics *sseMetrics
 	proxies proxy.Chooser // nil: the proxies of the environment
 	exports modules.Exports
-	session *session                              // of the current iteration; used on the event loop only
-	events  func() [eventClassCount]*sobek.Object // prototypes of events, created by the first call
-	goPart  *sobek.Symbol                         // the property of an EventSource that holds its eventSource
+	session *session       // of the current iteration; used on the event loop only
+	fire    sobek.Callable // dispatches an event; see event_source.js
 
 	client       *sseclient.Client // used on the event loop only
 	clientState  *lib.State        // the VU state that client uses
@@ -53,9 +51,7 @@ type Module struct {
 
 // NewModule returns a Module. It registers metrics, so it must be called in the init context.
 func NewModule(vu modules.VU) *Module {
-	m := &Module{vu: vu, metrics: registerMetrics(vu), goPart: sobek.NewSymbol("EventSource")}
-	m.events = sync.OnceValue(m.eventPrototypes)
-	return m
+	return &Module{vu: vu, metrics: registerMetrics(vu)}
 }
 
 // Exports returns open and EventSource as named exports and on the default export, as scripts for xk6-sse expect. k6

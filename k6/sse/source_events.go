@@ -1,9 +1,8 @@
 package sse
 
 import (
-	"errors"
-	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/grafana/sobek"
 
@@ -11,55 +10,30 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// fire calls the handler and the listeners of a type with a new event object. attributes are alternating names and
-// values. fire returns the first exception, which ends the iteration. It must run on the event loop, and has no effect
-// after an interrupt.
-func (s *eventSource) fire(class eventClass, kind string, at time.Time, attributes ...any) error {
-	if !s.listeners.has([]byte(kind)) || s.session.Interrupted() {
+// hasListener reports whether there is a listener for events with the given name. Any goroutine may call it.
+//
+//go:noinline // if inlined, it would enlarge the stacks of streams without listeners
+func (s *eventSource) hasListener(name []byte) bool {
+	types := s.listened.Load()
+	if types == nil {
+		return false
+	}
+	return (*types)[string(name)] || len(name) == 0 && (*types)["message"] ||
+		!utf8.Valid(name) && (*types)[eventstream.Text(name)]
+}
+
+// fire dispatches a new event. attributes are alternating names and values. fire returns the first exception of a
+// listener, which ends the iteration. It must run on the event loop, and has no effect after an interrupt.
+func (s *eventSource) fire(isMessage bool, kind string, at time.Time, attributes ...any) error {
+	if !s.hasListener([]byte(kind)) || s.session.Interrupted() {
 		return nil
 	}
 	rt := s.session.m.vu.Runtime()
-	ev := rt.NewObject()
-	for pair := range slices.Chunk(append([]any{"type", kind, "target", s.obj, "timeStamp", epochMs(at)}, attributes...), 2) {
-		Must(rt, ev.Set(pair[0].(string), pair[1]))
+	arguments := []sobek.Value{s.obj}
+	for _, value := range append([]any{isMessage, kind, epochMs(at)}, attributes...) {
+		arguments = append(arguments, rt.ToValue(value))
 	}
-	Must(rt, ev.SetPrototype(s.session.m.events()[class])) // last, because Set also searches the prototype
-	return s.dispatch(kind, ev)
-}
-
-// dispatch calls the handler and the listeners of a type with an event, up to the first exception.
-func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
-	Must(s.session.m.vu.Runtime(), ev.DefineDataProperty("currentTarget", s.obj, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
-	defer func() { _ = ev.Set("currentTarget", nil) }()
-	for _, l := range s.listeners.all() {
-		if l.kind != kind {
-			continue
-		}
-		value := s.listeners.callee(l)
-		if value == nil {
-			continue // an earlier listener removed this one
-		}
-		if l.once {
-			s.listeners.remove(kind, l.value)
-		}
-		if err := s.call(value, ev); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// call calls a listener: a function, with the EventSource as its `this`, or the method handleEvent of an object.
-func (s *eventSource) call(l, ev *sobek.Object) error {
-	var receiver sobek.Value = s.obj
-	fn, ok := sobek.AssertFunction(l)
-	if !ok {
-		receiver = l
-		if fn, ok = sobek.AssertFunction(l.Get("handleEvent")); !ok {
-			return errors.New("EventSource: the listener has no function handleEvent")
-		}
-	}
-	_, err := fn(receiver, ev)
+	_, err := s.session.m.fire(sobek.Undefined(), arguments...)
 	return err
 }
 
@@ -79,7 +53,7 @@ func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eve
 		if s.ready == stateClosed {
 			return nil
 		}
-		return s.fire(messageEvent, kind, at,
+		return s.fire(true, kind, at,
 			"data", data, "lastEventId", id, "origin", s.origin, "comment", comment, "receivedAt", epochMs(at))
 	})
 }
@@ -99,7 +73,7 @@ func (s *eventSource) closed(_ *sseclient.Stream, at time.Time, c sseclient.Clos
 		if c.Status != 0 {
 			s.status = int16(c.Status) // #nosec G115 -- three digits
 		}
-		return s.fire(plainEvent, "error", at, "reason", string(c.Reason), "message", c.Message(), "status", c.Status,
+		return s.fire(false, "error", at, "reason", string(c.Reason), "message", c.Message(), "status", c.Status,
 			"willReconnect", c.Retry >= 0, "retryMs", retryMs(c.Retry))
 	})
 }

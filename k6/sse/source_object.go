@@ -1,47 +1,91 @@
 package sse
 
 import (
+	_ "embed"
+
 	"github.com/grafana/sobek"
 
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// defineAttributes defines the attributes of WHATWG HTML 9.2.2, and the attributes that this module adds.
-func (m *Module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
-	attribute := func(name string, get func(s *eventSource) any, set func(s *eventSource, v sobek.Value)) {
-		getter := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return rt.ToValue(get(m.sourceOf(c.This))) })
-		var setter sobek.Value // nil: the attribute is read-only, and setting it is a TypeError in strict mode
-		if set != nil {
-			setter = rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
-				set(m.sourceOf(c.This), c.Argument(0))
-				return sobek.Undefined()
-			})
-		}
-		Must(rt, proto.DefineAccessorProperty(name, getter, setter, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
+//go:embed event_source.js
+var eventSourceJS string
+
+var eventSourceProgram = sobek.MustCompile("event_source.js", eventSourceJS, true)
+
+// eventSourceClass creates the class EventSource and sets fire. It is called once per VU.
+func (m *Module) eventSourceClass() sobek.Value {
+	rt := m.vu.Runtime()
+	define, err := rt.RunProgram(eventSourceProgram)
+	Must(rt, err)
+	call, _ := sobek.AssertFunction(define)
+	result, err := call(sobek.Undefined(), rt.ToValue(m.connect))
+	Must(rt, err)
+	m.fire, _ = sobek.AssertFunction(result.ToObject(rt).Get("fire"))
+	return result.ToObject(rt).Get("EventSource")
+}
+
+// A sourceObject is the Go part of an EventSource in JavaScript. event_source.js calls its methods.
+type sourceObject struct{ s *eventSource }
+
+func (o sourceObject) URL() string           { return o.s.opts.request.URL }
+func (o sourceObject) WithCredentials() bool { return o.s.opts.withCredentials }
+func (o sourceObject) ReadyState() int       { return int(o.s.ready) }
+func (o sourceObject) Status() int           { return int(o.s.status) }
+func (o sourceObject) ConnectMs() float64    { return o.s.connectMs }
+func (o sourceObject) Reconnects() bool      { return o.s.Reconnects() }
+func (o sourceObject) IdleTimeout() float64  { return float64(o.s.IdleTimeout().Microseconds()) / 1000 }
+
+func (o sourceObject) SetReconnect(on sobek.Value) {
+	if o.s.SetReconnect(on.ToBoolean()) {
+		o.s.ready = stateClosed
 	}
-	attribute("url", func(s *eventSource) any { return s.opts.request.URL }, nil)
-	attribute("withCredentials", func(s *eventSource) any { return s.opts.withCredentials }, nil)
-	attribute("readyState", func(s *eventSource) any { return int(s.ready) }, nil)
-	attribute("status", func(s *eventSource) any { return int(s.status) }, nil)
-	attribute("connectMs", func(s *eventSource) any { return s.connectMs }, nil)
-	attribute("reconnect", func(s *eventSource) any { return s.Reconnects() }, func(s *eventSource, v sobek.Value) {
-		if s.SetReconnect(v.ToBoolean()) {
-			s.ready = stateClosed
-		}
-	})
-	idleTimeout := func(s *eventSource) any { return float64(s.IdleTimeout().Microseconds()) / 1000 }
-	attribute("idleTimeout", idleTimeout, func(s *eventSource, v sobek.Value) {
-		timeout, err := network.Duration(v)
-		if err != nil {
-			panic(rt.NewTypeError("EventSource: idleTimeout: " + err.Error()))
-		}
-		s.SetIdleTimeout(timeout)
-	})
-	for _, kind := range []string{"open", "message", "error"} {
-		handler := func(s *eventSource) any { return s.listeners.handler(kind) }
-		attribute("on"+kind, handler, func(s *eventSource, v sobek.Value) {
-			fn, _ := v.(*sobek.Object) // according to Web IDL, any other value counts as null
-			s.listeners.setHandler(kind, fn)
-		})
+}
+
+func (o sourceObject) SetIdleTimeout(v sobek.Value) {
+	timeout, err := network.Duration(v)
+	if err != nil {
+		panic(o.s.session.m.vu.Runtime().NewTypeError("EventSource: idleTimeout: " + err.Error()))
 	}
+	o.s.SetIdleTimeout(timeout)
+}
+
+// Listen stores the types of events with listeners. The goroutine that reads the stream may still be using the old ones.
+func (o sourceObject) Listen(types []string) {
+	listened := make(map[string]bool, len(types))
+	for _, kind := range types {
+		listened[kind] = true
+	}
+	o.s.listened.Store(&listened)
+}
+
+// Close implements close() (WHATWG HTML 9.2.2). No event is dispatched after it.
+func (o sourceObject) Close() {
+	o.s.ready = stateClosed
+	o.s.Stop(sseclient.ReasonClient)
+}
+
+// Drop returns false if readyState is not OPEN or the stream cannot be dropped.
+func (o sourceObject) Drop(immediate bool) bool {
+	if o.s.ready != stateOpen || !o.s.Drop(immediate) {
+		return false
+	}
+	o.s.ready = stateConnecting // the stream may reopen before the event loop handles its end
+	return true
+}
+
+// Vanish returns false if readyState is not OPEN, and otherwise the results of the stream. So does Slow.
+func (o sourceObject) Vanish() (bool, error) {
+	if o.s.ready != stateOpen {
+		return false, nil
+	}
+	return o.s.Vanish()
+}
+
+func (o sourceObject) Slow(bytesPerSecond float64) (bool, error) {
+	if o.s.ready != stateOpen {
+		return false, nil
+	}
+	return o.s.Slow(bytesPerSecond)
 }

@@ -127,7 +127,6 @@ func TestWrongArgumentsThrowATypeError(t *testing.T) {
 	v.mustRun(`const s = new EventSource(url, { reconnect: false });`)
 	for _, script := range []string{
 		`s.addEventListener("x", 1)`, `s.addEventListener("x")`, `EventSource.prototype.close.call({})`, `EventSource.prototype.close()`,
-		`EventSource.prototype.close.call({ [Object.getOwnPropertySymbols(s)[0]]: 1 })`,
 		`"use strict"; s.readyState = 1`, `s.dispatchEvent("x")`, `s.dispatchEvent({})`, `s.slow()`, `s.slow(-1)`,
 	} {
 		_, err := v.VU.Runtime().RunString(script)
