@@ -26,54 +26,23 @@ type comparedTopic struct {
 	messages []shard.Message // the last result of messagesFor
 }
 
-// maxRecords limits the number of records in memory at a time.
-const maxRecords = 20_000
-
-// alignFeeds numbers the messages of compared topics. Small topics share a pass, because each pass unpacks all records.
+// alignFeeds numbers the messages of compared topics. It collects the packed records of each topic first, because
+// numbering passes over them several times.
 func (s *Streams) alignFeeds() {
+	clients := map[string]*shard.Connections{}
 	feeds := s.m.Feeds()
-	counts := map[string]int{}
-	if len(feeds) > 1 {
-		for _, c := range s.m.Subscribers() {
-			topic, _ := s.m.FeedTopic(c)
-			counts[topic]++
-		}
-	}
-	for len(feeds) > 0 {
-		n, records := 1, counts[feeds[0].Topic]
-		for n < len(feeds) && records+counts[feeds[n].Topic] <= maxRecords {
-			records += counts[feeds[n].Topic]
-			n++
-		}
-		if n == 1 {
-			s.align(feeds[0], s.recordsOf(feeds[0]))
-		} else {
-			s.alignTopics(feeds[:n])
-		}
-		feeds = feeds[n:]
-	}
-}
-
-func (s *Streams) alignTopics(feeds []*shard.Feed) {
-	type record struct {
-		ledger.Record
-		log int
-	}
-	byTopic := map[string]*shard.Feed{}
 	for _, f := range feeds {
-		byTopic[f.Topic] = f
+		clients[f.Topic] = new(shard.Connections)
 	}
-	records := map[string][]*record{}
 	for _, c := range s.m.Subscribers() {
-		topic, ok := s.m.FeedTopic(c)
-		if f := byTopic[topic]; ok && f != nil {
-			records[topic] = append(records[topic], &record{c.Record, f.LogOf[c.Runner]})
+		if topic, ok := s.m.FeedTopic(c); ok {
+			clients[topic].Add(c)
 		}
 	}
 	for _, f := range feeds {
 		s.align(f, func(yield func(int, *ledger.Record) bool) {
-			for _, r := range records[f.Topic] {
-				if !yield(r.log, &r.Record) {
+			for _, c := range clients[f.Topic].All() {
+				if !yield(f.LogOf[c.Runner], &c.Record) {
 					return
 				}
 			}
@@ -104,17 +73,6 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 	s.comparedTopics[f.Topic], s.topics[f.Topic] = t, t.topic
 	if len(s.Messages.Topics) < maxTopics {
 		s.Messages.Topics = append(s.Messages.Topics, t.topic)
-	}
-}
-
-// recordsOf yields the records of the clients of a topic, with the indexes of their logs.
-func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
-	return func(yield func(int, *ledger.Record) bool) {
-		for _, c := range s.m.Subscribers() {
-			if topic, ok := s.m.FeedTopic(c); ok && topic == f.Topic && !yield(f.LogOf[c.Runner], &c.Record) {
-				return
-			}
-		}
 	}
 }
 
