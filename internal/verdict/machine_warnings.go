@@ -32,8 +32,7 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	}
 	for i := range v.Machines {
 		m, machineFaults := &v.Machines[i], &signals.byMachine[i]
-		v.Warnings = slices.Concat(v.Warnings, m.stealWarnings(machineFaults), m.overflowWarning(), m.retransmissionWarning(), m.fullTableWarning(),
-			m.oomWarning(), m.clockWarning(), m.noticeWarnings(v.EndedUnix))
+		v.Warnings = slices.Concat(v.Warnings, m.stealWarnings(machineFaults), m.counterWarnings(), m.noticeWarnings(v.EndedUnix))
 		if c, ok := m.droppedByAWS(machineFaults); ok {
 			all = append(all, c)
 		}
@@ -84,68 +83,45 @@ func (m *MachineReport) stealWarnings(s *concurrentFaults) (out []string) {
 	}
 	if s.lateBySteal > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used the CPU of this machine (steal), first %s: the hypervisor may be the cause",
-			format.Plural(s.lateBySteal, "message arrived", "messages arrived"), m, formatStretch(c.increases[0])))
+			format.Plural(s.lateBySteal, "message arrived", "messages arrived"), m, c.first()))
 	}
 	return out
 }
 
-func (m *MachineReport) overflowWarning() []string {
-	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
-	if !m.Target || overflows+drops == 0 {
-		return nil
+// counterWarnings returns the warnings of the counters that show a shortage on the machine.
+func (m *MachineReport) counterWarnings() (out []string) {
+	overflows, drops, retransmits, share := m.counter(machine.Overflows), m.counter(machine.Drops), m.counter(machine.Retrans), m.RetransmittedShare()
+	table, kills, step := m.counter(machine.ConntrackEntries), m.counter(machine.OOMKills), m.counter(machine.ClockStep)
+	for _, w := range []struct {
+		applies bool
+		text    string
+	}{
+		{m.Target && overflows.Increase > 0, fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): the listener accepts too slowly, or its backlog or net.core.somaxconn is too small",
+			format.Count(int(overflows.Increase), "connect"), m, overflows.first(), format.Thousands(int(drops.Increase)))},
+		{m.Target && overflows.Increase == 0 && drops.Increase > 0, fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), although no accept queue was full: check memory, and the descriptors of the listener",
+			m, format.Count(int(drops.Increase), "connect"), drops.first())},
+		{share > maxRetransmittedShare && retransmits.Increase >= minRetransmitted, fmt.Sprintf("%s retransmitted %s of its TCP segments, %.1f %% (RetransSegs): the network loses packets; most paths of the Internet have under %.0f %%",
+			m, format.Thousands(int(retransmits.Increase)), 100*share, 100*maxRetransmittedShare)},
+		{table.HighestShare >= maxTrackedShare, fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full, the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
+			m, 100*table.HighestShare, format.Clock(float64(table.highestUS)/1e6))},
+		{kills.Increase > 0, fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); run journalctl -k on this machine for details",
+			m, format.Count(int(kills.Increase), "process"), kills.first())},
+		{step.Increase != 0, fmt.Sprintf("the wall clock of %s jumped by %s, first %s: an NTP step, or a paused virtual machine; counts and latencies of its runners use another clock",
+			m, format.Duration(time.Duration(step.Increase*float64(time.Second))), step.first())},
+	} {
+		if w.applies {
+			out = append(out, w.text)
+		}
 	}
-	c := m.Counter(machine.Overflows)
-	if overflows == 0 {
-		c = m.Counter(machine.Drops)
-		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), although no accept queue was full: check memory, and the descriptors of the listener",
-			m, format.Count(int(drops), "connect"), formatStretch(c.increases[0]))}
-	}
-	return []string{fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): the listener accepts too slowly, or its backlog or net.core.somaxconn is too small",
-		format.Count(int(overflows), "connect"), m, formatStretch(c.increases[0]), format.Thousands(int(drops)))}
-}
-
-func (m *MachineReport) retransmissionWarning() []string {
-	share, retransmits := m.RetransmittedShare(), m.increase(machine.Retrans)
-	if share <= maxRetransmittedShare || retransmits < minRetransmitted {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s retransmitted %s of its TCP segments, %.1f %% (RetransSegs): the network loses packets; most paths of the Internet have under %.0f %%",
-		m, format.Thousands(int(retransmits)), 100*share, 100*maxRetransmittedShare)}
+	return out
 }
 
 // RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if none is known to have been sent.
 func (m *MachineReport) RetransmittedShare() float64 {
-	if sent := m.increase(machine.OutSegs); sent > 0 {
-		return m.increase(machine.Retrans) / sent
+	if sent := m.counter(machine.OutSegs).Increase; sent > 0 {
+		return m.counter(machine.Retrans).Increase / sent
 	}
 	return 0
-}
-
-func (m *MachineReport) fullTableWarning() []string {
-	c := m.Counter(machine.ConntrackEntries)
-	if c == nil || c.HighestShare < maxTrackedShare {
-		return nil
-	}
-	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full, the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
-		m, 100*c.HighestShare, format.Clock(float64(c.highestUS)/1e6))}
-}
-
-func (m *MachineReport) oomWarning() []string {
-	c := m.Counter(machine.OOMKills)
-	if c == nil || c.Increase == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); run journalctl -k on this machine for details",
-		m, format.Count(int(c.Increase), "process"), formatStretch(c.increases[0]))}
-}
-
-func (m *MachineReport) clockWarning() []string {
-	c := m.Counter(machine.ClockStep)
-	if c == nil || c.Increase == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("the wall clock of %s jumped by %s, first %s: an NTP step, or a paused virtual machine; counts and latencies of its runners use another clock",
-		m, format.Duration(time.Duration(c.Increase*float64(time.Second))), formatStretch(c.increases[0]))}
 }
 
 // noticeWarnings warns of notices of AWS that take effect before the end of the run, and of all spot interruptions.

@@ -55,11 +55,20 @@ func (m *MachineReport) Counter(name string) *MachineCounter {
 	return nil
 }
 
-func (m *MachineReport) increase(name string) float64 {
+// counter returns a counter of the machine; zero if it was not read.
+func (m *MachineReport) counter(name string) (out MachineCounter) {
 	if c := m.Counter(name); c != nil {
-		return c.Increase
+		out = *c
 	}
-	return 0
+	return out
+}
+
+// first returns the time of the first increase; "" if the counter did not increase.
+func (c *MachineCounter) first() string {
+	if len(c.increases) == 0 {
+		return ""
+	}
+	return formatStretch(c.increases[0])
 }
 
 // MachinesOf returns the machines of a run, each once. Runners with the same boot id, or without a boot id with the same
