@@ -54,6 +54,7 @@ type Effect struct {
 // A loss is an outage of a client after it had a stream. Times are Unix seconds.
 type loss struct {
 	*ledger.Outage                   // nil: only from and to are known
+	client         int               // index of the client
 	c              *shard.Connection // a copy
 	from, to       float64
 	reconnected    bool
@@ -63,7 +64,7 @@ type loss struct {
 // streams ended at an age at which the service may end them. unlisted is the number of further losses, whose times are
 // unknown.
 func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
-	for c := range s.Records() {
+	for client, c := range s.allRecords() {
 		r := &s.m.Runners[c.Runner]
 		var connection *shard.Connection
 		add := func(o *ledger.Outage, from, to ledger.Instant, reconnected bool) {
@@ -71,7 +72,7 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 				copied := *c
 				connection = &copied
 			}
-			all = append(all, loss{o, connection, format.Unix(r.At(from)), format.Unix(r.At(to)), reconnected})
+			all = append(all, loss{o, client, connection, format.Unix(r.At(from)), format.Unix(r.At(to)), reconnected})
 		}
 		cuts := 0
 		addPlanned := func(at ledger.Instant, byClient bool) { // an end that the action did not cause
@@ -202,11 +203,11 @@ func (s *Streams) lastEnd() (last float64) {
 func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *Effect {
 	e := &Effect{Until: until, Losses: len(losses)}
 	var reconnects []float64
-	reconnectedAt := map[*shard.Connection]float64{} // after the last loss of the client
+	reconnectedAt := map[int]float64{} // by client: after its last loss
 	for _, l := range losses {
-		reconnectedAt[l.c] = l.to
+		reconnectedAt[l.client] = l.to
 		if !l.reconnected {
-			reconnectedAt[l.c] = math.Inf(1)
+			reconnectedAt[l.client] = math.Inf(1)
 			e.NotReconnected++
 		} else {
 			reconnects = append(reconnects, l.to)
@@ -237,7 +238,7 @@ func (s *Streams) effect(a *Action, losses []loss, previousEnd, until float64) *
 
 // recordReconnects sets the times at which 50, 99 and 100 % of the streams had reconnected after their last loss. A
 // time stays nil if fewer streams reconnected.
-func (e *Effect) recordReconnects(start float64, reconnectedAt map[*shard.Connection]float64) {
+func (e *Effect) recordReconnects(start float64, reconnectedAt map[int]float64) {
 	sorted := make([]float64, 0, len(reconnectedAt))
 	for _, t := range reconnectedAt {
 		sorted = append(sorted, t-start)
@@ -264,20 +265,16 @@ func MaxPerInterval[T float64 | time.Duration](times []T, width T) (maximum int)
 
 // countMessages sets Missed, Duplicated, Resumed and NotResumed. It adds a note if a count is a lower bound.
 func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd float64) {
-	incomplete := 0      // records that do not list all missed and duplicated messages
-	type client struct { // Records returns a different pointer for a client on each call
-		runner int
-		id     string
-	}
-	lost := map[client]bool{}
+	incomplete := 0 // records that do not list all missed and duplicated messages
+	lost := map[int]bool{}
 	for _, l := range losses {
-		lost[client{l.c.Runner, l.c.ID}] = true
+		lost[l.client] = true
 	}
-	for c := range s.Records() {
+	for client, c := range s.allRecords() {
 		r := &s.m.Runners[c.Runner]
 		_, messages, published := s.m.Topic(c)
 		from := a.StartedUnix
-		if lost[client{c.Runner, c.ID}] { // messages that were in transit when the action started also count
+		if lost[client] { // messages that were in transit when the action started also count
 			from = max(from-streamMargin.Seconds(), previousEnd)
 		}
 		var listed uint64 // number of missed and duplicated messages in the findings
@@ -352,17 +349,17 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 // notResumed counts confirmed messages, published around a loss, that did not arrive and were not expected. Around a
 // loss means from streamMargin before its start to streamMargin after its end.
 func (s *Streams) notResumed(losses []loss) (n uint64) {
-	next := map[*shard.Connection]int{} // by client: the index of the next message to count
+	next := map[int]int{} // by client: the index of the next message to count
 	for _, l := range losses {
 		_, messages, _ := s.m.Topic(l.c)
 		from, to := l.from-streamMargin.Seconds(), l.to+streamMargin.Seconds()
-		i := max(next[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
+		i := max(next[l.client], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
 		for ; i < len(messages) && float64(messages[i].SentUS)/1e6 <= to; i++ {
 			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !l.c.HasReceived(number) && !isMissed(l.c, number) {
 				n++
 			}
 		}
-		next[l.c] = i
+		next[l.client] = i
 	}
 	return n
 }
