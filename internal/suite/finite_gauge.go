@@ -2,6 +2,7 @@ package suite
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -71,13 +72,7 @@ func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
 
 // countUntil returns the number of sorted times up to and including a time.
 func countUntil(times []float64, at float64) int {
-	n, _ := slices.BinarySearchFunc(times, at, func(t, at float64) int {
-		if t <= at {
-			return -1
-		}
-		return 1
-	})
-	return n
+	return sort.Search(len(times), func(i int) bool { return times[i] > at })
 }
 
 func (g *requestGauge) facts() []verdict.Fact {

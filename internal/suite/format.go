@@ -118,9 +118,6 @@ func codeText(code string) string {
 	return "k6's error " + number
 }
 
-// raw is a number that sentence formats with the verb of the layout.
-type raw float64
-
 // text formats a value as in all reports. It formats a float64 with the function count.
 func text(v any) string {
 	switch v := v.(type) {
@@ -138,15 +135,11 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// sentence is fmt.Sprintf with values formatted by text. Verbs for numbers apply to raw values only.
+// sentence is fmt.Sprintf with values formatted by text.
 func sentence(layout string, values ...any) string {
 	args := make([]any, len(values))
 	for i, v := range values {
-		if number, ok := v.(raw); ok {
-			args[i] = float64(number)
-		} else {
-			args[i] = text(v)
-		}
+		args[i] = text(v)
 	}
 	return fmt.Sprintf(layout, args...)
 }

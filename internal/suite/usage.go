@@ -118,11 +118,11 @@ func cpuOf(user string) func(*StageResult) measurement {
 		}
 		switch {
 		case user == byPrograms:
-			return usageOf(share, "%s busy, %.0f %% of a core by %s", percent(busy), raw(max(100*otherUse, 0)), otherPrograms)
+			return usageOf(share, "%s busy, %s of a core by %s", percent(busy), percent(max(otherUse, 0)), otherPrograms)
 		case mainUser == user:
 			return usageOf(share, "%s busy%s", percent(busy), m.coreUsers())
 		case user == byService:
-			return usageOf(share, "%.0f %% of a core, of cores that were %s busy", raw(service), percent(busy))
+			return usageOf(share, "%s of a core, of cores that were %s busy", percent(service/100), percent(busy))
 		}
 		return usageOf(share, "%s busy, most of it by %s", percent(busy), mainUser)
 	}
@@ -243,7 +243,7 @@ func generatorCPU(st *StageResult) measurement {
 	case m.TooShort:
 		return unknownValue(tooShort)
 	case m.SeparateCores:
-		return usageOf(m.GeneratorBusy, "%s busy (runners %.0f %% of a core)", percent(m.GeneratorBusy), raw(m.Runners))
+		return usageOf(m.GeneratorBusy, "%s busy (runners %s of a core)", percent(m.GeneratorBusy), percent(m.Runners/100))
 	case m.Usage.GeneratorCores == 0:
 		return unknownValue("the runners' machines do not report their cores")
 	}
