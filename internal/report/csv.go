@@ -30,7 +30,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out.row(header...)
 	formatter := verdict.Formatter{Merged: m}
 	var values []any
-	for c := range v.Records() {
+	for _, c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string
 		for _, f := range c.Findings {

@@ -79,7 +79,7 @@ func cause(reason string) string { return cmp.Or(causes[reason], reason) }
 func (s *pageBuilder) ends() Section {
 	out := Section{ID: "ends", Title: "Disconnects and errors, by cause", Short: "Disconnects"}
 	var completed, refused, outages, faults groups
-	for c := range s.v.Records() {
+	for _, c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		at := func(i ledger.Instant) float64 { return format.Unix(r.At(i)) }
 		reason := cause(c.Reason)
@@ -150,7 +150,7 @@ var kindNames = map[ledger.Kind]string{
 func (s *pageBuilder) attempts(out *Section) {
 	var byCause groups
 	streams := map[string]int{}
-	for c := range s.v.Records() {
+	for _, c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		for _, f := range c.Refusals {
 			byCause.add(f.Reason, Bad, f.Count, format.Unix(r.At(f.First)), 0)

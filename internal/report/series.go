@@ -226,7 +226,7 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 	seconds := func(c *shard.Connection, at ledger.Instant) float64 {
 		return format.Unix(m.Runners[c.Runner].At(at))
 	}
-	for c := range v.Records() {
+	for _, c := range v.Records() {
 		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement runner opens its streams during the hold
 			p.open = max(p.open, seconds(c, c.OpenedAt))
 		}

@@ -78,7 +78,7 @@ func (r *Run) startedSteps() *shard.Merged {
 
 func checkEnds(streams *verdict.Streams, m *shard.Merged, b BreakingPoint) verdict.Check {
 	var open int64
-	for c := range streams.Records() {
+	for _, c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok && float64(n) < b.Sustained && c.State == ledger.Unfinished {
 			open++
 		}

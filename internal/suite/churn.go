@@ -48,7 +48,7 @@ func assessChurn(r *Run) verdict.Assessment {
 // meanStreamTime returns the mean time for which a client had a stream open, over all clients that opened one.
 func meanStreamTime(streams *verdict.Streams) time.Duration {
 	sum, n := time.Duration(0), 0
-	for c := range streams.Records() {
+	for _, c := range streams.Records() {
 		if c.Streams > 0 {
 			sum, n = sum+c.StreamTime, n+1
 		}
@@ -63,7 +63,7 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	add := func(title string, maximum time.Duration) {
 		var sum ledger.Counts
 		connections, bad := 0, 0
-		for c := range streams.Records() {
+		for _, c := range streams.Records() {
 			if c.StreamTime < from || c.StreamTime >= maximum {
 				continue
 			}

@@ -66,7 +66,7 @@ func assessSlow(r *Run) verdict.Assessment {
 // histogram includes the slow streams.
 func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	var longest time.Duration
-	for c := range open.Records() {
+	for _, c := range open.Records() {
 		longest = max(longest, c.MaxLateness)
 	}
 	facts := streamFacts(open, m)
@@ -110,7 +110,7 @@ func (r *Run) slowStreams() slowStreams {
 		s.planned = st.Requests
 	}
 	complete := 0
-	for c := range r.streamsOf(r.isSelected).Records() {
+	for _, c := range r.streamsOf(r.isSelected).Records() {
 		switch {
 		case c.State == ledger.Dropped:
 			s.reasons[c.Reason]++

@@ -91,7 +91,7 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	if len(out) == 0 {
 		return nil
 	}
-	for c := range streams.Records() {
+	for _, c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok {
 			addFaults(out, n, c, &m.Runners[c.Runner], m.Plan.Interval())
 		}

@@ -77,7 +77,7 @@ func bystanderChecks(bystanders *verdict.Streams) (out []verdict.Check) {
 func stormFaults(streams *verdict.Streams) []verdict.Check {
 	checks := streams.FaultChecks()
 	numbered := false // a numbered message is missing, which proves a loss
-	for c := range streams.Records() {
+	for _, c := range streams.Records() {
 		numbered = numbered || c.Numbered && c.Missed() > 0
 	}
 	for i := range checks {

@@ -75,7 +75,7 @@ func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, 
 	var drops, reconnects, refusals, local []int64
 	byRunner := map[int][]int64{} // drops
 	s.refused = map[string]int{}
-	for c := range streams.Records() {
+	for _, c := range streams.Records() {
 		runner, dropped := &m.Runners[c.Runner], false
 		n, _ := m.Plan.Number(c.ID)
 		bystander, lost := r.isSelected(n), false

@@ -152,7 +152,7 @@ func (r *Run) isStreamLoss(o ledger.Outage) bool {
 func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	const limit = 10 // names
 	lost, reasons := 0, []string(nil)
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		if slices.ContainsFunc(c.Outages, r.isStreamLoss) {
 			if lost++; lost <= limit {
 				reasons = append(reasons, c.ID+" lost its stream, which the suite does not disconnect")

@@ -77,7 +77,7 @@ func TestRecordsMatchTheVerdict(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, verdict.Connections{Planned: 4, Opened: 3, Completed: 2, Refused: 1, Dropped: 1}, v.Connections)
 	var states []string
-	for c := range v.Records() {
+	for _, c := range v.Records() {
 		states = append(states, string(c.State))
 		if c.ID == "d-2" {
 			require.EqualValues(t, 1, c.Missed())

@@ -121,7 +121,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 				c.Name, c.Actual, c.Limit, format.Duration(s.Control.longest), s.Control.suspect())}
 		}
 	case overdueStream:
-		for r := range s.Records() {
+		for _, r := range s.Records() {
 			for _, f := range r.Findings {
 				if delay, signal := s.delayOf(r.Runner, f.At, f.At); f.Kind == ledger.KindOverdue && delay > s.m.Plan.LateLimit()/2 {
 					e.add(signal, overdueStream, 1)
@@ -161,7 +161,7 @@ func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 		return false
 	}
 	hasFinding := false
-	for r := range s.Records() {
+	for _, r := range s.Records() {
 		runner := &s.m.Runners[r.Runner]
 		for _, f := range r.Findings {
 			if !slices.Contains(kinds, f.Kind) {

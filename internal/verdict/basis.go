@@ -73,7 +73,7 @@ func (s *Streams) setBasis() {
 		e.Kind = ByServer
 	}
 	var byClock, undetectableStreams int
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		n := s.undetectable(c)
 		s.lastOutages.count(c, n)
 		if c.Received > 0 && !c.Numbered && (!isCompared || n > 0) {
@@ -114,7 +114,7 @@ func sourceName(kind string) string {
 // setBasisOfNumbers does the same as setBasis for messages that are not sent at a fixed interval.
 func (s *Streams) setBasisOfNumbers() {
 	e := &s.Evidence
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		e.Undetectable += c.Undetectable
 		s.lastOutages.count(c, c.Undetectable)
 	}
@@ -139,14 +139,14 @@ func (s *Streams) setBasisOfNumbers() {
 			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed at the end of a stream or after it, some clients had more streams than a ledger lists, or clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {
-			for c := range s.Records() {
+			for _, c := range s.Records() {
 				e.Undetectable += c.Received
 			}
 			e.Why = slices.Insert(e.Why, 0, "messages have no marker of run and topic (message.run), so a message of another run with the same number may hide a loss")
 		}
 	default:
 		e.Kind = ByNumbers
-		for c := range s.Records() {
+		for _, c := range s.Records() {
 			e.Undetectable += 2 * clamp.Uint64(c.Streams)
 		}
 		e.Why = []string{"losses before the first and after the last message of a stream are undetectable: at least one at each end could be missing"}

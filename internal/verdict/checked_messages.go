@@ -73,7 +73,7 @@ func (s *Streams) checkedCount() uint64 {
 		return s.Messages.Expected
 	}
 	n := s.Messages.Expected
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		n -= min(c.Expected(), 1)
 	}
 	return n

@@ -119,7 +119,7 @@ func (s *Streams) addCuts() {
 	for _, c := range s.m.Plan.PlannedCuts() {
 		kinds[c.Kind].Planned++
 	}
-	for i, r := range s.allRecords() {
+	for i, r := range s.Records() {
 		if r.Cuts == nil {
 			continue
 		}
@@ -149,16 +149,12 @@ type JudgedCut struct {
 // AllCuts yields the cuts of the run, each with its client. A verdict that was read from a file has none.
 func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 	return func(yield func(*shard.Connection, JudgedCut) bool) {
-		s := v.streams
-		if s == nil {
-			return
-		}
-		for i, r := range s.allRecords() {
+		for i, r := range v.Records() {
 			if r.Cuts == nil {
 				continue
 			}
 			for k, c := range r.Cuts.List {
-				if !yield(r, JudgedCut{c, s.lossAtCut(i, r, k).all}) {
+				if !yield(r, JudgedCut{c, v.streams.lossAtCut(i, r, k).all}) {
 					return
 				}
 			}

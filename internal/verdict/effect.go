@@ -64,7 +64,7 @@ type loss struct {
 // streams ended at an age at which the service may end them. unlisted is the number of further losses, whose times are
 // unknown.
 func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
-	for client, c := range s.allRecords() {
+	for client, c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
 		var connection *shard.Connection
 		add := func(o *ledger.Outage, from, to ledger.Instant, reconnected bool) {
@@ -270,7 +270,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, previousEnd
 	for _, l := range losses {
 		lost[l.client] = true
 	}
-	for client, c := range s.allRecords() {
+	for client, c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
 		_, messages, published := s.m.Topic(c)
 		from := a.StartedUnix

@@ -81,7 +81,7 @@ func endOf(r *shard.Connection) end {
 
 func (s *Streams) unfinishedText() (out []string) {
 	count, errs := map[end]int{}, map[string]int{}
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		e := endOf(c)
 		if count[e]++; e == endError {
 			errs[c.Reason]++

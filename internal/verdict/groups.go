@@ -118,7 +118,7 @@ func sortedSeconds(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(
 
 // eachFinding calls visit with each listed finding, and with the number of its client, from 1.
 func (s *Streams) eachFinding(visit func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
-	for i, r := range s.allRecords() {
+	for i, r := range s.Records() {
 		for _, f := range r.Findings {
 			visit(i+1, r, f, s.m.Runners[r.Runner].At(f.At))
 		}

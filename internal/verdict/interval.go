@@ -28,7 +28,7 @@ func (s *Streams) sumIntervals() {
 	planned := s.m.Plan.Interval()
 	s.Interval.Planned = planned.Seconds()
 	var intervals []time.Duration
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		if c.Interval <= 0 {
 			continue
 		}
@@ -76,7 +76,7 @@ func (s *Streams) intervalCheck() Check {
 	if s.isUneven() { // scheduleCheck reports it
 		return c.NotJudged("messages are too irregular to measure the interval")
 	}
-	for r := range s.Records() {
+	for _, r := range s.Records() {
 		if r.Interval > 0 && hasOtherInterval(s.m.Plan.Interval(), r) {
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s received a %s every %.3g s, not every %g s", r.ID, noun, r.Interval.Seconds(), i.Planned))
 		}

@@ -117,7 +117,7 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 	if !slices.ContainsFunc(byRunner, func(w []counterIncrease) bool { return len(w) > 0 }) {
 		return out
 	}
-	for r := range s.Records() {
+	for _, r := range s.Records() {
 		out.count(&s.m.Runners[r.Runner], r, byRunner[r.Runner])
 	}
 	return out
@@ -126,7 +126,7 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 // countLocalRefusals counts the clients that could not connect, or reconnect in time, for lack of a local port,
 // descriptor or IPv6 address. It also counts the messages that these clients missed in such outages.
 func (m *machineSignals) countLocalRefusals(s *Streams) {
-	for r := range s.Records() {
+	for _, r := range s.Records() {
 		missed := s.missedInLocalOutages(r)
 		m.add(SignalGenerator, missedMessage, missed)
 		switch o := r.LastOutage; {

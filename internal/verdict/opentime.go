@@ -65,7 +65,7 @@ func (s *Streams) sumOpenTime() {
 	var longest, longestReconnect time.Duration
 	survived := 0
 	var sharedIDs []string
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		open += s.openTimeOf(c)
 		for _, f := range c.Refusals {
 			if s.RefusedAttempts == nil {
@@ -236,7 +236,7 @@ type excess struct {
 func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun) {
 	var all []excess
 	out.explanations = explanations{}
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		e := excessOf(c)
 		if e.length <= 0 {
 			continue

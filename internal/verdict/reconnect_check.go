@@ -19,7 +19,7 @@ const minReconnectedShare = .999
 func (s *Streams) reconnectCheck() Check {
 	var outages []time.Duration
 	lost, disconnected := 0, 0 // clients that lost a stream; clients that had none at the end
-	for c := range s.Records() {
+	for _, c := range s.Records() {
 		from, to := s.longestOutage(c)
 		outages = append(outages, to-from)
 		if to > from {

@@ -108,21 +108,10 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records yields the clients as the verdict counts them. It corrects the records of the runners by the state at the end
-// of the run. It also corrects them by the data of the publisher, of other clients and of the server's ledger. A record is
-// valid until the next iteration.
-func (s *Streams) Records() iter.Seq[*shard.Connection] {
-	return func(yield func(*shard.Connection) bool) {
-		for _, c := range s.allRecords() {
-			if !yield(c) {
-				return
-			}
-		}
-	}
-}
-
-// allRecords yields the clients as Records does, with their indexes.
-func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
+// Records yields the clients as the verdict counts them, with their indexes. It corrects the records of the runners by
+// the state at the end of the run. It also corrects them by the data of the publisher, of other clients and of the
+// server's ledger. A record is valid until the next iteration.
+func (s *Streams) Records() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
 			if connection := s.corrections[i]; connection != nil {
@@ -136,9 +125,9 @@ func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
 }
 
 // Records yields the clients of the run as Streams.Records does. A verdict that was read from a file has none.
-func (v *Verdict) Records() iter.Seq[*shard.Connection] {
+func (v *Verdict) Records() iter.Seq2[int, *shard.Connection] {
 	if v.streams == nil {
-		return func(func(*shard.Connection) bool) {}
+		return func(func(int, *shard.Connection) bool) {}
 	}
 	return v.streams.Records()
 }

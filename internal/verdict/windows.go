@@ -89,7 +89,7 @@ func (v *Verdict) windowsOf(samples []resources.Sample) []Window {
 // with the Unix time of each finding.
 func (v *Verdict) FaultsByPeriod(periodOf func(unix int64) int64) map[int64]int {
 	faults := map[int64]int{}
-	for c := range v.Records() {
+	for _, c := range v.Records() {
 		for _, f := range c.Findings {
 			switch f.Kind {
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted, ledger.KindMisrouted:
