@@ -99,22 +99,18 @@ type cluster struct {
 	byMessage map[subject]*bundle // nil: more than maxSimilar messages
 }
 
-// seconds holds the Unix seconds of findings, in order.
-type seconds []int64
-
-// clusters assigns a number to each second. Successive seconds that are at most gap apart have the same number.
-func (s seconds) clusters(gap int64) map[int64]int {
-	out, number := make(map[int64]int, len(s)), -1
-	for i, at := range s {
-		if i == 0 || at-s[i-1] > gap {
+// numberClusters assigns a number to each Unix second. Successive seconds that are at most gap apart have the same
+// number.
+func numberClusters(seconds map[int64]bool, gap int64) map[int64]int {
+	out, number, previous := make(map[int64]int, len(seconds)), -1, int64(0)
+	for _, at := range slices.Sorted(maps.Keys(seconds)) {
+		if number < 0 || at-previous > gap {
 			number++
 		}
-		out[at] = number
+		out[at], previous = number, at
 	}
 	return out
 }
-
-func sortedSeconds(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(set)) }
 
 // eachFinding calls visit with each listed finding, and with the number of its client, from 1.
 func (s *Streams) eachFinding(visit func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
@@ -142,9 +138,9 @@ func (s *Streams) groupFindings() {
 	}
 	numbers, clusters := map[cause]map[int64]int{}, map[cause][]*cluster{}
 	for c, set := range times {
-		numbers[c] = sortedSeconds(set).clusters(groupGapSeconds)
+		numbers[c] = numberClusters(set, groupGapSeconds)
 	}
-	incident := sortedSeconds(all).clusters(IncidentGapSeconds)
+	incident := numberClusters(all, IncidentGapSeconds)
 	s.eachFinding(func(n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 		c := causeOf(r, f)
 		k := numbers[c][at.Unix()]
