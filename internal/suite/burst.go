@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -20,16 +19,6 @@ var burst = Suite{
 	Assess:  assessBurst,
 }
 
-// fixedLevels returns stages with a fixed concurrency as levels. The offered requests of a stage are the planned ones.
-// In a stage of fixed duration, they are the requests that were made or dropped.
-func (l Limits) fixedLevels(stages []StageResult) []Level {
-	out := make([]Level, 0, len(stages))
-	for _, st := range stages {
-		out = append(out, st.level(float64(st.Concurrency), float64(cmp.Or(int64(st.Stage.Requests), st.Total()+st.Dropped)), l))
-	}
-	return out
-}
-
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
 	bursts := filterKind(all, kindLoad)
@@ -38,7 +27,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		healthChecks[st.Target] = st
 	}
 	limits := r.limits()
-	levels := limits.fixedLevels(bursts)
+	levels := limits.levels(bursts)
 	t := newTable("Bursts", limits.String()+", and a good response to the health check after the burst. Sent within: from the first request to the "+
 		"last of all runners; in flight: maximum number of requests that the service had accepted and not answered (header X-In-Flight)",
 		"at once|failed|sent within|in flight|responses/s|p95 ms|health|status")
@@ -96,7 +85,7 @@ func (l Limits) checkRecovery(all []StageResult) verdict.Check {
 	l.AnsweredShare = 0
 	actual := fmt.Sprintf("%d of %d", good, len(stages))
 	for _, st := range filterKind(all, kindSequence) {
-		trial := l.Judge(st.level(float64(st.Concurrency), float64(st.Total()), l))
+		trial := l.Judge(st.level(l))
 		if trial.Status == Good {
 			continue
 		}

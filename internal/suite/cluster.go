@@ -245,7 +245,7 @@ func assessCluster(r *Run) verdict.Assessment {
 	sum, limits := total(loads), r.limits()
 	peaks := Compare(ofSingle.bestLevel.values((*StageResult).PerSecond), ofCluster.bestLevel.values((*StageResult).PerSecond), false, saturationReason([]roundLevel{ofSingle.bestLevel}, []roundLevel{ofCluster.bestLevel}))
 	choice, reason := Deployment(ofSingle, ofCluster, peaks)
-	lowest := checkLowestLoad("the cluster sustains the lowest load", limits.Trials(limits.fixedLevels(ofCluster.stages())))
+	lowest := checkLowestLoad("the cluster sustains the lowest load", limits.Trials(limits.levels(ofCluster.stages())))
 	for i := range lowest.Reasons {
 		lowest.Reasons[i] = "cluster: " + lowest.Reasons[i]
 	}
@@ -257,7 +257,7 @@ func assessCluster(r *Run) verdict.Assessment {
 			{Name: "deploy", Value: choice + ": " + reason},
 		},
 		Checks: append([]verdict.Check{
-			checkResponses(sum, stages), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.fixedLevels(ofSingle.stages()))), lowest,
+			checkResponses(sum, stages), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.levels(ofSingle.stages()))), lowest,
 			checkAnsweringServers(ofCluster.stages(), ofCluster.total, size), checkGeneratorOfStages(all),
 		}, r.checkServerCount(stages)...),
 		Passed: []string{sentence("single %v responses/s, cluster %v; %s; deploy %s: %s", ofSingle.Peak, ofCluster.Peak, peaks.Sentence(), choice, reason)},

@@ -94,7 +94,7 @@ func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 
 // trial returns the trial of the lowest load with a constant rate.
 func (r *Run) trial() Trial {
-	return r.limits().Judge(r.limits().arrivalLevels(filterKind(r.stages(), kindLoad))[0])
+	return r.limits().Judge(r.limits().levels(filterKind(r.stages(), kindLoad))[0])
 }
 
 func judge(r *Run) *verdict.Verdict {

@@ -34,7 +34,7 @@ func searchRampup(r *Run) map[string]string {
 	}
 	stages := filterKind(r.stages(), kindLoad)
 	limits := r.limits()
-	breaking := findBreakingPoint(limits.Trials(limits.arrivalLevels(stages)))
+	breaking := findBreakingPoint(limits.Trials(limits.levels(stages)))
 	next := breaking.NextLoad()
 	if next == 0 || len(r.Rounds) > searchRounds {
 		next = breaking.repeatLoad(stages)
@@ -55,20 +55,11 @@ func (b BreakingPoint) repeatLoad(stages []StageResult) float64 {
 	return b.Sustained
 }
 
-// arrivalLevels returns stages with a constant rate of arrivals as levels.
-func (l Limits) arrivalLevels(stages []StageResult) []Level {
-	out := make([]Level, 0, len(stages))
-	for _, st := range stages {
-		out = append(out, st.level(st.Rate, st.Rate*st.Seconds, l))
-	}
-	return out
-}
-
 func assessRampup(r *Run) verdict.Assessment {
 	all := r.stages()
 	stages := filterKind(all, kindLoad)
 	limits := r.limits()
-	levels := limits.arrivalLevels(stages)
+	levels := limits.levels(stages)
 	trials := limits.Trials(levels)
 	breaking, sum := findBreakingPoint(trials), total(stages)
 	bottleneck := findBottleneck(stages, breaking)

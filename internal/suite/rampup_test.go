@@ -334,7 +334,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		}
 		all := r.stages()
 		stages := filterKind(all, kindLoad)
-		trials := r.limits().Trials(r.limits().arrivalLevels(stages))
+		trials := r.limits().Trials(r.limits().levels(stages))
 		require.Equal(t, c.status, trials[0].Status, "%s: %s", name, trials[0].Reason)
 		bottleneck := findBottleneck(stages, findBreakingPoint(trials))
 		if c.status == ByGenerator {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -176,8 +177,22 @@ func (st *StageResult) grace(l Limits) time.Duration {
 	return time.Duration(allowed * float64(time.Millisecond))
 }
 
-// level returns the level of a stage with the given load and the given number of offered requests.
-func (st *StageResult) level(load, offered float64, l Limits) Level {
+// levels returns stages as levels.
+func (l Limits) levels(stages []StageResult) []Level {
+	out := make([]Level, 0, len(stages))
+	for _, st := range stages {
+		out = append(out, st.level(l))
+	}
+	return out
+}
+
+// level returns the level of a stage. Without a constant rate, the offered requests are the planned ones. In a stage of
+// fixed duration, they are the requests that were made or dropped.
+func (st *StageResult) level(l Limits) Level {
+	load, offered := float64(st.Concurrency), float64(cmp.Or(int64(st.Stage.Requests), st.Total()+st.Dropped))
+	if st.Rate > 0 {
+		load, offered = st.Rate, st.Rate*st.Seconds
+	}
 	v := Level{
 		Load: load, FailedShare: st.FailedShare(), P95: quantile(st.OK, .95),
 		UndelayedFailedShare: share(st.Failed.Count()-st.Attributed, st.Total()), UndelayedP95: quantile(st.Undelayed, .95),

@@ -44,7 +44,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{sum.fact()},
 		Checks: []verdict.Check{
-			checkResponses(sum, all), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.fixedLevels(levels))), checkGeneratorOfStages(counted),
+			checkResponses(sum, all), checkLowestLoad("the lowest load is sustained", limits.Trials(limits.levels(levels))), checkGeneratorOfStages(counted),
 		},
 		Tables: []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}
@@ -66,7 +66,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 			passed += sentence("; %s of %v requests failed", ratio(n, sum.Total()), sum.Total())
 		}
 		var bad []string
-		for i, level := range limits.fixedLevels(counted) {
+		for i, level := range limits.levels(counted) {
 			if limits.Judge(level).Status == Bad {
 				bad = append(bad, counted[i].Title)
 			}
@@ -89,7 +89,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 
 func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 	t := newTable(title, l.String(), "stage|requests|failed|responses/s|p95 ms|status|limit")
-	for i, level := range l.fixedLevels(stages) {
+	for i, level := range l.levels(stages) {
 		st := stages[i]
 		limit, _ := st.Machine.Limit()
 		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.PerSecond(), p95Cell(st.Requests), l.Judge(level).Status, limit)...)
