@@ -196,19 +196,6 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 	}
 }
 
-func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
-	t.Parallel()
-	l := openLedgerAt(&Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec}, sec/2, sec)
-	l.Cut(4*sec, "fin", false)
-	l.Closed(4*sec, ReasonCut, false, true)
-	require.Zero(t, l.Record().EndedEarly)
-	l.Connecting(5 * sec)
-	l.Opened(6 * sec)
-	r := l.Record()
-	require.True(t, r.Outages[0].Planned && r.Outages[0].Cut, "the outage must count as planned by the client")
-	require.Equal(t, []Span{{From: sec, To: 4 * sec, Planned: true, Cut: true}, {From: 6 * sec}}, r.Spans)
-}
-
 // The headers or a block after them may announce a gap. The headers arrive before the stream is recorded. A gap that is
 // announced long after a cut does not belong to the cut.
 func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {

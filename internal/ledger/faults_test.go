@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,48 +20,18 @@ func TestFaults(t *testing.T) {
 		play func(p *tape) Record
 		want want
 	}{
-		{"numbered, the third is lost", func(p *tape) Record {
-			return p.regular(1, 2, true).noop(2*interval, 4).regular(5, 9, true).end(sec)
-		}, want{missed: 1, findings: []string{"lost 3"}}},
-		{"numbered, the first is lost, in the same interval as the headers", func(p *tape) Record {
-			return p.noop(interval+4*sec, 2).regular(3, 9, true).end(sec)
-		}, want{missed: 1, findings: []string{"lost 1"}}},
 		{"numbered, one twice", func(p *tape) Record {
 			return p.regular(1, 5, true).noop(0, 5).regular(6, 9, true).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"numbered, two swapped, a slot apart", func(p *tape) Record {
-			return p.regular(1, 2, true).noop(interval, 4).noop(interval, 3).regular(5, 9, true).end(sec)
-		}, want{reordered: 1, findings: []string{"reordered 3"}}},
-		{"numbered, two swapped, at once", func(p *tape) Record {
-			return p.regular(1, 2, true).noop(2*interval, 4).noop(0, 3).regular(5, 9, true).end(sec)
-		}, want{reordered: 1, findings: []string{"reordered 3"}}},
 		{"numbered, the server skips two slots without numbering them", func(p *tape) Record {
 			return p.regular(1, 4, true).noop(3*interval, 5).regular(6, 9, true).end(sec)
 		}, want{missed: 2, late: 1, findings: []string{"unsent 5"}}},
 		{"numbered, silent from the fifth on", func(p *tape) Record {
 			return p.regular(1, 4, true).end(5*interval + 5*sec)
 		}, want{missed: 5, findings: []string{"tail 5"}}},
-		{"numbered, no noop arrives", func(p *tape) Record {
-			return p.end(4*interval + 5*sec)
-		}, want{missed: 4, findings: []string{"tail 1"}}},
-		{"unnumbered, the third is lost", func(p *tape) Record {
-			return p.regular(1, 2, false).noop(2*interval, 0).regular(4, 9, false).end(sec)
-		}, want{missed: 1, findings: []string{"unsent 3"}}},
-		{"unnumbered, the last is lost", func(p *tape) Record {
-			return p.regular(1, 8, false).end(interval + 3*sec)
-		}, want{missed: 1, findings: []string{"tail 9"}}},
-		{"unnumbered, one twice", func(p *tape) Record {
-			return p.regular(1, 5, false).noop(sec, 0).noop(interval-sec, 0).regular(7, 9, false).end(sec)
-		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"unnumbered, the first twice", func(p *tape) Record {
-			return p.regular(1, 1, false).noop(0, 0).regular(2, 9, false).end(sec)
-		}, want{duplicated: 1, findings: []string{"duplicated 1"}}},
 		{"unnumbered, a loss and a later copy do not cancel out", func(p *tape) Record {
 			return p.regular(1, 2, false).noop(2*interval, 0).regular(4, 6, false).noop(0, 0).regular(7, 9, false).end(sec)
 		}, want{missed: 1, duplicated: 1, findings: []string{"unsent 3", "duplicated 6"}}},
-		{"unnumbered, delayed for 2.7 intervals and then in one burst", func(p *tape) Record {
-			return p.regular(1, 3, false).noop(interval*27/10, 0).noop(0, 0).noop(interval*3/10, 0).regular(7, 9, false).end(sec)
-		}, want{late: 2}},
 		{"numbered, delayed for 20.3 intervals and then in one burst", func(p *tape) Record {
 			p.regular(1, 3, true).wait(interval * 203 / 10)
 			for n := uint64(4); n <= 23; n++ {
@@ -70,17 +39,6 @@ func TestFaults(t *testing.T) {
 			}
 			return p.noop(interval*7/10, 24).regular(25, 30, true).end(sec)
 		}, want{late: 20}},
-		{"one is corrupt", func(p *tape) Record {
-			p.regular(1, 3, true).wait(interval)
-			p.Noop(Noop{At: p.at, Number: 4, Data: "x"})
-			return p.regular(5, 9, true).end(sec)
-		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
-		{"a numbered noop without its number", func(p *tape) Record {
-			return p.regular(1, 3, true).noop(interval, 0).regular(5, 9, true).end(sec)
-		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
-		{"false pass: unnumbered, the first is lost and the second is slightly early", func(p *tape) Record {
-			return p.noop(2*interval-time.Millisecond, 0).regular(2, 9, false).end(sec)
-		}, want{missed: 1, findings: []string{"unsent 1"}}},
 		{"false pass: unnumbered, the first of a separate schedule is lost", func(p *tape) Record {
 			return p.noop(interval*17/10, 0).regular(2, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 1"}}},
@@ -90,12 +48,6 @@ func TestFaults(t *testing.T) {
 		{"false pass: unnumbered, the first arrives twice", func(p *tape) Record {
 			return p.noop(interval, 0).noop(interval*3/10, 0).noop(interval*7/10, 0).regular(3, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 1"}}},
-		{"false pass: unnumbered, one twice, 0.55 of an interval later", func(p *tape) Record {
-			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*45/100, 0).regular(7, 9, false).end(sec)
-		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"false pass: unnumbered, the last twice, 0.55 of an interval later", func(p *tape) Record {
-			return p.regular(1, 9, false).noop(interval*55/100, 0).end(sec)
-		}, want{duplicated: 1, findings: []string{"duplicated 9"}}},
 		{"unnumbered, a corrupt one twice, 0.55 of an interval later", func(p *tape) Record {
 			p.regular(1, 5, false).wait(interval)
 			p.Noop(Noop{At: p.at, Data: "x"})
@@ -116,30 +68,9 @@ func TestFaults(t *testing.T) {
 		{"false pass: numbered, silence right before a resume", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(interval-sec, 5).regular(6, 9, true).end(sec)
 		}, want{missed: 2, late: 1, findings: []string{"unsent 4"}}},
-		{"numbered, delayed, disconnected in the burst, the rest replayed", func(p *tape) Record {
-			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(0, 5).noop(0, 6).noop(interval-sec, 7).regular(8, 12, true).end(sec)
-		}, want{late: 2}},
-		{"false pass: unnumbered, one twice, 0.55 of an interval later, and the next somewhat late", func(p *tape) Record {
-			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*50/100, 0).noop(interval*95/100, 0).regular(8, 9, false).end(sec)
-		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"false pass: numbered, the first two are delayed, and a later slot stays empty", func(p *tape) Record {
-			return p.noop(interval*14/10, 1).noop(interval*4/10, 2).regular(3, 5, true).noop(2*interval, 6).regular(7, 9, true).end(sec)
-		}, want{missed: 1, late: 2, findings: []string{"unsent 6"}}},
-		{"false pass: unnumbered, one becomes due within LATE_MS of a reconnect", func(p *tape) Record {
-			return p.regular(1, 3, false).resume(interval+sec/2).noop(interval-sec, 0).regular(5, 9, false).end(sec)
-		}, want{missed: 1, findings: []string{"unsent 3"}}},
 		{"no finding: the losses of an outage", func(p *tape) Record {
 			return p.regular(1, 3, true).resume(3*interval+5*sec).noop(2*sec, 1).regular(2, 9, true).end(sec)
 		}, want{missed: 3, findings: []string{"restarted 3", "unsent 3"}}},
-		{"false alarm: resumed in the middle of a slot, ended late in another", func(p *tape) Record {
-			return p.regular(1, 3, true).resume(interval*7/10).noop(0, 4).noop(interval*3/10, 5).regular(6, 9, true).end(interval * 9 / 10)
-		}, want{}},
-		{"false alarm: resumed, the first live one lost, ended late in a slot", func(p *tape) Record {
-			return p.regular(1, 3, true).resume(interval*16/10).noop(0, 4).noop(interval*14/10, 6).regular(7, 9, true).end(interval * 82 / 100)
-		}, want{missed: 1, findings: []string{"lost 5"}}},
-		{"false alarm: numbered, the first is late, ended late in a slot", func(p *tape) Record {
-			return p.noop(interval*13/10, 1).noop(interval*3/10, 2).regular(3, 9, true).end(interval * 9 / 10)
-		}, want{late: 1}},
 		{"false alarm: the first two are swapped, a slot apart", func(p *tape) Record {
 			return p.noop(interval, 2).noop(interval, 1).regular(3, 9, true).end(sec)
 		}, want{reordered: 1, findings: []string{"reordered 1"}}},
@@ -151,10 +82,6 @@ func TestFaults(t *testing.T) {
 			p.NumberedEvent(p.at+sec, 58213)
 			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
 		}, want{}},
-		{"a plausible first message does not count if the noops are implausible", func(p *tape) Record {
-			p.NumberedEvent(p.at+sec, 2)
-			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
-		}, want{}},
 		{"overflow: the largest number", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(interval, math.MaxUint64).regular(5, 9, true).end(sec)
 		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
@@ -163,28 +90,6 @@ func TestFaults(t *testing.T) {
 			p.NumberedEvent(p.at+sec, math.MaxUint64)
 			return p.regular(4, 9, true).end(sec)
 		}, want{}},
-		{"a number far ahead means that all numbers before it are lost", func(p *tape) Record {
-			return p.regular(1, 3, true).noop(interval, 1_000_004).regular(1_000_005, 1_000_009, true).end(sec)
-		}, want{missed: 1_000_000, findings: []string{"lost 4"}}},
-		{"one is lost within a burst", func(p *tape) Record {
-			return p.regular(1, 3, true).noop(4*interval+sec, 4).noop(0, 5).noop(0, 7).noop(interval-sec, 8).regular(9, 12, true).end(sec)
-		}, want{missed: 1, late: 2, findings: []string{"lost 6"}}},
-		{"unnumbered, one is lost within a burst", func(p *tape) Record {
-			return p.regular(1, 3, false).noop(4*interval+sec, 0).noop(0, 0).noop(0, 0).noop(interval-sec, 0).regular(9, 12, false).end(sec)
-		}, want{missed: 1, late: 3, findings: []string{"unsent 6"}}},
-		{"all in one burst at the end", func(p *tape) Record {
-			p.wait(9 * interval)
-			for n := uint64(1); n <= 9; n++ {
-				p.noop(0, n)
-			}
-			return p.end(sec)
-		}, want{late: 8}},
-		{"numbered, the last one is late, and the end is before the next due time", func(p *tape) Record {
-			return p.regular(1, 8, true).noop(interval+late, 9).end(interval / 5)
-		}, want{late: 1}},
-		{"numbered, two in a row are late by more than half an interval", func(p *tape) Record {
-			return p.regular(1, 3, true).noop(interval+late, 4).noop(interval-sec, 5).noop(interval-late, 6).regular(7, 12, true).end(sec)
-		}, want{late: 1}},
 		{"numbered, many in a row are late", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(interval+late, 4).regular(5, 30, true).noop(interval-late, 31).regular(32, 40, true).end(sec)
 		}, want{late: 2}},
@@ -218,15 +123,6 @@ func TestFaults(t *testing.T) {
 			require.Equal(t, len(findings) == 0, r.ReceivedWithoutFault())
 		})
 	}
-}
-
-// The loss is undetectable: without numbers, a noop that arrives twice directly after a lost one counts as a late noop.
-func TestDuplicateMayHideALossWithoutNumbers(t *testing.T) {
-	t.Parallel()
-	r := newTape().regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)
-	require.True(t, r.ReceivedWithoutFault())
-	require.EqualValues(t, 1, r.Late)
-	require.Equal(t, interval, r.MaxLateness)
 }
 
 // The data of a noop with an impossible number may be intact, so its finding states the reason.

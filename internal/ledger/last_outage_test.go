@@ -40,13 +40,9 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 		dialed               Instant // 0: not before the request
 		missed, undetectable uint64
 	}{
-		{"disconnected for a moment", 60 * tenth, 62 * tenth, 0, 0, 0},
-		{"disconnected while one became due", 60 * tenth, 72 * tenth, 0, 0, 1},
 		{"disconnected while many became due", 60 * tenth, 124 * tenth, 0, 0, 6},
-		{"just reconnecting", 60 * tenth, 72 * tenth, 71 * tenth, 0, 1},
 		{"reconnecting, without an answer", 60 * tenth, 124 * tenth, 70 * tenth, 0, 6},
 		{"silent, then disconnected", 92 * tenth, 102 * tenth, 0, 3, 1},
-		{"one was due at the end of the stream", 65 * tenth, 72 * tenth, 0, 0, 1},
 	} {
 		for _, lifetime := range []time.Duration{0, 2 * time.Second} {
 			runByNumberAndClock(t, c.name+", lifetime "+lifetime.String(), func(t *testing.T, numbered bool) {
@@ -86,13 +82,10 @@ func TestClientIsDroppedAfterMaxOutage(t *testing.T) {
 		end      Instant
 		want     State
 	}{
-		{"for MAX_OUTAGE", 0, nil, 0, 90 * tenth, Completed},
-		{"longer", 0, nil, 0, 91 * tenth, Waiting},
 		{"refused for MAX_OUTAGE", 0, []Instant{70 * tenth, 80 * tenth}, 0, 90 * tenth, Completed},
 		{"refused for longer", 0, []Instant{70 * tenth, 80 * tenth}, 0, 91 * tenth, Waiting},
 		{"without an answer for longer", 0, nil, 70 * tenth, 91 * tenth, Waiting},
 		{"ended as planned, refused for MAX_OUTAGE", 2 * time.Second, []Instant{70 * tenth}, 0, 90 * tenth, Completed},
-		{"ended as planned, refused for longer", 2 * time.Second, []Instant{70 * tenth}, 0, 91 * tenth, Waiting},
 		{"ended as planned, not refused: another check limits the outage", 2 * time.Second, nil, 0, 91 * tenth, Completed},
 	} {
 		runByNumberAndClock(t, c.name, func(t *testing.T, numbered bool) {
@@ -143,9 +136,6 @@ func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 		missed, undetectable               uint64 // by number
 		missedByClock, undetectableByClock uint64
 	}{
-		{"nothing was due", 57 * tenth, 60 * tenth, 64 * tenth, 0, 0, 0, 0},
-		{"one was due, if the schedule continues", 57 * tenth, 60 * tenth, 74 * tenth, 0, 0, 0, 0},
-		{"one became due in the outage", 60 * tenth, 67 * tenth, 74 * tenth, 0, 1, 1, 0},
 		{"the stream is old enough for one", 57 * tenth, 60 * tenth, 81 * tenth, 1, 2, 1, 2},
 		{"silent before the end of the first stream", 92 * tenth, 93 * tenth, 99 * tenth, 3, 0, 3, 0},
 	} {
@@ -203,7 +193,6 @@ func TestReplayedNoopsDoNotShowThePhase(t *testing.T) {
 		end                  Instant
 		missed, undetectable uint64
 	}{
-		{"all are replayed", 2, 80 * tenth, 0, 0},
 		{"one is not replayed, as the next noop would show", 1, 80 * tenth, 0, 1},
 		{"all are replayed, and another one may have been due", 2, 89 * tenth, 0, 1},
 		{"all are replayed, and another one was due", 2, 98 * tenth, 1, 2},

@@ -50,14 +50,6 @@ func (p *tape) resume(outage time.Duration) *tape {
 	return p.wait(outage)
 }
 
-func TestFirstGapStartsAtTheHeaders(t *testing.T) {
-	l := New("a-1", &Config{Interval: interval, LatenessLimit: sec})
-	l.Connecting(0)
-	require.Equal(t, 40*sec, l.Opened(40*sec))
-	a := l.Noop(Noop{At: 40*sec + interval, Number: 1, Intact: true})
-	require.Zero(t, a.Lateness[0])
-}
-
 func TestReconnect(t *testing.T) {
 	t.Run("resumed by number, all replayed", func(t *testing.T) {
 		r := newTape().regular(1, 3, true).resume(3*interval+5*sec).noop(0, 4).noop(0, 5).noop(0, 6).noop(10*sec, 7).regular(8, 12, true).end(sec)

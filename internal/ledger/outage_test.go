@@ -61,16 +61,6 @@ func TestRefusedConnection(t *testing.T) {
 			p.fail(3, "status 503", true)
 			p.CloseRequested(p.at)
 		}, "status 503", 3},
-		"the last attempt fails after the request to end": {func(p *tape) {
-			p.fail(3, "status 503", true).Connecting(p.at)
-			p.CloseRequested(p.wait(sec).at)
-			p.Closed(p.wait(sec).at, "status 502", false, false)
-		}, "status 502", 4},
-		"the client cancels the last attempt": {func(p *tape) {
-			p.fail(3, "status 503", true).Connecting(p.at)
-			p.CloseRequested(p.wait(sec).at)
-			p.Closed(p.at, ReasonClient, false, false)
-		}, "status 503", 3},
 		"the run is interrupted": {func(p *tape) {
 			p.fail(3, "status 503", true).Connecting(p.at)
 			p.Closed(p.at, ReasonInterrupted, false, false)
@@ -80,7 +70,6 @@ func TestRefusedConnection(t *testing.T) {
 			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.at, ReasonClient, false, false)
 		}, ReasonNoAnswer, 0},
-		"the only attempt fails": {func(p *tape) { p.fail(1, "status 503", false) }, "status 503", 1},
 		"the client tries again after the request to end": {func(p *tape) {
 			p.fail(3, "status 503", true)
 			p.CloseRequested(p.at)

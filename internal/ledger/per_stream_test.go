@@ -15,15 +15,11 @@ func TestNumbersOfEachStream(t *testing.T) {
 		want      Counts
 		lost      uint64
 	}{
-		{"both from the first number", true, false, []uint64{1, 2, 3, 4}, Counts{Received: 7}, 1},
-		{"a gap on the second stream", true, false, []uint64{1, 3}, Counts{Received: 5}, 2},
-		{"a copy on the second stream", true, false, []uint64{1, 2, 2}, Counts{Received: 5, Duplicated: 1}, 1},
 		{"a lost first number", true, false, []uint64{2, 3, 4}, Counts{Received: 6}, 2},
 		{"a lower first number", true, false, []uint64{0, 1, 2, 3}, Counts{Received: 7}, 1},
 		{"numbers that continue", true, false, []uint64{5, 6}, Counts{Received: 5}, 1},
 		{"a replay without resume", true, false, []uint64{4, 5}, Counts{Received: 4, Duplicated: 1}, 1},
 		{"a stream that resumes", true, true, []uint64{1, 5}, Counts{Received: 4, Duplicated: 1}, 1},
-		{"numbers of a topic", false, false, []uint64{1, 5}, Counts{Received: 4, Duplicated: 1}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := openLedger(&Config{Counting: Numbered, PerStream: c.perStream})
