@@ -49,6 +49,10 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		require.Contains(t, original, old)
 		return strings.Replace(original, old, fmt.Sprintf("%q:[%s]", list, repeatElement(element, n)), 1)
 	}
+	keys := ""
+	for i := range maxKeys {
+		keys += fmt.Sprintf(`,"unknown-%d":1`, i)
+	}
 	return map[string]struct{ text, want string }{
 		"a bucket in 1970":                   {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
 		"a bucket in the far future":         {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
@@ -78,7 +82,24 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 				s.Metrics[0].Tags[fmt.Sprint(i)] = ""
 			}
 		}), "metric \"a\" must have at most 100 tags, got 101"},
-		"a number instead of a list": {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "series must be a list"},
+		"over 100 keys":                               {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3`+keys, 1), "a shard must have at most 100 keys without duplicates, got another "},
+		"a client of a megabyte":                      {connection(ledger.Record{Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}), "a client must have at most 1024 KiB"},
+		"a runner that replaces one of two years ago": {text(func(s *Shard) { s.Runner.ReplacedStartUS = s.Runner.StartedUS - 2*365*86400e6 }), "impossible start of the replaced runner"},
+		"a runner that replaces a later one":          {text(func(s *Shard) { s.Runner.ReplacedStartUS = s.Runner.StartedUS + 3600e6 }), "impossible start of the replaced runner"},
+		"control streams that ended −1 times":         {text(func(s *Shard) { s.Control = &Control{EndedEarly: -1} }), "impossible count of the control group"},
+		"control events that were late by −1 µs":      {text(func(s *Shard) { s.Control = &Control{ControlCounts: ControlCounts{LongestUS: -1}} }), "impossible count of the control group"},
+		"2^60 control events":                         {text(func(s *Shard) { s.Control = &Control{ControlCounts: ControlCounts{Received: 1 << 60}} }), "impossible count of the control group"},
+		"a control group with a limit of decades":     {text(func(s *Shard) { s.Control = &Control{LateMS: 1 << 40} }), "impossible limit of lateness of the control group"},
+		"−1 compressed streams":                       {text(func(s *Shard) { s.Codings = []Coding{{Streams: -1}} }), "impossible content codings"},
+		"too many compressed messages":                {text(func(s *Shard) { s.Codings = []Coding{{Messages: maxNumber + 1}} }), "impossible content codings"},
+		"too many messages in bursts":                 {text(func(s *Shard) { s.Codings = []Coding{{BurstMessages: 1 << 63}} }), "impossible content codings"},
+		"a coding with a long name":                   {text(func(s *Shard) { s.Codings = []Coding{{Name: strings.Repeat("x", maxCodingName+1)}} }), "impossible content codings"},
+		"too many codings":                            {text(func(s *Shard) { s.Codings = make([]Coding, maxCodings+1) }), "impossible content codings"},
+		"−1 streams over HTTP/2":                      {text(func(s *Shard) { s.HTTP2 = &HTTP2{Streams: -1} }), "impossible counts of HTTP/2 streams"},
+		"more connections than streams":               {text(func(s *Shard) { s.HTTP2 = &HTTP2{Connections: 1} }), "impossible counts of HTTP/2 streams"},
+		"too many streams over HTTP/2":                {text(func(s *Shard) { s.HTTP2 = &HTTP2{Streams: maxNumber + 1} }), "impossible counts of HTTP/2 streams"},
+		"a maximum that only a merge sets":            {text(func(s *Shard) { s.HTTP2 = &HTTP2{Streams: 2, Connections: 1, MaxPerRunner: 5} }), "impossible counts of HTTP/2 streams"},
+		"a number instead of a list":                  {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "series must be a list"},
 	}
 }
 
@@ -87,21 +108,6 @@ func findingsOfKinds(n int) (out []ledger.Finding) {
 		out = append(out, ledger.Finding{Kind: ledger.Kind(fmt.Sprint(i))})
 	}
 	return out
-}
-
-func TestShardWithOver100KeysIsRejected(t *testing.T) {
-	t.Parallel()
-	text := jsonOf(t, newSmallShard())
-	fields := map[string]json.RawMessage{}
-	require.NoError(t, json.Unmarshal([]byte(text), &fields))
-	for n := len(fields); n < 100; n++ {
-		text = strings.Replace(text, `{"schema":3`, fmt.Sprintf(`{"schema":3,"unknown-%d":1`, n), 1)
-	}
-	_, err := Read(bytes.NewReader(pack(t, []byte(text))))
-	require.NoError(t, err)
-	text = strings.Replace(text, `{"schema":3`, `{"schema":3,"unknown":1`, 1)
-	_, err = Read(bytes.NewReader(pack(t, []byte(text))))
-	require.ErrorContains(t, err, "a shard must have at most 100 keys without duplicates, got another ")
 }
 
 func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
@@ -180,15 +186,6 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 			require.Less(t, heap, 300<<20)
 		})
 	}
-}
-
-// A record that no ledger writes is rejected before it is decoded.
-func TestConnectionOfOneMegabyteIsRejected(t *testing.T) {
-	t.Parallel()
-	s := newSmallShard()
-	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}}
-	_, err := reread(t, s)
-	require.ErrorContains(t, err, "a client must have at most 1024 KiB")
 }
 
 // A segment with a number of a billion digits is rejected before the number is computed.

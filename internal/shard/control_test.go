@@ -83,20 +83,3 @@ func TestFewControlStreamsAreNotEvidence(t *testing.T) {
 		require.Equal(t, c.silent, moments[0].Silent, name)
 	}
 }
-
-func TestControlGroupInAFile(t *testing.T) {
-	t.Parallel()
-	s := newControlShard(1, &Control{URL: "http://a", Streams: 20, LateMS: 1000})
-	for _, edit := range []func(){func() {}, func() { s.Control.EndedEarly = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }, func() { s.Control.LateMS = 1 << 40 }} {
-		s.Control = &Control{URL: "http://a", Streams: 20, LateMS: 1000}
-		edit()
-		bad := *s.Control != Control{URL: "http://a", Streams: 20, LateMS: 1000}
-		got, err := reread(t, s)
-		if bad {
-			require.ErrorContains(t, err, "of the control group")
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, s.Control, got.Control)
-	}
-}

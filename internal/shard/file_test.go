@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -104,6 +103,8 @@ func TestWriteAndRead(t *testing.T) {
 	require.Equal(t, "runner-1.json.gz", filepath.Base(path))
 	s := newSmallShard()
 	from, to := s.Runner.StartedUS, s.Runner.EndedUS
+	s.Runner.ReplacedStartUS = from - 3600e6
+	s.Control, s.Codings, s.HTTP2 = &Control{URL: "http://a", Streams: 20, LateMS: 1000}, []Coding{{"gzip", 3, 40, 2, 10}}, &HTTP2{Streams: 300, Connections: 3}
 	s.Machine = &machine.Record{Boot: "b", FromUS: from, ToUS: to, Counters: []machine.Series{{Name: "steal", Increase: 1.5, Stretches: []machine.Stretch{{FromUS: from, ToUS: to, Increase: 1.5}}}}}
 	require.NoError(t, Write(path, s))
 	s.Runner.Checkpoints++
@@ -114,32 +115,6 @@ func TestWriteAndRead(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "another user must be able to read the file")
-}
-
-func onlyFile(t *testing.T, dir string) string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, entries, 1, "no temporary file must remain")
-	return entries[0].Name()
-}
-
-func TestFailedWriteKeepsTheOldFile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, FileName(Runner{Index: 1}))
-	require.NoError(t, Write(path, newSmallShard()))
-	before, err := os.ReadFile(path)
-	require.NoError(t, err)
-	bad := newSmallShard()
-	bad.Runner.CPUSeconds = math.NaN() // JSON has no NaN
-	err = Write(path, bad)
-	require.ErrorContains(t, err, "write "+path)
-	require.NotContains(t, err.Error(), "\n")
-	after, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, before, after)
-	require.Equal(t, FileName(Runner{Index: 1}), onlyFile(t, dir))
 }
 
 func TestWriteErrorNamesThePath(t *testing.T) {
@@ -154,7 +129,9 @@ func TestWriteErrorNamesThePath(t *testing.T) {
 		path := filepath.Join(dir, FileName(Runner{Index: 1}))
 		require.ErrorContains(t, Write(path, newSmallShard()), path)
 	}
-	onlyFile(t, occupied)
+	entries, err := os.ReadDir(occupied)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "no temporary file must remain")
 }
 
 func TestReadRejectsATruncatedFile(t *testing.T) {
@@ -197,20 +174,16 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"nothing":                     {nil, "not a complete gzip file"},
 		"not gzip":                    {text, "not a complete gzip file"},
 		"not JSON":                    {pack(t, []byte("hello")), "not a complete shard"},
-		"an empty file inside":        {pack(t, nil), "not a complete shard"},
 		"null":                        {pack(t, []byte("null")), "schema must be 3, got 0"},
-		"a list":                      {pack(t, []byte("[]")), "not a complete shard"},
 		"a different schema":          {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge the shard with the version of soak that wrote it"},
 		"trailing byte":               {append(bytes.Clone(valid), "x"...), "not a complete shard"},
 		"a second shard":              {append(bytes.Clone(valid), valid...), "trailing data"},
-		"a byte after the JSON":       {pack(t, append(bytes.Clone(text), '7')), "trailing data"},
 		"no histogram":                {edit(`"connect":{`, `"connect_":{`), "connect, first_noop or lateness is missing"},
 		"no lateness":                 {edit(`"lateness":{`, `"lateness_":{`), "connect, first_noop or lateness is missing"},
 		"no histogram in the latency": {edit(`"min_us":7,"histogram":{`, `"min_us":7,"histogram_":{`), "latency.histogram is missing"},
 		"a bad bucket":                {edit(`"counts":"`, `"counts":"AAAA`), "unreadable buckets"},
 		"a negative count":            {edit(`"received":0`, `"received":-1`), "not a complete shard"},
 		"runner 0":                    {edit(`"index":1`, `"index":0`), "index of the runner must be at least 1, got 0"},
-		"half of a message":           {edit(`"series":`, `"reach":{"most":1,"topics":["AQ=="]},"series":`), "the reach of topic 0 ends in the middle of a message"},
 		"a client without id":         {edit(`"id":"d-1"`, `"id":""`), "a client has no id"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,16 +192,6 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
-}
-
-func TestReadFileNamesTheFile(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "x.json.gz")
-	_, err := ReadFile(path)
-	require.ErrorContains(t, err, path)
-	require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
-	_, err = ReadFile(path)
-	require.ErrorContains(t, err, "read shard "+path)
 }
 
 // A shard that can be read can be merged and written again.

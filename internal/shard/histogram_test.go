@@ -91,18 +91,6 @@ func TestQuantilesOfFewValuesUseNearestRank(t *testing.T) {
 	}
 }
 
-func TestHistogramEdges(t *testing.T) {
-	t.Parallel()
-	h := NewHistogram()
-	require.Zero(t, h.Quantile(.5))
-	h.Merge(nil)
-	h.Record(-time.Second)
-	h.Record(100 * time.Hour)
-	require.EqualValues(t, 2, h.Count())
-	require.Equal(t, 2*time.Hour, h.Max())
-	require.Zero(t, h.Quantile(.01))
-}
-
 func TestMergeShifted(t *testing.T) {
 	t.Parallel()
 	source := NewHistogram()

@@ -71,23 +71,14 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		}},
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
 		"prefixes that do not overlap":     {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
-		"a different length": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
-			`the laptop with PREFIX "b-" ran a different plan from the one with "a-": SECONDS is 60, not 3600`,
-		}},
 		"a different limit of lateness": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
 			`the laptop with PREFIX "b-" ran a different plan from the one with "a-": MAX_LATE is 0, not -1`,
 		}},
 		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
 			"the execution segments of b- do not cover the plan exactly once: they end at 1/2, not at 1", "2 of 4 planned clients were not observed: b-2, b-3",
 		}},
-		"a killed runner": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
-			"runner 1 of b- on host-of-b- did not finish: it left no final shard",
-		}},
 		"a different run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`belongs to the run "y", not to "t"`}},
 		"a different k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 of b- on host-of-b- ran k6 v9"}},
-		"an hour later": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
-			"runner 1 of a- on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 of b- on host-of-b- started at 2023-11-14 23:13:20 UTC; remove the shard of another run",
-		}},
 		"a short overlap": {[][]*Shard{change(laptopShards("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
 			"runner 1 of a- on host-of-a- and runner 1 of b- on host-of-b- ran at the same time for only 8 min of the planned 59 min 55 s",
 		}},
@@ -115,8 +106,6 @@ func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 		suite         string
 		problems      int
 	}{
-		{"together", 0, 20, Finished, "", 0},
-		{"a little later", 5, 20, Finished, "", 0},
 		{"much later", 13, 20, Finished, "", 1},
 		{"ended early", 2, 3, Finished, "", 0},
 		{"killed", 13, 3, Running, "", 1}, // another problem reports it

@@ -32,23 +32,6 @@ func TestPartsOfShardsAddUp(t *testing.T) {
 	require.Nil(t, Merge(plan.Plan{}, []*Shard{none}).HTTP2)
 }
 
-func TestImpossiblePartsAreRejected(t *testing.T) {
-	t.Parallel()
-	require.NoError(t, (&Shard{Codings: []Coding{{"gzip", 3, 40, 2, 10}}}).checkCodings())
-	for _, bad := range []Coding{{Streams: -1}, {Messages: maxNumber + 1}, {BurstMessages: 1 << 63}, {Name: string(make([]byte, maxCodingName+1))}} {
-		s := newControlShard(1, nil)
-		s.Codings = []Coding{bad}
-		require.ErrorContains(t, s.check(), "impossible content codings")
-	}
-	require.Error(t, (&Shard{Codings: make([]Coding, maxCodings+1)}).checkCodings())
-	require.NoError(t, (&Shard{HTTP2: &HTTP2{Streams: 300, Connections: 3}}).checkHTTP2())
-	for _, bad := range []HTTP2{{Streams: -1}, {Connections: 1}, {Streams: maxNumber + 1}, {Streams: 2, Connections: 1, MaxPerRunner: 5}} {
-		s := newControlShard(1, nil)
-		s.HTTP2 = &bad
-		require.ErrorContains(t, s.check(), "impossible counts of HTTP/2 streams")
-	}
-}
-
 func TestRedirectOriginsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := new(Shard)

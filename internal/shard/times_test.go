@@ -67,20 +67,3 @@ func TestMetricsOutsideOfTheRunAreRejected(t *testing.T) {
 		}
 	}
 }
-
-func TestRunnerThatReplacesALaterRunnerIsRejected(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		start int64 // relative to the start of the runner
-		valid bool
-	}{"an hour before": {-3600e6, true}, "two years before": {-2 * 365 * 86400e6, false}, "an hour after": {3600e6, false}} {
-		s := newEmptyShard(planFor(1, 2), 1)
-		s.Runner.ReplacedStartUS = s.Runner.StartedUS + c.start
-		_, err := reread(t, s)
-		if c.valid {
-			require.NoError(t, err, name)
-		} else {
-			require.ErrorContains(t, err, "impossible start of the replaced runner", name)
-		}
-	}
-}
