@@ -2,7 +2,6 @@ package shard
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -71,7 +70,7 @@ func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	require.EqualValues(t, 4*maxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 }
 
-func TestFileKeepsEndRequestsAndRejectsImpossibleOnes(t *testing.T) {
+func TestImpossibleEndRequestsAreRejected(t *testing.T) {
 	t.Parallel()
 	s := newControlShard(1, nil)
 	s.Runner.StartedUS, s.Runner.EndedUS = 1_700_000_000e6, 1_700_000_100e6
@@ -81,9 +80,7 @@ func TestFileKeepsEndRequestsAndRejectsImpossibleOnes(t *testing.T) {
 		return &e
 	}
 	s.EndRequests = newEnds()
-	path := filepath.Join(t.TempDir(), "runner-1"+Suffix)
-	require.NoError(t, Write(path, s))
-	back, err := ReadFile(path)
+	back, err := reread(t, s)
 	require.NoError(t, err)
 	require.Equal(t, s.EndRequests, back.EndRequests)
 	for name, change := range map[string]func(e *EndRequests){

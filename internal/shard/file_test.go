@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -129,6 +130,10 @@ func TestWriteErrorNamesThePath(t *testing.T) {
 		path := filepath.Join(dir, FileName(Runner{Index: 1}))
 		require.ErrorContains(t, Write(path, newSmallShard()), path)
 	}
+	path, bad := filepath.Join(t.TempDir(), FileName(Runner{Index: 1})), newSmallShard()
+	bad.Runner.CPUSeconds = math.NaN() // JSON has no NaN
+	require.ErrorContains(t, Write(path, bad), "write "+path)
+	require.NoFileExists(t, path)
 	entries, err := os.ReadDir(occupied)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary file must remain")
@@ -175,6 +180,7 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"not gzip":                    {text, "not a complete gzip file"},
 		"not JSON":                    {pack(t, []byte("hello")), "not a complete shard"},
 		"null":                        {pack(t, []byte("null")), "schema must be 3, got 0"},
+		"a list":                      {pack(t, []byte("[]")), "not a complete shard"},
 		"a different schema":          {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge the shard with the version of soak that wrote it"},
 		"trailing byte":               {append(bytes.Clone(valid), "x"...), "not a complete shard"},
 		"a second shard":              {append(bytes.Clone(valid), valid...), "trailing data"},

@@ -72,6 +72,11 @@ func TestMergeProblems(t *testing.T) {
 		{"a duplicate", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
 			"runner 2 left two shards", "an overlap between 1/3 and 2/3", "2 clients were observed more than once: d-2, d-3",
 		}},
+		{"a runner that is not in the plan", func(_ *plan.Plan, s []*Shard) []*Shard {
+			extra := newEmptyShard(s[0].Plan, 3)
+			extra.Runner.Index, extra.Runner.Segment = 4, "1:1"
+			return append(s, extra)
+		}, []string{"runner 4 is not in the plan, which has 3 runners"}},
 		{"of another run", func(_ *plan.Plan, s []*Shard) []*Shard { s[2].Runner.TestID = "yesterday"; return s }, []string{
 			`the shard of runner 3 on h3 belongs to the run "yesterday", not to "t"`,
 		}},

@@ -103,6 +103,22 @@ type PublishSums struct {
 	MaxLagUS                       int64  // maximum lag behind the schedule
 }
 
+// settle counts the outcome of a message and its lag behind the schedule, but not the message as sent.
+func (s *PublishSums) settle(state MessageState, lagUS int64) {
+	s.MaxLagUS = max(s.MaxLagUS, lagUS)
+	if lagUS >= LateAfter.Microseconds() {
+		s.Late++
+	}
+	switch state {
+	case Confirmed:
+		s.Confirmed++
+	case Refused:
+		s.Refused++
+	case Open:
+		s.Open++
+	}
+}
+
 // Due returns the time at which message i is due, in microseconds since 1970.
 func (p *Published) Due(i uint64) int64 {
 	return p.StartedUS + int64(math.Round(float64(i)*1e6/p.Rate))
@@ -120,20 +136,8 @@ func (p *Published) Sent(topic int) int { return p.columns[topic].count }
 func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.columns {
 		for m := range p.columns[i].all() {
-			lag := int64(m.lag) * unitUS // #nosec G115 -- at most maxUnits
 			sums.Sent++
-			sums.MaxLagUS = max(sums.MaxLagUS, lag)
-			if lag >= LateAfter.Microseconds() {
-				sums.Late++
-			}
-			switch m.state {
-			case Confirmed:
-				sums.Confirmed++
-			case Refused:
-				sums.Refused++
-			case Open:
-				sums.Open++
-			}
+			sums.settle(m.state, int64(m.lag)*unitUS) // #nosec G115 -- at most maxUnits
 		}
 	}
 	return sums

@@ -74,19 +74,9 @@ func (l *PublishLog) Settle(topic int, number uint64, o PublishOutcome) {
 	l.p.MaxBodyUS = max(l.p.MaxBodyUS, o.BodyUS)
 	lag := l.encode(m, topic, int(number)-1, o.AtUS) // #nosec G115 -- a number that Begin returned
 	l.p.Lag.Record(time.Duration(lag) * time.Microsecond)
-	l.sums.MaxLagUS = max(l.sums.MaxLagUS, lag)
-	if lag >= LateAfter.Microseconds() {
-		l.sums.Late++
-	}
-	switch o.State {
-	case Confirmed:
-		l.sums.Open--
-		l.sums.Confirmed++
-	case Refused:
-		l.sums.Open--
-		l.sums.Refused++
-		l.countFailure(topic, number, o)
-	case Open:
+	l.sums.Open--
+	l.sums.settle(o.State, lag)
+	if o.State != Confirmed {
 		l.countFailure(topic, number, o)
 	}
 	count, messages := 0, l.inFlight[topic]
