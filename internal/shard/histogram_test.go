@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -121,20 +120,14 @@ func TestMergeShifted(t *testing.T) {
 func TestUnpackRejectsInvalidData(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(p *Packed){
-		"half a bucket":               func(p *Packed) { p.Counts = append(p.Counts, 1) },
 		"half a number":               func(p *Packed) { p.Counts = append(p.Counts, 1, 0x80) },
-		"a number of 65 bits":         func(p *Packed) { p.Counts = append(append(p.Counts, bytes.Repeat([]byte{0xff}, 9)...), 2) },
 		"a bucket twice":              func(p *Packed) { p.Counts = append(p.Counts, 0, 1) },
 		"an index too high":           func(p *Packed) { p.Counts = append(p.Counts, 0xff, 0x7f, 1) },
-		"an index that overflows":     func(p *Packed) { p.Counts = append(binary.AppendUvarint(p.Counts, math.MaxUint64), 1) },
 		"a count of 0":                func(p *Packed) { p.Counts = append(p.Counts, 1, 0) },
 		"a count that overflows":      func(p *Packed) { p.Counts = binary.AppendUvarint(append(p.Counts, 1), math.MaxInt64) },
-		"a count below 0":             func(p *Packed) { p.Counts = binary.AppendUvarint(append(p.Counts, 1), math.MaxUint64) },
 		"a maximum below 0":           func(p *Packed) { p.Max = -1 },
 		"a maximum out of range":      func(p *Packed) { p.Max = math.MaxInt64 },
 		"a maximum below its buckets": func(p *Packed) { p.Max = 1 },
-		"a maximum above its buckets": func(p *Packed) { p.Max = 2_000_000 },
-		"a maximum without buckets":   func(p *Packed) { p.Counts = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
