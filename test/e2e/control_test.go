@@ -3,13 +3,13 @@
 package e2e
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
 // A stopped runner also reads its control group late, so the run is inconclusive. A stopped service does not delay the
@@ -29,10 +29,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			m := mark(t)
 			r := begin(t, []string{m}, "--connections", "20", "--seconds", "16", "--noop-interval", "2", "--max-late", "0")
 			r.awaitStreams("20")
-			pid := find(t, m, c.stop)
-			require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-			time.Sleep(3 * time.Second) // the fault: longer than LATE_MS, shorter than the idle timeout
-			require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+			suspension.Stop(t.Context(), []int{find(t, m, c.stop)}, 3*time.Second, func() {}) // the fault: longer than LATE_MS, shorter than the idle timeout
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, v.Reasons[0], c.wantText)

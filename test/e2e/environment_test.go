@@ -18,6 +18,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/reverse"
+	"github.com/sse-soak/sse-soak/test/suspension"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -65,10 +66,7 @@ func TestStoppedRunnerIsLate(t *testing.T) {
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "18", "--noop-interval", "1")
 	r.awaitStreams("20")
-	runner := runnersOf(m)[0]
-	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
-	time.Sleep(5 * time.Second) // the fault: longer than the idle timeout
-	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
+	suspension.Stop(t.Context(), runnersOf(m), 5*time.Second, func() {}) // the fault: longer than the idle timeout
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)

@@ -151,6 +151,16 @@ func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
 	return &v
 }
 
+// requireNarrowReport requires that no line of report.txt has over 80 characters.
+func (r *soakRun) requireNarrowReport() {
+	r.t.Helper()
+	text, err := os.ReadFile(r.dir.Path("report.txt"))
+	require.NoError(r.t, err)
+	for line := range strings.Lines(string(text)) {
+		require.LessOrEqual(r.t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
+	}
+}
+
 func await(t *testing.T, condition string, done func() bool) {
 	t.Helper()
 	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, condition)

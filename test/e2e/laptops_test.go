@@ -12,52 +12,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// A laptop is a k6 process that was started by the command in README.md.
-type laptop struct {
-	cmd *exec.Cmd
-	out bytes.Buffer
-}
-
-// startLaptop starts k6 with further variables.
-func startLaptop(t *testing.T, url, prefix, connections, shards string, env ...string) *laptop {
+// startLaptop starts a k6 process with the command in README.md, and with further variables. fmt.Sprint of its Stdout is
+// its output.
+func startLaptop(t *testing.T, url, prefix string, connections int, shards string, env ...string) *exec.Cmd {
 	t.Helper()
-	l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
-		"--vus", connections, "--iterations", connections, "--duration", "60m",
-		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=9", "--env", "PREFIX="+prefix, "--out", "soak="+shards)}
-	for _, variable := range env {
-		l.cmd.Args = append(l.cmd.Args, "--env", variable)
+	cmd := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
+		"--vus", fmt.Sprint(connections), "--iterations", fmt.Sprint(connections), "--duration", "60m", "--out", "soak="+shards)
+	for _, variable := range append([]string{"BACKEND_URL=" + url, "PREFIX=" + prefix}, env...) {
+		cmd.Args = append(cmd.Args, "--env", variable)
 	}
-	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.out
-	require.NoError(t, l.cmd.Start())
-	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
-	return l
-}
-
-// twoLaptops starts two laptops that write their shards to one folder. second is the prefix of the second one.
-func twoLaptops(t *testing.T, fault, second string) (shards string, laptops [2]*laptop) {
-	t.Helper()
-	url, shards := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault), t.TempDir()
-	laptops[0] = startLaptop(t, url, "laptop-a-", "6", shards)
-	if second == "laptop-a-" { // both have the same ids, so each needs its own service
-		url = backend(t, "NOOP_INTERVAL=1s")
-	}
-	laptops[1] = startLaptop(t, url, second, "4", shards)
-	return shards, laptops
-}
-
-// mergeLaptops runs `soak merge` on the shards of laptops.
-func mergeLaptops(t *testing.T, shards string, args ...string) (v *verdict.Verdict, text string) {
-	t.Helper()
-	code, text := merge(t, shards, "unused", args...)
-	v = readVerdict(t, results.Dir(shards))
-	require.Equal(t, v.Verdict.ExitCode(), code, text)
-	return v, text
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
 }
 
 // The shards of two laptops are merged into one verdict.
@@ -75,14 +48,16 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			shards, laptops := twoLaptops(t, c.fault, c.second)
-			for _, l := range laptops {
-				_ = l.cmd.Wait()
+			url, shards, env := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+c.fault), t.TempDir(), []string{"NOOP_INTERVAL=1", "SECONDS=9"}
+			first := startLaptop(t, url, "laptop-a-", 6, shards, env...)
+			if c.second == "laptop-a-" { // both have the same ids, so each needs its own service
+				url = backend(t, "NOOP_INTERVAL=1s")
 			}
-			for i, l := range laptops {
-				require.Equal(t, c.exits[i], l.cmd.ProcessState.ExitCode(), l.out.String())
+			for i, l := range []*exec.Cmd{first, startLaptop(t, url, c.second, 4, shards, env...)} {
+				_ = l.Wait()
+				require.Equal(t, c.exits[i], l.ProcessState.ExitCode(), fmt.Sprint(l.Stdout))
 			}
-			v, text := mergeLaptops(t, shards)
+			v, text := mergeFolder(t, shards)
 			require.Equal(t, c.want, v.Verdict, text)
 			for _, wantText := range c.wantText {
 				require.Contains(t, reasons(v), wantText)
@@ -92,7 +67,7 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 				require.Equal(t, 10, v.Plan.Connections)
 				require.Len(t, v.Runners, 2)
 				for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
-					require.Contains(t, laptops[0].out.String(), "✓ "+name)
+					require.Contains(t, fmt.Sprint(first.Stdout), "✓ "+name)
 				}
 				requireExpectedLaptops(t, shards)
 			}
@@ -114,17 +89,17 @@ func requireExpectedLaptops(t *testing.T, shards string) {
 			require.NoError(t, os.Remove(file))
 		}
 	}
-	v, text := mergeLaptops(t, shards)
+	v, text := mergeFolder(t, shards)
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Contains(t, reasons(v), `the shards are from 1 laptop (PREFIX "laptop-a-")`)
 
-	v, text = mergeLaptops(t, shards, "--expect", "2")
+	v, text = mergeFolder(t, shards, "--expect", "2")
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
-	v, text = mergeLaptops(t, shards)
+	v, text = mergeFolder(t, shards)
 	require.Equal(t, verdict.Invalid, v.Verdict, "the merge must still expect two laptops: %s", text)
 	require.Contains(t, reasons(v), "pass --expect 0 to remove it")
-	v, text = mergeLaptops(t, shards, "--expect", "0")
+	v, text = mergeFolder(t, shards, "--expect", "0")
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 }
 
@@ -136,34 +111,16 @@ func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	for n := range 4 {
 		faults = append(faults, faulty.Fault{Kind: faulty.Lose, Client: fmt.Sprint("laptop-b-", n), Message: 45})
 	}
-	proxy, err := faulty.Start(pricesHub(t, nil), faulty.Options{Marker: "event: price", Faults: faults})
-	require.NoError(t, err)
-	t.Cleanup(proxy.Stop)
+	proxy := startProxy(t, pricesHub(t, nil), faulty.Options{Marker: "event: price", Faults: faults})
 	shards, service := t.TempDir(), "SERVICE="+describePrices(t)
-	a := startLaptop(t, proxy.URL, "laptop-a-", "6", shards, service, "SECONDS=14")
-	b := startLaptop(t, proxy.URL, "laptop-b-", "4", shards, service, "SECONDS=14")
-	require.NoError(t, a.cmd.Wait(), a.out.String())
-	require.NoError(t, b.cmd.Wait(), b.out.String())
-	v, text := mergeLaptops(t, shards)
+	a := startLaptop(t, proxy.URL, "laptop-a-", 6, shards, service, "SECONDS=14")
+	b := startLaptop(t, proxy.URL, "laptop-b-", 4, shards, service, "SECONDS=14")
+	require.NoError(t, a.Wait(), fmt.Sprint(a.Stdout))
+	require.NoError(t, b.Wait(), fmt.Sprint(b.Stdout))
+	v, text := mergeFolder(t, shards)
 	require.Equal(t, verdict.Fail, v.Verdict, text)
 	require.Equal(t, [3]uint64{4, 0, 0}, [3]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered}, text)
 	require.Regexp(t, `laptop-b-\d missed message \d+, which .* of 10 clients received`, reasons(v))
 	require.NotContains(t, reasons(v), "laptop-a-")
 	require.Len(t, proxy.Actions(), 4)
-}
-
-func TestKilledLaptopIsInvalid(t *testing.T) {
-	t.Parallel()
-	shards, laptops := twoLaptops(t, "", "laptop-b-")
-	await(t, "both laptops must write their first shards", func() bool {
-		files, err := filepath.Glob(filepath.Join(shards, "runner-1-*.json.gz"))
-		return err == nil && len(files) == 2
-	})
-	require.NoError(t, laptops[1].cmd.Process.Kill())
-	_ = laptops[1].cmd.Wait()
-	require.NoError(t, laptops[0].cmd.Wait(), laptops[0].out.String())
-	v, text := mergeLaptops(t, shards)
-	require.Equal(t, verdict.Invalid, v.Verdict, text)
-	require.Contains(t, reasons(v), "runner 1 of laptop-b- on ")
-	require.Contains(t, reasons(v), "it left no final shard")
 }

@@ -31,6 +31,15 @@ func merge(t *testing.T, location, out string, args ...string) (code int, text s
 	return 0, string(b)
 }
 
+// mergeFolder runs `soak merge` on the shards in a folder, and returns the verdict and the output.
+func mergeFolder(t *testing.T, shards string, args ...string) (v *verdict.Verdict, text string) {
+	t.Helper()
+	code, text := merge(t, shards, "unused", args...)
+	v = readVerdict(t, results.Dir(shards))
+	require.Equal(t, v.Verdict.ExitCode(), code, text)
+	return v, text
+}
+
 // stablePart returns the parts of a verdict that do not depend on the speed of the machine.
 func stablePart(v *verdict.Verdict) map[string]any {
 	checks := map[string]bool{}
@@ -99,9 +108,8 @@ func TestReplacedRunner(t *testing.T) {
 	require.Equal(t, 0, second.end(), second.out.String())
 	require.Contains(t, second.out.String(), "its clients continue for")
 	require.Equal(t, 0, complete.end(), complete.out.String())
-	code, text := merge(t, filepath.Join(shared, "t"), "unused")
-	require.Equal(t, 0, code, text)
-	v := readVerdict(t, results.Dir(filepath.Join(shared, "t")))
+	v, text := mergeFolder(t, filepath.Join(shared, "t"))
+	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched})
 	require.Len(t, v.Runners, 3)
 	require.Greater(t, v.Watched.Share, .5, "the other runner must have watched half of the run")
@@ -133,8 +141,8 @@ func TestDeniedShardIsSavedLocally(t *testing.T) {
 		}
 	})
 	copyFile(t, files[1], r.dir.Path(filepath.Join(results.ShardsDir, files[2])))
-	code, text := merge(t, string(r.dir), "unused")
-	require.Equal(t, 0, code, text)
+	v, text := mergeFolder(t, string(r.dir))
+	require.Equal(t, verdict.Pass, v.Verdict, text)
 }
 
 // The runners share several backends, whose ledgers are added up.

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -75,11 +74,7 @@ func TestRampup(t *testing.T) {
 	}
 	require.NotEmpty(t, section(v, "Recommended maximum loads").Rows)
 	require.Len(t, section(v, "Processes").Rows, 3)
-	text, err := os.ReadFile(r.dir.Path("report.txt"))
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
-	}
+	r.requireNarrowReport()
 	b, err := os.ReadFile(r.dir.Path(results.VerdictFile))
 	require.NoError(t, err)
 	require.NotContains(t, string(b), `"messages"`, "the verdict of a suite of requests must have no messages")

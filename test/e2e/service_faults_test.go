@@ -135,25 +135,3 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 		require.Contains(t, reasons(v), fmt.Sprintf(message, first[kind].Number, first[kind].Topic))
 	}
 }
-
-// A restart of the service closes its streams. The clients reconnect only if the description states that the service
-// ends streams (endsStreams).
-func TestRestartedServiceDoesNotPass(t *testing.T) {
-	eachOf(t, sampleServices, func(t *testing.T, name string) {
-		r := startOwnService(t, name, services.Options{})
-		s := soakService(t, r, "restart-", faulty.Options{})
-		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedTotal/2 })
-		require.NoError(t, r.Restart(t.Context()))
-		v := s.verdict()
-		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
-		require.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted, s.out.String())
-		if endsStreams(name) {
-			require.Len(t, findings(v, ledger.KindEndedEarly), serviceStreams)
-			require.Equal(t, serviceStreams, v.Connections.Completed)
-			require.Equal(t, serviceStreams, v.Connections.Reconnected)
-		} else {
-			require.Len(t, findings(v, ledger.KindDropped), serviceStreams)
-			require.Equal(t, serviceStreams, v.Connections.Dropped)
-		}
-	})
-}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/services"
@@ -73,45 +72,6 @@ func TestClosedStreamsReconnect(t *testing.T) {
 				require.Equal(t, all, m.Received)
 			} else {
 				require.Greater(t, m.Received, all/2)
-			}
-		})
-	}
-}
-
-// If a disconnected client reconnects, a service that resumes streams must send the missed messages.
-func TestResumedStreamExpectsMissedMessages(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name             string
-		options          services.Options
-		want             verdict.Outcome
-		args             []string
-		minLost, maxLost uint64 // messages that each stream does not receive
-	}{
-		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},  // the service does not announce the gap
-		{"sse-starlette", services.Options{}, verdict.Pass, longRun, 1, 6}, // the service does not resume
-	} {
-		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
-			t.Parallel()
-			r := startService(t, c.name, c.options)
-			o := faulty.Options{}
-			for n := range serviceStreams { // stream 1 belongs to the trial
-				o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Reset, Stream: n + 2, Message: 3})
-			}
-			s := soakService(t, r, "cut-", o, append([]string{"--reconnect"}, c.args...)...)
-			v := s.verdict()
-			require.Equal(t, c.want, v.Verdict, s.out.String())
-			require.Len(t, s.proxy.Actions(), serviceStreams)
-			require.Equal(t, serviceStreams, v.Connections.Reconnected)
-			require.Equal(t, serviceStreams, v.Connections.Completed)
-			m, all := v.Messages, sentToStreams(v)
-			require.LessOrEqual(t, m.Received, all-c.minLost*serviceStreams, s.out.String())
-			require.GreaterOrEqual(t, m.Received, all-c.maxLost*serviceStreams, s.out.String())
-			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
-			require.Zero(t, v.Evidence.Undetectable)
-			if c.want == verdict.Fail {
-				require.Equal(t, all-m.Received, m.Missed)
-				require.Regexp(t, `^cut-[0-9]+ missed messages? 3 .*of topic cut-topic-[0-9]+, published at `, findings(v, ledger.KindLost)[0])
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func TestRunnersShareAPublisher(t *testing.T) {
 	r := startService(t, "nchan", services.Options{})
 	shared := t.TempDir()
 	start := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)
-	proxy := startProxy(t, r, lossOptions("parts-topic-10", 4))
+	proxy := startProxy(t, r.URL, lossOptions("parts-topic-10", 4))
 	var parts []*serviceSoak
 	for _, runner := range []string{"1/2", "2/2"} {
 		parts = append(parts, soakThrough(t, r, proxy, "parts-", "--runner", runner, "--shards", shared, "--start-at", start))
@@ -39,9 +39,7 @@ func TestRunnersShareAPublisher(t *testing.T) {
 		require.Equal(t, 0, p.end(), p.out.String())
 	}
 	dir := results.Dir(filepath.Join(shared, "t"))
-	code, text := merge(t, string(dir), "unused")
-	require.Equal(t, 1, code, text)
-	v := readVerdict(t, dir)
+	v, text := mergeFolder(t, string(dir))
 	require.Equal(t, verdict.Fail, v.Verdict, text)
 	require.EqualValues(t, 1, v.Messages.Missed, text)
 	require.EqualValues(t, serviceStreams*perTopic-1, v.Messages.Received)
@@ -56,9 +54,9 @@ func TestRunnersShareAPublisher(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, publisherShards, 1)
 	require.NoError(t, os.Remove(publisherShards[0]))
-	code, text = merge(t, string(dir), "unused")
-	require.Equal(t, 2, code, text)
-	require.Contains(t, reasons(readVerdict(t, dir)), "runner 1 of 2 left no shard")
+	v, text = mergeFolder(t, string(dir))
+	require.Equal(t, verdict.Invalid, v.Verdict, text)
+	require.Contains(t, reasons(v), "runner 1 of 2 left no shard")
 }
 
 // k6 without soak also publishes, and its shards can be merged into a verdict.
@@ -66,24 +64,17 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	shards := t.TempDir()
-	laptops := map[string]*laptop{}
-	proxy := startProxy(t, r, lossOptions("loss-topic-10", 4))
+	proxy := startProxy(t, r.URL, lossOptions("loss-topic-10", 4))
+	laptops := map[string]*exec.Cmd{}
 	for _, prefix := range []string{"clean-", "loss-"} {
-		l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
-			"--vus", fmt.Sprint(serviceStreams), "--iterations", fmt.Sprint(serviceStreams), "--duration", "60m", "--env", "SERVICE=nchan",
-			"--env", "TOPICS="+fmt.Sprint(serviceTopics), "--env", "PUBLISH_RATE="+fmt.Sprint(serviceTopics), "--env", "BACKEND_URL="+proxy.URL,
-			"--env", "SECONDS=14", "--env", "PREFIX="+prefix, "--out", "soak="+shards)}
-		l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.out
-		require.NoError(t, l.cmd.Start())
-		t.Cleanup(func() { _ = l.cmd.Process.Kill() })
-		laptops[prefix] = l
+		laptops[prefix] = startLaptop(t, proxy.URL, prefix, serviceStreams, shards, "SERVICE=nchan", "SECONDS=14",
+			"TOPICS="+fmt.Sprint(serviceTopics), "PUBLISH_RATE="+fmt.Sprint(serviceTopics))
 	}
 	for prefix, exit := range map[string]int{"clean-": 0, "loss-": 99} { // 99: a check failed
-		l := laptops[prefix]
-		_ = l.cmd.Wait()
-		require.Equal(t, exit, l.cmd.ProcessState.ExitCode(), l.out.String())
+		_ = laptops[prefix].Wait()
+		require.Equal(t, exit, laptops[prefix].ProcessState.ExitCode(), fmt.Sprint(laptops[prefix].Stdout))
 	}
-	v, text := mergeLaptops(t, shards)
+	v, text := mergeFolder(t, shards)
 	require.Equal(t, verdict.Fail, v.Verdict, text)
 	require.EqualValues(t, 1, v.Messages.Missed, text)
 	require.EqualValues(t, 2*serviceStreams*perTopic-1, v.Messages.Received)

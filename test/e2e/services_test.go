@@ -44,23 +44,17 @@ func stopSharedServices() {
 func startService(t *testing.T, name string, o services.Options) *services.Instance {
 	t.Helper()
 	if o != (services.Options{}) {
-		return startOwnService(t, name, o)
+		o.Dir = t.TempDir()
+		r, err := services.Start(t.Context(), name, o)
+		r = available(t, r, err)
+		t.Cleanup(r.Stop)
+		return r
 	}
 	start, _ := sharedServices.LoadOrStore(name, sync.OnceValues(func() (*services.Instance, error) {
 		return services.Start(context.Background(), name, services.Options{})
 	}))
 	r, err := start.(func() (*services.Instance, error))()
 	return available(t, r, err)
-}
-
-// startOwnService starts a service that no other test uses.
-func startOwnService(t *testing.T, name string, o services.Options) *services.Instance {
-	t.Helper()
-	o.Dir = t.TempDir()
-	r, err := services.Start(t.Context(), name, o)
-	r = available(t, r, err)
-	t.Cleanup(r.Stop)
-	return r
 }
 
 // available returns a started service. It calls untested.SkipMissing if this machine lacks a program of the service.
@@ -84,12 +78,12 @@ type serviceSoak struct {
 // soakService starts a soak of a service through a new proxy. Concurrent soaks of one service need different prefixes.
 func soakService(t *testing.T, r *services.Instance, prefix string, o faulty.Options, args ...string) *serviceSoak {
 	t.Helper()
-	return soakThrough(t, r, startProxy(t, r, o), prefix, args...)
+	return soakThrough(t, r, startProxy(t, r.URL, o), prefix, args...)
 }
 
-func startProxy(t *testing.T, r *services.Instance, o faulty.Options) *faulty.Proxy {
+func startProxy(t *testing.T, service string, o faulty.Options) *faulty.Proxy {
 	t.Helper()
-	proxy, err := faulty.Start(r.URL, o)
+	proxy, err := faulty.Start(service, o)
 	require.NoError(t, err)
 	t.Cleanup(proxy.Stop)
 	return proxy
@@ -135,37 +129,21 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
-// sampleServices are the services for tests that do not depend on the protocol. Of these services, only Mercure ends
-// streams by itself.
-var sampleServices = []string{"nchan", "mercure"}
-
-// eachService runs a test for each service in parallel.
-func eachService(t *testing.T, test func(t *testing.T, name string)) {
-	eachOf(t, services.Names(), test)
-}
-
-// eachOf is like eachService, for the services with the given names.
-func eachOf(t *testing.T, names []string, test func(t *testing.T, name string)) {
-	t.Parallel()
-	for _, name := range names {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, name)
-		})
-	}
-}
-
 // endsStreams reports whether a service ends streams by itself, so that its clients reconnect.
 func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
 
 // A soak of each service passes, and a second soak finds faults of a proxy. The two soaks of a service run one after
 // the other, because the service may be slow.
 func TestThirdPartyServices(t *testing.T) {
-	eachService(t, func(t *testing.T, name string) {
-		r := startService(t, name, services.Options{})
-		t.Run("clean", func(t *testing.T) { requireCleanSoak(t, r) })
-		t.Run("faults", func(t *testing.T) { requireProxyFaults(t, r) })
-	})
+	t.Parallel()
+	for _, name := range services.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startService(t, name, services.Options{})
+			t.Run("clean", func(t *testing.T) { requireCleanSoak(t, r) })
+			t.Run("faults", func(t *testing.T) { requireProxyFaults(t, r) })
+		})
+	}
 }
 
 func requireCleanSoak(t *testing.T, r *services.Instance) {

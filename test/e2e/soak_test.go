@@ -52,11 +52,7 @@ func TestSoak(t *testing.T) {
 	rows, err := csv.NewReader(f).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 51)
-	text, err := os.ReadFile(r.dir.Path("report.txt"))
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
-	}
+	r.requireNarrowReport()
 }
 
 // cleanRuns returns the number of clean runs that must pass: CLEAN_RUNS, or 3 by default.
@@ -167,18 +163,19 @@ func TestSecondCtrlCKills(t *testing.T) {
 
 func TestPortableScript(t *testing.T) {
 	t.Parallel()
-	url := backend(t, "NOOP_INTERVAL=1")
-	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", filepath.Join(root, "load-tests/sse/portable.js"),
-		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=10", "--env", "CONNECTIONS=30").CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.Contains(t, string(out), "90 out of 90")
-}
-
-func TestPortableScriptFindsALoss(t *testing.T) {
-	t.Parallel()
-	url := backend(t, "NOOP_INTERVAL=1", "BACKEND_FAULT=stall:noop=2")
-	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", filepath.Join(root, "load-tests/sse/portable.js"),
-		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=12", "--env", "CONNECTIONS=30").CombinedOutput()
-	require.Error(t, err, string(out))
-	require.Contains(t, string(out), "✗ Received all messages")
+	for name, c := range map[string]struct {
+		fault, wantText string
+		fails           bool
+	}{
+		"all messages arrive": {"", "90 out of 90", false},
+		"a loss":              {"stall:noop=2", "✗ Received all messages", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", filepath.Join(root, "load-tests/sse/portable.js"),
+				"--env", "BACKEND_URL="+backend(t, "NOOP_INTERVAL=1", "BACKEND_FAULT="+c.fault), "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=10", "--env", "CONNECTIONS=30").CombinedOutput()
+			require.Equal(t, c.fails, err != nil, string(out))
+			require.Contains(t, string(out), c.wantText)
+		})
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -28,11 +27,7 @@ func runSmoke(t *testing.T, name string) *verdict.Verdict {
 	v := r.verdict()
 	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
 	require.FileExists(t, r.dir.Path("report.html"))
-	text, err := os.ReadFile(r.dir.Path("report.txt"))
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
-	}
+	r.requireNarrowReport()
 	return v
 }
 

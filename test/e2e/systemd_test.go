@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
@@ -140,9 +139,7 @@ func TestUnitsOfSystemd(t *testing.T) {
 	await(t, "the run must end", hasEnded)
 	require.Equal(t, "success", run("show", "--value", "--property=Result", "soak-runner@1"))
 
-	code, text := merge(t, filepath.Join(dir, "results", "t"), "unused")
-	require.Equal(t, 0, code, text)
-	v := readVerdict(t, results.Dir(filepath.Join(dir, "results", "t")))
+	v, text := mergeFolder(t, filepath.Join(dir, "results", "t"))
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched})
 	var received uint64
