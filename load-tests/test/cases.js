@@ -1,6 +1,6 @@
 // @ts-check
 // Helpers for the tests of load-tests/lib. A test script is a table of cases. Each case is a check of k6; if a check
-// fails, a threshold sets the exit code 99. test/e2e/lib_test.go runs the scripts.
+// fails, a threshold sets the exit code 99. test/e2e/examples_test.go runs the scripts.
 
 import { check } from 'k6';
 

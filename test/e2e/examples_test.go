@@ -5,12 +5,15 @@ package e2e
 import (
 	"cmp"
 	"encoding/json"
+	"encoding/xml"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -90,4 +93,102 @@ func TestTwoLaptopsExample(t *testing.T) {
 	v := readVerdict(t, results.Dir(shards))
 	require.Equal(t, verdict.Pass, v.Verdict, "%s", out)
 	require.Equal(t, 10, v.Connections.Completed)
+}
+
+// TestJavaScriptLibrary runs the tests of load-tests/lib. Each test case is a check of k6.
+func TestJavaScriptLibrary(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob(filepath.Join(root, "load-tests", "test", "*.test.js"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(scripts), 3)
+	url := backend(t, "NOOP_INTERVAL=0.5s")
+	for _, script := range scripts {
+		t.Run(filepath.Base(script), func(t *testing.T) {
+			t.Parallel()
+			out, err := testScript(script, url)
+			require.NoError(t, err, out)
+			require.NotContains(t, out, "level=error")
+			require.Contains(t, out, "✓ 'rate==1' rate=100.00%", "at least one case must run")
+		})
+	}
+}
+
+func TestJavaScriptTestsFail(t *testing.T) {
+	t.Parallel()
+	out, err := testScript(filepath.Join("testdata", "failing.test.js"), "")
+	require.ErrorContains(t, err, "exit status 99", out)
+	require.Contains(t, out, "one is two: Error: the value must be 2, got 1")
+}
+
+func testScript(script, url string) (string, error) {
+	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", "--env", "BACKEND_URL="+url, script).CombinedOutput()
+	return string(out), err
+}
+
+// The step soak of action.yml produces the correct annotations, outputs, JUnit file and exit code, both for a run that
+// passes and for a run that loses a noop.
+func TestGitHubAction(t *testing.T) {
+	t.Parallel()
+	var action struct {
+		Runs struct {
+			Steps []struct{ ID, Run string }
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, "action.yml"))
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &action))
+	script := ""
+	for _, s := range action.Runs.Steps {
+		if s.ID == "soak" {
+			script = s.Run
+		}
+	}
+	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name, fault, verdict, annotation string
+		code                             int
+	}{
+		{"a run that passes", "", "pass", "::notice title=Soak pass::10 streams open to the end", 0},
+		{"a run that loses a noop", "drop:id=ci-3,noop=2", "fail", "::error title=Soak fail%3A noops missed::ci-3 missed noop 2", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			in := func(name string) string { return filepath.Join(folder, name) }
+			content := func(name string) string {
+				b, err := os.ReadFile(in(name))
+				require.NoError(t, err)
+				return string(b)
+			}
+			cmd := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script)
+			cmd.Dir = folder
+			cmd.Env = append(os.Environ(), "SOAK="+soak, "COMMAND=run", "BACKEND_URL=", "OUT=results", "JUNIT=soak.xml", "BACKEND_FAULT="+c.fault,
+				"ARGS=--connections=10\n--seconds=10\n--noop-interval=1\n--prefix=ci-\n--testid=in-ci", "GITHUB_STEP_SUMMARY="+in("summary"), "GITHUB_OUTPUT="+in("output"))
+			output, _ := cmd.CombinedOutput()
+			require.Equal(t, c.code, cmd.ProcessState.ExitCode(), string(output))
+			first, suffix, _ := strings.Cut(string(output), "\n")
+			token, stopped := strings.CutPrefix(first, "::stop-commands::")
+			require.True(t, stopped, first)
+			_, annotations, resumed := strings.Cut(suffix, "\n::"+token+"::\n")
+			require.True(t, resumed, suffix)
+			require.True(t, strings.HasPrefix(annotations, c.annotation), annotations)
+
+			require.Equal(t, "verdict="+c.verdict+"\ntestid=in-ci\nreport="+filepath.Join("results", "in-ci", "report.html")+"\n", content("output"))
+			require.FileExists(t, in(filepath.Join("results", "in-ci", "report.html")))
+			require.FileExists(t, in(filepath.Join("results", "index.html")))
+			require.Contains(t, content("summary"), strings.ToUpper(c.verdict)+": ")
+			var junit struct {
+				Suites []struct {
+					Failures int `xml:"failures,attr"`
+					Cases    []struct {
+						Name string `xml:"name,attr"`
+					} `xml:"testcase"`
+				} `xml:"testsuite"`
+			}
+			require.NoError(t, xml.Unmarshal([]byte(content("soak.xml")), &junit))
+			require.Equal(t, c.code, min(junit.Suites[0].Failures, 1))
+			require.Greater(t, len(junit.Suites[0].Cases), 5)
+		})
+	}
 }

@@ -3,6 +3,9 @@
 package e2e
 
 import (
+	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/reverse"
+	"github.com/sse-soak/sse-soak/test/services"
 )
 
 // The idle timeout of 2.5 intervals must not close a stream that the service is ending.
@@ -66,4 +72,142 @@ func TestScriptRejectsIncompleteOptions(t *testing.T) {
 			require.Contains(t, string(text), c.wantText)
 		})
 	}
+}
+
+// http2Front starts nginx with HTTP/2 over TLS in front of a service.
+func http2Front(t *testing.T, to string) (url string) {
+	t.Helper()
+	certs := filepath.Join(certificates(t), "server")
+	return "https://" + proxyWith(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
+}
+
+func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args     []string
+		wantText string
+	}{
+		"limit of nginx":              {nil, `HTTP/2 +20 streams over [24] connections, at most [12] of one runner`},
+		"five streams per connection": {[]string{"--streams-per-connection", "5"}, `HTTP/2 +20 streams over 4 connections, at most 2 of one runner`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			front := http2Front(t, backend(t, "NOOP_INTERVAL=0.5", "BACKEND_TOKEN=secret"))
+			r := begin(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, append([]string{"--connections", "20", "--connections-per-vu", "10", "--seconds", "8", "--noop-interval", "0.5", "--runners", "2", "--backend-url", front, "--prefix", "soak-"}, tt.args...)...)
+			v := r.verdict()
+			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+			require.Equal(t, 20, v.Connections.Completed)
+			require.Regexp(t, tt.wantText, r.out.String())
+		})
+	}
+}
+
+// A run of 600 streams needs few descriptors, because the service allows 25 streams per connection.
+func TestHTTP2StreamsExceedDescriptorLimit(t *testing.T) { // not parallel: while other tests run, noops are over a second late
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	service := fakeservice.StartService(fakeservice.NewSpec(time.Second, fakeservice.PhaseRandom, 25), fakeservice.Strike{}, listener)
+	defer service.Stop()
+	v := beginWith(t, t.TempDir(), []string{"prlimit", "--nofile=560", "--"}, nil, "--backend-url", "http://"+listener.Addr().String(),
+		"--http-version", "2", "--connections", "600", "--seconds", "11", "--noop-interval", "1", "--control", "0").verdict()
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Less(t, v.HTTP2.Connections, 40, "24 connections must suffice for the streams")
+	require.EqualValues(t, 600, v.Connections.Completed)
+	require.GreaterOrEqual(t, v.Messages.Received, uint64(3000))
+	require.True(t, v.Server.Agrees)
+}
+
+// `soak probe --idle` measures the proxy_read_timeout of nginx in front of nchan.
+func TestIdleProbeFindsProxyTimeout(t *testing.T) {
+	t.Parallel()
+	r := startService(t, "nchan", services.Options{})
+	front := "http://" + idleProxy(t, r.URL, 8*time.Second)
+	flags := r.Flags()
+	for i := range flags {
+		flags[i] = strings.ReplaceAll(flags[i], r.URL, front)
+	}
+	probe := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--idle", "--seconds", "40"}, flags...)...)
+	probe.Env = append(os.Environ(), r.Env...)
+	output, err := probe.CombinedOutput()
+	t.Log(string(output))
+	require.NoError(t, err)
+	require.Regexp(t, `(after +([789]|10)\.\d s  closed: the connection was closed in the middle of the response\n){2}`, string(output))
+	require.Contains(t, string(output), "Send something on each stream")
+}
+
+// idleProxy returns the address of an nginx that closes connections after an idle time.
+func idleProxy(t *testing.T, to string, after time.Duration) string {
+	return proxy(t, to, fmt.Sprintf("proxy_buffering off; proxy_read_timeout %ds;", int(after.Seconds())))
+}
+
+// proxy returns the address of an nginx that forwards all requests. directives are added to its location.
+func proxy(t *testing.T, to, directives string) string { return proxyWith(t, to, "", directives) }
+
+// proxyWith is like proxy, with parameters of the directive listen, such as ssl.
+func proxyWith(t *testing.T, to, parameters, directives string) string {
+	t.Helper()
+	u, err := url.Parse(to)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	listen := address.Reserve(t)
+	reverse.Start(t, dir, fmt.Sprintf(`daemon off; pid %[1]s/pid; error_log stderr warn; worker_processes 1;
+events { worker_connections 512; }
+http {
+  access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+  server { listen %[2]s%[5]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; %[4]s } }
+}
+`, dir, listen, u.Host, directives, parameters), "tcp", listen)
+	return listen
+}
+
+// nginx compresses the streams of the backend. With proxy_buffering off it flushes after each noop. With buffering it
+// delays noops; with postpone_output 0 at least the headers are sent at once.
+func TestCompressingProxy(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		directives, accept string
+		judge              func(t *testing.T, v *verdict.Verdict, out string)
+	}{
+		"flushes": {"proxy_buffering off;", "browser", func(t *testing.T, v *verdict.Verdict, out string) {
+			require.Equal(t, verdict.Pass, v.Verdict, out)
+			require.Equal(t, "gzip on 20 streams", v.CompressionText())
+			require.Regexp(t, `compressed +gzip on 20 streams`, out)
+			require.Equal(t, v.Messages.Received, v.Codings[0].Messages)
+			require.Contains(t, v.Checks, verdict.Check{
+				ID: verdict.CheckCompressed, Name: "one-by-one delivery of noops compressed with gzip", Limit: "most", Actual: "most", Pass: true, Severity: verdict.SeverityWarning, Why: "buffered compression delays messages",
+			})
+		}},
+		"buffers": {"proxy_ignore_headers X-Accel-Buffering; postpone_output 0;", "gzip", func(t *testing.T, v *verdict.Verdict, out string) {
+			require.Equal(t, verdict.Fail, v.Verdict, out)
+			require.Contains(t, v.Reasons[0], "no noop arrived on the streams compressed with gzip: the service or a proxy buffers compressed data; flush after each message")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; "+tt.directives)
+			r := begin(t, []string{"ACCEPT_ENCODING=" + tt.accept}, "--connections", "20", "--seconds", "8", "--noop-interval", "0.2", "--backend-url", front)
+			tt.judge(t, r.verdict(), r.out.String())
+		})
+	}
+}
+
+// A proxy that also delays the headers is reported before the load.
+func TestProxyDelaysHeaders(t *testing.T) {
+	t.Parallel()
+	front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; proxy_ignore_headers X-Accel-Buffering;")
+	r := begin(t, []string{"ACCEPT_ENCODING=gzip"}, "--connections", "20", "--seconds", "9", "--noop-interval", "0.2", "--backend-url", front)
+	require.Equal(t, 2, r.end(), r.out.String())
+	require.Regexp(t, `GET \S+/event/connect\?\S*: no response within \d+ s`, r.out.String())
+}
+
+// A service flushes its compression only every two seconds. Its streams are not silent for longer, so they stay open,
+// but most messages are late.
+func TestMessageBursts(t *testing.T) {
+	t.Parallel()
+	h := &fakeservice.Hub{Gzip: 2 * time.Second}
+	r := begin(t, nil, "--service", describeHub(t, ""), "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
+	v := r.verdict()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	// A burst has 40 messages, but the first burst has fewer. The sentence contains the mean.
+	require.Regexp(t, `^messages arrive in bursts of [34]\d: the service or a proxy buffers compressed data \(gzip\); `, v.Reasons[0])
 }
