@@ -41,13 +41,13 @@ var resumeKinds = []kind{
 	}},
 }
 
-var cleanResumes = []kind{
-	{"clean", "clean", cutAndResume("")}, {"clean", "clean", cutAndResume("")},
-	{"clean", "clean", combine(cutAndResume(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
-	{"clean", "clean", combine(cutAndResume(seamAnnounced), announceGaps, func(_ *rand.Rand, sc *scenario) {
+var cleanResumes = clean(
+	cutAndResume(""), cutAndResume(""),
+	combine(cutAndResume(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" }),
+	combine(cutAndResume(seamAnnounced), announceGaps, func(_ *rand.Rand, sc *scenario) {
 		sc.HubFault.Allowed, sc.Args = true, append(sc.Args, "--allow-announced-gaps")
-	})},
-}
+	}),
+)
 
 // cutAndResume prepares a run that disconnects streams. seam is the effect on a replay (hub_seam.go).
 func cutAndResume(seam string) setup {
@@ -119,11 +119,11 @@ var stormKinds = []kind{
 	{"storm", "some reconnects refused", combine(stormKind(""), refuseHubReconnects(0, "503", "reset"), expectFailure(suites.CheckAllReconnected))},
 }
 
-var cleanStorms = []kind{
-	{"clean", "clean", stormKind("")},
-	{"clean", "clean", combine(stormKind(""), refuseHubReconnects(1, "503", "429", "reset"), expectUnmet(suites.CheckRefusals))},
-	{"clean", "clean", combine(stormKind(""), refuseHubReconnects(1, "slow"), expectUnmet(suites.CheckSlowConnects))},
-}
+var cleanStorms = clean(
+	stormKind(""),
+	combine(stormKind(""), refuseHubReconnects(1, "503", "429", "reset"), expectUnmet(suites.CheckRefusals)),
+	combine(stormKind(""), refuseHubReconnects(1, "slow"), expectUnmet(suites.CheckSlowConnects)),
+)
 
 // stormKind prepares a storm. seam is as in cutAndResume.
 func stormKind(seam string) setup {
@@ -183,7 +183,7 @@ var lifetimeKinds = []kind{
 	{"lifetime", "other order at the rotation", rotate(seamSwapsFirst)},
 }
 
-var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
+var cleanLifetimes = clean(rotate(""))
 
 // reconnectKinds are runs whose streams may end too late for a reconnect, and runs in which a reconnect is refused
 // once.
@@ -218,7 +218,7 @@ var tokenKinds = []kind{
 }
 
 // cleanTokens are runs that must pass, including one against a service that does not check the expiry of tokens.
-var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
+var cleanTokens = clean(requireToken("fresh", ""), combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 }))
 
 // requireToken prepares a service whose tokens are valid for 3 s. token is a key of tokens; seam is as in cutAndResume.
 func requireToken(token, seam string) setup {
@@ -249,7 +249,7 @@ var actionKinds = []kind{
 	{"action", "the action fails, and messages are lost", actionKind(seamLosesAll, "; exit 3")},
 }
 
-var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
+var cleanActions = clean(actionKind("", ""))
 
 // actionKind prepares a run whose action restarts the service and then runs command, which is empty or starts with a
 // shell separator. seam is as in cutAndResume.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -35,10 +34,10 @@ var finiteKinds = []kind{
 	{"finite", "refused", finiteFaults("429", "500")},
 }
 
-var cleanFinite = []kind{
-	{"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults("length")}, {"clean", "clean", finiteFaults("burst")},
-	{"clean", "clean", finiteFaults("linger")},
-}
+var cleanFinite = clean(
+	finiteFaults(), finiteFaults(), finiteFaults("length"), finiteFaults("burst"),
+	finiteFaults("linger"),
+)
 
 func drawFinite(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0xf1))
@@ -85,18 +84,14 @@ func (r *run) startFinite(l net.Listener) error {
 		}
 		config.Shares = shares
 	}
+	r.model = model.New(config)
 	r.registerServer(&fakeservice.Server{})
-	r.server.Serve(&http.Server{Handler: model.New(config), ReadHeaderTimeout: time.Minute}, l)
+	r.server.Serve(&http.Server{Handler: r.model, ReadHeaderTimeout: time.Minute}, l)
 	return nil
 }
 
 // expectFinite returns the expected verdict, from the ledger of the model.
-func (r *run) expectFinite() (*verdictExpectation, error) {
-	resp, err := http.Get(r.url + "/ledger")
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
+func (r *run) expectFinite() *verdictExpectation {
 	e := &verdictExpectation{Outcomes: passes, Counts: counts{}, Clients: map[string]bool{}}
 	for _, name := range []string{"missed", "duplicated", "reordered", "corrupted"} {
 		e.Counts[name] = exactCount(0)
@@ -104,11 +99,7 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 	for _, state := range ledger.ResponseStates {
 		e.Counts["responses "+string(state)] = exactCount(0)
 	}
-	for decoder := json.NewDecoder(resp.Body); decoder.More(); {
-		var record model.Record
-		if err := decoder.Decode(&record); err != nil {
-			return nil, err
-		}
+	for record := range r.model.Records("") {
 		if strings.HasSuffix(record.ID, "-trial") {
 			continue
 		}
@@ -125,7 +116,7 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 			e.Outcomes = fails
 		}
 	}
-	return e, nil
+	return e
 }
 
 // faultStates maps faults to the expected states of their responses. After any other fault, a response is complete.

@@ -12,17 +12,17 @@ import (
 
 const publishedGroup = "published"
 
-var cleanPublished = []kind{
-	{"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange},
-	{"clean", "clean", useOtherClock},
-	{"clean", "clean", func(r *rand.Rand, sc *scenario) {
+var cleanPublished = clean(
+	noChange, noChange, noChange, noChange, noChange,
+	useOtherClock,
+	func(r *rand.Rand, sc *scenario) {
 		reconnectToHub(r, sc)
 		if sc.Hub.Resume == "none" { // in a shorter run, most messages would be near the start or end of a stream
 			sc.Plan.Seconds = 20
 		}
 		strikeHub(r, sc, fakeservice.ActClose)
-	}},
-}
+	},
+)
 
 // publishedKinds are faults of hubs. break_kinds.go and unchecked_kinds.go define others.
 var publishedKinds = []kind{

@@ -13,15 +13,15 @@ import (
 )
 
 // cleanKinds are soaks without a fault. Half of them do not change the drawn scenario.
-var cleanKinds = []kind{
-	{"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange},
-	{"clean", "clean", useBackend},
-	{"clean", "clean", wireKind(fakeservice.WireDribble)},
-	{"clean", "clean", wireKind(fakeservice.WireMerge)},
-	{"clean", "clean", func(r *rand.Rand, sc *scenario) {
+var cleanKinds = clean(
+	noChange, noChange, noChange, noChange,
+	useBackend,
+	wireKind(fakeservice.WireDribble),
+	wireKind(fakeservice.WireMerge),
+	func(r *rand.Rand, sc *scenario) {
 		sc.Strike.HeaderDelay = time.Duration(r.IntN(300)) * time.Millisecond
-	}},
-}
+	},
+)
 
 func noChange(*rand.Rand, *scenario) {}
 
@@ -113,14 +113,14 @@ var soakKinds = []kind{
 }
 
 // cleanSuites are suites of streams against a correct service: bin/backend, or a service in this process.
-var cleanSuites = []kind{
-	{"clean", "clean", suite("fanout")}, {"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
-	{"clean", "clean", noopsResume(true, 0, passes, exactCount(0), exactCount(0))},
-	{"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeOpen, 10, passes)}, {"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeTwice, 10, passes)},
-	{"clean", "clean", slowKind(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowKind(fakeservice.SlowDrop, passes, []verdict.CheckID{suites.CheckSlowComplete})},
-	{"clean", "clean", slowKind(fakeservice.SlowKeep, passes, nil, "--cut-slow", "0", "--max-growth", "-1")},
-	{"clean", "clean", streamSuite("capacity", passes)}, {"clean", "clean", streamSuite("churn", passes)},
-}
+var cleanSuites = clean(
+	suite("fanout"), suite("capacity"), suite("churn"),
+	noopsResume(true, 0, passes, exactCount(0), exactCount(0)),
+	detectVanished(2*time.Second, fakeservice.GaugeOpen, 10, passes), detectVanished(2*time.Second, fakeservice.GaugeTwice, 10, passes),
+	slowKind(fakeservice.SlowCut, passes, nil, "--cut-slow", "1"), slowKind(fakeservice.SlowDrop, passes, []verdict.CheckID{suites.CheckSlowComplete}),
+	slowKind(fakeservice.SlowKeep, passes, nil, "--cut-slow", "0", "--max-growth", "-1"),
+	streamSuite("capacity", passes), streamSuite("churn", passes),
+)
 
 var suiteKinds = []kind{
 	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, span{1, unbounded}, exactCount(0))},

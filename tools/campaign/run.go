@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
@@ -24,16 +25,16 @@ import (
 // A run is one execution of a scenario.
 type run struct {
 	*scenario
-	root           string              // folder of the repository
-	dir            string              // folder of this run
-	server         *fakeservice.Server // server of the service in this process; nil: none
-	service        *fakeservice.Service
-	hub            *hub
-	feed           *feedService
-	finiteExpected *verdictExpectation // expected verdict of a finite run, from the ledger of its model
-	endings        []ending            // early ends and suspensions of runners
-	stops          []func()            // functions that stop the services, in the order of the starts
-	url            string              // URL of the service; "": soak starts it
+	root    string              // folder of the repository
+	dir     string              // folder of this run
+	server  *fakeservice.Server // server of the service in this process; nil: none
+	service *fakeservice.Service
+	hub     *hub
+	feed    *feedService
+	model   *model.Server
+	endings []ending // early ends and suspensions of runners
+	stops   []func() // functions that stop the services, in the order of the starts
+	url     string   // URL of the service; "": soak starts it
 }
 
 // testid is the id of every run. Each run has its own folder.
@@ -48,19 +49,15 @@ func (r *run) execute(ctx context.Context) (*verdict.Verdict, error) {
 	if r.Early != nil {
 		soak = r.soakEarly
 	}
-	v, err := soak(ctx)
-	if err == nil && r.Finite != nil {
-		r.finiteExpected, err = r.expectFinite()
-	}
-	return v, err
+	return soak(ctx)
 }
 
 func (r *run) expectation() *verdictExpectation {
 	switch {
 	case r.want != nil:
 		return r.want
-	case r.finiteExpected != nil:
-		return r.finiteExpected
+	case r.Finite != nil:
+		return r.expectFinite()
 	case r.Feed != nil:
 		return r.expectFeed()
 	case r.hub != nil:

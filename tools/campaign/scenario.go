@@ -45,6 +45,14 @@ type kind struct {
 	setup       setup
 }
 
+// clean returns a kind of clean run for each setup.
+func clean(setups ...setup) (kinds []kind) {
+	for _, s := range setups {
+		kinds = append(kinds, kind{"clean", "clean", s})
+	}
+	return kinds
+}
+
 func (sc *scenario) prepareOne(r *rand.Rand, pool ...kind) {
 	k := oneOf(r, pool...)
 	sc.Group, sc.Kind = k.group, k.name
@@ -121,14 +129,12 @@ func familyOf(r *rand.Rand, only string) *family {
 		return nil
 	}
 	for i, f := range families {
-		if f.isGroup(only) || slices.ContainsFunc(f.faulty, func(k kind) bool { return k.name == only }) {
+		if len(withName(only, f.faulty)) > 0 {
 			return &families[i]
 		}
 	}
 	return nil
 }
-
-func (f *family) isGroup(name string) bool { return f.faulty[0].group == name }
 
 // draw returns the scenario for a seed, with a hub. Unless only names one kind, half of the scenarios have a kind from
 // f.clean.
@@ -137,7 +143,7 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}
 	pool := f.faulty
 	switch clean := r.IntN(2) == 0; {
-	case only != "" && only != breaking && !f.isGroup(only):
+	case only != "" && only != breaking && only != f.faulty[0].group:
 		pool = withName(only, f.faulty)
 	case clean:
 		pool = f.clean

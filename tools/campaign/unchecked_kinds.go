@@ -9,10 +9,10 @@ import (
 
 const uncheckedGroup = "unchecked"
 
-var cleanUnchecked = []kind{
-	{"clean", "clean", connectionsOnly(nil)},
-	{"clean", "clean", connectionsOnly([]string{"text", "large", "event"})},
-}
+var cleanUnchecked = clean(
+	connectionsOnly(nil),
+	connectionsOnly([]string{"text", "large", "event"}),
+)
 
 // uncheckedKinds are runs that check no message and must not pass: a flag or the description requires the check, or the
 // service refuses streams.
