@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +17,15 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/nginx"
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 // A run is one execution of a scenario.
@@ -240,4 +246,80 @@ func verdictOf(err error, dir, text string) (*verdict.Verdict, error) {
 	v.Verdict, v.Reasons = verdict.Invalid, lines
 	v.Checks = []verdict.Check{{ID: verdict.CheckComplete}} // a run without a verdict is incomplete
 	return v, nil
+}
+
+// runners returns the process ids of the runners that a soak process has started.
+func runners(soak int) (pids []int) {
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == soak { // an error: the process has ended
+			if line, err := p.CmdLine(); err == nil && slices.Contains(line, "--execution-segment") {
+				pids = append(pids, p.PID)
+			}
+		}
+	}
+	return pids
+}
+
+// disturbPublisher sends a signal to the publisher, the first runner of a soak, after the first published message. A
+// publisher stopped by SIGSTOP continues after Strike.Wait.
+func disturbPublisher(signal syscall.Signal) func(context.Context, *run, int) {
+	return func(ctx context.Context, r *run, soak int) {
+		if !await(ctx, func() bool { return r.hub.publishCount() > 0 }) {
+			return
+		}
+		pids := runners(soak)
+		if len(pids) == 0 {
+			return
+		}
+		_ = syscall.Kill(slices.Min(pids), signal)
+		if signal == syscall.SIGSTOP {
+			time.Sleep(r.Strike.Wait)
+			_ = syscall.Kill(slices.Min(pids), syscall.SIGCONT)
+		}
+	}
+}
+
+// listen listens on a free port of a random loopback address, so that concurrent runs do not share an address.
+func listen() (net.Listener, error) {
+	var octets [3]byte
+	_, _ = rand.Read(octets[:]) // never fails
+	return net.Listen("tcp", net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String()+":0")
+}
+
+// startNginx starts nginx in front of a service on a Unix socket. front is the address of nginx; dir is its folder.
+func startNginx(ctx context.Context, dir, socket string, p *plan) (front string, stop func(), err error) {
+	front, err = address.Free()
+	if err != nil {
+		return "", nil, err
+	}
+	var text strings.Builder
+	if err := nginx.Render(&text, nginx.Config{
+		Dir: dir, ErrorLog: filepath.Join(dir, "nginx.log"), Listen: front, Sockets: []string{socket}, Root: os.Geteuid() == 0, Workers: 1,
+		Connections: p.Connections, NoopInterval: p.interval(),
+	}); err != nil {
+		return "", nil, err
+	}
+	stop, err = reverse.Run(ctx, dir, text.String(), "tcp", front)
+	return front, stop, err
+}
+
+// pause waits for d. It returns false if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// await waits until done returns true. It returns false if ctx ends first.
+func await(ctx context.Context, done func() bool) bool {
+	for !done() {
+		if !pause(ctx, 50*time.Millisecond) {
+			return false
+		}
+	}
+	return true
 }
