@@ -4,18 +4,25 @@
 //
 // net/http parses requests. The backend takes the connection of an accepted stream from net/http as a bare descriptor
 // (connect.go). From then on one goroutine, the scheduler (hub.go), owns the descriptor. It shares large batches of
-// writes with a few helpers (batch.go). Another goroutine waits in epoll for clients that disconnect (watch_linux.go).
+// writes with a few helpers (hub_write.go). Another goroutine waits in epoll for clients that disconnect (kernel_linux.go).
 // Streams have no goroutines of their own, except under TLS (tls_writer.go).
 package main
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -83,4 +90,64 @@ func run(args []string, env func(string) (string, bool), signals <-chan os.Signa
 	}
 	log.Info("stopped")
 	return exitOK
+}
+
+const healthTimeout = 3 * time.Second
+
+var errCertificateRequested = errors.New("the service requests a client certificate")
+
+// checkHealth is the health check of the container, whose image has no other program. It does not verify the service's
+// certificate, which need not be valid for the host name "backend". It has no client certificate, so it succeeds if the
+// service requests one.
+func checkHealth(cfg *Config) error {
+	network, address := "tcp", cfg.Listen
+	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {
+		network, address = "unix", path
+	}
+	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, address)
+		},
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify:   true, // #nosec G402 -- see above
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, errCertificateRequested },
+		},
+	}}
+	scheme := "http"
+	if cfg.TLSCert != "" {
+		scheme = "https"
+	}
+	resp, err := client.Get(scheme + "://backend/readyz")
+	if errors.Is(err, errCertificateRequested) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("check the health of %s: %w", cfg.Listen, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New("the service is not ready: " + resp.Status)
+	}
+	return nil
+}
+
+// version is set by the linker: -ldflags "-X main.version=v1.2.3".
+var version string
+
+// buildVersion returns the version that the linker set, else "devel-" and 12 digits of the commit, else "devel".
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "devel-" + s.Value[:12]
+		}
+	}
+	return "devel"
 }

@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -286,4 +288,72 @@ func TestMissingNamesAreFound(t *testing.T) {
 	all.ends["b.md"] = true
 	require.Equal(t, []string{"docs/a.md: no page DESIGN.md", "docs/a.md: no page c.md"}, all.missingPages("docs/a.md", "See DESIGN.md, ./b.md, a.md, (c.md) and https://host/d.md."))
 	require.Equal(t, []string{"x.go: no variable NO_SUCH", "x.go: no make target stack"}, all.missingPaths("x.go", "`NO_SUCH=1 make stack`"))
+}
+
+const module = "github.com/sse-soak/sse-soak/"
+
+// importRow matches a row of the table in docs/architecture.md: folder, content, imports.
+var importRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)/` \\| [^|]+ \\| ([^|`]+) \\|$")
+
+// The table lists the imports of each package, and no package imports one above it. Packages outside the table, such
+// as the parser of event streams and nginx, may be imported by any package.
+func TestImportsMatchTheArchitecture(t *testing.T) {
+	t.Parallel()
+	rows := importRow.FindAllStringSubmatch(read(t, "docs/architecture.md"), -1)
+	var folders []string
+	for _, row := range rows {
+		folders = append(folders, row[1])
+	}
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./cmd/soak", "./internal/...", "./k6/...")
+	list.Dir = root
+	out, err := list.Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		paths := strings.Fields(strings.ReplaceAll(line, module, ""))
+		row := slices.Index(folders, paths[0])
+		if row < 0 {
+			require.Contains(t, []string{"internal/plan/generate", "internal/sseclient/eventstream"}, paths[0], "the package must have a row")
+			continue
+		}
+		imports := []string{}
+		for _, path := range paths[1:] {
+			if i := slices.Index(folders, path); i >= 0 {
+				require.Greater(t, i, row, "%s must not import %s, which is above it", paths[0], path)
+				imports = append(imports, path)
+			}
+		}
+		columns := []string{}
+		for _, name := range strings.Split(strings.TrimSpace(rows[row][2]), ", ") {
+			if i := slices.IndexFunc(folders, func(f string) bool { return f == name || f == "internal/"+name }); i >= 0 {
+				columns = append(columns, folders[i])
+			}
+		}
+		require.ElementsMatch(t, imports, columns, "imports of %s in docs/architecture.md", paths[0])
+	}
+	require.Len(t, rows, len(strings.Split(strings.TrimSpace(string(out)), "\n"))-2, "each package must have exactly one row")
+}
+
+// walkRow matches a row of a walk in docs/architecture.md: number, file, functions, task.
+var walkRow = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| ([^|]+) \\| [^|]+ \\|$")
+
+// Each walk names few files, and each file declares the functions that the walk names.
+func TestWalksNameFilesAndTheirFunctions(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/architecture.md")
+	for heading, maxFiles := range map[string]int{"From a message to the verdict": 15, "From a flag to a runner": 5} {
+		_, section, found := strings.Cut(page, "\n## "+heading+"\n")
+		require.True(t, found, "docs/architecture.md must have the heading %q", heading)
+		section, _, _ = strings.Cut(section, "\n## ")
+		rows := walkRow.FindAllStringSubmatch(section, -1)
+		require.NotEmpty(t, rows, heading)
+		require.LessOrEqual(t, len(rows), maxFiles, heading)
+		for i, row := range rows {
+			require.Equal(t, fmt.Sprint(i+1), row[1], "%s: %s", heading, row[2])
+			source := read(t, row[2])
+			for name := range strings.SplitSeq(row[3], ", ") {
+				name = strings.Trim(name, "`")
+				assert.Regexp(t, `(?m)^func (\([^)]*\) )?`+name+`\(`, source, "%s must declare %s", row[2], name)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -213,4 +215,60 @@ func TestReconnectReplaysMissedNoops(t *testing.T) {
 	for _, n := range d.Noops {
 		require.False(t, n.Lost(time.Time{}), "the noop must have been sent: %+v", n)
 	}
+}
+
+// With SlowKeep, the publisher waits while the queue of a client is full, so no message is lost.
+func TestFullQueueKeepsMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{ServiceSpec: ServiceSpec{Slow: SlowKeep}}
+		st := &noopStream{Stream: &Stream{ClientDone: make(chan struct{}), inbox: make(chan string, 1)}}
+		st.inbox <- "first"
+		go s.handleFullQueue(httptest.NewRequestWithContext(t.Context(), "POST", "/", nil), st, "second")
+		synctest.Wait()
+		require.Equal(t, "first", <-st.inbox)
+		synctest.Wait()
+		require.Len(t, st.inbox, 1)
+	})
+}
+
+func TestNoStreamStartsAfterStop(t *testing.T) {
+	t.Parallel()
+	hub := (&Hub{}).Start(t)
+	require.True(t, hub.AddHandler(), "a running hub must accept streams")
+	hub.Handlers.Done()
+	hub.Stop()
+	require.False(t, hub.AddHandler(), "a stopped hub must refuse streams")
+	w := httptest.NewRecorder()
+	hub.ServeHTTP(w, httptest.NewRequest("GET", "/sub/news", nil))
+	require.Empty(t, w.Body.String(), "no stream may be opened")
+}
+
+// A resetRecorder calls a function when the connection is to be reset.
+type resetRecorder struct {
+	*httptest.ResponseRecorder
+	onReset func()
+}
+
+func (r resetRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	r.onReset()
+	return nil, nil, errors.New("no connection")
+}
+
+// A client requests the end of its stream as soon as it notices the reset. The record must then show that the stream
+// had ended without a request.
+func TestResetIsRecordedBeforeTheClientNotices(t *testing.T) {
+	t.Parallel()
+	c := &NoopClient{Client: Client{ID: "a"}}
+	s := &Service{strike: Strike{Fault: Fault{Action: ActReset, From: 1, Count: 1}}}
+	st := &noopStream{Service: s, client: c}
+	st.Stream = &Stream{W: resetRecorder{httptest.NewRecorder(), func() {
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		s.EndStream(httptest.NewRecorder(), httptest.NewRequest("DELETE", "/", nil), &c.Client, true)
+	}}}
+	c.Begin(st.Stream)
+	require.ErrorIs(t, st.serve(1, time.Now()), ErrOver)
+	st.close()
+	require.False(t, c.EndedOnRequest(), "the reset must precede the request")
 }

@@ -17,7 +17,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/sse-soak/sse-soak/internal/host/process"
+	"github.com/sse-soak/sse-soak/internal/service/probe"
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
@@ -265,4 +268,98 @@ func seconds(d, fallback time.Duration) int {
 		d = fallback
 	}
 	return max(1, int(d/time.Second))
+}
+
+// A Usage is the CPU and memory usage of all processes of a service.
+type Usage struct {
+	// Memory is the proportional set size in bytes. A page that these processes share counts only once.
+	Memory uint64
+	// CPU is the user and system time of the running processes, in seconds.
+	CPU float64
+}
+
+// Usage returns the current usage of the service, which must be running.
+func (r *Instance) Usage() (Usage, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return Usage{}, fmt.Errorf("find the processes of %s: %w", r.Name, err)
+	}
+	var pids []int
+	for _, p := range all {
+		// The workers are in the process group of the service.
+		if stat, err := p.Stat(); err == nil && stat.PGRP == r.process.PID() && stat.State != "Z" {
+			pids = append(pids, p.PID)
+		}
+	}
+	return UsageOf(r.Name, pids)
+}
+
+// UsageOf returns the total usage of the processes of a service. Errors contain the name of the service.
+func UsageOf(name string, pids []int) (out Usage, err error) {
+	if len(pids) == 0 {
+		return out, fmt.Errorf("read the usage of %s: the service is not running", name)
+	}
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return out, fmt.Errorf("read the usage of %s: %w", name, err)
+		}
+		memory, err := p.ProcSMapsRollup()
+		if err != nil {
+			return out, fmt.Errorf("read the memory of %s: %w", name, err)
+		}
+		stat, err := p.Stat()
+		if err != nil {
+			return out, fmt.Errorf("read the CPU time of %s: %w", name, err)
+		}
+		out.Memory += memory.Pss
+		out.CPU += stat.CPUTime()
+	}
+	return out, nil
+}
+
+// A ProbeInput contains the arguments of a probe of one service.
+type ProbeInput struct {
+	Stream                 string // path of streams, relative to the URL of the service
+	Publish, SecondRequest probe.Request
+}
+
+const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
+
+// probeInputs contains the arguments for each service that Names returns.
+var probeInputs = map[string]ProbeInput{
+	"nchan": {Stream: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
+	"mercure": {
+		Stream: "/.well-known/mercure?topic={topic}",
+		Publish: probe.Request{
+			URL: "{base}/.well-known/mercure", Body: "topic={topic}&data=" + payload,
+			Headers: []string{"Authorization: Bearer {token}", "Content-Type: application/x-www-form-urlencoded"},
+		},
+	},
+	"django-eventstream": {Stream: "/events/{topic}/", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
+	"pocketbase": {
+		Stream: "/api/realtime",
+		SecondRequest: probe.Request{
+			URL:  "{base}/api/realtime",
+			Body: `{"clientId":"{client}","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D'{topic}'%22%7D%7D"]}`,
+		},
+		Publish: probe.Request{URL: "{base}/api/collections/soak/records", Body: `{"topic":"{topic}",` + payload[1:]},
+	},
+	"sse-starlette": {Stream: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
+}
+
+// ProbeInput returns the arguments of a probe of the service, which must be one of Names.
+func (r *Instance) ProbeInput() ProbeInput { return probeInputs[r.Name] }
+
+// Flags returns the arguments of `soak probe` for the service.
+func (r *Instance) Flags() []string {
+	p := r.ProbeInput()
+	flags := []string{r.URL + p.Stream, "--publish-url", p.Publish.URL, "--publish-body", p.Publish.Body}
+	for _, h := range p.Publish.Headers {
+		flags = append(flags, "--publish-header", h)
+	}
+	if p.SecondRequest.URL != "" {
+		flags = append(flags, "--then-url", p.SecondRequest.URL, "--then-body", p.SecondRequest.Body)
+	}
+	return flags
 }

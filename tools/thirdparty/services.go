@@ -10,11 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 type load struct {
@@ -144,4 +149,162 @@ func basicEnvironment(env []string) (out []string) {
 		}
 	}
 	return out
+}
+
+// backend is the name of the backend of this repository, which is measured like the other services.
+const backend = "backend"
+
+// bareSuffix ends the name of a service that is started without history.
+const bareSuffix = "-without-history"
+
+// traits contains the cells about each service's heartbeats, the end of its streams, and how they resume. In test/e2e,
+// TestResumeOfThirdPartyServices checks how streams resume.
+var traits = map[string][]string{
+	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; omits messages silently if its buffer is too short"},
+	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`; reports a gap"},
+	"django-eventstream": {
+		"event `keep-alive`, 20 s", "no",
+		"by `Last-Event-ID`; reports a gap; may repeat messages that are published during the reconnect",
+	},
+	"pocketbase":    {"none", "after 300 to 1800 s", "no"},
+	"sse-starlette": {"comment, 15 s", "no", "no"},
+	backend: {
+		"none; noops are messages", "on request of the client",
+		"by `Last-Event-ID`: numbers continue, noops of the outage are created again",
+	},
+}
+
+// A contender is a running service, with the settings of its soak.
+type contender struct {
+	url, service      string
+	env               []string
+	version, settings string
+	usage             func() (services.Usage, error)
+	stop              func()
+}
+
+// launch starts a service. If the name ends with bareSuffix, the service has no history.
+func (b *servicesBench) launch(ctx context.Context, name string) (*contender, error) {
+	if name == backend {
+		return b.startBackend(ctx)
+	}
+	o := services.Options{Streams: b.Load.Connections + 1000}
+	service, withoutHistory := strings.CutSuffix(name, bareSuffix)
+	if withoutHistory {
+		o.History = -1
+	}
+	r, err := services.Start(ctx, service, o)
+	if err != nil {
+		return nil, err
+	}
+	return &contender{r.URL, r.Service, r.Env, r.Version, r.Settings, r.Usage, r.Stop}, nil
+}
+
+// startBackend starts the backend without nginx, because the other services have no proxy.
+func (b *servicesBench) startBackend(ctx context.Context) (*contender, error) {
+	logs := filepath.Join(b.out, backend+"-log")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, err
+	}
+	t, err := target.StartLocal(ctx, target.LocalConfig{
+		Backend: filepath.Join(b.root, "bin", "backend"), Connections: b.Load.Connections, LogDir: logs, NoNginx: true,
+		NoopInterval: time.Duration(b.Load.interval() * float64(time.Second)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &contender{
+		url: t.URL, service: "noop", env: []string{"BACKEND_TOKEN=" + t.Token},
+		version: "of this commit, " + runtime.Version(), settings: fmt.Sprintf("a noop every %g s on every stream, no topics, no publisher", b.Load.interval()),
+		usage: func() (services.Usage, error) { return services.UsageOf(backend, t.Local.BackendPIDs()) },
+		stop:  func() { t.Local.Stop(context.WithoutCancel(ctx)) },
+	}, nil
+}
+
+// sampleInterval is the time between two samples. It is short compared with a run, and long compared with the few
+// milliseconds that reading the memory of a large process takes.
+const sampleInterval = time.Second
+
+// A sample is the usage of a service and of the machine at one moment.
+type sample struct {
+	at time.Time
+	services.Usage
+	load float64 // load average of the machine in the last minute
+}
+
+// A sampler samples the usage of a service from startSampler until stop.
+type sampler struct {
+	usage     func() (services.Usage, error)
+	quit      chan struct{}
+	done      chan struct{}
+	samples   []sample
+	lastError error // the error of the last failed sample, for example after a crash of the service
+}
+
+// startSampler starts a sampler. The caller must call stop before it reads the samples.
+func startSampler(usage func() (services.Usage, error)) *sampler {
+	s := &sampler{usage: usage, quit: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *sampler) run() {
+	defer close(s.done)
+	tick := time.NewTicker(sampleInterval)
+	defer tick.Stop()
+	for {
+		if u, err := s.usage(); err != nil {
+			s.lastError = err
+		} else {
+			s.samples = append(s.samples, sample{time.Now(), u, page.LoadAverage()})
+		}
+		select {
+		case <-s.quit:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *sampler) stop() {
+	close(s.quit)
+	<-s.done
+}
+
+// A Cost is the usage of a service in a window of time in which its streams were open.
+type Cost struct {
+	IdleBytes   uint64  `json:"idle_bytes"`   // memory before the first stream
+	MedianBytes uint64  `json:"median_bytes"` // median of the memory in the window
+	MaxBytes    uint64  `json:"most_bytes"`   // maximum of the memory in the window
+	CPUSeconds  float64 `json:"cpu_seconds"`  // CPU time in the window
+	WindowS     float64 `json:"window_s"`     // duration of the window in seconds
+	Load        float64 `json:"load"`         // mean load average of the machine
+}
+
+// costBetween returns the cost of a window of time, without IdleBytes. It returns an error for fewer than two samples.
+func (s *sampler) costBetween(from, to time.Time) (c Cost, err error) {
+	var window []sample
+	for _, p := range s.samples {
+		if !p.at.Before(from) && !p.at.After(to) {
+			window = append(window, p)
+		}
+	}
+	if len(window) < 2 {
+		err := fmt.Errorf("measure the cost: only %s in %.0f s", format.Count(len(window), "sample"), to.Sub(from).Seconds())
+		if s.lastError != nil {
+			err = fmt.Errorf("%w: %w", err, s.lastError)
+		}
+		return c, err
+	}
+	var memory []uint64
+	for _, p := range window {
+		memory = append(memory, p.Memory)
+		c.Load += p.load
+	}
+	c.Load /= float64(len(window))
+	slices.Sort(memory)
+	first, last := window[0], window[len(window)-1]
+	c.MedianBytes, c.MaxBytes = memory[len(memory)/2], memory[len(memory)-1]
+	c.CPUSeconds, c.WindowS = last.CPU-first.CPU, last.at.Sub(first.at).Seconds()
+	return c, nil
 }

@@ -1,7 +1,14 @@
 package faulty
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -109,4 +116,127 @@ type Action struct {
 	// Client is the value of the parameter id in the stream's URL. Message is the position in the stream, from 1.
 	Client  string
 	Message int
+}
+
+// Patterns for the number, the run's marker and the send time in messages of load-tests/services.
+var (
+	numberField = regexp.MustCompile(`"seq":\s*([0-9]+)`)
+	markerField = regexp.MustCompile(`"run":\s*"([^"]+)"`)
+	timeField   = regexp.MustCompile(`"t":\s*([0-9]+)`)
+)
+
+// topicName matches the topic names of a run: PREFIXtopic-K.
+var topicName = regexp.MustCompile(`[A-Za-z0-9._-]*topic-[0-9]+`)
+
+func number(message []byte) int64 {
+	found := numberField.FindSubmatch(message)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(found[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func topicOf(text string) string {
+	if plain, err := url.QueryUnescape(text); err == nil {
+		text = plain
+	}
+	return topicName.FindString(text)
+}
+
+// changeMessage returns a message in which the fault has changed the number, the marker or the time. A message without
+// this field is returned unchanged.
+func changeMessage(kind Kind, message []byte) []byte {
+	field := numberField
+	switch kind {
+	case OtherMarker:
+		field = markerField
+	case OtherTime:
+		field = timeField
+	}
+	bounds := field.FindSubmatchIndex(message)
+	if bounds == nil {
+		return message
+	}
+	value := string(message[bounds[2]:bounds[3]])
+	last := len(value) - 1
+	switch kind {
+	case NoNumber:
+		value = `"x` + value + `"`
+	case OtherDigit, OtherTime:
+		value = value[:last] + string('0'+(value[last]-'0'+2)%10)
+	case OtherMarker:
+		replacement := "x"
+		if value[last] == 'x' {
+			replacement = "y"
+		}
+		value = value[:last] + replacement
+	case Garble:
+		value = "x" + value
+	}
+	return bytes.Join([][]byte{message[:bounds[2]], []byte(value), message[bounds[3]:]}, nil)
+}
+
+// publishes reports whether a request publishes a message of the run. Other POST requests, such as one that joins a
+// stream to a topic, do not contain the marker.
+func publishes(r *http.Request, body []byte, marker string) bool {
+	if r.Method != http.MethodPost && r.Method != http.MethodPut {
+		return false
+	}
+	return bytes.Contains(decodeForm(body), []byte(marker))
+}
+
+func decodeForm(body []byte) []byte {
+	if text, err := url.QueryUnescape(string(body)); err == nil {
+		return []byte(text)
+	}
+	return body
+}
+
+// A slowListener accepts connections that send each byte separately.
+type slowListener struct{ net.Listener }
+
+func (l slowListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return slowConn{c}, nil
+}
+
+type slowConn struct{ net.Conn }
+
+func (c slowConn) Write(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		if _, err = c.Conn.Write(p[n : n+1]); err == nil {
+			n++
+		}
+	}
+	return n, err
+}
+
+// A mergedConn returns the bytes that arrive within 30 ms in a single Read.
+type mergedConn struct{ net.Conn }
+
+func dialMerged(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return mergedConn{c}, nil
+}
+
+func (c mergedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil || n == len(p) {
+		return n, err
+	}
+	time.Sleep(30 * time.Millisecond)
+	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+	extra, _ := c.Conn.Read(p[n:])
+	_ = c.SetReadDeadline(time.Time{})
+	return n + extra, nil
 }
