@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -104,6 +105,9 @@ func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE campaign_streams gauge\ncampaign_streams %d\n# TYPE campaign_kept_bytes gauge\ncampaign_kept_bytes %d\n", value, s.queuedBytes())
 }
 
+// tcpUserTimeout is TCP_USER_TIMEOUT of Linux.
+const tcpUserTimeout = 18
+
 func (s *Service) setAckTimeout(ctx context.Context, c net.Conn) context.Context {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok || s.AckTimeout == 0 {
@@ -111,7 +115,7 @@ func (s *Service) setAckTimeout(ctx context.Context, c net.Conn) context.Context
 	}
 	if raw, err := tcp.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
-			setUserTimeout(fd, s.AckTimeout)
+			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(s.AckTimeout.Milliseconds()))
 		})
 	}
 	return ctx

@@ -71,6 +71,21 @@ func (c *Clock) Suspend(ctx context.Context, pids []int, d time.Duration) {
 	Stop(ctx, pids, d, func() { c.suspended.Add(int64(d)) })
 }
 
+// Stop stops processes for a duration, or until ctx ends. It calls wake before they continue.
+func Stop(ctx context.Context, pids []int, d time.Duration, wake func()) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+	wake()
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+}
+
 func (c *Clock) handleCalls() {
 	defer c.listener.Close()
 	fd := int(c.listener.Fd())
