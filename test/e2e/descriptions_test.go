@@ -32,9 +32,7 @@ func changeModule(t *testing.T, name string, oldNew ...string) string {
 	for i := 0; i < len(oldNew); i += 2 {
 		require.Contains(t, string(text), oldNew[i])
 	}
-	path := filepath.Join(t.TempDir(), name+".js")
-	require.NoError(t, os.WriteFile(path, []byte(strings.NewReplacer(oldNew...).Replace(string(text))), 0o600))
-	return path
+	return writeFile(t, name+".js", strings.NewReplacer(oldNew...).Replace(string(text)))
 }
 
 // longRun has settings for services that do not resume. With these settings, most messages can be checked.
@@ -177,8 +175,7 @@ func TestUnavailableTokenFailsK6(t *testing.T) {
 		"() => { throw new Error('no login') }": "token() of the service mine: Error: no login",
 		"async () => 'x'":                       "token() of the service mine: the function must return a string, got a promise; async functions are not supported",
 	} {
-		file := filepath.Join(t.TempDir(), "mine.js")
-		require.NoError(t, os.WriteFile(file, []byte("export default { name: 'mine', token: "+token+", connect: { url: '{base}?t={token}' }, message: 'unchecked' };"), 0o600))
+		file := writeFile(t, "mine.js", "export default { name: 'mine', token: "+token+", connect: { url: '{base}?t={token}' }, message: 'unchecked' };")
 		cmd := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
 			"--env", "SERVICE="+file, "--env", "CONNECTIONS=2", "--env", "SECONDS=40", "--env", "BACKEND_URL=http://127.0.0.1:1")
 		out, err := cmd.CombinedOutput()
@@ -263,10 +260,7 @@ func TestTokenPerAttempt(t *testing.T) {
 				return expiry, nil
 			}}
 			server := h.Start(t)
-			description := describeHub(t, c.token)
-			text, err := os.ReadFile(description)
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(description, []byte(strings.Replace(string(text), "{topic}' }", "{topic}', headers: { Authorization: 'Bearer {token}' } }", 1)), 0o600))
+			description := describeHub(t, c.token+"connect: { url: '{base}/sub/{topic}', headers: { Authorization: 'Bearer {token}' } },")
 			r := begin(t, nil, append(publishFlags(description, server.URL),
 				"--prefix", "token-", "--connections", "16", "--connections-per-vu", "16", "--seconds", "14", "--token-ttl", "3")...)
 			v := r.verdict()

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -105,9 +104,7 @@ func TestFiniteThroughLiteLLM(t *testing.T) {
 	t.Parallel()
 	m, url := startModel(t)
 	gateway := startService(t, "litellm", services.Options{Upstream: url})
-	prompts := filepath.Join(t.TempDir(), "prompts")
-	lines := strings.Repeat("\"soak id={id}\"\n", 9) + "\"soak id={id} fault=truncate@10\"\n"
-	require.NoError(t, os.WriteFile(prompts, []byte(lines), 0o600))
+	prompts := writeFile(t, "prompts", strings.Repeat("\"soak id={id}\"\n", 9)+"\"soak id={id} fault=truncate@10\"\n")
 	v := begin(t, gateway.Env, "finite", "--service", gateway.Service, "--backend-url", gateway.URL, "--rate", "6", "--seconds", "10",
 		"--prompts", prompts).verdict()
 	require.EqualValues(t, 60, v.Responses.Started)

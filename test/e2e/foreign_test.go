@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -200,11 +199,9 @@ func pricesHub(t *testing.T, replay func(r *http.Request, all []string, from int
 // describePrices writes the description of a pricesHub, and returns its path.
 func describePrices(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "prices.js")
-	require.NoError(t, os.WriteFile(path, []byte(`export default {
+	return writeFile(t, "prices.js", `export default {
 		name: 'prices', connect: { url: '{base}/sub/prices?id={id}' }, message: { event: 'price', same: 'data' },
-	};`), 0o600))
-	return path
+	};`)
 }
 
 // The suite resume reads a feed whose messages have no numbers. The run does not publish them. The losses of the

@@ -255,3 +255,11 @@ func startBackend(t *testing.T, wrapper []string, env ...string) string {
 	})
 	return log.Name()
 }
+
+// writeFile writes a file to a new folder, and returns its path.
+func writeFile(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}

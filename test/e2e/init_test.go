@@ -174,13 +174,8 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 // folder.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
-	target, dir := backend(t, "NOOP_INTERVAL=1"), t.TempDir() // some targets are tried before the script is loaded
-	write := func(name, text string) (path string) {
-		path = filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	short := write("short.js", `export default { name: 'short', connect: { url: '{base}/{topic}' }, message: { seq: 'json:$.seq', run: 'json:$.run' },
+	target := backend(t, "NOOP_INTERVAL=1") // some targets are tried before the script is loaded
+	short := writeFile(t, "short.js", `export default { name: 'short', connect: { url: '{base}/{topic}' }, message: { seq: 'json:$.seq', run: 'json:$.run' },
 		end: { by: 'server', lifetime: 14 }, publish: { url: '{base}/{topic}', body: '{"run":"{run}","seq":{seq},"pad":"{padding}"}' } };`)
 	publishArgs := func(service string, args ...string) []string {
 		return append([]string{"--service", service, "--topics", "1", "--publish-rate", "10", "--backend-url", "http://127.0.0.1:1"}, args...)

@@ -77,15 +77,9 @@ func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxie
 	proxy, err := forward.Start(o)
 	require.NoError(t, err)
 	t.Cleanup(proxy.Stop)
-	description := filepath.Join(t.TempDir(), "mine.js")
-	require.NoError(t, os.WriteFile(description, []byte(`export default {
-		name: 'mine',
+	description := describeHub(t, `end: { by: 'request', method: 'DELETE', url: '{base}/end?id={id}' },
 		connect: { url: '{base}/sub/{topic}?id={id}',
-			then: { event: 'HELLO', client: 'json:$.client', url: '{base}/join', body: '{"client":"{client}","topic":"{topic}"}', ok: [204] } },
-		message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
-		publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
-		end: { by: 'request', method: 'DELETE', url: '{base}/end?id={id}' },
-	};`), 0o600))
+			then: { event: 'HELLO', client: 'json:$.client', url: '{base}/join', body: '{"client":"{client}","topic":"{topic}"}', ok: [204] } },`)
 	env = []string{"http_proxy=" + proxy.URL, "HTTPS_PROXY=" + proxy.URL, "NO_PROXY=", "no_proxy=", "K6_INSECURE_SKIP_TLS_VERIFY=true"}
 	args = append(publishFlags(description, base), "--prefix", "px-", "--connections", "16", "--connections-per-vu", "8", "--seconds", "9")
 	return service, proxy, env, args

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,18 +49,16 @@ func publishFlags(service, url string) []string {
 	return []string{"--service", service, "--backend-url", url, "--topics", "8", "--publish-rate", "16"}
 }
 
-// describeHub writes the description of a fakeservice.Hub with extra fields, and returns its path.
+// describeHub writes the description of a fakeservice.Hub with extra or other fields, and returns its path.
 func describeHub(t *testing.T, extra string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "mine.js")
-	require.NoError(t, os.WriteFile(path, []byte(`export default {
+	return writeFile(t, "mine.js", `export default {
 		name: 'mine',
 		connect: { url: '{base}/sub/{topic}' },
 		message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
 		publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
 		`+extra+`
-	};`), 0o600))
-	return path
+	};`)
 }
 
 // cutsByKind returns the cuts of a verdict by kind.

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -195,8 +193,7 @@ func TestSlow(t *testing.T) {
 // returns its path.
 func describeBackend(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "broadcasts.js")
-	require.NoError(t, os.WriteFile(path, []byte(`export default {
+	return writeFile(t, "broadcasts.js", `export default {
 		name: 'broadcasts',
 		connect: { url: '{base}/event/connect?id={id}' },
 		heartbeat: { data: '0', every: 1 },
@@ -204,8 +201,7 @@ func describeBackend(t *testing.T) string {
 		end: { by: 'request', url: '{base}/event/forcedisconnect?id={id}' },
 		resume: { by: 'none' },
 		publish: { url: '{base}/event/broadcast?event=news', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}' },
-	};`), 0o600))
-	return path
+	};`)
 }
 
 // The suite slow fills the buffers of a described service with large published messages. The memory of the service is
