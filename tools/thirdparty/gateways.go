@@ -278,10 +278,7 @@ func (r scenarioRow) states() string { return counts(r.States) }
 // counts lists the keys with their counts, the most frequent first.
 func counts[K ~string](values map[K]int) string {
 	keys := slices.SortedFunc(maps.Keys(values), func(a, b K) int {
-		if values[a] != values[b] {
-			return values[b] - values[a]
-		}
-		return strings.Compare(string(a), string(b))
+		return cmp.Or(values[b]-values[a], strings.Compare(string(a), string(b)))
 	})
 	var out []string
 	for _, key := range keys {

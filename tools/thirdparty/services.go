@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -232,43 +233,34 @@ type sample struct {
 	load float64 // load average of the machine in the last minute
 }
 
-// A sampler samples the usage of a service from startSampler until stop.
+// A sampler samples the usage of a service until stop.
 type sampler struct {
-	usage     func() (services.Usage, error)
-	quit      chan struct{}
-	done      chan struct{}
 	samples   []sample
-	lastError error // the error of the last failed sample, for example after a crash of the service
+	lastError error  // the error of the last failed sample, for example after a crash of the service
+	stop      func() // must be called before the samples are read
 }
 
-// startSampler starts a sampler. The caller must call stop before it reads the samples.
 func startSampler(usage func() (services.Usage, error)) *sampler {
-	s := &sampler{usage: usage, quit: make(chan struct{}), done: make(chan struct{})}
-	go s.run()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &sampler{}
+	var done sync.WaitGroup
+	s.stop = func() { cancel(); done.Wait() }
+	done.Go(func() {
+		tick := time.NewTicker(sampleInterval)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			if u, err := usage(); err != nil {
+				s.lastError = err
+			} else {
+				s.samples = append(s.samples, sample{time.Now(), u, page.LoadAverage()})
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
 	return s
-}
-
-func (s *sampler) run() {
-	defer close(s.done)
-	tick := time.NewTicker(sampleInterval)
-	defer tick.Stop()
-	for {
-		if u, err := s.usage(); err != nil {
-			s.lastError = err
-		} else {
-			s.samples = append(s.samples, sample{time.Now(), u, page.LoadAverage()})
-		}
-		select {
-		case <-s.quit:
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-func (s *sampler) stop() {
-	close(s.quit)
-	<-s.done
 }
 
 // A Cost is the usage of a service in a window of time in which its streams were open.
