@@ -1,8 +1,11 @@
+// Package terminal has outputs for the programs of a test: a pseudo terminal and a buffer.
 package terminal
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -11,6 +14,24 @@ import (
 
 	"github.com/sse-soak/sse-soak/test/untested"
 )
+
+// An Output collects the output of programs. It is safe for concurrent use.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
 
 // Open returns the user's side and the program's side of a pseudo terminal, which is closed when the test ends. If no
 // pseudo terminal is available, Open skips the test.
