@@ -24,26 +24,22 @@ func (f *findings) description() (o object) {
 		o, f.missing = f.finite.description(s, f.connectNotes())
 		return o
 	}
-	o.add("name", s.requests.name)
-	if s.requests.needsToken {
-		o.add("token", "SUBSCRIBE_TOKEN")
-	}
-	o.add("connect", s.requests.connectWithSecond(s.firstEvent, s.clientSource, f.thenNotes()...), f.connectNotes()...)
+	o = s.requests.start(s.requests.connectWithSecond(s.firstEvent, s.clientSource, f.thenNotes()...), f.connectNotes())
 	if match := slices.Clone(f.heartbeat.match); match != nil {
 		if f.heartbeat.interval > 0 {
 			match.add("every", f.heartbeat.interval)
 		}
 		o.add("heartbeat", match, f.heartbeat.notes...)
 	}
-	o.add("message", f.message.match, f.message.notes...)
-	f.addEnd(&o)
+	var rest object
+	f.addEnd(&rest)
 	if len(f.resume.fields) > 0 {
-		o.add("resume", f.resume.fields, f.resume.notes...)
+		rest.add("resume", f.resume.fields, f.resume.notes...)
 	}
 	if s.requests.publish == nil {
-		return f.withCheckedMessage(o, f.message.match)
+		return slices.Concat(o, object{f.checkedMessage()}, rest)
 	}
-	publishing := slices.Clone(o)
+	publishing := slices.Concat(o, object{{"message", f.message.match, f.message.notes}}, rest)
 	publishing.add("publish", f.publishRequest(), fmt.Sprintf("%s confirmed with %s. The probe published one every %s, the first one before any stream was open.", format.Plural(s.countConfirmed(), "message was", "messages were"), joinNumbers(s.statuses), formatSeconds(s.Pace)))
 	_, err := service.Parse(toJSON(publishing))
 	if err == nil {
@@ -51,42 +47,32 @@ func (f *findings) description() (o object) {
 	}
 	f.missing = append(f.missing, "publish is left out of the description: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
 	// Without publish, no messages would arrive in which a run could find the fields.
-	return f.withUncheckedMessage(o, "message is 'unchecked', so a run checks connections only. Correct the requests, and probe again.")
+	return slices.Concat(o, object{f.uncheckedMessage("message is 'unchecked', so a run checks connections only. Correct the requests, and probe again.")}, rest)
 }
 
-// withCheckedMessage returns the description with a message that a run can check: the found message if it has a number
-// or an interval, otherwise the result of findShared. Without either, it returns the description of
-// withUncheckedMessage.
-func (f *findings) withCheckedMessage(o object, found object) object {
+// checkedMessage returns a message field that a run can check: the found message if it has a number or an interval,
+// otherwise the result of findShared. Without either, it returns the result of uncheckedMessage.
+func (f *findings) checkedMessage() field {
+	found := f.message.match
 	if slices.ContainsFunc(found, func(m field) bool { return m.name == "seq" || m.name == "every" }) {
-		return withMessage(o, found)
+		return field{"message", found, f.message.notes}
 	}
 	if same := f.findShared(found); same != nil {
-		return withMessage(o, same)
+		return field{"message", same, f.message.notes}
 	}
-	return f.withUncheckedMessage(o, "message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, or fewer than three, so a run checks connections only. "+
+	return f.uncheckedMessage("message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, or fewer than three, so a run checks connections only. " +
 		"With --publish-url and --publish-body, the probe publishes messages and finds their numbers.")
 }
 
-// withUncheckedMessage returns the description with message: 'unchecked'. The notes of message name the fields that
-// were found. The reason is added to f.missing.
-func (f *findings) withUncheckedMessage(o object, reason string) object {
-	var notes []string
+// uncheckedMessage returns message: 'unchecked'. Its notes name the fields that were found. The reason is added to
+// f.missing.
+func (f *findings) uncheckedMessage(reason string) field {
+	notes := f.message.notes
 	for _, member := range f.message.match {
 		notes = append(notes, fmt.Sprintf("%s was %s. %s", member.name, literal(member.value), strings.Join(member.notes, " ")))
 	}
 	f.missing = append(f.missing, reason)
-	return withMessage(o, "unchecked", notes...)
-}
-
-func withMessage(o object, value any, notes ...string) object {
-	o = slices.Clone(o)
-	for i := range o {
-		if o[i].name == "message" {
-			o[i].value, o[i].notes = value, slices.Concat(o[i].notes, notes)
-		}
-	}
-	return o
+	return field{"message", "unchecked", notes}
 }
 
 // publishRequest returns the publish request, with the observed statuses if one of them is not a default of publish.ok.

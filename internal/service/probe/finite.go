@@ -144,7 +144,7 @@ func (f *finiteResponses) findDone() object {
 }
 
 func (f *finiteResponses) endsAll(done object) bool {
-	s := compile(`{"url":"{base}"}`, `"unchecked"`, `,"end":{"by":"event","done":`+string(toJSON(done))+`}`)
+	s := compile(anyURL, "unchecked", field{name: "end", value: object{{name: "by", value: "event"}, {name: "done", value: done}}})
 	if s == nil {
 		return false
 	}
@@ -163,8 +163,10 @@ func (f *finiteResponses) endsAll(done object) bool {
 func (f *finiteResponses) chunks(event string) []series {
 	var out []series
 	for _, response := range f.responses {
-		before := series{response.track, response.units[:len(response.units)-1]}
-		out = append(out, before.filter(func(u *unit) bool { return event == "" || u.EventName() == event }))
+		out = append(out, series{response.track, response.units[:len(response.units)-1]})
+	}
+	if event != "" {
+		return named(out, event)
 	}
 	return out
 }
@@ -176,9 +178,9 @@ func findSeq(all []series) (place string, first int64) {
 		return "", 0
 	}
 	for _, option := range sources(longest.units[0].Block) {
-		if read := readerOf(option, purposeSeq); read != nil && countsUp(all, read) {
-			v, _ := read(&longest.units[0].Block)
-			return option, v.number
+		if read := seqReader(option); read != nil && countsUp(all, read) {
+			first, _ = read(&longest.units[0].Block)
+			return option, first
 		}
 	}
 	return "", 0
@@ -193,7 +195,7 @@ func countsUp(all []series, read reader) bool {
 		for i, u := range response.units {
 			first, _ := read(&response.units[0].Block)
 			v, ok := read(&u.Block)
-			if !ok || first.number > 1 || v.number != first.number+int64(i) {
+			if !ok || first > 1 || v != first+int64(i) {
 				return false
 			}
 		}
@@ -324,11 +326,7 @@ func (f *finiteResponses) end() (o object, module string) {
 // description returns the description of the service, and sentences about fields that were not found. notes are the
 // evidence for connect.
 func (f *finiteResponses) description(s *session, notes []string) (o object, missing []string) {
-	o.add("name", s.requests.name)
-	if s.requests.needsToken {
-		o.add("token", "SUBSCRIBE_TOKEN")
-	}
-	o.add("connect", s.requests.connectWithSecond(s.firstEvent, s.clientSource), notes...)
+	o = s.requests.start(s.requests.connectWithSecond(s.firstEvent, s.clientSource), notes)
 	if f.heartbeat != "" {
 		o.add("heartbeat", object{{name: "event", value: f.heartbeat}})
 	}

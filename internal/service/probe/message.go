@@ -29,6 +29,14 @@ func (s series) filter(keep func(u *unit) bool) series {
 	return series{s.track, slices.DeleteFunc(slices.Clone(s.units), func(u *unit) bool { return !keep(u) })}
 }
 
+// named returns the blocks of each series that have the event name.
+func named(all []series, name string) (out []series) {
+	for _, messages := range all {
+		out = append(out, messages.filter(func(u *unit) bool { return u.EventName() == name }))
+	}
+	return out
+}
+
 func (f *findings) messages(roles ...role) (out []series) {
 	for _, t := range f.tracksOf(roles...) {
 		out = append(out, series{t, f.units[t]}.filter(f.isMessage))
@@ -136,14 +144,11 @@ func (f *findings) selectMessages(m *message, all []series) ([]series, []*unit) 
 		if len(name) > maxQuoted {
 			continue
 		}
-		named := make([]series, len(all))
-		for i, messages := range all {
-			named[i] = messages.filter(func(u *unit) bool { return u.EventName() == name })
-		}
-		if source, _ := f.findSequence(named); source != "" {
+		selected := named(all, name)
+		if source, _ := f.findSequence(selected); source != "" {
 			m.match.add("event", name, note+". Messages with this name have numbers.")
 			f.reportUnchecked(name, order)
-			return named, units(named)
+			return selected, units(selected)
 		}
 	}
 	m.notes = append(m.notes, note+".")
@@ -175,7 +180,7 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		publications[p.seq] = p
 	}
 	for _, source := range append(slices.Clone(options), f.session.templateSources("seq")...) {
-		if read := readerOf(source, purposeSeq); read != nil && f.areNumbers(arrivals, read, publications) {
+		if read := seqReader(source); read != nil && f.areNumbers(arrivals, read, publications) {
 			m.seq = source
 			m.match.add("seq", source, "In every message this is the published number.")
 			break
@@ -194,7 +199,7 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		all = append(near, all...)
 		i := slices.IndexFunc(all, func(option string) bool {
 			message := object{{name: "run", value: option}, {name: "every", value: 1}}
-			return allDelivered(compile(`{"url":"{base}"}`, string(toJSON(message)), ""), f.session.marker, arrivals)
+			return allDelivered(compile(anyURL, message), f.session.marker, arrivals)
 		})
 		if i >= 0 {
 			m.match.add("run", all[i], "In every message this is the published marker.")
@@ -215,13 +220,13 @@ func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 	if !f.session.publishes("{sum}") {
 		return
 	}
-	publish, connect := `,"publish":`+string(toJSON(f.session.requests.publish)), `{"url":"{base}"}`
-	if strings.Contains(publish, "{topic}") { // then connect must have it, too
-		connect = `{"url":"{base}/{topic}"}`
+	publish, connect := field{name: "publish", value: f.session.requests.publish}, anyURL
+	if f.session.publishes("{topic}") { // then connect must have it, too
+		connect = object{{name: "url", value: "{base}/{topic}"}}
 	}
 	for _, option := range append(slices.Clone(options), f.session.templateSources("sum")...) {
 		message := append(slices.Clone(m.match), field{name: "sum", value: option})
-		if allDelivered(compile(connect, string(toJSON(message)), publish), f.session.marker, arrivals) {
+		if allDelivered(compile(connect, message, publish), f.session.marker, arrivals) {
 			m.match.add("sum", option, "In every message this is the published checksum, and it is correct.")
 			return
 		}
@@ -236,14 +241,14 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 	numbers := map[int64]bool{}
 	for _, u := range arrivals {
 		v, ok := read(&u.Block)
-		p, published := publications[v.number]
+		p, published := publications[v]
 		if !ok || !published || u.at.Before(p.at) {
 			return false
 		}
-		if in := f.publishedIn(u); f.session.publishes("{sentAt}") && (len(in) == 0 || in[len(in)-1].seq != v.number) {
+		if in := f.publishedIn(u); f.session.publishes("{sentAt}") && (len(in) == 0 || in[len(in)-1].seq != v) {
 			return false
 		}
-		numbers[v.number] = true
+		numbers[v] = true
 	}
 	return len(numbers) > 1
 }
@@ -258,20 +263,20 @@ func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, 
 		options = append(options, f.session.templateSources("sentAt")...)
 	}
 	for _, source := range options {
-		read := readerOf(source, purposeTime)
+		read := timeReader(source)
 		if read == nil {
 			continue
 		}
 		values, isNear, isFine, isPublished := map[int64]bool{}, true, false, published != nil
 		for _, u := range arrivals {
 			v, ok := read(&u.Block)
-			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > maxDistance {
+			if !ok || u.at.Sub(time.UnixMicro(v)).Abs() > maxDistance {
 				isNear = false
 				break
 			}
-			values[v.number] = true
-			isFine = isFine || v.number%1e6 != 0
-			isPublished = isPublished && published(u, v.number)
+			values[v] = true
+			isFine = isFine || v%1e6 != 0
+			isPublished = isPublished && published(u, v)
 		}
 		switch {
 		case !isNear || len(values) < 2:

@@ -34,22 +34,16 @@ func (o object) value(name string) any {
 
 func (o object) contains(text string) bool { return strings.Contains(string(toJSON(o)), text) }
 
-// toJSON returns a description as service.Parse reads it.
-func toJSON(v any) []byte {
-	switch v := v.(type) {
-	case object:
-		parts := make([]string, len(v))
-		for i, f := range v {
-			parts[i] = string(toJSON(f.name)) + ":" + string(toJSON(f.value))
-		}
-		return []byte("{" + strings.Join(parts, ",") + "}")
-	case []any:
-		parts := make([]string, len(v))
-		for i, item := range v {
-			parts[i] = string(toJSON(item))
-		}
-		return []byte("[" + strings.Join(parts, ",") + "]")
+// MarshalJSON returns a description as service.Parse reads it.
+func (o object) MarshalJSON() ([]byte, error) {
+	parts := make([]string, len(o))
+	for i, f := range o {
+		parts[i] = string(toJSON(f.name)) + ":" + string(toJSON(f.value))
 	}
+	return []byte("{" + strings.Join(parts, ",") + "}"), nil
+}
+
+func toJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("%T in a description", v)) // descriptions consist of the types of field.value

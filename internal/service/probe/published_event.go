@@ -17,13 +17,10 @@ func (f *findings) selectPublished(m *message, all []series) ([]series, []*unit)
 		return all, units(all)
 	}
 	for _, name := range names {
-		named := make([]series, len(all))
-		for i, messages := range all {
-			named[i] = messages.filter(func(u *unit) bool { return u.EventName() == name })
-		}
-		if events, messages := f.countDelivered(named); len(name) <= maxQuoted && events == expected && messages == expected {
+		selected := named(all, name)
+		if events, messages := f.countDelivered(selected); len(name) <= maxQuoted && events == expected && messages == expected {
 			m.match.add("event", name, "Events of other names had the same messages.")
-			return named, units(named)
+			return selected, units(selected)
 		}
 	}
 	return all, units(all)

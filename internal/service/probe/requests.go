@@ -221,11 +221,7 @@ func isSeparateWord(text string, from, to int) bool {
 // draft returns the description with which the probe sends the requests. event is the name of the event before the
 // second request, and client is the place of {client} in that event.
 func (a *requests) draft(event, client string) (o object) {
-	o.add("name", a.name)
-	if a.needsToken {
-		o.add("token", "SUBSCRIBE_TOKEN")
-	}
-	o.add("connect", a.connectWithSecond(event, client))
+	o = a.start(a.connectWithSecond(event, client), nil)
 	if a.publish == nil {
 		o.add("message", "unchecked")
 		if a.uses("{prompt}") {
@@ -241,6 +237,16 @@ func (a *requests) draft(event, client string) (o object) {
 	}
 	o.add("publish", a.publish)
 	o.add("message", message)
+	return o
+}
+
+// start returns the first fields of a description. notes are the evidence for connect.
+func (a *requests) start(connect object, notes []string) (o object) {
+	o.add("name", a.name)
+	if a.needsToken {
+		o.add("token", "SUBSCRIBE_TOKEN")
+	}
+	o.add("connect", connect, notes...)
 	return o
 }
 

@@ -133,17 +133,15 @@ func (f *findings) countRepeated(reopened *track) (n int) {
 // for a block or a header that new streams do not have. If messages were lost, it also searches the resumed stream.
 func (f *findings) gap(lost bool) (match object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
-	requested := map[*track]string{}
-	if unknownID != nil {
-		requested[unknownID] = "an unknown id"
-	} else if reason := f.refusal(unknown); reason != "" {
+	if reason := f.refusal(unknown); unknownID == nil && reason != "" {
 		note = "With an unknown id: " + reason + "."
-	}
-	if reopened := f.first(resumed); lost && reopened != nil {
-		requested[reopened] = "that id"
 	}
 	if control == nil {
 		return nil, note
+	}
+	requested := map[*track]string{unknownID: "an unknown id"}
+	if lost {
+		requested[f.first(resumed)] = "that id"
 	}
 	controlGroups := map[string]bool{}
 	for _, u := range f.units[control] {
@@ -152,7 +150,7 @@ func (f *findings) gap(lost bool) (match object, note string) {
 	}
 	for _, t := range []*track{unknownID, f.first(resumed)} {
 		id := requested[t]
-		if id == "" {
+		if t == nil || id == "" {
 			continue
 		}
 		for name, values := range t.header {

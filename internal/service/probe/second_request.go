@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,16 +103,19 @@ var clientName = regexp.MustCompile(`(?i)client|conn|session|sub|id`)
 func clientSource(first []unit) string {
 	best := ""
 	for _, source := range sources(first[0].Block) {
-		if read := readerOf(source, purposeClient); read != nil {
-			values := map[string]bool{}
-			for i := range first {
-				if v, ok := read(&first[i].Block); ok && v.text != "" {
-					values[v.text] = true
-				}
+		then := object{{name: "event", value: first[0].EventName()}, {name: "client", value: source}, {name: "url", value: "{base}/{client}"}}
+		s := compile(append(slices.Clone(anyURL), field{name: "then", value: then}), "unchecked")
+		if s == nil {
+			continue
+		}
+		values := map[string]bool{}
+		for i := range first {
+			if client, ok := s.Client(&first[i].Block); ok && client != "" {
+				values[client] = true
 			}
-			if len(values) == len(first) && (best == "" || !clientName.MatchString(best) && clientName.MatchString(source)) {
-				best = source
-			}
+		}
+		if len(values) == len(first) && (best == "" || !clientName.MatchString(best) && clientName.MatchString(source)) {
+			best = source
 		}
 	}
 	return best

@@ -44,7 +44,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		options = slices.Insert(slices.Delete(options, at, at+1), 0, "id")
 	}
 	for _, option := range options {
-		read := readerOf(option, purposeSeq)
+		read := seqReader(option)
 		if read == nil {
 			continue
 		}
@@ -54,22 +54,22 @@ func (f *findings) findSequence(all []series) (source, note string) {
 			last := int64(math.MinInt64)
 			for _, u := range messages.units {
 				v, ok := read(&u.Block)
-				if !ok || last != math.MinInt64 && v.number < last {
+				if !ok || last != math.MinInt64 && v < last {
 					consecutive, grows = false, false
 					break
 				}
 				if last != math.MinInt64 {
 					steps++
 				}
-				if v.number == last {
+				if v == last {
 					repeats++
 				}
-				if consecutive && last != math.MinInt64 && v.number != last+1 {
-					consecutive, jump = false, []int64{last, v.number}
+				if consecutive && last != math.MinInt64 && v != last+1 {
+					consecutive, jump = false, []int64{last, v}
 				}
-				last = v.number
+				last = v
 				if messages.track == longest.track && len(example) < 4 {
-					example = append(example, v.number)
+					example = append(example, v)
 				}
 			}
 			if !grows {
@@ -88,19 +88,19 @@ func (f *findings) findSequence(all []series) (source, note string) {
 
 // isTime reports whether the number of the first message is a time within a day of its arrival.
 func (f *findings) isTime(source string, messages series) bool {
-	read := readerOf(source, purposeTime)
+	read := timeReader(source)
 	v, ok := read(&messages.units[0].Block)
-	return ok && messages.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
+	return ok && messages.units[0].at.Sub(time.UnixMicro(v)).Abs() < 24*time.Hour
 }
 
 // isClock reports whether the number is a time that advances by between half and twice the time between the first and
 // the last message. Such a number skips a second when a message is late.
 func (f *findings) isClock(source string, messages series) bool {
 	first, last := messages.units[0], messages.units[len(messages.units)-1]
-	read := readerOf(source, purposeTime)
+	read := timeReader(source)
 	from, _ := read(&first.Block)
 	to, _ := read(&last.Block)
-	clock, elapsed := time.Duration(to.number-from.number)*time.Microsecond, last.at.Sub(first.at)
+	clock, elapsed := time.Duration(to-from)*time.Microsecond, last.at.Sub(first.at)
 	return f.isTime(source, messages) && clock >= elapsed/2 && clock <= 2*elapsed
 }
 
@@ -114,7 +114,7 @@ func joinNumbers[N int | int64](numbers []N) string {
 
 // findScope determines whether numbers are per stream or per topic, from a stream that was opened later.
 func (f *findings) findScope(m *message, all []series) {
-	read := readerOf(m.seq, purposeSeq)
+	read := seqReader(m.seq)
 	var later *unit
 	for _, messages := range all {
 		if messages.track.role == fresh && len(messages.units) > 0 {
@@ -131,13 +131,13 @@ func (f *findings) findScope(m *message, all []series) {
 			continue
 		}
 		for _, u := range messages.units {
-			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(time.Second, 2*f.session.Pace) {
-				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, which another stream received at the same time.", v.number))
+			if o, ok := read(&u.Block); ok && o == v && u.at.Sub(later.at).Abs() < min(time.Second, 2*f.session.Pace) {
+				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, which another stream received at the same time.", v))
 				return
 			}
 		}
 	}
-	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, which no other stream received at that time.", v.number))
+	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, which no other stream received at that time.", v))
 }
 
 const shortestInterval = 50 * time.Millisecond
@@ -192,7 +192,7 @@ func (f *findings) findOrder(m *message, all []series) {
 	if m.seq == "" {
 		return
 	}
-	read := readerOf(m.seq, purposeSeq)
+	read := seqReader(m.seq)
 	duplicates, reordered := 0, 0
 	for _, messages := range all {
 		numbers, last := map[int64]bool{}, int64(math.MinInt64)
@@ -202,12 +202,12 @@ func (f *findings) findOrder(m *message, all []series) {
 				continue
 			}
 			switch {
-			case numbers[v.number]:
+			case numbers[v]:
 				duplicates++
-			case v.number < last:
+			case v < last:
 				reordered++
 			}
-			numbers[v.number], last = true, max(last, v.number)
+			numbers[v], last = true, max(last, v)
 		}
 	}
 	if duplicates > 0 {

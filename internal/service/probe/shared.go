@@ -111,7 +111,7 @@ type sighting struct {
 // countShared returns the result of countCommon for the messages with a name (empty: all messages), or 0 if one of them
 // does not have the source. It uses the plain streams with messages, except the disconnected one.
 func (f *findings) countShared(source, name string) int {
-	s := compile(`{"url":"{base}"}`, string(toJSON(object{{name: "same", value: source}})), "")
+	s := compile(anyURL, object{{name: "same", value: source}})
 	if s == nil {
 		return 0
 	}

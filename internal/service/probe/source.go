@@ -3,7 +3,6 @@ package probe
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"sort"
@@ -158,61 +157,44 @@ func suffixPattern(text string) string {
 	return ""
 }
 
-// A value is the result of a reader: text for {client}, otherwise a number.
-type value struct {
-	text   string
-	number int64
-}
-
-// A reader reads a value from a block with the code that a run uses.
-type reader func(b *service.Block) (value, bool)
-
-// A purpose is the field of a description that a value is for.
-type purpose int
-
-const (
-	purposeSeq purpose = iota
-	purposeTime
-	purposeClient
-)
+// A reader reads a number, or a time in microseconds, from a block with the code that a run uses.
+type reader func(b *service.Block) (int64, bool)
 
 // compile returns the service of a description with these fields, or nil if a field is invalid.
-func compile(connect, message, fields string) *service.Service {
-	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":%s,"message":%s%s}`, connect, message, fields))
+func compile(connect object, message any, fields ...field) *service.Service {
+	o := object{{name: "name", value: "x"}, {name: "connect", value: connect}, {name: "message", value: message}}
+	s, err := service.Parse(toJSON(append(o, fields...)))
 	if err != nil {
 		return nil
 	}
 	return s
 }
 
-func readerOf(source string, use purpose) reader {
-	quoted, _ := json.Marshal(source)
-	connect, message := `{"url":"{base}"}`, `"unchecked"`
-	switch use {
-	case purposeSeq:
-		message = fmt.Sprintf(`{"seq":%s}`, quoted)
-	case purposeTime:
-		message = fmt.Sprintf(`{"sentAt":%s,"every":1}`, quoted)
-	case purposeClient:
-		connect = fmt.Sprintf(`{"url":"{base}","then":{"event":"x","client":%s,"url":"{base}/{client}"}}`, quoted)
-	}
-	s := compile(connect, message, "")
+var anyURL = object{{name: "url", value: "{base}"}}
+
+// seqReader returns a reader of message.seq at a place, or nil if the place is invalid.
+func seqReader(source string) reader {
+	s := compile(anyURL, object{{name: "seq", value: source}})
 	if s == nil {
 		return nil
 	}
 	r := s.Reader("")
-	return func(b *service.Block) (v value, ok bool) {
-		if use == purposeClient {
-			named := *b
-			named.Event = []byte("x")
-			v.text, ok = s.Client(&named)
-			return v, ok
-		}
+	return func(b *service.Block) (int64, bool) {
 		reading := r.Read(b)
-		if use == purposeTime {
-			return value{number: reading.SentAt}, reading.HasSentAt
-		}
-		return value{number: reading.Seq}, reading.HasSeq && reading.Err == nil
+		return reading.Seq, reading.HasSeq && reading.Err == nil
+	}
+}
+
+// timeReader returns a reader of message.sentAt at a place, or nil if the place is invalid.
+func timeReader(source string) reader {
+	s := compile(anyURL, object{{name: "sentAt", value: source}, {name: "every", value: 1}})
+	if s == nil {
+		return nil
+	}
+	r := s.Reader("")
+	return func(b *service.Block) (int64, bool) {
+		reading := r.Read(b)
+		return reading.SentAt, reading.HasSentAt
 	}
 }
 

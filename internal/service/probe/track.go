@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -56,26 +55,18 @@ const (
 
 const maxQuoted = 1 << 10
 
-// store adds a part. If the limits are exceeded, it drops the first half of the parts if keepsLast is set, otherwise
-// the new part.
+// store adds a part. If the limits are exceeded, it drops the first parts if keepsLast is set, otherwise the new part.
 func (t *track) store(p stream.Part) {
-	size := sizeOf(p)
-	if t.keepsLast {
-		for len(t.parts) > 0 && (len(t.parts) == maxParts || t.size+size > maxBytes) {
-			t.drop((len(t.parts) + 1) / 2)
+	t.parts, t.size = append(t.parts, p), t.size+sizeOf(p)
+	for len(t.parts) > maxParts || t.size > maxBytes {
+		if !t.keepsLast {
+			t.parts, t.size = t.parts[:len(t.parts)-1], t.size-sizeOf(p)
+			return
 		}
+		t.size -= sizeOf(t.parts[0])
+		t.parts[0] = stream.Part{} // append copies the rest later
+		t.parts = t.parts[1:]
 	}
-	if len(t.parts) == maxParts || t.size+size > maxBytes {
-		return
-	}
-	t.parts, t.size = append(t.parts, p), t.size+size
-}
-
-func (t *track) drop(n int) {
-	for _, p := range t.parts[:n] {
-		t.size -= sizeOf(p)
-	}
-	t.parts = slices.Delete(t.parts, 0, n)
 }
 
 func sizeOf(p stream.Part) int { return len(p.Event) + len(p.ID) + len(p.Data) + len(p.Comment) }
