@@ -76,11 +76,6 @@ const (
 	Unmarked               // an event that message.event names, without a marker
 )
 
-// String returns the kind in words, such as "other topic".
-func (k Kind) String() string {
-	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "other topic", "unmarked"}[k]
-}
-
 // A Reading is the content of a block.
 type Reading struct {
 	Kind Kind

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/test/memory"
 	"github.com/sse-soak/sse-soak/test/module"
 )
@@ -53,4 +55,34 @@ func probe(t *testing.T, h http.Handler, c Config, uses ...func(t *testing.T, d 
 		}
 	})
 	return d
+}
+
+var started = time.Date(2026, 11, 29, 1, 46, 7, 5e8, time.UTC)
+
+// newFindings returns the findings of a probe without streams, whose Pace is 1 s.
+func newFindings() *findings {
+	f := &findings{session: &session{Config: Config{Pace: time.Second}, requests: &requests{}, started: started}, units: map[*track][]*unit{}}
+	f.heartbeat.matches = func(*unit) bool { return false }
+	return f
+}
+
+// add adds a stream that is open from a time until a minute after the start of the probe.
+func (f *findings) add(r role, opened time.Duration, units ...*unit) *track {
+	t := &track{role: r, headersAt: started.Add(opened), endedAt: started.Add(time.Minute), open: &stream.Stream{Response: new(sseclient.Response)}}
+	f.session.tracks = append(f.session.tracks, t)
+	f.units[t] = units
+	return t
+}
+
+// block returns a block that arrives at a time after the start of the probe. If event and data are empty, the block is a
+// comment.
+func block(at time.Duration, event, data string) *unit {
+	b := service.Block{Event: []byte(event), Data: []byte(data), HasData: event != "" || data != ""}
+	b.HasComment = !b.HasData
+	return &unit{b, started.Add(at)}
+}
+
+func withID(u *unit, id string) *unit {
+	u.ID, u.HasID = []byte(id), true
+	return u
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/internal/service"
 )
 
 // The times are fixed, because messages of a real stream are irregular on a busy machine.
@@ -28,7 +26,7 @@ func TestMessageInterval(t *testing.T) {
 		var m message
 		messages := series{track: &track{role: plain}}
 		for _, since := range at {
-			messages.units = append(messages.units, &unit{at: time.Unix(1_700_000_000, 0).Add(since)})
+			messages.units = append(messages.units, block(since, "", "x"))
 		}
 		later := series{messages.track, messages.units[len(at)-2:]} // the streams of one broadcast have the same deviations
 		(&findings{}).findInterval(&m, []series{later, later, messages, messages, later})
@@ -42,7 +40,6 @@ func TestMessageInterval(t *testing.T) {
 
 func TestTimesAreNoSequence(t *testing.T) {
 	t.Parallel()
-	begin := time.Date(2026, 11, 29, 1, 46, 7, 5e8, time.UTC)
 	for name, c := range map[string]struct {
 		data func(n int, at time.Time) string
 		want string
@@ -50,13 +47,13 @@ func TestTimesAreNoSequence(t *testing.T) {
 		"time of day":         {func(_ int, at time.Time) string { return "It is " + at.Format("3:04:05") }, ""},
 		"date":                {func(_ int, at time.Time) string { return at.Format(time.RFC3339Nano) }, ""},
 		"seconds since 1970":  {func(_ int, at time.Time) string { return fmt.Sprintf(`{"t":%d}`, at.Unix()) }, ""},
-		"counter from a time": {func(n int, _ time.Time) string { return fmt.Sprintf(`{"n":%d}`, begin.UnixMilli()+int64(n)) }, "json:$.n"},
+		"counter from a time": {func(n int, _ time.Time) string { return fmt.Sprintf(`{"n":%d}`, started.UnixMilli()+int64(n)) }, "json:$.n"},
 		"number and time":     {func(n int, at time.Time) string { return fmt.Sprintf("%s %d", at.Format(time.TimeOnly), n) }, "data:^[0-9]+:[0-9]+:[0-9]+ ([0-9]+)$"},
 	} {
 		messages := series{track: &track{role: plain}}
 		for n := range 20 {
-			at := begin.Add(time.Duration(n) * time.Second)
-			messages.units = append(messages.units, &unit{service.Block{Data: []byte(c.data(n, at)), HasData: true}, at})
+			at := time.Duration(n) * time.Second
+			messages.units = append(messages.units, block(at, "", c.data(n, started.Add(at))))
 		}
 		source, _ := (&findings{session: &session{}}).findSequence([]series{messages})
 		require.Equal(t, c.want, source, name)
@@ -75,7 +72,7 @@ func TestSequenceAfterAWordWithDigits(t *testing.T) {
 	} {
 		messages := series{track: &track{role: plain}}
 		for n := 7; n < 112; n++ {
-			messages.units = append(messages.units, &unit{service.Block{ID: fmt.Appendf(nil, example, n), HasID: true, Data: []byte("x"), HasData: true}, time.Now()})
+			messages.units = append(messages.units, withID(block(0, "", "x"), fmt.Sprintf(example, n)))
 		}
 		source, note := (&findings{session: &session{}}).findSequence([]series{messages})
 		require.Equal(t, want, source, note)
@@ -92,7 +89,7 @@ func TestReasonForNoSequenceNamesTheJump(t *testing.T) {
 	} {
 		messages := series{track: &track{role: plain}}
 		for id := range strings.FieldsSeq(ids) {
-			messages.units = append(messages.units, &unit{service.Block{ID: []byte(id), HasID: true, Data: []byte("x"), HasData: true}, time.Now()})
+			messages.units = append(messages.units, withID(block(0, "", "x"), id))
 		}
 		source, note := (&findings{session: &session{}}).findSequence([]series{messages})
 		require.Empty(t, source, ids)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
@@ -88,11 +87,9 @@ func TestMessageInEventsOfSeveralNames(t *testing.T) {
 
 func TestBatches(t *testing.T) {
 	t.Parallel()
-	opened := &track{role: plain, headersAt: time.Now()}
-	f := &findings{session: &session{
-		Config:   Config{Pace: time.Second},
-		requests: &requests{publish: object{{name: "body", value: "{sentAt}"}}},
-	}}
+	f := newFindings()
+	f.session.requests.publish = object{{name: "body", value: "{sentAt}"}}
+	opened := f.add(plain, 0)
 	for name, c := range map[string]struct {
 		publishedAfter time.Duration
 		streams        [][]string
@@ -103,13 +100,13 @@ func TestBatches(t *testing.T) {
 		"quote":                                {2 * time.Second, [][]string{{"17", "18 after 17"}}, false},
 		"quote of a message of another stream": {2 * time.Second, [][]string{{"18 after 17"}, {"17", "18 after 17"}}, false},
 	} {
-		at := opened.headersAt.Add(c.publishedAfter)
+		at := started.Add(c.publishedAfter)
 		f.session.published = []publication{{seq: 1, sentAt: 17, at: at}, {seq: 2, sentAt: 18, at: at}}
 		var all []series
 		for _, events := range c.streams {
 			messages := series{track: opened}
 			for _, data := range events {
-				messages.units = append(messages.units, &unit{service.Block{Data: []byte(data), HasData: true}, opened.headersAt.Add(3 * time.Second)})
+				messages.units = append(messages.units, block(3*time.Second, "", data))
 			}
 			all = append(all, messages)
 		}

@@ -6,21 +6,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
 func TestReasonForNothingToResumeFrom(t *testing.T) {
 	t.Parallel()
-	for want, block := range map[string]service.Block{
-		"No event had an id before the disconnect, so":    {Data: []byte("a"), HasData: true},
-		"The last id before the disconnect was empty, so": {Data: []byte("a"), HasData: true, HasID: true},
+	for want, last := range map[string]*unit{
+		"No event had an id before the disconnect, so":    block(0, "", "a"),
+		"The last id before the disconnect was empty, so": withID(block(0, "", "a"), ""),
 	} {
-		lost := &track{role: plain}
-		f := &findings{
-			session: &session{disconnected: lost, reopenedAt: time.Now()}, units: map[*track][]*unit{lost: {{block, time.Now()}}},
-		}
+		f := newFindings()
+		f.session.disconnected, f.session.reopenedAt = f.add(plain, 0, last), started
 		r := f.findResume()
 		require.Contains(t, r.notes[0], want)
 		require.Equal(t, object{{name: "by", value: "none"}}, r.fields)
@@ -29,21 +24,14 @@ func TestReasonForNothingToResumeFrom(t *testing.T) {
 
 func TestGreetingIsNoRepeatedMessage(t *testing.T) {
 	t.Parallel()
-	start := time.Now()
-	f := &findings{session: &session{Config: Config{Pace: time.Second}, requests: &requests{}}, units: map[*track][]*unit{}}
-	f.heartbeat.matches = func(*unit) bool { return false }
+	f := newFindings()
 	add := func(r role, opened time.Duration, messages ...int) *track {
-		added := &track{role: r, open: new(stream.Stream), headersAt: start.Add(opened), endedAt: start.Add(time.Minute)}
-		f.session.tracks = append(f.session.tracks, added)
-		f.units[added] = []*unit{{service.Block{Data: []byte("hello"), HasData: true}, added.headersAt}}
+		units := []*unit{block(opened, "", "hello")}
 		for _, m := range messages {
-			at := added.headersAt.Add(time.Millisecond)
-			if sent := start.Add(time.Duration(m) * 2 * time.Second); sent.After(at) {
-				at = sent
-			}
-			f.units[added] = append(f.units[added], &unit{service.Block{ID: fmt.Append(nil, m), HasID: true, Data: []byte("x"), HasData: true}, at})
+			at := max(opened+time.Millisecond, time.Duration(m)*2*time.Second)
+			units = append(units, withID(block(at, "", "x"), fmt.Sprint(m)))
 		}
-		return added
+		return f.add(r, opened, units...)
 	}
 	f.session.disconnected = add(plain, 0, 1, 2, 3)
 	reopened := add(resumed, 10*time.Second, 3, 4, 5, 6)
@@ -53,19 +41,16 @@ func TestGreetingIsNoRepeatedMessage(t *testing.T) {
 
 func TestPublishedMessagesMayBeResentSlowly(t *testing.T) {
 	t.Parallel()
-	reopened := &track{role: resumed, headersAt: time.Now()}
-	f := &findings{session: &session{Config: Config{Pace: time.Second}}, units: map[*track][]*unit{reopened: nil}}
-	for i, text := range []string{"a", "b", "c"} {
-		at := reopened.headersAt.Add(time.Duration(2*i) * time.Second)
-		f.units[reopened] = append(f.units[reopened], &unit{service.Block{Data: []byte(text), HasData: true}, at})
+	f := newFindings()
+	reopened := f.add(resumed, 0, block(0, "", "a"), block(2*time.Second, "", "b"), block(4*time.Second, "", "c"))
+	missed := func() map[string]bool {
+		keys := map[string]bool{}
+		for _, u := range f.units[reopened] {
+			keys[f.key(u)] = true
+		}
+		return keys
 	}
-	missed := map[string]bool{}
-	for _, u := range f.units[reopened] {
-		missed[f.key(u)] = true
-	}
-	require.Equal(t, 1, f.countResent(reopened, missed), "later messages of the service may be new ones with the same content")
-
+	require.Equal(t, 1, f.countResent(reopened, missed()), "later messages of the service may be new ones with the same content")
 	f.session.published = []publication{{seq: 1}}
-	missed = map[string]bool{"a": true, "b": true, "c": true}
-	require.Equal(t, 3, f.countResent(reopened, missed), "published messages are unique")
+	require.Equal(t, 3, f.countResent(reopened, missed()), "published messages are unique")
 }

@@ -6,28 +6,19 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/internal/service/stream"
-	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// sharedFindings returns the findings of three streams with a greeting and ten prices, one every 300 ms. content
-// returns the data of a price.
+// sharedFindings returns the findings of three streams with a greeting and ten prices, one every 3 s. content returns
+// the data of a price.
 func sharedFindings(content func(client, message int) string) *findings {
-	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]*unit{}}
-	f.heartbeat.matches = func(*unit) bool { return false }
-	started := time.Unix(1_700_000_000, 0)
+	f := newFindings()
 	for stream := range 3 {
-		t := newSharedTrack(started)
-		f.session.tracks = append(f.session.tracks, t)
-		f.units[t] = []*unit{{service.Block{Event: []byte("hello"), Data: fmt.Append(nil, stream), HasData: true}, started.Add(time.Millisecond)}}
+		units := []*unit{block(time.Millisecond, "hello", fmt.Sprint(stream))}
 		for message := 1; message <= 10; message++ {
-			f.units[t] = append(f.units[t], &unit{
-				service.Block{Event: []byte("price"), Data: []byte(content(stream, message)), HasData: true},
-				started.Add(time.Duration(message)*300*time.Millisecond + time.Duration(stream)*time.Millisecond),
-			})
+			at := time.Duration(message)*3*time.Second + time.Duration(stream)*time.Millisecond
+			units = append(units, block(at, "price", content(stream, message)))
 		}
+		f.add(plain, 0, units...)
 	}
 	return f
 }
@@ -54,13 +45,6 @@ func TestSharedMessages(t *testing.T) {
 
 func TestRepeatedContentIsShared(t *testing.T) {
 	t.Parallel()
-	started := time.Now()
-	messages := func(content func(n int) uint64) (out []sighting) {
-		for n := range 40 {
-			out = append(out, sighting{content(n), started.Add(time.Duration(n) * time.Second)})
-		}
-		return out
-	}
 	for name, c := range map[string]struct {
 		content func(n int) uint64
 		want    int
@@ -69,13 +53,12 @@ func TestRepeatedContentIsShared(t *testing.T) {
 		"few changes": {func(n int) uint64 { return uint64(n / 10) }, 0},           // #nosec G115 -- small
 		"two values":  {func(n int) uint64 { return uint64(n % 2) }, 0},            // #nosec G115 -- small
 	} {
-		list := messages(c.content)
+		var list []sighting
+		for n := range 40 {
+			list = append(list, sighting{c.content(n), started.Add(time.Duration(n) * time.Second)})
+		}
 		require.Equal(t, c.want, countCommon([][]sighting{list, list}, started.Add(-1), started.Add(time.Hour)), name)
 	}
-}
-
-func newSharedTrack(started time.Time) *track {
-	return &track{role: plain, headersAt: started, endedAt: started.Add(4 * time.Second), open: &stream.Stream{Response: new(sseclient.Response)}}
 }
 
 func TestRareNamesAreShared(t *testing.T) {
