@@ -110,29 +110,24 @@ func TestPromptNeedsFiniteResponses(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	for remedy, h := range map[string]http.Handler{
-		"at least one response did not within 1 s; probe for longer (--seconds)": new(fakeservice.Hub),
-		"at least one response failed: the response was truncated; probe again":  truncated,
+	const noEnd = "no event follows the content, ends every response and occurs nowhere else; write the description manually (docs/finite.md)"
+	for _, c := range []struct {
+		service http.Handler
+		method  string
+		remedy  string
+	}{
+		{new(fakeservice.Hub), "GET", "at least one response did not within 1 s; probe for longer (--seconds)"},
+		{truncated, "GET", "at least one response failed: the response was truncated; probe again"},
+		{answer("data: a", "data: %d"), "POST", noEnd},
+		{answer("event: result\ndata: %d"), "POST", noEnd},
+		{answer("data: a", "data: %d", ": done"), "POST", noEnd},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := Config{
-				URL: base + "/sub/{topic}", Connect: Request{Headers: []string{"X: {prompt}"}}, Streams: 3, Pace: 40 * time.Millisecond, Length: time.Second,
-				Dial: memory.Serve(t, h),
-			}
-			_, err := Run(t.Context(), c)
-			require.EqualError(t, err, "{prompt} requires responses that end with a terminal event, but "+remedy)
-		})
-	}
-}
-
-func TestPromptNeedsATerminalEvent(t *testing.T) {
-	t.Parallel()
-	for _, blocks := range [][]string{{"data: a", "data: %d"}, {"event: result\ndata: %d"}, {"data: a", "data: %d", ": done"}} {
-		synctest.Test(t, func(t *testing.T) {
-			ask := Request{Method: "POST", Body: `{"question":"{prompt}"}`}
-			c := Config{URL: base + "/ask", Connect: ask, Streams: 3, Pace: 40 * time.Millisecond, Length: time.Second, Dial: memory.Serve(t, answer(blocks...))}
-			_, err := Run(t.Context(), c)
-			require.ErrorContains(t, err, "no event follows the content, ends every response and occurs nowhere else; write the description manually")
+			_, err := Run(t.Context(), Config{
+				URL: base + "/sub/{topic}", Connect: Request{Method: c.method, Headers: []string{"X: {prompt}"}},
+				Streams: 3, Pace: 40 * time.Millisecond, Length: time.Second, Dial: memory.Serve(t, c.service),
+			})
+			require.EqualError(t, err, "{prompt} requires responses that end with a terminal event, but "+c.remedy)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +15,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
-	"github.com/sse-soak/sse-soak/test/memory"
 )
 
 const published = `"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`
@@ -311,18 +309,6 @@ func TestProbeErrors(t *testing.T) {
 		_, err := Run(t.Context(), c.give)
 		require.EqualError(t, err, c.want)
 	}
-}
-
-func TestStreamWithoutContentType(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		dial := memory.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Content-Type"] = nil
-			w.WriteHeader(http.StatusOK)
-		}))
-		_, err := Run(t.Context(), Config{URL: base + "/sub", Streams: 1, Length: time.Minute, Dial: dial})
-		require.EqualError(t, err, "GET "+base+"/sub answered with no Content-Type, which is not an event stream; pass the URL of an event stream")
-	})
 }
 
 func TestTopicPlaceholder(t *testing.T) {

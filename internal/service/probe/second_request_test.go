@@ -25,10 +25,13 @@ func TestSecondRequest(t *testing.T) {
 	require.Contains(t, d.notes, "The service answered the second request with 204.")
 }
 
-func TestRefusedSecondRequest(t *testing.T) {
+func TestRefusedRequests(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		dial := memory.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	for want, service := range map[string]http.HandlerFunc{
+		"GET " + base + "/sub answered with no Content-Type, which is not an event stream; pass the URL of an event stream": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+		},
+		"POST " + base + "/join answered 409 Conflict": func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				w.WriteHeader(http.StatusConflict)
 				return
@@ -37,8 +40,12 @@ func TestRefusedSecondRequest(t *testing.T) {
 			fmt.Fprint(w, "event: hello\ndata: {}\n\n")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		}))
-		_, err := Run(t.Context(), Config{URL: base + "/sub", SecondRequest: Request{URL: "{base}/join"}, Streams: 1, Length: time.Minute, Dial: dial})
-		require.EqualError(t, err, "POST "+base+"/join answered 409 Conflict")
-	})
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dial := memory.Serve(t, service)
+			_, err := Run(t.Context(), Config{URL: base + "/sub", SecondRequest: Request{URL: "{base}/join"}, Streams: 1, Length: time.Minute, Dial: dial})
+			require.EqualError(t, err, want)
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
@@ -76,21 +77,14 @@ func TestClosedStreamEnds(t *testing.T) {
 	require.Equal(t, "x", EndInWords(errors.New("x")))
 }
 
-func TestRefusalIsReported(t *testing.T) {
-	h := &fakeservice.Hub{Token: "secret"}
-	s := open(t, get(h.Start(t).URL+"/sub/t"))
-	require.Equal(t, http.StatusUnauthorized, s.Status)
-	require.False(t, s.IsEventStream())
-	require.Equal(t, "who are you?", s.Excerpt())
-}
-
-func TestFailureNamesTheRequestWithoutToken(t *testing.T) {
+func TestFailureNamesTheRequestOrTheProxy(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	_, err := new(Client).Open(t.Context(), get(server.URL+"/sub?token=secret"))
 	require.EqualError(t, err, "GET "+server.URL+"/sub?…: nothing is listening there (connection refused)")
-	_, err = new(Client).Do(t.Context(), Request{Request: sseclient.Request{Method: "POST", URL: server.URL + "/pub"}})
-	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing is listening there (connection refused)")
+	through := &Client{Proxies: func(*url.URL) (*url.URL, error) { return url.Parse(server.URL) }}
+	_, err = through.Open(t.Context(), get("http://service.test/"))
+	require.EqualError(t, err, "GET http://service.test/: the proxy "+server.URL+" cannot be reached: dial tcp "+server.URL[len("http://"):]+": connect: connection refused")
 }
 
 func requestWithToken(t *testing.T, base string) Request {
