@@ -155,19 +155,28 @@ func count(body, path, id string) (a account) {
 	return a
 }
 
-func records(t testing.TB, url, prefix string) (out []Record) {
+// send sends a request, and returns the status and the body of its response.
+func send(t testing.TB, method, url, body string) (status int, text string) {
 	t.Helper()
-	response, err := http.Get(url + "/ledger?prefix=" + prefix)
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer response.Body.Close()
-	for decoder := json.NewDecoder(response.Body); ; {
+	content, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(content)
+}
+
+func records(t testing.TB, url, prefix string) (out []Record) {
+	t.Helper()
+	_, lines := send(t, http.MethodGet, url+"/ledger?prefix="+prefix, "")
+	for line := range strings.Lines(lines) {
 		var r Record
-		if err := decoder.Decode(&r); err == io.EOF {
-			return out
-		}
-		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		out = append(out, r)
 	}
+	return out
 }
 
 // awaitRecord returns the only record of an id once its request has ended.

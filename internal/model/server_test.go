@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -194,15 +193,10 @@ func TestEventsOfResponsesAndMessages(t *testing.T) {
 func TestChatReportsUsageOnRequest(t *testing.T) {
 	_, url := start(t, noDelays())
 	for options, want := range map[string]int{``: 0, `,"stream_options":{"include_usage":true}`: 1} {
-		request := `{"messages":[{"role":"user","content":"soak chunks=3"}],"stream":true` + options + `}`
-		response, err := http.Post(url+chat.path, "application/json", strings.NewReader(request))
-		require.NoError(t, err)
-		text, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, want, strings.Count(string(text), `"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,`))
-		require.Equal(t, 5*want, strings.Count(string(text), `"usage":null`))
-		require.Contains(t, string(text), "[3/3:")
+		_, text := send(t, http.MethodPost, url+chat.path, `{"messages":[{"role":"user","content":"soak chunks=3"}],"stream":true`+options+`}`)
+		require.Equal(t, want, strings.Count(text, `"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":3,`))
+		require.Equal(t, 5*want, strings.Count(text, `"usage":null`))
+		require.Contains(t, text, "[3/3:")
 	}
 }
 
@@ -217,14 +211,12 @@ func TestBadRequestsAreRejected(t *testing.T) {
 		`{"input":"soak id=<b>"}`:     "printable ASCII",
 	} {
 		for _, path := range paths() {
-			response, err := http.Post(url+path, "application/json", strings.NewReader(text))
-			require.NoError(t, err)
+			status, body := send(t, http.MethodPost, url+path, text)
 			var answer struct {
 				Error struct{ Message string }
 			}
-			require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
-			require.NoError(t, response.Body.Close())
-			require.Equal(t, http.StatusBadRequest, response.StatusCode)
+			require.NoError(t, json.Unmarshal([]byte(body), &answer))
+			require.Equal(t, http.StatusBadRequest, status)
 			require.Contains(t, answer.Error.Message, want)
 		}
 	}
@@ -249,11 +241,7 @@ func TestMetricsAndModels(t *testing.T) {
 		"/v1/models": `"id":"numbered"`,
 		"/healthz":   "ok",
 	} {
-		response, err := http.Get(url + path)
-		require.NoError(t, err)
-		text, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Contains(t, string(text), want)
+		_, text := send(t, http.MethodGet, url+path, "")
+		require.Contains(t, text, want)
 	}
 }
