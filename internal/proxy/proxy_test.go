@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -231,4 +234,42 @@ func TestErrorsOfAConnectedProxyNameTheProxy(t *testing.T) {
 	client.Transport = Chooser(func(*url.URL) (*url.URL, error) { return nil, broken }).Transport(&http.Transport{})
 	_, err = client.Get("http://service.test/")
 	require.ErrorIs(t, err, broken)
+}
+
+// A remedy must fit the fault: --ca makes neither an expired certificate nor one of another host valid.
+func TestRemediesForCertificates(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"pass --ca FILE with the certificate of the issuing CA, or --insecure": &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
+		"; renew the certificate, use its host in the URL, or pass --insecure": &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}},
+		"); renew the certificate, use its host in the URL, or pass":           &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}},
+		"the server requires a client certificate (remote error":               errors.New("remote error: tls: certificate required"),
+	} {
+		require.ErrorContains(t, WithRemedy(err), want)
+	}
+}
+
+// On a machine without IPv6 addresses a dial to [::1] fails with the same error as a dial without free ports.
+func TestLackOfIPv6IsNotALackOfPorts(t *testing.T) {
+	previous := HasIPv6
+	t.Cleanup(func() { HasIPv6 = previous })
+	for _, c := range []struct {
+		hasIPv6 bool
+		address string
+		errno   syscall.Errno
+		want    bool
+	}{
+		{false, "::1", syscall.EADDRNOTAVAIL, true},
+		{true, "::1", syscall.EADDRNOTAVAIL, false},
+		{false, "127.0.0.1", syscall.EADDRNOTAVAIL, false},
+		{false, "::1", syscall.ECONNREFUSED, false},
+	} {
+		HasIPv6 = func() bool { return c.hasIPv6 }
+		err := error(&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(c.address), Port: 80}, Err: os.NewSyscallError("connect", c.errno)})
+		require.Equal(t, c.want, LacksIPv6(err), c)
+	}
+	HasIPv6 = func() bool { return false }
+	err := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv6loopback, Port: 80}, Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}
+	require.EqualError(t, WithRemedy(err), "this machine has no IPv6 address (dial tcp [::1]:80: connect: cannot assign requested address); "+
+		"use an IPv4 address of the service, or enable IPv6")
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -76,4 +77,30 @@ func TestPublishSettingsMustFitTheDescription(t *testing.T) {
 	err := serviceWith(t, numberedMessages).Complete(&plan.Plan{Topics: 5, PublishRate: 2})
 	require.ErrorContains(t, err, "TOPICS and PUBLISH_RATE need publish in the description of mine, got 5 and 2")
 	require.ErrorContains(t, serviceWith(t, publishing).Complete(&plan.Plan{}), "mine delivers only published messages; set TOPICS and PUBLISH_RATE")
+}
+
+// A service may announce in a header of the response that it could not resume from the requested id.
+func TestGapInAHeader(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		gap, header, requested string
+		missed                 bool
+	}{
+		{"earliest", "Earliest ", "a", true},
+		{"earliest", "a", "a", false},
+		{"earliest", "", "a", false},
+		{AnotherID, "a", "a", false},
+		{AnotherID, "b", "a", true},
+		{AnotherID, "earliest", "a", true},
+		{AnotherID, "", "a", false},
+		{AnotherID, "b", "", false}, // the client did not request to resume
+	} {
+		header := http.Header{}
+		if c.header != "" {
+			header.Set("Last-Event-ID", c.header)
+		}
+		r := Resume{Header: true, GapHeader: "last-event-id", GapValue: c.gap}
+		require.Equal(t, c.missed, r.Missed(header, []byte(c.requested)), c)
+	}
+	require.False(t, new(Resume).Missed(http.Header{}, []byte("a")))
 }
