@@ -8,7 +8,7 @@ import (
 )
 
 // costCases returns functions that read a block of a service, or fill the templates of a request.
-func costCases(t testing.TB) map[string]func() {
+func costCases(t *testing.T) map[string]func() {
 	const run = "run-1234567890"
 	summed := `"sum":"` + checksum(run) + `"}`
 	small := `{"run":"run-1234567890","seq":17,"t":1732250000000000,"text":"` + strings.Repeat("x", 19) + `",` + summed
@@ -72,16 +72,5 @@ func TestAllocationsPerMessage(t *testing.T) {
 			limit = 40
 		}
 		require.LessOrEqual(t, testing.AllocsPerRun(50, run), limit, name)
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	for name, run := range costCases(b) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				run()
-			}
-		})
 	}
 }

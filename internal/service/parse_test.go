@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,16 +49,21 @@ func TestParse(t *testing.T) {
 	require.Equal(t, Resume{Query: "since", SendsReadingID: true}, s.Resume)
 	require.Equal(t, []int{200, 201, 202, 204}, s.Publish.OK)
 	require.Equal(t, 4_000_000, s.MaxEventSize)
-}
+	require.Equal(t, `["a", "b"]`, s.Source("message.event"))
+	require.Equal(t, "", s.Source("message.data"))
 
-func TestDefaultsOfADescription(t *testing.T) {
-	s := serviceWith(t, `"message":"unchecked"`)
+	s = serviceWith(t, `"message":"unchecked"`)
 	require.True(t, s.Resume.Header)
 	require.Equal(t, ByClient, s.End.By)
 	require.Equal(t, "GET", s.Connect.Method)
 	require.Nil(t, s.Publish)
 	s = mustParse(t, `{"name":"mine","url":true,"connect":{},"message":"unchecked"}`)
 	require.True(t, s.HasURL && len(s.Connect.URL.parts) == 0)
+	for _, name := range []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"} {
+		s := serviceWith(t, `"message":"unchecked","token":"`+name+`"`)
+		require.False(t, s.HasToken)
+		require.Equal(t, name, s.Variable())
+	}
 }
 
 // testdata/mistakes.txt has descriptions, separated by blank lines. The golden file lists the mistakes of each.
@@ -183,23 +187,6 @@ func TestDescriptionsInDocsCompile(t *testing.T) {
 	require.NoError(t, err)
 	for line := range strings.Lines(code[1]) {
 		require.Contains(t, string(golden), "  - "+strings.TrimSpace(line)+"\n")
-	}
-}
-
-func TestFieldIsQuotedAsWritten(t *testing.T) {
-	s := mustParse(t, `{"name":"x","connect":{"url":"{base}/x"},"message":{"seq":"json:$.seq","event":["a","b"]}}`)
-	require.Equal(t, `"json:$.seq"`, s.Source("message.seq"))
-	require.Equal(t, `["a","b"]`, s.Source("message.event"))
-	require.Equal(t, "", s.Source("message.run"))
-	require.Equal(t, "", s.Source("publish.url"))
-}
-
-func TestTokenMayNameItsVariable(t *testing.T) {
-	const description = `{"name":"x","token":%q,"connect":{"url":"{base}?t={token}"},"message":"unchecked"}`
-	for _, name := range []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"} {
-		s := mustParse(t, fmt.Appendf(nil, description, name))
-		require.False(t, s.HasToken)
-		require.Equal(t, name, s.Variable())
 	}
 }
 

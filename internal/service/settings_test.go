@@ -57,26 +57,27 @@ func mustParse[T string | []byte](t testing.TB, description T) *Service {
 	return s
 }
 
-func TestClientsReconnectIfStreamsEndByThemselves(t *testing.T) {
+func TestPlanIsCompleted(t *testing.T) {
 	t.Parallel()
-	for parts, want := range map[string]bool{
-		numberedMessages: false,
-		numberedMessages + `, "end": {"by": "server", "lifetime": 60}`: true,
+	for _, c := range []struct {
+		parts     string
+		plan      plan.Plan
+		reconnect bool
+		err       string
+	}{
+		{numberedMessages, plan.Plan{}, false, ""},
+		{numberedMessages + `, "end": {"by": "server", "lifetime": 60}`, plan.Plan{}, true, ""},
+		{numberedMessages, plan.Plan{TokenTTL: 30}, true, ""},
+		{numberedMessages, plan.Plan{Topics: 5, PublishRate: 2}, false, "TOPICS and PUBLISH_RATE need publish in the description of mine, got 5 and 2"},
+		{publishing, plan.Plan{}, false, "mine delivers only published messages; set TOPICS and PUBLISH_RATE"},
 	} {
-		var p plan.Plan
-		require.NoError(t, serviceWith(t, parts).Complete(&p))
-		require.Equal(t, want, p.Reconnect, parts)
+		if err := serviceWith(t, c.parts).Complete(&c.plan); c.err != "" {
+			require.ErrorContains(t, err, c.err)
+		} else {
+			require.NoError(t, err)
+		}
+		require.Equal(t, c.reconnect, c.plan.Reconnect, c.parts)
 	}
-	p := plan.Plan{TokenTTL: 30}
-	require.NoError(t, serviceWith(t, numberedMessages).Complete(&p))
-	require.True(t, p.Reconnect)
-}
-
-func TestPublishSettingsMustFitTheDescription(t *testing.T) {
-	t.Parallel()
-	err := serviceWith(t, numberedMessages).Complete(&plan.Plan{Topics: 5, PublishRate: 2})
-	require.ErrorContains(t, err, "TOPICS and PUBLISH_RATE need publish in the description of mine, got 5 and 2")
-	require.ErrorContains(t, serviceWith(t, publishing).Complete(&plan.Plan{}), "mine delivers only published messages; set TOPICS and PUBLISH_RATE")
 }
 
 // A service may announce in a header of the response that it could not resume from the requested id.
