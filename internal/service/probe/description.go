@@ -25,11 +25,8 @@ func (f *findings) description() (o object) {
 		return o
 	}
 	o = s.requests.start(s.requests.connectWithSecond(s.firstEvent, s.clientSource, f.thenNotes()...), f.connectNotes())
-	if match := slices.Clone(f.heartbeat.match); match != nil {
-		if f.heartbeat.interval > 0 {
-			match.add("every", f.heartbeat.interval)
-		}
-		o.add("heartbeat", match, f.heartbeat.notes...)
+	if f.heartbeat.match != nil {
+		o.add("heartbeat", f.heartbeat.match, f.heartbeat.notes...)
 	}
 	var rest object
 	f.addEnd(&rest)

@@ -12,10 +12,9 @@ import (
 )
 
 type heartbeat struct {
-	match    object  // fields in the description, or nil if no heartbeat was observed
-	interval float64 // in seconds, or 0 if it is unknown
-	notes    []string
-	matches  func(u *unit) bool // never nil
+	match   object // fields in the description, or nil if no heartbeat was observed
+	notes   []string
+	matches func(u *unit) bool // never nil
 }
 
 // A group is a set of similar blocks, which may be heartbeats.
@@ -155,7 +154,7 @@ func (f *findings) findHeartbeat() heartbeat {
 	if b.perStream == 1 && spread(after) > spread(b.arrivals)+shortestInterval { // the service has one timer for all streams
 		f.missing = append(f.missing, "heartbeat.every: all streams received the same single heartbeat, so the interval is unknown. Probe for longer (--seconds).")
 	} else {
-		out.interval = max(roundInterval(typicalInterval(after)), 0.001) // the minimum of heartbeat.every
+		out.match.add("every", max(roundInterval(typicalInterval(after)), 0.001)) // the minimum of heartbeat.every
 	}
 	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, evidence, formatSeconds(silence))}
 	for _, o := range found[1:] {
