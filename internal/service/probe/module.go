@@ -3,6 +3,7 @@ package probe
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -115,13 +116,13 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
+var plainKey = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
 func key(name string) string {
-	for i, c := range name {
-		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
-			return quoteJS(name)
-		}
+	if plainKey.MatchString(name) {
+		return name
 	}
-	return name
+	return quoteJS(name)
 }
 
 func quoteJS(text string) string {

@@ -314,7 +314,7 @@ func TestProbeErrors(t *testing.T) {
 func TestTopicPlaceholder(t *testing.T) {
 	for text, want := range map[string]string{
 		"/sub/room": "/sub/{topic}", "/rooms/room/room2": "/rooms/{topic}/room2", "/room": "/{topic}", "/a-room": "/a-room",
-		"/x?a=room&b=roomy": "/x?a={topic}&b=roomy", "/{room}": "/{room}",
+		"/x?a=room&b=roomy": "/x?a={topic}&b=roomy", "/{room}": "/{room}", "/room/room": "/{topic}/{topic}",
 	} {
 		require.Equal(t, want, withTopic(text, "room"), text)
 	}

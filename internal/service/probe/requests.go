@@ -187,35 +187,12 @@ func withTopic(text, topic string) string {
 		return text
 	}
 	for _, name := range []string{topic, url.PathEscape(topic), url.QueryEscape(topic)} {
-		var out strings.Builder
-		for from := 0; ; {
-			i := strings.Index(text[from:], name)
-			if i < 0 {
-				out.WriteString(text[from:])
-				break
-			}
-			i += from
-			out.WriteString(text[from:i])
-			if from = i + len(name); isSeparateWord(text, i, from) {
-				out.WriteString("{topic}")
-			} else {
-				out.WriteString(name)
-			}
+		word := regexp.MustCompile(`(^|[^\w{}-])` + regexp.QuoteMeta(name) + `($|[^\w{}-])`)
+		for range 2 { // neighboring words share a separator
+			text = word.ReplaceAllString(text, "${1}{topic}${2}")
 		}
-		text = out.String()
 	}
 	return text
-}
-
-func isSeparateWord(text string, from, to int) bool {
-	isWord := func(i int) bool {
-		if i < 0 || i >= len(text) {
-			return false
-		}
-		c := text[i]
-		return c == '_' || c == '-' || c == '{' || c == '}' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-	}
-	return !isWord(from-1) && !isWord(to)
 }
 
 // draft returns the description with which the probe sends the requests. event is the name of the event before the
