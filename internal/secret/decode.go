@@ -2,6 +2,7 @@ package secret
 
 import (
 	"bytes"
+	"html"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -9,11 +10,6 @@ import (
 )
 
 var escapeLetters = map[byte]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'e': '\x1b'}
-
-var entities = []struct {
-	name string
-	char byte
-}{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
 // longestEscape is the maximum number of bytes of backslashes or percent signs in one escape. Without this limit, a
 // long series of them would need quadratic time. JSON in JSON doubles backslashes at each level: 64 bytes suffice for
@@ -122,23 +118,14 @@ func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 }
 
 func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
-	for _, e := range entities {
-		if bytes.HasPrefix(text, []byte(e.name)) {
-			return oneByte(e.char, len(e.name))
-		}
-	}
-	end := bytes.IndexByte(text[:min(len(text), 10)], ';')
-	if end < 3 || text[1] != '#' {
+	const longest = 10
+	encoded, _, found := strings.Cut(string(text[:min(len(text), longest)]), ";")
+	decoded := html.UnescapeString(encoded + ";")
+	r, size := utf8.DecodeRuneInString(decoded)
+	if !found || size != len(decoded) {
 		return c, 0, 0
 	}
-	digits, base := text[2:end], 10
-	if digits[0]|0x20 == 'x' {
-		digits, base = digits[1:], 16
-	}
-	if code, ok := number(digits, len(digits), base); ok && utf8.ValidRune(rune(code)) { // #nosec G115 -- at most seven digits
-		return oneRune(rune(code), end+1) // #nosec G115 -- at most seven digits
-	}
-	return c, 0, 0
+	return oneRune(r, len(encoded)+1)
 }
 
 // mayContinue reports whether text may be the beginning of an escape or a color sequence whose rest is missing.
