@@ -53,8 +53,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 		_ = raw.Close()
 		return nil, err
 	}
-	c := &Conn{conn: conn, raw: raw, reader: newReader(bufferSize, d.MaxHead), ctx: ctx, stop: interruptAfter(ctx, raw)}
-	c.reader.Reset(conn)
+	c := &Conn{conn: conn, raw: raw, reader: newReader(conn, bufferSize, d.MaxHead), ctx: ctx, stop: interruptAfter(ctx, raw)}
 	_ = c.SetDeadline(deadline) // the first write returns the same error
 	return c, nil
 }

@@ -83,8 +83,7 @@ func TestHeadSkipsInterimResponsesAndLimitsItsSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newReader(16, dialer.MaxHead)
-			r.Reset(strings.NewReader(tt.text))
+			r := newReader(strings.NewReader(tt.text), 16, dialer.MaxHead)
 			resp, err := r.Head(nil)
 			require.ErrorIs(t, err, tt.err)
 			if tt.status == 0 {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -31,34 +30,16 @@ type Reader struct {
 	first  time.Time // arrival of the first byte of the last head
 }
 
-func newReader(size, maxHead int) *Reader {
-	r := &Reader{source: limitedReader{maxHead: maxHead}}
-	r.buffer = bufio.NewReaderSize(&r.source, size)
-	return r
-}
-
-// MaxHead is the maximum number of bytes of a head that a borrowed Reader reads.
+// MaxHead is the maximum number of bytes of a head that a Reader of NewReader reads.
 const MaxHead = 64 << 10
 
-var readers = sync.Pool{New: func() any { return newReader(1<<10, MaxHead) }}
+// NewReader returns a Reader of a connection.
+func NewReader(conn io.Reader) *Reader { return newReader(conn, 1<<10, MaxHead) }
 
-// Borrow returns a Reader for one response head. The caller must call Return, so that connections share buffers.
-func Borrow(conn io.Reader) *Reader {
-	r := readers.Get().(*Reader)
-	r.Reset(conn)
+func newReader(conn io.Reader, size, maxHead int) *Reader {
+	r := &Reader{source: limitedReader{Reader: conn, remaining: math.MaxInt, maxHead: maxHead}}
+	r.buffer = bufio.NewReaderSize(&r.source, size)
 	return r
-}
-
-// Return makes a borrowed Reader available again.
-func (r *Reader) Return() {
-	r.Reset(nil)
-	readers.Put(r)
-}
-
-// Reset makes the Reader read from another connection. Reset(nil) releases the current connection.
-func (r *Reader) Reset(conn io.Reader) {
-	r.source.Reader, r.source.remaining = conn, math.MaxInt
-	r.buffer.Reset(&r.source)
 }
 
 // Buffered returns the bytes that were read beyond the last head or body.

@@ -48,8 +48,7 @@ type Response struct {
 const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)
 
 func (r *Response) readHead(method string) error {
-	in := http1.Borrow(r.conn)
-	defer in.Return()
+	in := http1.NewReader(r.conn)
 	resp, err := in.Head(&http.Request{Method: method}) //nolint:bodyclose // the body is read from r.conn, which the caller closes
 	if err != nil {
 		return err

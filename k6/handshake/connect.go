@@ -147,9 +147,7 @@ func (c *Connection) exchange(ctx context.Context) bool {
 }
 
 func readResponse(conn net.Conn, req *http.Request) (status int, err error) {
-	reader := http1.Borrow(conn)
-	defer reader.Return()
-	resp, err := reader.Head(req)
+	resp, err := http1.NewReader(conn).Head(req)
 	if err != nil {
 		return 0, err
 	}
