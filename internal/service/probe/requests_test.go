@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/service/trial"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/memory"
 )
@@ -75,5 +78,66 @@ func TestRedirectToAnotherOriginNeedsPermission(t *testing.T) {
 		result, err := Run(t.Context(), c)
 		require.NoError(t, err)
 		require.Contains(t, result.Module, "The streams were redirected to another origin, http://other.test")
+	})
+}
+
+func TestSecondRequest(t *testing.T) {
+	t.Parallel()
+	d := probe(t, &fakeservice.Hub{RequireJoin: true, ID: func(int) string { return "c1" }}, Config{
+		URL: base + "/sub/all", Publish: publishRequest,
+		SecondRequest: Request{URL: "{base}/join", Body: `{"client":"{client}","topic":"{topic}"}`},
+	})
+	require.Contains(t, d.json, `"connect":{"url":"{base}/sub/all","then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"}}`)
+	require.Contains(t, d.json, published)
+	require.Contains(t, d.notes, "The id was the same in all messages of a stream (c1): no sequence.")
+	require.Contains(t, d.notes, "The service answered the second request with 204.")
+}
+
+func TestRefusedRequests(t *testing.T) {
+	t.Parallel()
+	for want, service := range map[string]http.HandlerFunc{
+		"GET " + base + "/sub answered with no Content-Type, which is not an event stream; pass the URL of an event stream": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+		},
+		"POST " + base + "/join answered 409 Conflict": func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				w.WriteHeader(http.StatusConflict)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: hello\ndata: {}\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dial := memory.Serve(t, service)
+			_, err := Run(t.Context(), Config{URL: base + "/sub", SecondRequest: Request{URL: "{base}/join"}, Streams: 1, Length: time.Minute, Dial: dial})
+			require.EqualError(t, err, want)
+		})
+	}
+}
+
+// A run rejects a response that is compressed although the request does not accept compression.
+func TestCompressedStreams(t *testing.T) {
+	t.Parallel()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "gzip")
+		compressor := gzip.NewWriter(w)
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(compressor, ": hello\n\n")
+			_ = compressor.Flush()
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	const warning = "although the request did not accept compression"
+	accepting := probe(t, h, Config{Connect: Request{Headers: []string{"Accept-Encoding: gzip"}}})
+	require.NotContains(t, accepting.notes, warning)
+	probe(t, h, Config{}, func(t *testing.T, d description, c Config) {
+		require.Contains(t, d.notes, "The streams were compressed (gzip) "+warning+", and soak refuses such streams.")
+		err := trial.Run(t.Context(), trial.Config{Service: d.Service, Base: base, Dial: c.Dial})
+		require.ErrorContains(t, err, `answered with the Content-Encoding "gzip", which the request does not accept`)
 	})
 }

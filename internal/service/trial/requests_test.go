@@ -1,12 +1,18 @@
 package trial
 
 import (
+	"crypto/tls"
+	"errors"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
@@ -79,5 +85,62 @@ func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 		require.Empty(t, header["Referer"])
 		require.Empty(t, header["X-Api-Key"])
 		require.Empty(t, header["Authorization"])
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	s, err := service.Parse([]byte(`{"name":"x","connect":{"method":"POST","url":"{base}/","body":"{prompt}"},
+		"message":{"content":"json:$.text"},"end":{"by":"event","done":{"event":"end"},"failed":{"event":"error"}}}`))
+	require.NoError(t, err)
+	for body, want := range map[string]struct{ failure, note string }{
+		"data: {\"text\":\"a\"}\n\nevent: end\ndata: {}\n\n":   {},
+		"data: {\"text\":\"a\"}\n\nevent: error\ndata: {}\n\n": {},
+		"data: {\"text\":\"a\"}\n\n":                           {"", `had no terminal event (end.done is {"event":"end"}): the stream ended `},
+		"data: {\"txt\":\"a\"}\n\nevent: end\ndata: {}\n\n":    {`message.content: the response had no content: 2 blocks arrived`, ""},
+		"": {`message.content: the response had no content: nothing arrived; the stream ended `, ""},
+		"data: " + strings.Repeat("a", 1<<20+1) + "\n\n": {`; set connect.maxEventSize to a larger value; message.content is "json:$.text"`, ""},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte(body))
+		}))
+		note := ""
+		err := Answer(t.Context(), Config{Service: s, Base: server.URL, ID: "t", Prompt: "hi", Patience: 10 * time.Second, Note: func(text string) { note = text }})
+		server.Close()
+		if want.failure == "" {
+			require.NoError(t, err, body)
+		} else {
+			require.ErrorContains(t, err, want.failure)
+		}
+		if want.note == "" {
+			require.Empty(t, note, body)
+		} else {
+			require.Contains(t, note, want.note)
+		}
+	}
+}
+
+// The publisher of a run supports only HTTP/1.1, so the trial must not publish over HTTP/2.
+func TestTrialRequiresHTTP1ToPublish(t *testing.T) {
+	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
+	for onlyHTTP2, want := range map[bool]string{false: "", true: "; a run publishes over HTTP/1.1, so make the service accept HTTP/1.1 too"} {
+		s := httptest.NewUnstartedServer(&fakeservice.Hub{})
+		s.EnableHTTP2 = true
+		s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if onlyHTTP2 && !slices.Contains(hello.SupportedProtos, "h2") {
+				return nil, errors.New("HTTP/2 only")
+			}
+			return nil, nil //nolint:nilnil // the configuration of the server
+		}}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		err := try(t, Config{Base: s.URL})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "publish.url: POST ")
+		require.ErrorContains(t, err, want)
 	}
 }
