@@ -93,9 +93,6 @@ func isPlain(text []byte) bool {
 
 // escapeBytes escapes text as Escape does, but keeps bytes that are not UTF-8, except 0x80 to 0x9f.
 func escapeBytes(text []byte) string {
-	if utf8.Valid(text) {
-		return Escape(string(text))
-	}
 	var out strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)

@@ -353,14 +353,22 @@ func (p *parser) publish(root *fields) {
 	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Padding, Token}, byPublisher: true})
 }
 
-// bytes parses a number of bytes. It returns 0 if the field is missing or is not a number.
-func (p *parser) bytes(n *node, path string) int {
+// number returns the number of n, and reports whether n is a number. If n is neither a number nor nil, it is a mistake.
+func (p *parser) number(n *node, path, unit string) (json.Number, bool) {
 	if n == nil {
-		return 0
+		return "", false
 	}
 	number, ok := n.value.(json.Number)
 	if !ok {
-		p.mistakes.add(n.at, "%s must be a number of bytes, got %s", path, n.kind)
+		p.mistakes.add(n.at, "%s must be a number of %s, got %s", path, unit, n.kind)
+	}
+	return number, ok
+}
+
+// bytes parses a number of bytes. It returns 0 if the field is missing or is not a number.
+func (p *parser) bytes(n *node, path string) int {
+	number, ok := p.number(n, path, "bytes")
+	if !ok {
 		return 0
 	}
 	size, err := number.Int64()
@@ -372,12 +380,8 @@ func (p *parser) bytes(n *node, path string) int {
 
 // seconds parses a number of seconds. It returns 0 for a missing or invalid field.
 func (p *parser) seconds(n *node, path string) time.Duration {
-	if n == nil {
-		return 0
-	}
-	number, ok := n.value.(json.Number)
+	number, ok := p.number(n, path, "seconds")
 	if !ok {
-		p.mistakes.add(n.at, "%s must be a number of seconds, got %s", path, n.kind)
 		return 0
 	}
 	if seconds, err := number.Float64(); err == nil && seconds >= 0.001 && seconds <= 1e8 {

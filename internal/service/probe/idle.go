@@ -81,9 +81,7 @@ func Idle(ctx context.Context, c Config) (text string, err error) {
 	i := &idleProbe{session: newSession(ctx, c, a)}
 	i.silent = true
 	if i.canPublish = i.service.Publish != nil && a.connect.contains("{topic}"); i.canPublish {
-		if i.checkTimes = c.checkTimes; i.checkTimes == nil {
-			i.checkTimes = i.checkTimesWithin(checkTimes)
-		}
+		i.checkTimes = i.checkTimesWithin(checkTimes)
 		i.Streams = len(i.checkTimes)
 	}
 	if err := i.watchSilence(ctx); err != nil {

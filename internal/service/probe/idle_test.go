@@ -71,13 +71,12 @@ func (c *pathConn) Close() error {
 	return c.Conn.Close()
 }
 
-// probeIdle probes a hub with silences around 2.8 s on a fake clock.
+// probeIdle probes a hub for two minutes of a fake clock.
 func probeIdle(t *testing.T, h *fakeservice.Hub, p *path, publish Request) (text string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := Config{
-			URL: base + "/sub/{topic}", Publish: publish, Streams: 3, Pace: 80 * time.Millisecond, Length: 10 * time.Second, Dial: memory.Serve(t, h),
-			checkTimes: []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond},
+			URL: base + "/sub/{topic}", Publish: publish, Streams: 3, Length: 2 * time.Minute, Dial: memory.Serve(t, h),
 		}
 		if p != nil {
 			c.Dial = p.wrap(c.Dial)
@@ -91,7 +90,7 @@ func probeIdle(t *testing.T, h *fakeservice.Hub, p *path, publish Request) (text
 
 func TestIdleTimeouts(t *testing.T) {
 	t.Parallel()
-	const limit = 2800 * time.Millisecond
+	const limit = time.Minute
 	const twoAlive = `\n(after +\S+ s  alive\n){2}after`
 	proxy := &path{limit: limit, closes: true, err: io.EOF}
 	for name, c := range map[string]struct {
@@ -100,27 +99,27 @@ func TestIdleTimeouts(t *testing.T) {
 		noPublisher bool
 		wantText    []string
 	}{
-		"no limit": {wantText: []string{`\n(after +\S+ s  alive\n){5}\n`, `No stream was closed during a silence of 7\.[67].* s\.`}},
+		"no limit": {wantText: []string{`\n(after +\S+ s  alive\n){5}\n`, `No stream was closed during a silence of 119 s\.`}},
 		"a proxy that closes": {path: proxy, wantText: []string{
-			twoAlive, `\n(after +2\.8 s  closed: the connection was closed in the middle of the response\n){3}\n`,
-			"Send something on each stream, such as a comment, at least every 1.4 s",
+			twoAlive, `\n(after +60\.0 s  closed: the connection was closed in the middle of the response\n){3}\n`,
+			"Send something on each stream, such as a comment, at least every 30 s",
 		}},
 		"a proxy that resets": {path: &path{limit: limit, closes: true, err: syscall.ECONNRESET}, wantText: []string{`(closed: the connection was reset\n.*){3}`}},
 		"a NAT": {path: &path{limit: limit}, wantText: []string{
-			twoAlive, `\n(after +(4\.8|6\.0) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
+			twoAlive, `\n(after +(65|115)\.\d s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
 		}},
 		"a proxy that closes, without a publisher": {path: proxy, noPublisher: true, wantText: []string{
-			"Only closed streams can be detected", `\n(after +2\.8 s  closed: .*\n){3}`,
+			"Only closed streams can be detected", `\n(after +60\.0 s  closed: .*\n){3}`,
 		}},
-		"a NAT, without a publisher": {path: &path{limit: limit}, noPublisher: true, wantText: []string{`No stream was closed during a silence of 10 s`}},
+		"a NAT, without a publisher": {path: &path{limit: limit}, noPublisher: true, wantText: []string{`No stream was closed during a silence of 12[01] s`}},
 		"a service that closes": {hub: &fakeservice.Hub{Lifetime: limit}, noPublisher: true, wantText: []string{
 			`(closed: the response was complete; the service may limit the lifetime of streams .*\n.*){3}`,
 		}},
-		"empty lines as heartbeats": {path: proxy, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, noPublisher: true, wantText: []string{
-			"No stream was closed during a silence of 0.",
+		"empty lines as heartbeats": {path: proxy, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 5 * time.Second}, noPublisher: true, wantText: []string{
+			"No stream was closed during a silence of [45]",
 		}},
-		"many heartbeats": {path: proxy, hub: &fakeservice.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, noPublisher: true, wantText: []string{
-			"No stream was closed during a silence of 0.",
+		"many heartbeats": {path: proxy, hub: &fakeservice.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 5 * time.Second}, noPublisher: true, wantText: []string{
+			"No stream was closed during a silence of [45]",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,8 +42,6 @@ type Config struct {
 
 	// Dial opens a connection. nil means the dialer of package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	checkTimes []time.Duration // silences after which Idle checks streams; nil, except in tests
 }
 
 // Limits of Config.Streams and Config.Length, which the caller of Run or Idle checks. The maxima keep the load of a
