@@ -10,18 +10,24 @@ import (
 )
 
 // Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX. A
-// terminal then does not interpret text from a service. Line feeds, tabs and zero-width joiners stay.
+// terminal then does not interpret text from a service. Line feeds, tabs and zero-width joiners stay. Escape does not
+// change bytes that are not UTF-8, except 0x80 to 0x9f (C1 control characters).
 func Escape(text string) string {
-	if strings.IndexFunc(text, isInterpreted) < 0 {
+	if isPlain(text) {
 		return text
 	}
 	var out strings.Builder
-	for _, r := range text {
-		if isInterpreted(r) {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1 && text[0] >= 0x80 && text[0] < 0xa0:
+			writeEscape(&out, rune(text[0])) // a terminal that does not use UTF-8 interprets C1 control characters
+		case isInterpreted(r):
 			writeEscape(&out, r)
-		} else {
-			out.WriteRune(r)
+		default:
+			out.WriteString(text[:size])
 		}
+		text = text[size:]
 	}
 	return out.String()
 }
@@ -41,9 +47,8 @@ func writeEscape(out *strings.Builder, r rune) {
 	fmt.Fprintf(out, `\u%04x`, r)
 }
 
-// NewEscaper returns a writer that escapes text as Escape does and writes it to w. It does not change bytes that are
-// not UTF-8, except 0x80 to 0x9f (C1 control characters). If a Write ends within a character, the bytes of this
-// character are written by the next Write.
+// NewEscaper returns a writer that escapes text as Escape does and writes it to w. If a Write ends within a character,
+// the bytes of this character are written by the next Write.
 func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
 // WithoutEscaper returns the writer below w if NewEscaper made w, or else w itself.
@@ -74,7 +79,7 @@ func (e *escaper) Write(p []byte) (int, error) {
 		}
 	}
 	e.start = slices.Clone(text[end:])
-	if _, err := e.w.Write([]byte(escapeBytes(text[:end]))); err != nil {
+	if _, err := e.w.Write([]byte(Escape(string(text[:end])))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -82,33 +87,13 @@ func (e *escaper) Write(p []byte) (int, error) {
 
 // isPlain reports whether text is ASCII without characters to escape. Most output is plain, and a large run writes
 // hundreds of MB.
-func isPlain(text []byte) bool {
-	for _, c := range text {
-		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+func isPlain[T string | []byte](text T) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
 			return false
 		}
 	}
 	return true
-}
-
-// escapeBytes escapes text as Escape does, but keeps bytes that are not UTF-8, except 0x80 to 0x9f.
-func escapeBytes(text []byte) string {
-	var out strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		switch {
-		case r == utf8.RuneError && size == 1 && text[0] >= 0x80 && text[0] < 0xa0:
-			writeEscape(&out, rune(text[0])) // a terminal that does not use UTF-8 interprets C1 control characters
-		case r == utf8.RuneError && size == 1:
-			out.WriteByte(text[0])
-		case isInterpreted(r):
-			writeEscape(&out, r)
-		default:
-			out.Write(text[:size])
-		}
-		text = text[size:]
-	}
-	return out.String()
 }
 
 // Shorten returns the start of text as one line of printable characters, at most limit bytes long. Shortened text
