@@ -184,27 +184,22 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	// The lifetimes of a few streams do not cover the whole range.
-	low, high := math.Max(0.001, floorTo(least*9/10)), ceilTo(max(most, longest)*11/10)
+	low, high := math.Max(0.001, roundLifetime(least*9/10, math.Floor)), roundLifetime(max(most, longest)*11/10, math.Ceil)
 	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" The range was widened by a tenth at both ends.")
 }
 
-// floorTo and ceilTo round a lifetime down and up, to whole seconds, or to tenths of a second if the lifetime is below
-// 10 s. They ignore a deviation of up to 2 % of that unit.
-func floorTo(d time.Duration) float64 {
-	unit := unitOf(d)
-	return trimFloat(math.Floor(d.Seconds()/unit+0.02) * unit)
-}
-
-func ceilTo(d time.Duration) float64 {
-	unit := unitOf(d)
-	return trimFloat(math.Ceil(d.Seconds()/unit-0.02) * unit)
-}
-
-func unitOf(d time.Duration) float64 {
+// roundLifetime rounds a lifetime up or down, to whole seconds, or to tenths of a second if it is below 10 s. It ignores
+// a deviation of up to 2 % of that unit.
+func roundLifetime(d time.Duration, round func(float64) float64) float64 {
+	unit := 1.0
 	if d < 10*time.Second {
-		return 0.1
+		unit = 0.1
 	}
-	return 1
+	n := d.Seconds() / unit
+	if nearest := math.Round(n); math.Abs(n-nearest) < 0.02 {
+		return trimFloat(nearest * unit)
+	}
+	return trimFloat(round(n) * unit)
 }
 
 func (f *findings) header() []string {
