@@ -57,6 +57,9 @@ func runnersOf(v *verdict.Verdict) Section {
 			row[2].Tone = Doubt
 		}
 		add(row, r.Connections, r.Totals, r.ServerSent, format.Bytes(r.RSSMax), format.Duration(time.Duration(r.CPUSeconds*float64(time.Second))))
+		if r.Connections == 0 && r.RSSMax == 0 && r.State != string(shard.Finished) {
+			setUnknown(t.Rows[i][3:])
+		}
 	}
 	if len(v.Runners) > 1 && (hasConnections || countsMessages || v.Server.Known) {
 		add(Cells("all", "", ""), connections, v.Messages.Totals, v.Server.Sent)
@@ -66,6 +69,13 @@ func runnersOf(v *verdict.Verdict) Section {
 		out.Tables = []Table{t}
 	}
 	return out
+}
+
+// setUnknown replaces the figures of a runner that stored none.
+func setUnknown(cells []Cell) {
+	for i := range cells {
+		cells[i] = Cell{Text: "–"}
+	}
 }
 
 // serverSent returns how many messages the server's ledger lists as sent; "–" if that number was not compared.
@@ -122,8 +132,8 @@ func (s *pageBuilder) arithmetic() Section {
 	t := Table{Columns: Columns("quantity", "calculation", "#this run")}
 	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
 	add("time open", fmt.Sprintf("%d s, less %d s at the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
-	add(nouns+" per stream, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
-	add(nouns+" of all streams, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
+	add("planned "+nouns+" per stream, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
+	add("planned "+nouns+" of all streams, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
 	add(nouns+" expected", "sum over the open time of all streams", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)
 	add("difference from the product", explain(difference, p.Connections), format.Change(float64(difference), ""))

@@ -109,7 +109,7 @@ func findings(v *verdict.Verdict) []string {
 		out = append(out, f.text)
 	}
 	if omitted := len(sorted) - len(out); omitted > 0 {
-		out[len(out)-1] = fmt.Sprintf("… and %s, listed in the report under All reasons", format.Plural(omitted+1, "more reason", "more reasons"))
+		out[len(out)-1] = fmt.Sprintf("… all %s reasons are listed under All reasons in the report", format.Thousands(len(v.Reasons)))
 	}
 	return out
 }
@@ -204,7 +204,7 @@ func (s *pageBuilder) receivedTile(t ledger.Totals) Tile {
 		out.Tone = ""
 	}
 	if planned > 0 {
-		out.Note += " on the open streams, " + format.Thousands(planned) + " planned"
+		out.Note += " on the observed streams, " + format.Thousands(planned) + " planned"
 	}
 	return out
 }
@@ -214,10 +214,12 @@ func (s *pageBuilder) serverTile() Tile {
 	t := Tile{Name: "server's count", Value: "agrees", Note: "its ledger lists " + format.Thousands(server.Sent) + " as sent", Tone: Good}
 	if server.Partial(s.v.Messages.Received) {
 		t.Note = "its ledger lists " + format.Thousands(server.Sent) + " as sent and lacks the others"
+	} else if s.v.Connections.Unobserved > 0 {
+		t.Note += " to the observed clients"
 	}
 	switch {
 	case server.Confirms:
-		t.Value, t.Tone = "confirms the faults", ""
+		t.Value, t.Tone = "consistent with the faults", ""
 	case !server.Agrees:
 		t.Value, t.Tone = "differs", Bad
 	}

@@ -36,7 +36,7 @@ func (s *pageBuilder) card() Section {
 		clients += " … " + p.ClientID(p.Connections-1)
 	}
 	plan := Facts(
-		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "stream"), format.Milliseconds(1000*float64(p.Seconds)), verdict.IntervalText(&p, &s.v.Service)),
+		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "stream"), format.Duration(p.Hold()), verdict.IntervalText(&p, &s.v.Service)),
 		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target, "through the proxy", strings.Join(s.Proxies, ", "), "cores", s.Cores,

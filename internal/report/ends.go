@@ -139,7 +139,7 @@ func (s *pageBuilder) teardown() Section {
 
 var kindNames = map[ledger.Kind]string{
 	ledger.KindLost: "missed", ledger.KindUnsent: "missed: nothing arrived when due",
-	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
+	ledger.KindTail: "missed at the end of a stream", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbers restarted at 1",
 	ledger.KindEndedEarly: "a stream closed before the end of its lifetime", ledger.KindOverdue: "a stream open for longer than its lifetime",
 	ledger.KindAnnounced: "a gap that the service announced",

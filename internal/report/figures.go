@@ -52,8 +52,12 @@ func figures(v *verdict.Verdict) Section {
 
 func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
-	f.add("streams", "%s opened, %s, %s refused, %s dropped",
+	text := fmt.Sprintf("%s opened, %s, %s refused, %s dropped",
 		format.Thousands(c.Opened), c.EndText(), format.Thousands(c.Refused), format.Thousands(c.Dropped))
+	if c.Unobserved > 0 {
+		text += "; " + format.Count(c.Unobserved, "unobserved client") + " not counted"
+	}
+	f.add("streams", "%s", text)
 	if h := v.OpenSeconds; h != nil && h.Planned > 0 {
 		f.add("connected", "%s of the planned time", h.Percent())
 	}
@@ -125,13 +129,13 @@ func (f *facts) latency(v *verdict.Verdict) {
 	switch {
 	case v.Messages.Received == 0:
 	case v.Service.HasInterval():
-		f.add("lateness", "%s, gaps between %ss minus the intervals that they span", quantiles(v.LatenessMS), v.Service.Noun())
+		f.add("lateness", "%s (gap between two %ss minus the intervals that it spans)", quantiles(v.LatenessMS), v.Service.Noun())
 	case v.Service.ComparesClients():
-		f.add("spread between clients", "%s, from the first client of a runner that received a message to each other client", quantiles(v.LatenessMS))
+		f.add("spread between clients", "%s (from the first client of a runner that received a message to each other client)", quantiles(v.LatenessMS))
 	}
 	switch {
 	case v.LatencyMS != nil:
-		f.add("latency", "%s, %s", quantiles(v.LatencyMS.Quantiles), latencyBasis(v))
+		f.add("latency", "%s (%s)", quantiles(v.LatencyMS.Quantiles), latencyBasis(v))
 	case v.Service.CountBasis == shard.CountByNumber:
 		f.add("latency", "not known: no message contained its publish time")
 	}
@@ -185,7 +189,7 @@ func (f *facts) processes(v *verdict.Verdict) {
 	case v.Server.Known:
 		text := v.Server.Comparison(v.Messages.Received)
 		if n := v.Connections.Unobserved; n > 0 {
-			text += "; " + format.Count(n, "unobserved client") + " not compared"
+			text = "without " + format.Count(n, "unobserved client") + ", " + text
 		}
 		f.add("server", "%s", text)
 	case v.Evidence.Kind != "" && !v.NoData:
@@ -208,7 +212,7 @@ func (f *facts) system(r *verdict.Resources) {
 	for _, figure := range []struct {
 		name    string
 		maximum int
-	}{{"the backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"all runners", r.RunnerThreads}} {
+	}{{"the backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"all runners together", r.RunnerThreads}} {
 		if figure.maximum > 0 {
 			threads = append(threads, fmt.Sprintf("%d in %s", figure.maximum, figure.name))
 		}

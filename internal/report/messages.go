@@ -61,7 +61,7 @@ func (s *pageBuilder) messageBasis(out *Section) {
 	}
 	e := s.v.Evidence
 	if s.v.Service.CountsMessages() {
-		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over the open time of all streams. Missed messages are found by "+e.Text()+".")
+		out.Notes = append(out.Notes, "expected = received + missed + corrupted. Missed messages are found by "+e.Text()+".")
 	}
 	for _, reason := range e.Why {
 		out.Notes = append(out.Notes, strings.ToUpper(reason[:1])+reason[1:]+".")
@@ -157,7 +157,7 @@ func (s *pageBuilder) messagesOverTime(out *Section, width int) {
 	published := s.publishSeries()
 	switch {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:
-		expected, note = nil, interval+"; all expected "+s.nouns(false)+" were received"
+		expected, note = nil, interval+"; all "+s.nouns(false)+" expected on the observed streams were received"
 	case published != nil:
 		expected, note = sumBars(published.expected, width), interval+"; expected: published messages × the streams of their topic"
 	case s.v.Service.CountBasis == shard.CountByNumber || s.v.Service.ComparesClients() || float64(seconds) < s.v.Plan.NoopInterval:

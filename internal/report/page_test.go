@@ -65,7 +65,7 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, []string{"host-a", "finished", "50", "11,711", "11,710", "1", "0", "0", "0", "0", "11,711", "80.0 MiB", "72 s"}, row(t, doc, "account", "2"))
 	require.Equal(t, []string{"", "", "100", "23,661", "23,660", "1", "0", "0", "0", "0", "23,661"}, row(t, doc, "account", "all"))
 
-	require.Equal(t, []string{"100 streams for 1 h, a noop every 15 s"}, row(t, doc, "card", "plan"))
+	require.Equal(t, []string{"100 streams for 59 min 55 s, a noop every 15 s"}, row(t, doc, "card", "plan"))
 	require.Equal(t, []string{"20,000 per process"}, row(t, doc, "card", "open files"))
 	require.Equal(t, []string{"40 streams to a reference target on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms"}, row(t, doc, "card", "control group"))
 	require.Equal(t, []string{"connectionTest.js (sha256 0123456789ab)"}, row(t, doc, "card", "script"))
@@ -76,8 +76,8 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, "1", row(t, doc, "ends", "missed")[0])
 	require.Equal(t, []string{"1", "< 0.01 %", "22:14:20", "22:14:20", "–", "–", "–"}, row(t, doc, "ends", "a stream open for longer than its lifetime"), "the lifetime of a stream must not count as the lateness of a noop")
 
-	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops per stream, at least"))
-	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all streams, at least"))
+	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "planned noops per stream, at least"))
+	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "planned noops of all streams, at least"))
 	require.Equal(t, "−239", row(t, doc, "arithmetic", "difference from the product")[1])
 	require.Equal(t, "47 bytes (noop 239 with id, timestamp and chunk framing) × received", row(t, doc, "arithmetic", "events on the wire")[0], "the size must equal the value in docs/accounting.md")
 	require.Zero(t, doc.Find("#comparison").Length(), "a run without an earlier run must have no comparison")

@@ -128,7 +128,7 @@ func TestPageOfADescribedService(t *testing.T) {
 	require.Equal(t, []string{"4", "6", "24", "24", "0", "0", "0"}, row("published", "gold-topic-0"))
 	require.Equal(t, []string{"4", "6", "24", "23", "1", "1", "0"}, row("published", "gold-topic-1"))
 	require.Equal(t, []string{"8"}, row("account", "heartbeats"))
-	require.Equal(t, []string{"8 streams for 15 s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
+	require.Equal(t, []string{"8 streams for 10 s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
 	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the count must include the duplicate")
 	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
 	require.Equal(t, "1", row("ends", "lost: published, but not received")[0])

@@ -93,13 +93,13 @@ func TestMergeProblems(t *testing.T) {
 		{"another notation of a segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.Segment = "0:2/6"; return s }, nil},
 		{"no segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = ""; return s }, []string{`runner 2 has the segment ""`}},
 		{"killed", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Running; return s }, []string{
-			"runner 1 on h1 did not finish: it left no final shard; the data ends at 22:14:20 UTC",
+			"runner 1 on h1 did not finish: it left no final shard (file of its results); the data ends at 22:14:20 UTC",
 		}},
 		{"killed before its second checkpoint", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.EndedUS = Running, s[0].Runner.StartedUS+20_000
 			return s
 		}, []string{
-			"runner 1 on h1 did not finish: it left no final shard; it stored no data after its start at 22:13:20 UTC",
+			"runner 1 on h1 did not finish: it left no final shard (file of its results); it stored no data after its start at 22:13:20 UTC",
 		}},
 		{"interrupted", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.Error = Interrupted, "by SIGINT"

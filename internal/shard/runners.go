@@ -166,7 +166,7 @@ func describeState(r Runner) string {
 		lastData = "it stored no data after its start at "
 	}
 	text := map[RunState]string{
-		Running:     "it left no final shard; " + lastData + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
+		Running:     "it left no final shard (file of its results); " + lastData + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
 		Interrupted: "it was interrupted", Aborted: "it was aborted",
 	}[r.State]
 	if text == "" {

@@ -7,7 +7,7 @@ var impacts = map[verdict.CheckID]string{
 	verdict.CheckOpenToEnd:   "clients lose their connections",
 	verdict.CheckObserved:    "losses on streams that were not observed are undetectable",
 	verdict.CheckServerCount: "requests were lost on the way, or other clients used the service",
-	verdict.CheckGenerator:   "delays of a saturated load generator are not delays of the service",
+	verdict.CheckGenerator:   "measured times include delays of a saturated load generator",
 	verdict.CheckConfirmed:   "publishers wait for clients that do not read",
 }
 

@@ -177,7 +177,7 @@ func (s *Streams) UndetectableLossCheck() Check {
 	}
 	actual := fmt.Sprint(e.Undetectable)
 	if e.Kind != ByNothing {
-		actual += ", by the " + sourceName(e.Kind)
+		actual += ", according to the " + sourceName(e.Kind)
 	}
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,

@@ -43,7 +43,7 @@ func (s *Streams) checkedMessageCheck() Check {
 	n := s.checkedCount()
 	c := Check{
 		ID: CheckChecked, Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), sourceName(s.Evidence.Kind)), Pass: n > 0,
-		Why: "a run that checks no message finds no loss",
+		Why: "if no message is checked, losses are not detected",
 	}
 	switch {
 	case s.m.Service.CountsMessages() && n == 0:

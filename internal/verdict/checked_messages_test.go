@@ -155,5 +155,5 @@ func TestOpenTimeExcludesDroppedClients(t *testing.T) {
 	}
 	c := check(t, judgeSoak(m, nil, Evidence{}), "connected time")
 	require.Equal(t, Met, c.State())
-	require.Equal(t, "at least 100 % for 1 of 3 clients; the others had no stream open to the end, or were not observed until then", c.Actual)
+	require.Equal(t, "at least 100 % for 1 of 3 clients; the others had no stream open to the end, or were not observed to the end", c.Actual)
 }

@@ -153,7 +153,7 @@ func (s *Streams) floorCheck() Check {
 		actual += fmt.Sprintf(" for the %s with one stream open to the end", format.Plural(s.floorStreams, "client", "clients"))
 	}
 	return Check{
-		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: "at least (open time − tolerance) ÷ interval, rounded down", Actual: firstText(s.belowFloor, actual),
+		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: fmt.Sprintf("at least (open time − %s) ÷ interval, rounded down", format.Duration(floorTolerance(&s.m.Plan))), Actual: firstText(s.belowFloor, actual),
 		Pass: len(s.belowFloor) == 0, Why: "if too few messages are expected, losses are not detected", weight: byClock,
 		Reasons: s.belowFloor,
 	}.notJudgedIf(s.floorStreams == 0, "no client kept one stream open to the end")

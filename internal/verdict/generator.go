@@ -106,7 +106,7 @@ func (s *Streams) portsCheck() []Check {
 func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.LateLimit()/2)
 	c := Check{
-		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not delays of the service",
+		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "measured times include delays of the load generator",
 		Limit:  fmt.Sprintf("stall under %s; CPU wait under %.0f %% of the time, or shorter than CPU time", limit, 100*maxWaitShare),
 		Actual: fmt.Sprintf("stall %s; runner threads waited %.1f s for a CPU and ran for %.1f s", format.Duration(u.Stall), u.Wait, u.CPU),
 	}

@@ -46,7 +46,7 @@ func (m *MachineReport) droppedByAWS(s *concurrentFaults) (c Check, ok bool) {
 	var packets float64
 	c = Check{
 		ID: CheckPackets, Name: "AWS dropped no packets of " + m.String(), Limit: "0", Severity: SeverityWarning,
-		Why: "delays of the runner's network are not delays of the service",
+		Why: "measured times include delays of the runner's network",
 	}
 	if s.byPackets() {
 		c = c.AsDoubt()

@@ -133,8 +133,8 @@ func (s *Streams) OpenTimeChecks() []Check {
 		open.Actual = "at least " + OpenSeconds{Share: lowest}.Percent()
 		if judged < s.Connections.Planned {
 			open.Actual += fmt.Sprintf(" for %s of %s; %s", format.Thousands(judged),
-				format.Count(s.Connections.Planned, "client"), format.Form(s.Connections.Planned-judged, "the other had no stream open to the end, or was not observed until then",
-					"the others had no stream open to the end, or were not observed until then"))
+				format.Count(s.Connections.Planned, "client"), format.Form(s.Connections.Planned-judged, "the other had no stream open to the end, or was not observed to the end",
+					"the others had no stream open to the end, or were not observed to the end"))
 		}
 	}
 	if !s.m.Plan.Reconnect {

@@ -9,6 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -255,18 +256,22 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	}
 }
 
+// floorTolerance returns the time by which the first message may be later than one interval, plus the time before the end
+// in which no message is expected: the tolerances of the ledger.
+func floorTolerance(p *plan.Plan) time.Duration {
+	return p.Interval()/2 + min(p.LateLimit(), p.Interval()/2)
+}
+
 // checkFloor compares the number of messages that the ledger of a client expected with floor(open time / interval),
-// the minimum number by time alone. It uses the tolerances of the ledger: 1.5 intervals before the first message, and
-// at the end LATE_MS, but at most half an interval. A longer interval of the service replaces the planned one.
+// the minimum number by time alone. A longer interval of the service replaces the planned one.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.HasInterval() {
 		return
 	}
 	s.floorStreams++
 	planned := s.m.Plan.Interval()
-	tolerance := min(s.m.Plan.LateLimit(), planned/2)
 	open := min(r.OpenTime, s.m.Plan.Hold()) // no message is expected while the stream ends
-	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
+	expected := max(open-floorTolerance(&s.m.Plan), 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {
 		noun := s.m.Service.Noun()
 		s.belowFloor = append(s.belowFloor, fmt.Sprintf("%s was open for %s and its ledger expected %s, but at least %s due",

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -29,15 +30,23 @@ func (g *Group) Ends() (out []shard.RunnerEnd) {
 		switch code := r.ExitCode(); {
 		case code == 0 || code == ThresholdsFailed || g.interrupted && code == interruptedBySignal:
 		case r.isKilled.Load():
-			add(r.index, "runner %d sent no more reports and was killed at %s UTC (see %s)", r.index, r.End().UTC().Format(time.TimeOnly), filepath.Base(r.logPath))
+			add(r.index, "runner %d sent no more reports and was killed at %s UTC%s", r.index, r.End().UTC().Format(time.TimeOnly), r.seeLog(" (see %s)"))
 		case code < 0:
-			add(r.index, "runner %d was terminated at %s UTC (%v; see %s)", r.index, r.End().UTC().Format(time.TimeOnly), r.Err(), filepath.Base(r.logPath))
+			add(r.index, "runner %d was terminated at %s UTC (%v%s)", r.index, r.End().UTC().Format(time.TimeOnly), r.Err(), r.seeLog("; see %s"))
 		default:
 			last, _ := lastError(r.logPath)
 			add(r.index, "runner %d ended with exit code %d: %s", r.index, code, last)
 		}
 	}
 	return out
+}
+
+// seeLog formats the name of the runner's log by text; it returns "" if the log is empty.
+func (r *runner) seeLog(text string) string {
+	if info, err := os.Stat(r.logPath); err != nil || info.Size() == 0 {
+		return ""
+	}
+	return fmt.Sprintf(text, filepath.Base(r.logPath))
 }
 
 // lastError returns LastError of the file at path. If there is no message, ok is false and last names the path.

@@ -161,7 +161,8 @@ func TestProblemsOfRunners(t *testing.T) {
 		{"exit 99", ""}, // a threshold: the verdict has the reason
 		{`echo 'time=x level=error msg="no such host"'; echo 'level=info msg=bye'; exit 107`, `runner 1 ended with exit code 107: "no such host"`},
 		{"exit 3", "runner 1 ended with exit code 3: see "},
-		{"kill -9 $$", " UTC (signal: killed; see k6-runner-1.log)"},
+		{"echo x; kill -9 $$", " UTC (signal: killed; see k6-runner-1.log)"},
+		{"kill -9 $$", " UTC (signal: killed)"},
 	} {
 		g, _ := runToEnd(t, fakeConfig(t, 1, c.script))
 		if c.want == "" {
