@@ -23,7 +23,7 @@ const (
 	maxRecord   = 1 << 20   // bytes of JSON of one client: a ledger lists at most 1000 spans and 1000 cuts
 	maxRecords  = 256 << 20 // bytes of all packed records
 	emptyRecord = 16        // bytes of a packed record without content; no packed record exceeds its JSON by more
-	maxKeys     = 100       // of the JSON object
+	maxFields   = 16 << 20  // bytes of JSON of all values that are not lists
 
 	maxConnections = 1 << 20 // the default maximum number of descriptors of a Linux process
 	maxBuckets     = 1 << 19 // 30 days

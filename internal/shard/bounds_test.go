@@ -49,10 +49,6 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		require.Contains(t, original, old)
 		return strings.Replace(original, old, fmt.Sprintf("%q:[%s]", list, repeatElement(element, n)), 1)
 	}
-	keys := ""
-	for i := range maxKeys {
-		keys += fmt.Sprintf(`,"unknown-%d":1`, i)
-	}
 	return map[string]struct{ text, want string }{
 		"a bucket in 1970":                   {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
 		"a bucket in the far future":         {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
@@ -75,14 +71,12 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"requests without undelayed times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration must have trend and undelayed"},
-		"a duplicate list": {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3,"series":[]`, 1), `a shard must have at most 100 keys without duplicates, got another "series"`},
 		"a metric with 101 tags": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: "a", Tags: map[string]string{}}}
 			for i := range 101 {
 				s.Metrics[0].Tags[fmt.Sprint(i)] = ""
 			}
 		}), "metric \"a\" must have at most 100 tags, got 101"},
-		"over 100 keys":                               {strings.Replace(text(func(*Shard) {}), `{"schema":3`, `{"schema":3`+keys, 1), "a shard must have at most 100 keys without duplicates, got another "},
 		"a client of a megabyte":                      {connection(ledger.Record{Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}), "a client must have at most 1024 KiB"},
 		"a runner that replaces one of two years ago": {text(func(s *Shard) { s.Runner.ReplacedStartUS = s.Runner.StartedUS - 2*365*86400e6 }), "impossible start of the replaced runner"},
 		"a runner that replaces a later one":          {text(func(s *Shard) { s.Runner.ReplacedStartUS = s.Runner.StartedUS + 3600e6 }), "impossible start of the replaced runner"},

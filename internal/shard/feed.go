@@ -83,7 +83,7 @@ func (in *boundedReader) feeds(s *Shard) error {
 	extras := 0
 	return in.elements("feeds", maxPieces, func() error {
 		var piece feedPiece
-		if err := jsonv2.UnmarshalDecode(in.json, &piece, LegacyJSON); err != nil {
+		if err := jsonv2.UnmarshalDecode(in.json, &piece); err != nil {
 			return err
 		}
 		switch {

@@ -1,8 +1,7 @@
 package shard
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -60,131 +59,71 @@ func Read(r io.Reader) (*Shard, error) {
 	return s, s.check()
 }
 
+// A schemaError is the version of a shard, and the error of a version other than Schema.
 type schemaError int
 
 func (s schemaError) Error() string {
 	return fmt.Sprintf("schema must be %d, got %d; merge the shard with the version of soak that wrote it", Schema, int(s))
 }
 
-// shard reads the shard: long lists element by element, to limit the memory, and the other fields at the end.
+// shard reads the shard. It reads long lists element by element, to limit the memory.
 func (in *boundedReader) shard() (*Shard, error) {
-	var s Shard
-	type plain Shard
-	return &s, in.object((*plain)(&s), func(key string, fields *bytes.Buffer) error { return in.value(&s, key, fields) })
+	type Fields Shard
+	s := new(Shard)
+	readers := jsonv2.JoinUnmarshalers(
+		readerOf(in, in.schema),
+		listReader[Bucket](in, "series", maxBuckets), listReader[ResponseBucket](in, "series", maxBuckets), listReader[Second](in, "seconds", maxSeconds),
+		listReader[ScriptCheck](in, "checks", maxChecks), listReader[Metric](in, "metrics", maxMetrics),
+		readerOf(in, func(*[]ledger.Record) error { return in.records(s) }), readerOf(in, in.published), readerOf(in, in.reach),
+		readerOf(in, func(*[]piece) error { return in.messages(s.Published) }), readerOf(in, func(*[]feedPiece) error { return in.feeds(s) }),
+	)
+	file := struct {
+		*Fields
+		Schema   schemaError `json:"schema"` // the first key
+		Messages []piece     `json:"messages"`
+		Feeds    []feedPiece `json:"feeds"`
+	}{Fields: (*Fields)(s)}
+	err := jsonv2.UnmarshalDecode(in.json, &file, LegacyJSON, jsonv2.WithUnmarshalers(readers))
+	s.Schema = int(file.Schema)
+	return s, cmp.Or(in.failure, err) // err has the name of a Go type in addition
 }
 
-// object reads an object. read reads each member, or keeps it in fields, which are decoded into out at the end.
-func (in *boundedReader) object(out any, read func(key string, fields *bytes.Buffer) error) error {
-	first, err := in.json.ReadToken()
-	if err != nil || first.Kind() == 'n' {
+// readerOf makes read the decoder of all values of a type.
+func readerOf[P any](in *boundedReader, read func(P) error) *jsonv2.Unmarshalers {
+	return jsonv2.UnmarshalFromFunc(func(_ *jsontext.Decoder, out P, _ jsonv2.Options) error {
+		err := read(out)
+		in.failure = cmp.Or(in.failure, err)
 		return err
-	}
-	if first.Kind() != '{' {
-		return errors.New("not a JSON object")
-	}
-	fields := bytes.NewBufferString("{")
-	if err := in.members(func(key string) error { return read(key, fields) }); err != nil {
-		return err
-	}
-	fields.WriteByte('}')
-	return json.Unmarshal(fields.Bytes(), out)
+	})
 }
 
-// members reads the members of an object after its brace. It rejects duplicate keys, and more than maxKeys.
-func (in *boundedReader) members(read func(key string) error) error {
-	keys := map[string]bool{}
-	for in.json.PeekKind() != '}' {
-		token, err := in.json.ReadToken()
-		if err != nil {
-			return err
-		}
-		key := token.String()
-		if keys[key] || len(keys) == maxKeys {
-			return fmt.Errorf("a shard must have at most %d keys without duplicates, got another %.40q", maxKeys, key)
-		}
-		keys[key] = true
-		if err := read(key); err != nil {
-			return err
-		}
+// schema rejects a shard of another version before its fields are decoded.
+func (in *boundedReader) schema(s *schemaError) error {
+	if err := jsonv2.UnmarshalDecode(in.json, (*int)(s)); err != nil || *s == Schema {
+		return err
 	}
-	_, err := in.json.ReadToken()
+	return *s
+}
+
+func (in *boundedReader) published(p *Published) error {
+	*p = Published{}
+	err := jsonv2.UnmarshalDecode(in.json, p)
+	p.columns = make([]column, min(len(p.Topics), MaxTopics))
 	return err
 }
 
-// value reads the value of a key. Lists, the schema and the publisher are read into s, any other value into fields.
-func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error {
-	if key != "schema" && s.Schema != Schema { // schema is the first key
-		return schemaError(s.Schema)
-	}
-	switch key {
-	case "schema":
-		return jsonv2.UnmarshalDecode(in.json, &s.Schema)
-	case "series":
-		return readList(in, key, maxBuckets, &s.Series)
-	case "points":
-		return readList(in, key, MaxPoints, &s.Points)
-	case "seconds":
-		return readList(in, key, maxSeconds, &s.Seconds)
-	case "checks":
-		return readList(in, key, maxChecks, &s.Checks)
-	case "metrics":
-		return readList(in, key, maxMetrics, &s.Metrics)
-	case "connections":
-		return in.records(s)
-	case "published":
-		err := jsonv2.UnmarshalDecode(in.json, &s.Published)
-		if p := s.Published; err == nil && p != nil {
-			p.columns = make([]column, min(len(p.Topics), MaxTopics))
-		}
-		return err
-	case "messages":
-		return in.messages(s.Published)
-	case "reach":
-		return in.reach(s)
-	case "responses":
-		s.Responses = &Responses{}
-		return in.object(s.Responses, func(key string, fields *bytes.Buffer) error {
-			if key == "series" {
-				return readList(in, key, maxBuckets, &s.Responses.Series)
+// listReader reads long lists of a type. It doubles the capacity, because append would allocate five times the memory in
+// total.
+func listReader[T any](in *boundedReader, name string, limit int) *jsonv2.Unmarshalers {
+	return readerOf(in, func(list *[]T) error {
+		*list = nil
+		return in.elements(name, limit, func() error {
+			if len(*list) == cap(*list) {
+				*list = append(make([]T, 0, min(max(2*len(*list), 16), limit)), *list...)
 			}
-			return in.keep(key, fields)
+			*list = (*list)[:len(*list)+1]
+			return jsonv2.UnmarshalDecode(in.json, &(*list)[len(*list)-1])
 		})
-	case "feeds":
-		return in.feeds(s)
-	}
-	return in.keep(key, fields)
-}
-
-// keep adds a raw value to an object that is decoded at the end.
-func (in *boundedReader) keep(key string, fields *bytes.Buffer) error {
-	raw, err := in.json.ReadValue()
-	if err != nil {
-		return err
-	}
-	name, err := json.Marshal(key)
-	if err != nil {
-		return err
-	}
-	if fields.Len() > 1 {
-		fields.WriteByte(',')
-	}
-	fields.Write(name)
-	fields.WriteByte(':')
-	fields.Write(raw)
-	if fields.Len() > maxValue {
-		return fmt.Errorf("fields other than lists must have at most %d MiB", maxValue>>20)
-	}
-	return nil
-}
-
-// readList reads a long list. It doubles the capacity, because append would allocate five times the memory in total.
-func readList[T any](in *boundedReader, name string, limit int, list *[]T) error {
-	return in.elements(name, limit, func() error {
-		if len(*list) == cap(*list) {
-			*list = append(make([]T, 0, min(max(2*len(*list), 16), limit)), *list...)
-		}
-		*list = (*list)[:len(*list)+1]
-		return jsonv2.UnmarshalDecode(in.json, &(*list)[len(*list)-1])
 	})
 }
 
@@ -197,6 +136,12 @@ func (in *boundedReader) elements(name string, limit int, read func() error) err
 	if token.Kind() != '[' {
 		return fmt.Errorf("%s must be a list", name)
 	}
+	defer func(start int64, isNested bool) {
+		if in.inList = isNested; !isNested {
+			in.listed += in.json.InputOffset() - start
+		}
+	}(in.json.InputOffset(), in.inList)
+	in.inList = true
 	for n := 0; in.json.PeekKind() != ']'; n++ {
 		if n >= limit {
 			return fmt.Errorf("%s must have at most %d elements", name, limit)
@@ -244,7 +189,7 @@ func (in *boundedReader) messages(p *Published) error {
 	size := 0
 	return in.elements("messages", maxPieces, func() error {
 		var part piece
-		if err := jsonv2.UnmarshalDecode(in.json, &part, LegacyJSON); err != nil {
+		if err := jsonv2.UnmarshalDecode(in.json, &part); err != nil {
 			return err
 		}
 		if p == nil || part.Topic < 0 || part.Topic >= len(p.columns) {
@@ -260,27 +205,27 @@ func (in *boundedReader) messages(p *Published) error {
 }
 
 // reach reads the topics of a Reach one by one. The text of a topic may exceed maxValue.
-func (in *boundedReader) reach(s *Shard) error {
+func (in *boundedReader) reach(r *Reach) error {
 	in.longest = maxReach
 	defer func() { in.longest = maxValue }()
-	s.Reach = &Reach{}
-	size, rest := 0, reachJSON{}
-	defer func() { s.Reach.numbers = rest.Most }()
-	return in.object(&rest, func(key string, fields *bytes.Buffer) error {
-		if key != "topics" {
-			return in.keep(key, fields)
-		}
-		return in.elements(key, MaxTopics, func() error {
+	*r = Reach{}
+	size := 0
+	topics := readerOf(in, func(*[][]byte) error {
+		return in.elements("topics", MaxTopics, func() error {
 			var topic []byte
-			if err := jsonv2.UnmarshalDecode(in.json, &topic, LegacyJSON); err != nil {
+			if err := jsonv2.UnmarshalDecode(in.json, &topic); err != nil {
 				return err
 			}
 			if size += len(topic); size > maxReach {
 				return fmt.Errorf("reach must have at most %d MiB", maxReach>>20)
 			}
-			return s.Reach.addTopic(topic)
+			return r.addTopic(topic)
 		})
 	})
+	var fields reachJSON
+	err := jsonv2.UnmarshalDecode(in.json, &fields, LegacyJSON, jsonv2.WithUnmarshalers(topics))
+	r.numbers = fields.Most
+	return err
 }
 
 type byteCounter struct {
@@ -301,6 +246,9 @@ type boundedReader struct {
 	json    *jsontext.Decoder
 	n       int64 // number of unpacked bytes
 	longest int64 // maximum bytes of a value
+	inList  bool  // a list is read by elements
+	listed  int64 // number of bytes of the lists so far
+	failure error // the first error of readerOf
 }
 
 // LegacyJSON makes version 2 of encoding/json decode like version 1, at twice the speed. Decoding takes most of the
@@ -314,6 +262,8 @@ func (in *boundedReader) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("the unpacked shard exceeds %d MiB", in.n>>20)
 	case in.n-in.json.InputOffset() > in.longest:
 		return 0, fmt.Errorf("a value must have at most %d MiB", in.longest>>20)
+	case !in.inList && in.n-in.listed > maxFields:
+		return 0, fmt.Errorf("fields other than lists must have at most %d MiB", maxFields>>20)
 	}
 	n, err := in.source.Read(p)
 	in.n += int64(n)
