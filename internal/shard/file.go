@@ -3,11 +3,13 @@ package shard
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/safefile"
@@ -63,69 +65,37 @@ func Write(path string, s *Shard) error {
 	})
 }
 
-// writeJSON writes a shard as JSON. It writes the long lists last, element by element, because encoding/json would hold
-// their whole text in memory.
+// writeJSON writes a shard as JSON. It encodes the long lists last, element by element, because all records together need
+// as much memory as the streams.
 func writeJSON(w io.Writer, s *Shard) error {
-	type plain Shard
-	head, err := json.Marshal(struct {
-		*plain
-		Series      []Bucket        `json:"series,omitempty"`
-		Connections []ledger.Record `json:"connections,omitempty"`
-	}{plain: (*plain)(s)})
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(head[:len(head)-1]); err != nil {
-		return err
-	}
-	buckets := func(yield func(*Bucket) bool) {
-		for i := range s.Series {
-			if !yield(&s.Series[i]) {
-				return
-			}
-		}
-	}
-	if err := writeList(w, "series", buckets); err != nil {
-		return err
-	}
-	if err := writeList(w, "connections", s.Records()); err != nil {
-		return err
-	}
+	type Fields Shard
+	file := struct {
+		*Fields
+		Connections elements[ledger.Record] `json:"connections"`
+		Messages    elements[piece]         `json:"messages,omitzero"`
+		Feeds       elements[feedPiece]     `json:"feeds,omitzero"`
+	}{Fields: (*Fields)(s), Connections: elements[ledger.Record](s.Records())}
 	if s.Published != nil {
-		if err := writeList(w, "messages", s.Published.pieces()); err != nil {
-			return err
-		}
+		file.Messages = elements[piece](s.Published.pieces())
 	}
 	if len(s.Feeds) > 0 {
-		if err := writeList(w, "feeds", s.feedPieces()); err != nil {
-			return err
-		}
+		file.Feeds = elements[feedPiece](s.feedPieces())
 	}
-	_, err = io.WriteString(w, "}\n")
-	return err
+	return jsonv2.MarshalWrite(w, &file, LegacyJSON)
 }
 
-// writeList writes a list. It encodes each element before it requests the next one, in a shared buffer.
-func writeList[T any](w io.Writer, name string, all iter.Seq[*T]) error {
-	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
+// elements is a list whose elements are requested one by one.
+type elements[T any] iter.Seq[*T]
+
+// MarshalJSONTo encodes each element before it requests the next one.
+func (e elements[T]) MarshalJSONTo(out *jsontext.Encoder, options jsonv2.Options) error {
+	if err := out.WriteToken(jsontext.ArrayStart); err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	first := true
-	for element := range all {
-		if !first {
-			text.WriteByte(',')
-		}
-		first = false
-		if err := encoder.Encode(element); err != nil {
+	for element := range e {
+		if err := jsonv2.MarshalEncode(out, element, options); err != nil {
 			return err
 		}
-		if _, err := w.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n"))); err != nil {
-			return err
-		}
-		text.Reset()
 	}
-	_, err := io.WriteString(w, "]")
-	return err
+	return out.WriteToken(jsontext.ArrayEnd)
 }
