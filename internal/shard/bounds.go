@@ -48,7 +48,7 @@ func (s *Shard) check() error {
 		return errors.New("latency.histogram is missing")
 	}
 	for _, check := range []func() error{
-		s.checkRunner, s.checkTimes, s.checkSums, s.checkFeeds, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.Bursts.check, s.checkRedirects,
+		s.checkRunner, s.checkTimes, s.checkSums, s.checkFeeds, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.Reach.check, s.Bursts.check, s.checkRedirects,
 		s.checkHTTP2, s.checkEnds, s.checkResponses, s.Machine.Check,
 	} {
 		if err := check(); err != nil {

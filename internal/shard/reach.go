@@ -2,9 +2,9 @@ package shard
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
@@ -13,28 +13,34 @@ import (
 // A Reach has the latency of each published message to its last subscriber, on one runner or on all. A duration needs
 // two bytes and is up to 0.8 % too long, as in a Histogram. Merge keeps the maximum.
 type Reach struct {
-	topics  [][]uint16 // codes by topic and number − 1; 0: no subscriber received the message
-	numbers int        // maximum number of a message
+	Numbers int      `json:"most"`   // maximum number of a message
+	Topics  [][]byte `json:"topics"` // codes of two bytes by number − 1; 0: no subscriber received the message
 }
 
 // NewReach returns an empty Reach for the given number of topics, and for messages up to the given number. Record
 // ignores all others.
 func NewReach(topics, numbers int) *Reach {
-	return &Reach{topics: make([][]uint16, topics), numbers: numbers}
+	return &Reach{Topics: slices.Repeat([][]byte{{}}, topics), Numbers: numbers}
 }
 
 // Record records the latency of a message to one subscriber.
 func (r *Reach) Record(topic int, number uint64, latency time.Duration) {
-	if topic < 0 || topic >= len(r.topics) || number == 0 || number > clamp.Uint64(r.numbers) {
-		return
+	if topic >= 0 && topic < len(r.Topics) && number > 0 && number <= clamp.Uint64(r.Numbers) {
+		r.raise(topic, int(number)-1, reachCode(latency)) // #nosec G115 -- at most Numbers
 	}
-	codes := r.topics[topic]
-	for uint64(len(codes)) < number {
-		codes = append(codes, 0)
-	}
-	codes[number-1] = max(codes[number-1], reachCode(latency))
-	r.topics[topic] = codes
 }
+
+// raise raises the code of a message, by its index, to at least the given one.
+func (r *Reach) raise(topic, i int, code uint16) {
+	codes := r.Topics[topic]
+	for len(codes) <= 2*i {
+		codes = append(codes, 0, 0)
+	}
+	binary.LittleEndian.PutUint16(codes[2*i:], max(codeAt(codes, i), code))
+	r.Topics[topic] = codes
+}
+
+func codeAt(codes []byte, i int) uint16 { return binary.LittleEndian.Uint16(codes[2*i:]) }
 
 // Copy returns a copy, or nil if r is nil.
 func (r *Reach) Copy() (out *Reach) {
@@ -44,14 +50,13 @@ func (r *Reach) Copy() (out *Reach) {
 
 // Merge adds the latencies of another runner.
 func (r *Reach) Merge(other *Reach) {
-	for len(r.topics) < len(other.topics) {
-		r.topics = append(r.topics, nil)
+	for len(r.Topics) < len(other.Topics) {
+		r.Topics = append(r.Topics, []byte{})
 	}
-	r.numbers = max(r.numbers, other.numbers)
-	for i, codes := range other.topics {
-		r.topics[i] = append(r.topics[i], make([]uint16, max(len(codes)-len(r.topics[i]), 0))...)
-		for n, code := range codes {
-			r.topics[i][n] = max(r.topics[i][n], code)
+	r.Numbers = max(r.Numbers, other.Numbers)
+	for topic, codes := range other.Topics {
+		for i := range len(codes) / 2 {
+			r.raise(topic, i, codeAt(codes, i))
 		}
 	}
 }
@@ -59,9 +64,9 @@ func (r *Reach) Merge(other *Reach) {
 // Histogram returns the latencies to the last subscriber. It omits messages that no subscriber received.
 func (r *Reach) Histogram() *Histogram {
 	h := NewHistogram()
-	for _, codes := range r.topics {
-		for _, code := range codes {
-			if code > 0 {
+	for _, codes := range r.Topics {
+		for i := range len(codes) / 2 {
+			if code := codeAt(codes, i); code > 0 {
 				h.Record(reachOf(code))
 			}
 		}
@@ -89,37 +94,20 @@ func reachOf(code uint16) time.Duration {
 	return time.Duration((c+1)<<shift-1) * time.Microsecond // #nosec G115 -- codes end at highestMicros
 }
 
-type reachJSON struct {
-	Most   int      `json:"most"`
-	Topics [][]byte `json:"topics"`
-}
-
-// MarshalJSON writes two bytes for each message, in base64.
-func (r *Reach) MarshalJSON() ([]byte, error) {
-	out := reachJSON{Most: r.numbers, Topics: make([][]byte, len(r.topics))}
-	for i, codes := range r.topics {
-		text := make([]byte, 0, 2*len(codes))
-		for _, code := range codes {
-			text = binary.LittleEndian.AppendUint16(text, code)
+// check returns an error for codes that Record does not write.
+func (r *Reach) check() error {
+	if r == nil {
+		return nil
+	}
+	for topic, codes := range r.Topics {
+		if len(codes)%2 != 0 {
+			return fmt.Errorf("the reach of topic %d ends in the middle of a message", topic)
 		}
-		out.Topics[i] = text
-	}
-	return json.Marshal(out)
-}
-
-// addTopic adds the next topic from the output of MarshalJSON.
-func (r *Reach) addTopic(text []byte) error {
-	if len(text)%2 != 0 {
-		return fmt.Errorf("the reach of topic %d ends in the middle of a message", len(r.topics))
-	}
-	codes := make([]uint16, 0, len(text)/2)
-	for ; len(text) > 0; text = text[2:] {
-		code := binary.LittleEndian.Uint16(text)
-		if code > reachCode(time.Duration(highestMicros)*time.Microsecond) {
-			return fmt.Errorf("the reach of topic %d has the impossible code %d", len(r.topics), code)
+		for i := range len(codes) / 2 {
+			if code := codeAt(codes, i); code > reachCode(time.Duration(highestMicros)*time.Microsecond) {
+				return fmt.Errorf("the reach of topic %d has the impossible code %d", topic, code)
+			}
 		}
-		codes = append(codes, code)
 	}
-	r.topics = append(r.topics, codes)
 	return nil
 }

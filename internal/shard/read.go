@@ -211,21 +211,18 @@ func (in *boundedReader) reach(r *Reach) error {
 	*r = Reach{}
 	size := 0
 	topics := readerOf(in, func(*[][]byte) error {
+		r.Topics = nil
 		return in.elements("topics", MaxTopics, func() error {
 			var topic []byte
-			if err := jsonv2.UnmarshalDecode(in.json, &topic); err != nil {
-				return err
-			}
+			err := jsonv2.UnmarshalDecode(in.json, &topic)
 			if size += len(topic); size > maxReach {
 				return fmt.Errorf("reach must have at most %d MiB", maxReach>>20)
 			}
-			return r.addTopic(topic)
+			r.Topics = append(r.Topics, topic)
+			return err
 		})
 	})
-	var fields reachJSON
-	err := jsonv2.UnmarshalDecode(in.json, &fields, LegacyJSON, jsonv2.WithUnmarshalers(topics))
-	r.numbers = fields.Most
-	return err
+	return jsonv2.UnmarshalDecode(in.json, r, LegacyJSON, jsonv2.WithUnmarshalers(topics))
 }
 
 type byteCounter struct {
