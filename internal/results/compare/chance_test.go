@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,11 +57,7 @@ func TestDiffer(t *testing.T) {
 		significant bool
 	}{
 		{"three against three, far apart", []float64{9, 10, 11}, []float64{90, 91, 92}, true, 0, true},
-		{"three against three, near", []float64{9, 10, 11}, []float64{12, 12, 13}, true, 0, false},
-		{"four against four, all above", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, false, 2. / 70, true},
 		{"four against four, one pair crossed", []float64{1, 2, 3, 5}, []float64{4, 6, 7, 8}, false, 4. / 70, false},
-		{"all the same", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, false, 1, false},
-		{"with ties", []float64{0, 0, 0, 0}, []float64{0, 5, 6, 7}, false, 10. / 70, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,16 +97,6 @@ func TestFalsePositiveRate(t *testing.T) {
 		require.LessOrEqual(t, share, alpha+.01, "%d against %d", n[0], n[1])
 		require.GreaterOrEqual(t, share, .02, "%d against %d: the test reports too few differences", n[0], n[1])
 	}
-}
-
-// Another user may have written the file.
-func TestOpenRejectsLargeVerdict(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	text := `{"plan": {"connections": 1}, "runners": [{}` + strings.Repeat(",{}", 1<<20) + "]}"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(text), 0o600))
-	_, err := Open(dir)
-	require.ErrorContains(t, err, "verdict.json: the file is too large: it must have at most 131072 values, got 1048577; move it away")
 }
 
 // A line feed in a test id would forge lines of a report.

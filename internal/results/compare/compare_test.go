@@ -76,12 +76,9 @@ func TestCompare(t *testing.T) {
 		{"too few runs for the test", 3, 2, nil, verdict.Pass, "such as 4 old and 4 new ones: with 3 old and 2 new, p is at least 0.2."},
 		{"equal runs, four new", 4, 4, nil, verdict.Pass, "rank-sum test (Mann-Whitney)"},
 		{"slower, by the band", 3, 1, func(v *verdict.Verdict) { v.LatenessMS.P99 = 60 }, verdict.Fail, "lateness p99: 60 ms instead of 20.2 ms (+197 %; outside"},
-		{"slower, by the test", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.5 }, verdict.Fail, "p = 0.029"},
 		{"slower by less than the tolerance", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.08 }, verdict.Pass, "same"},
-		{"slower by a negligible time", 4, 4, func(v *verdict.Verdict) { v.LatencyMS.P50 *= 1.4 }, verdict.Pass, ""},
 		{"faster", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 /= 2 }, verdict.Pass, "better"},
 		{"a single noop missed", 2, 1, func(v *verdict.Verdict) { v.Messages.Missed = 1 }, verdict.Fail, "noops missed: up to 1, where no old run had any"},
-		{"a failed run", 3, 3, func(v *verdict.Verdict) { v.Verdict = verdict.Fail }, verdict.Fail, "failed verdict"},
 		{"times of a saturated generator are unsure", 3, 1, func(v *verdict.Verdict) {
 			v.Generator.Saturated, v.LatenessMS.P99 = true, 60
 		}, verdict.Pass, "unsure"},
@@ -154,21 +151,14 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 		wantErr  string
 	}{
 		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, wantText: "publish response p99"},
-		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, wantText: "messages missed: up to 1, where no old run had any"},
 		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, wantText: "messages not confirmed: up to 1"},
-		"slow to the last client":   {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, wantText: "last subscriber p99: 400 ms instead of 40 ms"},
 		"clocks that differ": {
 			edit: func(v *verdict.Verdict) {
 				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400
 			}, want: verdict.Pass, wantText: "last subscriber p99 counts from the time of sending in some runs and not in others",
 		},
-		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, wantErr: "service is mine in the first and nchan in the second"},
-		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, wantErr: "description is of the description in the first and of another in the second"},
-		"more topics":         {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, wantErr: "topics is 12 in the first and 24 in the second"},
-		"a higher rate":       {edit: func(v *verdict.Verdict) { v.Plan.PublishRate = 24 }, wantErr: "publish_rate is 12 in the first and 24 in the second"},
-		"noop": {edit: func(v *verdict.Verdict) {
-			v.Plan.Service, v.Service = "", shard.Service{Name: "noop", SHA256: "of noop"}
-		}, wantErr: "description is of the description in the first and of noop in the second"},
+		"another service": {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, wantErr: "service is mine in the first and nchan in the second"},
+		"more topics":     {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, wantErr: "topics is 12 in the first and 24 in the second"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -284,7 +274,6 @@ func TestCompareErrors(t *testing.T) {
 	}{
 		{"two runs", good[:1], good[1:2], "at least 3 runs"},
 		{"no old runs", nil, good, "at least 2 of them old ones"},
-		{"no new runs", good, nil, "at least one new run"},
 		{"another plan", good, other, "connections is 1200 in the first and 7 in the second"},
 		{"another action", good, deploy, "actions is missing in the first and 1m0s: x in the second"},
 		{"the same run twice", good, good[:1], "are the same run"},
