@@ -51,7 +51,7 @@ func (e *EndRequests) Add(server, code string, endedAt time.Time, duration time.
 	o.FirstUS, o.LastUS = min(o.FirstUS, endedAt.Add(-duration).UnixMicro()), max(o.LastUS, endedAt.UnixMicro())
 	o.MinUS = min(o.MinUS, duration.Microseconds())
 	o.Duration.Record(duration)
-	e.addSecond(endedAt.Unix())
+	e.addSecond(endedAt.Unix(), 1)
 }
 
 func (e *EndRequests) outcome(server, code string) *EndOutcome {
@@ -77,31 +77,13 @@ func (e *EndRequests) addOutcome(o EndOutcome) {
 	have.Duration.Merge(o.Duration)
 }
 
-// addSeconds merges counts that are sorted by time.
-func (e *EndRequests) addSeconds(other [][2]int64) {
-	sum := make([][2]int64, 0, len(e.Seconds)+len(other))
-	for have := e.Seconds; len(have)+len(other) > 0; {
-		source := &have
-		if len(have) == 0 || len(other) > 0 && other[0][0] < have[0][0] {
-			source = &other
-		}
-		next := (*source)[0]
-		*source = (*source)[1:]
-		if last := len(sum) - 1; last >= 0 && sum[last][0] == next[0] {
-			sum[last][1] += next[1]
-			continue
-		}
-		sum = append(sum, next)
+// addSecond counts n requests that ended in a second.
+func (e *EndRequests) addSecond(second, n int64) {
+	i, ok := slices.BinarySearchFunc(e.Seconds, second, func(have [2]int64, second int64) int { return cmp.Compare(have[0], second) })
+	if !ok {
+		e.Seconds = slices.Insert(e.Seconds, i, [2]int64{second, 0})
 	}
-	e.Seconds = sum
-}
-
-func (e *EndRequests) addSecond(second int64) {
-	if last := len(e.Seconds) - 1; last >= 0 && e.Seconds[last][0] == second {
-		e.Seconds[last][1]++
-		return
-	}
-	e.addSeconds([][2]int64{{second, 1}})
+	e.Seconds[i][1] += n
 }
 
 // Merge adds the requests of another runner.
@@ -109,7 +91,9 @@ func (e *EndRequests) Merge(other *EndRequests) {
 	for _, o := range other.Outcomes {
 		e.addOutcome(o)
 	}
-	e.addSeconds(other.Seconds)
+	for _, second := range other.Seconds {
+		e.addSecond(second[0], second[1])
+	}
 }
 
 // Copy returns a copy, or nil if e is nil.
