@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -142,60 +141,4 @@ func TestReasonsAreLimited(t *testing.T) {
 	require.Equal(t, 3, r.Refusals[0].Count, "the details after a reason must be ignored")
 	require.Equal(t, OtherReasons, r.Refusals[maxReasons].Reason)
 	require.Equal(t, 102, r.RefusedAttempts())
-}
-
-// The times with and without a stream always add up to the time from the first dial to the request to end.
-func TestOpenAndDisconnectedTimesAddUp(t *testing.T) {
-	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	for n := range uint64(2000) {
-		r := rand.New(rand.NewPCG(seed, n))
-		p := newUnopenedTape()
-		first, failed, lost, open := Instant(0), 0, 0, false
-		for range r.IntN(60) {
-			p.wait(time.Duration(r.IntN(5000)) * time.Millisecond)
-			if first == 0 {
-				first = p.at // the first dial
-			}
-			switch {
-			case open:
-				p.Closed(p.at, "reset", true, true)
-				open = false
-				continue
-			case r.IntN(3) == 0:
-				p.open()
-				if open = true; p.Record().Streams > 1 {
-					lost++
-				}
-			default:
-				p.fail(1, "status 503", true)
-				failed++
-			}
-		}
-		dialing := !open && r.IntN(2) == 0
-		if dialing {
-			if first == 0 {
-				first = p.at
-			}
-			p.Connecting(p.at)
-			p.wait(sec)
-		}
-		p.CloseRequested(p.at)
-		end := p.at
-		if dialing || open {
-			p.Closed(p.wait(sec).at, ReasonClient, open, false)
-		}
-		rec := p.Record()
-		if rec.Attempts == 0 {
-			require.Zero(t, rec.OutageTime+rec.OpenTime)
-			continue
-		}
-		require.Equal(t, end-first, rec.OpenTime+rec.OutageTime, "rand.NewPCG(%d, %d)\n%+v", seed, n, rec)
-		require.Equal(t, failed, rec.RefusedAttempts())
-		require.Equal(t, lost, rec.Survived)
-		require.LessOrEqual(t, rec.Longest.To-rec.Longest.From, rec.OutageTime)
-		require.Equal(t, rec.Streams == 0, rec.State == Refused, "%+v", rec)
-		require.Empty(t, invariantViolation(rec))
-	}
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
 const startUS = int64(1_700_000_000_000_000)
@@ -238,35 +236,4 @@ func TestReadRejectsImpossiblePublishedMessages(t *testing.T) {
 		require.ErrorContains(t, err, c.want, c.new)
 		require.NotContains(t, err.Error(), "\n")
 	}
-}
-
-func FuzzPublishedRoundTrip(f *testing.F) {
-	f.Add([]byte{1, 5, 130, 1, 0}, []byte{7, 200, 1, 9}, 2, 7.5, int64(0))
-	f.Add([]byte{0}, []byte{}, 1, 1e-6, startUS)
-	f.Add([]byte{}, []byte{}, -70, 1., int64(0))
-	f.Fuzz(func(t *testing.T, lags, answers []byte, count int, rate float64, from int64) {
-		p := Published{
-			Topics: topics(2), Rate: rate, StartedUS: from, Planned: 100, Messages: clamp.Uint64(count),
-			Lag: NewHistogram(), Answer: NewHistogram(), columns: []column{{lags: lags, answers: answers}, {}},
-		}
-		if p.check() != nil {
-			return
-		}
-		s := newEmptyShard(planFor(1, 1), 1)
-		s.Published = &p
-		s.Runner.StartedUS, s.Runner.EndedUS = from, from
-		read, err := Read(bytes.NewReader(encode(t, s)))
-		require.NoError(t, err)
-		q := read.Published
-		require.Equal(t, p.Sums(), q.Sums())
-		messages := p.Topic(0)
-		require.Len(t, messages, max(count, 0))
-		require.Equal(t, messages, q.Topic(0))
-		for k, m := range messages {
-			require.GreaterOrEqual(t, m.SentUS, p.due(0, k))
-			if m.AnsweredUS != 0 {
-				require.GreaterOrEqual(t, m.AnsweredUS, m.SentUS)
-			}
-		}
-	})
 }
