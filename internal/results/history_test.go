@@ -218,24 +218,6 @@ func TestSaturatedGeneratorIsNotARegression(t *testing.T) {
 	require.Zero(t, doc.Find(".spark i.bad").Length())
 }
 
-// The generator may have delayed responses without being saturated.
-func TestDelayOfTheGeneratorIsNotARegression(t *testing.T) {
-	t.Parallel()
-	out := t.TempDir()
-	setDelayed := func(ms, undelayed float64) func(*verdict.Verdict) {
-		return func(v *verdict.Verdict) {
-			v.Plan.Suite = "rampup"
-			v.Metrics = []verdict.Metric{{Name: "p99 at 200/s", Unit: "ms", Value: ms, Undelayed: &undelayed}}
-		}
-	}
-	for n := range 4 {
-		writeRun(t, out, n, setDelayed(20+float64(n), 20))
-	}
-	writeRun(t, out, 4, setDelayed(900, 20))
-	_, rows := page(t, out)
-	require.Equal(t, "unsure, because the load generator may be the cause: p99 at 200/s", rows[0]["against earlier runs"])
-}
-
 func TestChangesSincePreviousRun(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
