@@ -47,7 +47,6 @@ func stopSharedServices() {
 func startService(t *testing.T, name string, o services.Options) *services.Instance {
 	t.Helper()
 	if o != (services.Options{}) {
-		o.Dir = t.TempDir()
 		r, err := services.Start(t.Context(), name, o)
 		r = available(t, r, err)
 		t.Cleanup(r.Stop)

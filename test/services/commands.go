@@ -70,23 +70,25 @@ func find(service, program, packages string) (string, error) {
 }
 
 func nchanVersion(nginx string) string {
-	var versions []string
-	if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan").Output(); err == nil {
-		versions = append(versions, "nchan "+string(out))
+	version := nginxVersion(nginx)
+	if nchan := outputOf("dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan"); nchan != "" {
+		version = "nchan " + nchan + ", " + version
 	}
-	if version := nginxVersion(nginx); version != "" {
-		versions = append(versions, version)
-	}
-	return strings.Join(versions, ", ")
+	return version
 }
 
 func nginxVersion(nginx string) string {
-	out, err := exec.Command(nginx, "-v").CombinedOutput()
+	_, version, _ := strings.Cut(outputOf("sh", "-c", `"$0" -v 2>&1`, nginx), "nginx/")
+	return "nginx " + version
+}
+
+// outputOf returns the output of a command, or "" if it fails.
+func outputOf(program string, args ...string) string {
+	out, err := exec.Command(program, args...).Output()
 	if err != nil {
 		return ""
 	}
-	_, version, _ := strings.Cut(strings.TrimSpace(string(out)), "nginx/")
-	return "nginx " + version
+	return strings.TrimSpace(string(out))
 }
 
 // mercureKey signs the tokens for the hubs that tests start on this machine. The key is not secret.
@@ -206,9 +208,5 @@ func pythonCommand(s setup, name, script, settings string, args ...string) (comm
 func pythonVersion(interpreter, name string) string {
 	const script = `import importlib.metadata as m, platform, sys
 print(m.version(sys.argv[1]) + ", uvicorn " + m.version("uvicorn") + ", Python " + platform.python_version())`
-	out, err := exec.Command(interpreter, "-c", script, name).Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
+	return outputOf(interpreter, "-c", script, name)
 }

@@ -117,10 +117,7 @@ func haProxyCommand(s setup) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
-	version := ""
-	if out, err := exec.Command(program, "-v").Output(); err == nil {
-		version, _, _ = strings.Cut(strings.TrimPrefix(string(out), "HAProxy version "), " ")
-	}
+	version, _, _ := strings.Cut(strings.TrimPrefix(outputOf(program, "-v"), "HAProxy version "), " ")
 	return command{
 		path: program, args: []string{"-db", "-f", path}, version: "HAProxy " + version, settings: "1 process, defaults, timeouts of 60 s",
 	}, nil
@@ -148,13 +145,7 @@ func aiSDKCommand(s setup) (command, error) {
 
 // aiSDKVersion returns the versions of the AI SDK and of Node, or "" if they are unknown.
 func aiSDKVersion(node, dir string) string {
-	const script = `const of = (name) => name + ' ' + require('./node_modules/' + name + '/package.json').version;
+	const script = `const of = (name) => name + ' ' + require(process.argv[1] + '/node_modules/' + name + '/package.json').version;
 console.log([of('ai'), of('@ai-sdk/openai-compatible'), 'Node ' + process.versions.node].join(', '))`
-	command := exec.Command(node, "--input-type=commonjs", "--eval", script)
-	command.Dir = dir
-	out, err := command.Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
+	return outputOf(node, "--input-type=commonjs", "--eval", script, dir)
 }

@@ -163,7 +163,7 @@ func (s *subscriber) end() error {
 // publish publishes a message, and requires that the service acknowledges the message.
 func publish(t *testing.T, r *Instance, s *service.Service, v service.Values, seq int64) {
 	t.Helper()
-	v.Seq, v.SentAt, v.Token = seq, time.Now().UnixMicro(), r.PublishToken
+	v.Seq, v.SentAt, v.Token = seq, time.Now().UnixMicro(), r.command.token
 	answer, err := new(stream.Client).Do(t.Context(), stream.Fill(s.Publish, &v))
 	require.NoError(t, err)
 	require.True(t, s.Publish.Accepts(answer.Status), "%d: %s", answer.Status, answer.Body)

@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/sse-soak/sse-soak/internal/host/process"
-	"github.com/sse-soak/sse-soak/internal/service/probe"
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
@@ -42,8 +41,6 @@ type Options struct {
 	Streams int
 	// Upstream is the URL of the server behind a gateway. Other services ignore it.
 	Upstream string
-	// Dir is the folder for the configuration, the data and the log; "": a folder that Stop removes.
-	Dir string
 }
 
 // An Instance is a running service. Its methods must not be called concurrently.
@@ -53,8 +50,6 @@ type Instance struct {
 	URL string
 	// Service is the value of --service: a name, or the path of a module.
 	Service string
-	// PublishToken is the value of PUBLISH_TOKEN; "" if publishing needs none.
-	PublishToken string
 	// SubscribeToken is the value of SUBSCRIBE_TOKEN; "" if Env does not contain this variable.
 	SubscribeToken string
 	// Env contains the variables that a run needs, such as PUBLISH_TOKEN=….
@@ -63,14 +58,11 @@ type Instance struct {
 	Version string
 	// Settings describes the settings that determine behavior and cost.
 	Settings string
-	// Log is the log file.
-	Log string
 
-	command   command
-	address   string
-	dir       string
-	removeDir bool // Stop removes dir
-	process   *process.Process
+	command command
+	address string
+	dir     string // for the configuration, the data and the log; Stop removes it
+	process *process.Process
 }
 
 type definition struct {
@@ -137,7 +129,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Instance{Name: name, Service: d.service, dir: o.Dir}
+	r := &Instance{Name: name, Service: d.service}
 	if strings.Contains(d.service, "/") {
 		r.Service = filepath.Join(root, d.service)
 	}
@@ -145,13 +137,9 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	r.URL = "http://" + r.address
-	if r.dir == "" {
-		if r.dir, err = os.MkdirTemp("", "service-"); err != nil {
-			return nil, fmt.Errorf("start %s: create its folder: %w", name, err)
-		}
-		r.removeDir = true
+	if r.dir, err = os.MkdirTemp("", "service-"); err != nil {
+		return nil, fmt.Errorf("start %s: create its folder: %w", name, err)
 	}
-	r.Log = filepath.Join(r.dir, name+".log")
 	if r.command, err = d.command(setup{Options: o, root: root, dir: r.dir, address: r.address}); err != nil {
 		r.Stop()
 		return nil, err
@@ -160,8 +148,8 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	if r.SubscribeToken = r.command.key; r.SubscribeToken != "" {
 		r.Env = append(r.Env, "SUBSCRIBE_TOKEN="+r.SubscribeToken)
 	}
-	if r.PublishToken = r.command.token; r.PublishToken != "" {
-		r.Env = append(r.Env, "PUBLISH_TOKEN="+r.PublishToken)
+	if r.command.token != "" {
+		r.Env = append(r.Env, "PUBLISH_TOKEN="+r.command.token)
 	}
 	r.Version, r.Settings = r.command.version, r.command.settings
 	if err := r.startProcess(ctx); err != nil {
@@ -175,7 +163,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 func (r *Instance) startProcess(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
-		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.Log, OrphanSignal: syscall.SIGTERM,
+		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.log(), OrphanSignal: syscall.SIGTERM,
 	})
 	if err != nil {
 		return err
@@ -210,8 +198,10 @@ func (r *Instance) ready(ctx context.Context) bool {
 	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
+func (r *Instance) log() string { return filepath.Join(r.dir, r.Name+".log") }
+
 func (r *Instance) logTail() string {
-	text, _ := os.ReadFile(r.Log)
+	text, _ := os.ReadFile(r.log())
 	return string(text[max(0, len(text)-2000):])
 }
 
@@ -229,12 +219,10 @@ func (r *Instance) Restart(ctx context.Context) error {
 	return r.startProcess(ctx)
 }
 
-// Stop ends the service, and removes its folder if Start created it.
+// Stop ends the service, and removes its folder.
 func (r *Instance) Stop() {
 	r.stopProcess()
-	if r.removeDir {
-		_ = os.RemoveAll(r.dir)
-	}
+	_ = os.RemoveAll(r.dir)
 }
 
 func findRoot() (string, error) {
@@ -316,50 +304,4 @@ func UsageOf(name string, pids []int) (out Usage, err error) {
 		out.CPU += stat.CPUTime()
 	}
 	return out, nil
-}
-
-// A ProbeInput contains the arguments of a probe of one service.
-type ProbeInput struct {
-	Stream                 string // path of streams, relative to the URL of the service
-	Publish, SecondRequest probe.Request
-}
-
-const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
-
-// probeInputs contains the arguments for each service that Names returns.
-var probeInputs = map[string]ProbeInput{
-	"nchan": {Stream: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
-	"mercure": {
-		Stream: "/.well-known/mercure?topic={topic}",
-		Publish: probe.Request{
-			URL: "{base}/.well-known/mercure", Body: "topic={topic}&data=" + payload,
-			Headers: []string{"Authorization: Bearer {token}", "Content-Type: application/x-www-form-urlencoded"},
-		},
-	},
-	"django-eventstream": {Stream: "/events/{topic}/", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
-	"pocketbase": {
-		Stream: "/api/realtime",
-		SecondRequest: probe.Request{
-			URL:  "{base}/api/realtime",
-			Body: `{"clientId":"{client}","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D'{topic}'%22%7D%7D"]}`,
-		},
-		Publish: probe.Request{URL: "{base}/api/collections/soak/records", Body: `{"topic":"{topic}",` + payload[1:]},
-	},
-	"sse-starlette": {Stream: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
-}
-
-// ProbeInput returns the arguments of a probe of the service, which must be one of Names.
-func (r *Instance) ProbeInput() ProbeInput { return probeInputs[r.Name] }
-
-// Flags returns the arguments of `soak probe` for the service.
-func (r *Instance) Flags() []string {
-	p := r.ProbeInput()
-	flags := []string{r.URL + p.Stream, "--publish-url", p.Publish.URL, "--publish-body", p.Publish.Body}
-	for _, h := range p.Publish.Headers {
-		flags = append(flags, "--publish-header", h)
-	}
-	if p.SecondRequest.URL != "" {
-		flags = append(flags, "--then-url", p.SecondRequest.URL, "--then-body", p.SecondRequest.Body)
-	}
-	return flags
 }

@@ -92,6 +92,30 @@ func requireResume(t *testing.T, r *Instance, s *service.Service) {
 	require.Empty(t, stream.eventsOfKind(service.Gap))
 }
 
+const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
+
+// probes contains the URLs, relative to the URL of the service, and the requests of a probe of each service.
+var probes = map[string]probe.Config{
+	"nchan": {URL: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
+	"mercure": {
+		URL: "/.well-known/mercure?topic={topic}",
+		Publish: probe.Request{
+			URL: "{base}/.well-known/mercure", Body: "topic={topic}&data=" + payload,
+			Headers: []string{"Authorization: Bearer {token}", "Content-Type: application/x-www-form-urlencoded"},
+		},
+	},
+	"django-eventstream": {URL: "/events/{topic}/", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
+	"pocketbase": {
+		URL: "/api/realtime",
+		SecondRequest: probe.Request{
+			URL:  "{base}/api/realtime",
+			Body: `{"clientId":"{client}","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D'{topic}'%22%7D%7D"]}`,
+		},
+		Publish: probe.Request{URL: "{base}/api/collections/soak/records", Body: `{"topic":"{topic}",` + payload[1:]},
+	},
+	"sse-starlette": {URL: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
+}
+
 // requireProbe requires that a probe describes messages, heartbeats and resuming as the manual description does, and
 // that the service works with both descriptions.
 func requireProbe(t *testing.T, r *Instance, manual *service.Service, heartbeat time.Duration) {
@@ -100,11 +124,10 @@ func requireProbe(t *testing.T, r *Instance, manual *service.Service, heartbeat 
 	if heartbeat > 10*time.Second {
 		length = 10*time.Second + heartbeat
 	}
-	input := r.ProbeInput()
-	result, err := probe.Run(t.Context(), probe.Config{
-		URL: r.URL + input.Stream, Publish: input.Publish, SecondRequest: input.SecondRequest, Name: r.Name + "-probed",
-		PublishToken: r.PublishToken, Streams: 3, Length: length, Pace: 300 * time.Millisecond,
-	})
+	c := probes[r.Name]
+	c.URL, c.Name, c.PublishToken = r.URL+c.URL, r.Name+"-probed", r.command.token
+	c.Streams, c.Length, c.Pace = 3, length, 300*time.Millisecond
+	result, err := probe.Run(t.Context(), c)
 	require.NoError(t, err)
 	t.Log(result.Module)
 	file := filepath.Join(t.TempDir(), "probed.js")
@@ -122,7 +145,7 @@ func requireProbe(t *testing.T, r *Instance, manual *service.Service, heartbeat 
 	withHeartbeat.HeartbeatEvery = heartbeat
 	for _, s := range []*service.Service{probed, &withHeartbeat} {
 		require.NoError(t, trial.Run(t.Context(), trial.Config{
-			Service: s, Base: r.URL, Topic: "soak-topic-3", ID: "trial", Marker: "m", PublishToken: r.PublishToken,
+			Service: s, Base: r.URL, Topic: "soak-topic-3", ID: "trial", Marker: "m", PublishToken: r.command.token,
 		}))
 	}
 }
@@ -166,7 +189,7 @@ func TestMercureWithShortHistory(t *testing.T) {
 
 func TestProcessEndsBeforeItIsReady(t *testing.T) {
 	t.Parallel()
-	r := &Instance{Name: "short", address: "127.0.0.1:1", Log: filepath.Join(t.TempDir(), "log"), command: command{path: "/bin/true"}}
+	r := &Instance{Name: "short", address: "127.0.0.1:1", dir: t.TempDir(), command: command{path: "/bin/true"}}
 	require.ErrorContains(t, r.startProcess(t.Context()), "start short: the process ended (exit code 0):")
 }
 
