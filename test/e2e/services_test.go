@@ -183,7 +183,7 @@ func requireProxyFaults(t *testing.T, r *services.Instance) {
 	}
 	o := faulty.Options{}
 	for k, f := range faults {
-		f.Topic, f.Stream = fmt.Sprintf("%stopic-%d", prefix, k), 1
+		f.Topic, f.Once = fmt.Sprintf("%stopic-%d", prefix, k), true
 		o.Faults = append(o.Faults, f)
 	}
 	s := soakService(t, r, prefix, o)

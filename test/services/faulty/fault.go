@@ -3,7 +3,6 @@ package faulty
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,64 +12,50 @@ import (
 )
 
 // A Kind is the effect of a fault on a stream.
-type Kind int
+type Kind string
 
 const (
 	// Lose drops the message.
-	Lose Kind = iota + 1
+	Lose Kind = "lose"
 	// Repeat sends the message twice in a row.
-	Repeat
+	Repeat Kind = "repeat"
 	// Swap sends the message after the next one of the stream. If the service ends the stream first, it sends the
 	// message then.
-	Swap
+	Swap Kind = "swap"
 	// NoNumber replaces the message's number with a string; the JSON remains well-formed.
-	NoNumber
+	NoNumber Kind = "no number"
 	// OtherDigit adds two to the last digit of the message's number, modulo ten.
-	OtherDigit
+	OtherDigit Kind = "other digit"
 	// OtherMarker changes the last character of the run's marker.
-	OtherMarker
+	OtherMarker Kind = "other marker"
 	// OtherTime adds two to the last digit of the message's timestamp, modulo ten.
-	OtherTime
+	OtherTime Kind = "other time"
 	// Garble inserts a letter before the message's number, which makes the JSON malformed.
-	Garble
+	Garble Kind = "garble"
 	// Reset ends the stream with a TCP reset instead of sending the message.
-	Reset
+	Reset Kind = "reset"
 	// Close closes the connection without ending the response body, instead of sending the message.
-	Close
+	Close Kind = "close"
 	// End completes the response normally instead of sending the message.
-	End
+	End Kind = "end"
 	// ResetAfter sends the message, and ends the stream with a TCP reset after Wait.
-	ResetAfter
+	ResetAfter Kind = "reset after"
 	// Truncate closes the connection in the middle of the message.
-	Truncate
+	Truncate Kind = "truncate"
 	// Vanish sends the message and nothing after it, but leaves the connection open.
-	Vanish
+	Vanish Kind = "vanish"
 	// Pause sends nothing for the duration Wait, and then the message and all later ones.
-	Pause
+	Pause Kind = "pause"
 )
 
-func (k Kind) String() string {
-	names := []string{
-		"", "lose", "repeat", "swap", "no number", "other digit", "other marker", "other time", "garble", "reset", "close", "end",
-		"reset after", "truncate", "vanish", "pause",
-	}
-	if k < 1 || int(k) >= len(names) {
-		return fmt.Sprintf("fault %d", int(k))
-	}
-	return names[k]
-}
-
-// A Fault is an effect on one message of a stream. Streams are counted in the order of the service's responses, and
-// messages per stream, both from 1. A reconnect opens another stream.
+// A Fault is an effect on one message of each stream. A reconnect opens another stream.
 type Fault struct {
 	Kind Kind
-	// Topic, if not empty, limits the fault to the streams of this topic. Stream then counts only these streams.
+	// Topic, if not empty, limits the fault to the streams of this topic.
 	Topic string
 	// Client, if not empty, limits the fault to the streams whose URL has this value of the parameter id.
 	Client string
-	// Stream is the number of the affected stream; 0: all streams.
-	Stream int
-	// Message is the position of the affected message in its stream; 0: the first.
+	// Message is the position of the affected message in its stream, from 1; 0: the first.
 	Message int
 	// Number, if not 0, selects the message by its number instead of its position.
 	Number int64

@@ -45,7 +45,6 @@ type Proxy struct {
 	mutex        sync.Mutex   // guards the fields below
 	usedFaults   map[int]bool // faults with Once that have affected a stream, by index
 	streams      int
-	topicStreams map[string]int // number of streams so far, by topic
 	publishCount int
 	actions      []Action
 }
@@ -63,7 +62,7 @@ func Start(service string, o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, topicStreams: map[string]int{}, usedFaults: map[int]bool{}, done: make(chan struct{})}
+	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, usedFaults: map[int]bool{}, done: make(chan struct{})}
 	if o.ByteByByte {
 		l = slowListener{l}
 	}
@@ -138,14 +137,6 @@ func (p *Proxy) use(fault int) bool {
 	return !wasUsed
 }
 
-// nextTopicPosition counts a stream of a topic, and returns its position among the streams of the topic, from 1.
-func (p *Proxy) nextTopicPosition(topic string) int {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.topicStreams[topic]++
-	return p.topicStreams[topic]
-}
-
 type cutKey struct{}
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, forwarder http.Handler) {
@@ -200,18 +191,12 @@ func (p *Proxy) response(r *http.Response) error {
 		return nil
 	}
 	conn, _ := r.Request.Context().Value(connKey{}).(net.Conn)
-	s := &stream{
-		proxy: p, body: r.Body, conn: conn, path: r.Request.URL.RequestURI(), chunk: make([]byte, 4096),
-		disconnected: r.Request.Context().Done(), client: r.Request.URL.Query().Get("id"),
-	}
-	s.topic = topicOf(s.path)
-	if s.topic != "" {
-		s.topicPosition = p.nextTopicPosition(s.topic)
-	}
 	p.mutex.Lock()
 	p.streams++
-	s.number = p.streams
 	p.mutex.Unlock()
-	r.Body = s
+	r.Body = &stream{
+		proxy: p, body: r.Body, conn: conn, topic: topicOf(r.Request.URL.RequestURI()), chunk: make([]byte, 4096),
+		disconnected: r.Request.Context().Done(), client: r.Request.URL.Query().Get("id"),
+	}
 	return nil
 }

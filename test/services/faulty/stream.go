@@ -12,15 +12,12 @@ import (
 var errCut = errors.New("the proxy disconnected this stream")
 
 type stream struct {
-	proxy         *Proxy
-	body          io.ReadCloser
-	conn          net.Conn        // connection to the subscriber
-	disconnected  <-chan struct{} // closed when the subscriber has disconnected
-	number        int             // position among all streams
-	path          string
-	client        string
-	topic         string
-	topicPosition int // position among the streams of the topic; 0 until the topic is known
+	proxy        *Proxy
+	body         io.ReadCloser
+	conn         net.Conn        // connection to the subscriber
+	disconnected <-chan struct{} // closed when the subscriber has disconnected
+	client       string
+	topic        string // "" until the topic is known
 
 	split      splitter
 	messages   int
@@ -66,9 +63,6 @@ func (s *stream) forward(part []byte) {
 	s.messages++
 	if s.topic == "" {
 		s.topic = topicOf(string(part))
-	}
-	if s.topicPosition == 0 && s.topic != "" {
-		s.topicPosition = s.proxy.nextTopicPosition(s.topic)
 	}
 	n := number(part)
 	if s.swapped != nil { // this message completes a swap; no other fault applies to it
@@ -140,21 +134,12 @@ func (s *stream) pause(d time.Duration) {
 
 func (s *stream) fault(n int64) Fault {
 	for i, f := range s.proxy.options.Faults {
-		if f.Client != "" && f.Client != s.client {
-			continue
-		}
-		position := s.number
-		if f.Topic != "" {
-			if f.Topic != s.topic {
-				continue
-			}
-			position = s.topicPosition
-		}
 		selected := max(1, f.Message) == s.messages
 		if f.Number != 0 {
 			selected = f.Number == n
 		}
-		if selected && (f.Stream == 0 || f.Stream == position) && (!f.Once || s.proxy.use(i)) {
+		selected = selected && (f.Client == "" || f.Client == s.client) && (f.Topic == "" || f.Topic == s.topic)
+		if selected && (!f.Once || s.proxy.use(i)) {
 			return f
 		}
 	}
