@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"sync"
 	"syscall"
@@ -72,7 +71,10 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 		if !ok {
 			break
 		}
-		if c.idle = idle; c.isUsable() && c.SetDeadline(deadline) == nil {
+		// If the system cannot determine whether the server has closed the connection, the outcome of a message on it would
+		// be unknown.
+		unrequested, err := c.PeekUnrequested()
+		if c.idle = idle; len(unrequested) == 0 && err == nil && c.SetDeadline(deadline) == nil {
 			return c, true, nil
 		}
 		_ = c.Close()
@@ -82,13 +84,6 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 		return nil, false, err
 	}
 	return &conn{Conn: opened, origin: o}, false, nil
-}
-
-// isUsable reports whether an idle connection can be reused. If the system cannot determine whether the server has
-// closed the connection, isUsable returns false, because the outcome of a message on that connection would be unknown.
-func (c *conn) isUsable() bool {
-	begin, err := c.PeekUnrequested()
-	return len(begin) == 0 && err == nil
 }
 
 func (p *pool) origin(u *url.URL) (*origin, error) {
@@ -105,11 +100,6 @@ func (p *pool) origin(u *url.URL) (*origin, error) {
 	o := &origin{url: u, route: route, idle: http1.NewIdleConns[*conn](maxIdle)}
 	p.origins[name] = o
 	return o, nil
-}
-
-func (c *conn) release(response http.Header) {
-	c.origin.idle.ApplyKeepAlive(response)
-	c.origin.idle.Put(c)
 }
 
 // mayBeClosedAsIdle reports whether the server may have closed the connection as idle while a request was in transit.

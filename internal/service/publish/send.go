@@ -139,7 +139,8 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutco
 	if err != nil || n == maxResponse || resp.Close || resp.StatusCode < http.StatusOK {
 		_ = c.Close()
 	} else {
-		c.release(resp.Header)
+		c.origin.idle.ApplyKeepAlive(resp.Header)
+		c.origin.idle.Put(c)
 	}
 	return o
 }

@@ -137,7 +137,7 @@ func (t *trial) checkReading(p stream.Part, r service.Reading) error {
 		return fmt.Errorf("%s, but the message that was published with the number %d has %d there: %s", t.field("message.seq"), number, r.Seq, t.quote(p))
 	case t.s.Message.Timed && !r.HasSentAt:
 		return fmt.Errorf("%s, but the received message has no time there: %s", t.field("message.sentAt"), t.quote(p))
-	case t.sendsTime() && !slices.ContainsFunc(t.sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
+	case t.s.Publish.Uses(service.SentAt) && t.s.Message.Timed && !slices.ContainsFunc(t.sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
 		return fmt.Errorf("%s, but the time there is not the time with which the message was published: %s", t.field("message.sentAt"), t.quote(p))
 	case r.Err != nil: // the number and the time are valid
 		return fmt.Errorf("%s, but the received message has no checksum there, or the checksum of another number or time: %s", t.field("message.sum"), t.quote(p))
@@ -153,12 +153,6 @@ func (t *trial) jsonField() string {
 		}
 	}
 	return "resume.id"
-}
-
-// sendsTime reports whether the publish request contains the time that the description reads from the message.
-func (t *trial) sendsTime() bool {
-	p := t.s.Publish
-	return p != nil && t.s.Message.Timed && p.Uses(service.SentAt)
 }
 
 // replay returns an error if messages have no marker and a new stream receives the trial's message again. A run would
