@@ -16,23 +16,23 @@ func (c *closer) Close() error {
 	return nil
 }
 
-func TestTakeReturnsTheLatestConnection(t *testing.T) {
+func TestTakeReturnsTheLatestOfALimitedNumberOfConnections(t *testing.T) {
 	t.Parallel()
 	idle := NewIdleConns[*closer](time.Hour)
-	first, second := new(closer), new(closer)
-	idle.Put(first)
-	idle.Put(second)
-	for _, want := range []*closer{second, first} {
-		c, _, ok := idle.Take()
-		require.True(t, ok)
-		require.Same(t, want, c)
+	conns := make([]closer, maxIdleConns+1)
+	for i := range conns {
+		idle.Put(&conns[i])
 	}
+	require.True(t, conns[0].closed)
+	for i := maxIdleConns; i > 1; i-- {
+		c, _, ok := idle.Take()
+		require.True(t, ok && c == &conns[i])
+	}
+	require.NoError(t, idle.Close())
+	require.True(t, conns[1].closed)
+	require.False(t, conns[2].closed)
 	_, _, ok := idle.Take()
 	require.False(t, ok)
-	idle.Put(first)
-	require.NoError(t, idle.Close())
-	require.True(t, first.closed)
-	require.False(t, second.closed)
 }
 
 // A server may announce a shorter timeout. The next use of the set then closes all connections that have reached it.
@@ -61,18 +61,6 @@ func TestIdleConnectionsAreClosedAtTheirLimit(t *testing.T) {
 			require.Equal(t, put, second.closed)
 		}
 	})
-}
-
-func TestIdleConnectionsAreLimited(t *testing.T) {
-	t.Parallel()
-	idle := NewIdleConns[*closer](time.Hour)
-	first := new(closer)
-	idle.Put(first)
-	for range maxIdleConns {
-		require.False(t, first.closed)
-		idle.Put(new(closer))
-	}
-	require.True(t, first.closed)
 }
 
 // A server that has responded on a reused connection may end later ones when it restarts, so reuse remains enabled.
