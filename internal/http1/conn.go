@@ -53,7 +53,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 		_ = raw.Close()
 		return nil, err
 	}
-	c := &Conn{conn: conn, raw: raw, reader: newReader(conn, bufferSize, d.MaxHead), ctx: ctx, stop: interruptAfter(ctx, raw)}
+	c := &Conn{conn: conn, raw: raw, Reader: newReader(conn, bufferSize, d.MaxHead), ctx: ctx, stop: interruptAfter(ctx, raw)}
 	_ = c.SetDeadline(deadline) // the first write returns the same error
 	return c, nil
 }
@@ -66,30 +66,24 @@ func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 
 // A Conn is a connection for one request at a time. One goroutine uses it; any goroutine may call Close.
 type Conn struct {
-	conn   net.Conn // TLS if the URL is https
-	raw    net.Conn // below TLS
-	reader *Reader
-	err    error // why the connection cannot be reused; PeekUnrequested sets it
-	ctx    context.Context
-	stop   func() bool // prevents the interruption; see interruptAfter
+	*Reader
+	conn net.Conn // TLS if the URL is https
+	raw  net.Conn // below TLS
+	err  error    // why the connection cannot be reused; PeekUnrequested sets it
+	ctx  context.Context
+	stop func() bool // prevents the interruption; see interruptAfter
 }
 
 const bufferSize = 4 << 10
 
 // Write sends a request, or a part of it. It also resets FirstByte.
 func (c *Conn) Write(request []byte) (int, error) {
-	c.reader.first = time.Time{}
+	c.first = time.Time{}
 	return c.conn.Write(request)
 }
 
-// Head calls Reader.Head to read the head of the response to req.
-func (c *Conn) Head(req *http.Request) (*http.Response, error) { return c.reader.Head(req) }
-
 // FirstByte returns the arrival time of the first byte of the last head; zero if none has arrived since the last Write.
-func (c *Conn) FirstByte() time.Time { return c.reader.first }
-
-// Buffered returns the bytes that were read beyond the last head or body.
-func (c *Conn) Buffered() []byte { return c.reader.Buffered() }
+func (c *Conn) FirstByte() time.Time { return c.first }
 
 // SetDeadline sets the time at which reads and writes fail. It returns an error if the context of Open has ended.
 func (c *Conn) SetDeadline(t time.Time) error {
@@ -132,7 +126,7 @@ func (c *Conn) PeekUnrequested() ([]byte, error) {
 		return nil, c.err
 	}
 	_ = c.raw.SetDeadline(time.Now().Add(ticketTime)) // the read returns the same error
-	start, err := c.reader.buffer.Peek(len("HTTP/1.1 200"))
+	start, err := c.buffer.Peek(len("HTTP/1.1 200"))
 	switch {
 	case len(start) > 0:
 		return start, nil
