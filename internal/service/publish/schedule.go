@@ -46,14 +46,13 @@ func (p *Publisher) queue(topic int) {
 // work sends the messages of a topic that are due. Before each message it waits until fewer than maxInFlight are in
 // flight, so topics with several due messages take turns.
 func (p *Publisher) work(topic int) {
-	s := sender{p: p}
 	for p.next(topic) {
 		select {
 		case p.inFlight <- struct{}{}:
 		case <-p.sending.Done():
 		}
 		if p.sending.Err() == nil {
-			s.send(topic)
+			p.send(topic)
 			<-p.inFlight
 		}
 	}

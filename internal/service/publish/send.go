@@ -20,30 +20,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-type sender struct {
-	p         *Publisher
-	url, body []byte
-	out       bytes.Buffer
-}
-
-func (s *sender) send(topic int) {
-	p := s.p
+func (p *Publisher) send(topic int) {
 	sent := p.now()
 	number := p.log.Begin(topic, sent)
 	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run(topic), Token: p.c.Token, Padding: p.c.Padding, Seq: int64(number), SentAt: sent} // #nosec G115 -- counts the messages of one run
-	p.settle(topic, number, s.exchange(&v))
+	p.settle(topic, number, p.exchange(&v))
 }
 
 // exchange sends one message once, and returns the outcome. It repeats a request only if a reused connection was closed
 // before any byte was sent.
-func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
-	p := s.p
+func (p *Publisher) exchange(v *service.Values) shard.PublishOutcome {
 	deadline := time.Now().Add(p.c.Timeout)
 	refused := func(problem string, err error) shard.PublishOutcome {
 		return shard.PublishOutcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Local: http1.IsExhausted(err), Text: problem + ": " + p.reasonOf(err, "the server closed the connection during the TLS handshake")}
 	}
-	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
-	u, err := url.Parse(string(s.url))
+	u, err := url.Parse(string(p.c.Service.Publish.URL.Append(nil, v)))
 	if err != nil {
 		return refused("invalid URL", withoutURL(err))
 	}
@@ -53,38 +44,37 @@ func (s *sender) exchange(v *service.Values) shard.PublishOutcome {
 			return refused("no connection", err)
 		}
 		v.SentAt = p.now()
-		r, err := s.encode(v, c.origin.route)
+		r, text, err := p.encode(v, c.origin.route)
 		if err != nil {
 			_ = c.Close()
 			return refused("invalid request", err)
 		}
-		if n, err := c.Write(s.out.Bytes()); err != nil {
+		if n, err := c.Write(text); err != nil {
 			_ = c.Close()
 			if n == 0 && reused && p.ctx.Err() == nil { // closed while it was idle: nothing was sent
 				continue
 			}
 			return p.failedOutcome(c, v.SentAt, err)
 		}
-		return s.read(c, r, v.SentAt)
+		return p.read(c, r, v.SentAt)
 	}
 }
 
-// encode writes the request of a message to out, so that one Write can send it. Reading the response requires the
-// returned request.
-func (s *sender) encode(v *service.Values, route *proxy.Proxy) (*http.Request, error) {
-	description := s.p.c.Service.Publish
-	s.url = description.URL.Append(s.url[:0], v) // the URL may contain the time of sending
-	s.body = description.Body.Append(s.body[:0], v)
-	r, err := http.NewRequestWithContext(s.p.ctx, description.Method, string(s.url), bytes.NewReader(s.body))
+// encode returns the request of a message, and its text, so that one Write can send it.
+func (p *Publisher) encode(v *service.Values, route *proxy.Proxy) (*http.Request, []byte, error) {
+	description := p.c.Service.Publish
+	target := string(description.URL.Append(nil, v)) // the URL may contain the time of sending
+	r, err := http.NewRequestWithContext(p.ctx, description.Method, target, bytes.NewReader(description.Body.Append(nil, v)))
 	if err != nil {
-		return nil, withoutURL(err)
+		return nil, nil, withoutURL(err)
 	}
 	r.Header.Set("User-Agent", "sse-soak")
 	for name, value := range description.FilledHeaders(v) {
 		r.Header.Set(name, value)
 	}
-	s.out.Reset()
-	return r, http1.WriteRequest(&s.out, r, route)
+	var out bytes.Buffer
+	err = http1.WriteRequest(&out, r, route)
+	return r, out.Bytes(), err
 }
 
 // failedOutcome returns the outcome of a message whose connection failed. Part of the message may have been sent.
@@ -118,8 +108,7 @@ func (p *Publisher) reasonOf(err error, closed string) string {
 
 // read reads the response, and then reuses or closes the connection. The status decides the outcome, even if the body
 // never ends.
-func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutcome {
-	p := s.p
+func (p *Publisher) read(c *conn, r *http.Request, sentUS int64) shard.PublishOutcome {
 	resp, err := c.Head(r) //nolint:bodyclose // Close would read an endless body; the connection is closed
 	if err != nil && !errors.Is(err, http1.ErrInterim) {
 		_ = c.Close()
