@@ -174,28 +174,22 @@ var anyURL = object{{name: "url", value: "{base}"}}
 
 // seqReader returns a reader of message.seq at a place, or nil if the place is invalid.
 func seqReader(source string) reader {
-	s := compile(anyURL, object{{name: "seq", value: source}})
-	if s == nil {
-		return nil
-	}
-	r := s.Reader("")
-	return func(b *service.Block) (int64, bool) {
-		reading := r.Read(b)
-		return reading.Seq, reading.HasSeq && reading.Err == nil
-	}
+	return readerOf(object{{name: "seq", value: source}}, func(r service.Reading) (int64, bool) { return r.Seq, r.HasSeq && r.Err == nil })
 }
 
 // timeReader returns a reader of message.sentAt at a place, or nil if the place is invalid.
 func timeReader(source string) reader {
-	s := compile(anyURL, object{{name: "sentAt", value: source}, {name: "every", value: 1}})
+	message := object{{name: "sentAt", value: source}, {name: "every", value: 1}}
+	return readerOf(message, func(r service.Reading) (int64, bool) { return r.SentAt, r.HasSentAt })
+}
+
+func readerOf(message object, valueOf func(service.Reading) (int64, bool)) reader {
+	s := compile(anyURL, message)
 	if s == nil {
 		return nil
 	}
 	r := s.Reader("")
-	return func(b *service.Block) (int64, bool) {
-		reading := r.Read(b)
-		return reading.SentAt, reading.HasSentAt
-	}
+	return func(b *service.Block) (int64, bool) { return valueOf(r.Read(b)) }
 }
 
 func allDelivered(s *service.Service, marker string, arrivals []*unit) bool {
