@@ -223,7 +223,10 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()
-	s.disconnectedAt, s.disconnectedID = time.Now(), s.disconnected.lastEventID()
+	s.disconnectedAt = time.Now()
+	if s.disconnected.open != nil {
+		s.disconnectedID = s.disconnected.open.LastEventID()
+	}
 	if s.service.Publish != nil {
 		_ = s.publish(ctx, 3) // send records failures in the notes
 	} else {

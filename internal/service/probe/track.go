@@ -41,8 +41,7 @@ type track struct {
 	ended         error // reason for the end, or nil if the stream is open
 	endedAt       time.Time
 	closedByProbe bool
-	lastID        string // last event ID
-	bytes         int64  // received bytes of the body
+	bytes         int64 // received bytes of the body
 
 	open *stream.Stream // nil: the request failed, or the response is not an event stream
 	done chan struct{}  // closed when no goroutine reads the stream
@@ -86,7 +85,6 @@ func (t *track) read(secrets []string, onBlock func(stream.Part)) {
 			return
 		}
 		t.store(hideSecrets(p, secrets))
-		t.lastID = t.open.LastEventID()
 		t.mu.Unlock()
 		if !p.Line && onBlock != nil {
 			onBlock(p)
@@ -115,12 +113,6 @@ func (t *track) endedByService() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ended != nil && !t.closedByProbe
-}
-
-func (t *track) lastEventID() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.lastID
 }
 
 func (t *track) countSince(from time.Time) (n int) {
