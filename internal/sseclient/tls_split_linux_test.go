@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,47 +65,4 @@ func TestTLSReleasesHandshake(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, twoEvents, string(got))
 	}
-}
-
-// FuzzTLSInPieces checks that a client reads the same text no matter how the bytes of TLS records are split.
-func FuzzTLSInPieces(f *testing.F) {
-	for _, pieces := range [][]byte{{1}, {5}, {255, 255}, {0}, {6, 0, 1, 255}} {
-		f.Add(pieces, true)
-		f.Add(pieces, false)
-	}
-	text := twoEvents + strings.Repeat("data: "+strings.Repeat("x", 5000)+"\n\n", 40) + twoEvents
-	f.Fuzz(func(t *testing.T, pieces []byte, older bool) {
-		version := uint16(tls.VersionTLS13)
-		if older {
-			version = tls.VersionTLS12
-		}
-		client, source, output := connectTLS(t, version, func(w io.Writer) {
-			for unsent := text; unsent != ""; {
-				n := min(len(unsent), 40<<10) // many records
-				_, _ = io.WriteString(w, unsent[:n])
-				unsent = unsent[n:]
-			}
-		})
-		var got strings.Builder
-		p := make([]byte, 4096)
-		for turn := 0; len(output) > 0; turn++ {
-			n := 50_000
-			if len(pieces) > 0 && turn < 5000 { // limits the duration
-				if b := int(pieces[turn%len(pieces)]); b > 0 {
-					n = b * b
-				}
-			}
-			n = min(n, len(output))
-			source.arrived, output = output[:n], output[n:]
-			for {
-				n, err := client.Read(p)
-				got.Write(p[:n])
-				if err != nil {
-					require.ErrorIs(t, err, errNotReady)
-					break
-				}
-			}
-		}
-		require.Equal(t, text, got.String())
-	})
 }

@@ -9,58 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 	"github.com/sse-soak/sse-soak/test/packing"
 )
 
 func compressedHead(coding string) string {
 	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
 }
-
-// A flush without data must not end the stream.
-func TestCompressedEventsArriveWhenFlushed(t *testing.T) {
-	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		for coding, start := range packing.Encoders {
-			t.Run(coding, func(t *testing.T) {
-				t.Parallel()
-				v, rec := w.vu(t), &arrivals{events: make(chan string, 100)}
-				v.set("ledger", rec)
-				v.set("url", v.serve(func(p *peer) {
-					assert.Equal(t, "gzip, deflate, br, zstd", p.req.Header.Get("Accept-Encoding"))
-					p.send(compressedHead(coding))
-					z := start(p)
-					for n := range 5 {
-						_, _ = fmt.Fprintf(z, "data: %d\n\n", n)
-						_ = z.Flush()
-						_ = z.Flush()
-						select {
-						case event := <-rec.events:
-							assert.Equal(t, fmt.Sprint(n), event)
-						case <-time.After(testTimeout):
-							t.Error("a flushed event did not arrive")
-						}
-					}
-					_ = z.Close()
-				}))
-				require.Equal(t, "server", v.log(`
-					const s = new EventSource(url, { reconnect: false, acceptEncoding: 'browser', ledger });
-					s.onerror = (e) => log.push(e.reason);
-				`))
-			})
-		}
-	})
-}
-
-// An arrivals observer sends the data of each event on a channel.
-type arrivals struct {
-	recorder
-	events chan string
-}
-
-func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.events <- string(e.Data) }
 
 func TestEndsOfCompressedStreams(t *testing.T) {
 	bomb := packing.Compress("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))

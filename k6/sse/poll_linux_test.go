@@ -44,37 +44,6 @@ func TestBusyStreamDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// The server pauses inside each event. The bytes before the pause must not be lost when other streams use the shared
-// buffer.
-func TestStreamsShareABufferWithoutMixing(t *testing.T) {
-	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		const streams = 10
-		v := w.vu(t)
-		url := v.serve(func(p *peer) {
-			id := p.req.URL.Query().Get("id")
-			p.send(streamHead)
-			for i := range 20 {
-				event := fmt.Sprintf("id: %s-%d\ndata: %s\n\n", id, i, strings.Repeat(id, 50))
-				p.send(event[:len(event)/2])
-				time.Sleep(time.Millisecond)
-				p.send(event[len(event)/2:])
-			}
-		})
-		v.mustRun(fmt.Sprintf(`
-		var wrong = [], complete = 0;
-		for (let i = 0; i < %d; i++) {
-			const id = "s" + i, source = new EventSource(%q + "/?id=" + id, { reconnect: false });
-			let n = 0;
-			source.onmessage = (e) => {
-				if (e.lastEventId !== id + "-" + n || e.data !== id.repeat(50)) wrong.push(e.lastEventId + " " + e.data);
-				if (++n === 20) complete++;
-			};
-		}`, streams, url))
-		require.Equal(t, "", v.str(`wrong.join("\n")`))
-		require.Equal(t, fmt.Sprint(streams), v.str("complete"))
-	})
-}
-
 // A stoppingLedger stops its VU before the stream is registered with the poller, and gives the poller time for a turn.
 type stoppingLedger struct {
 	stop func()

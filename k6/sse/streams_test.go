@@ -70,31 +70,6 @@ func (v *vu) streams(options sseclient.Options, goStreams ...*goStream) error {
 	})
 }
 
-func TestStreamsInGoHaveObserversAndMetrics(t *testing.T) {
-	runTransports(t, allTransports, func(t *testing.T, w transport) {
-		v := w.vu(t)
-		url := v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = fmt.Fprintf(w, "data: %s %s\n\ndata: end\n\n", r.URL.Path, r.Header.Get("A"))
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		})
-		var goStreams []*goStream
-		for n := range 3 {
-			goStreams = append(goStreams, newGoStream("end", sseclient.Request{URL: fmt.Sprintf("%s/%d", url, n), Header: http.Header{"A": {"b"}}}))
-		}
-		require.NoError(t, v.streams(sseclient.Options{IdleTimeout: testTimeout}, goStreams...))
-		for n, k := range goStreams {
-			require.Equal(t, fmt.Sprintf("connecting opened event:/%d b event:end closed:client", n), k.String())
-		}
-		samples := v.drainSamples()
-		for name, want := range map[string]float64{"sse_connection_opened": 3, "sse_event": 6, "sse_connection_closed": 3} {
-			sum, _ := v.sum(samples, name, "name", "many", "url", "many", "method", "GET", "status", "200")
-			require.Equal(t, want, sum, name)
-		}
-	})
-}
-
 // After EndByServer an open stream has no idle timeout and does not reconnect. A stream that waits for a reconnect ends
 // at once.
 func TestEndByServer(t *testing.T) {

@@ -255,36 +255,3 @@ func TestNamesOfCodings(t *testing.T) {
 	_, err = New("", strings.NewReader(""))
 	require.Error(t, err)
 }
-
-// FuzzReader checks that a reader ends for any input, and then returns the same error again.
-func FuzzReader(f *testing.F) {
-	for format := range encoders {
-		f.Add(codingOf(format), pack(format, "data: 0\n\ndata: 1\n\n"), uint8(1))
-		f.Add(codingOf(format), pack(format, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
-	}
-	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
-		const maxSize = 4 << 20 // limits the duration
-		r, err := New(coding, iotest.TimeoutReader(bytes.NewReader(data)))
-		if err != nil {
-			t.Skip()
-		}
-		buf := make([]byte, int(step)+512)
-		idle := 0
-		for sum := 0; err == nil && sum < maxSize; {
-			var n int
-			n, err = r.Read(buf)
-			sum += n
-			if idle++; n > 0 {
-				idle = 0
-			}
-			if idle > 100 {
-				t.Fatal("the reader returns neither data nor an error")
-			}
-		}
-		if err != nil {
-			if _, repeated := r.Read(buf); repeated != err {
-				t.Fatalf("got the error %v, then %v; want the same error again", err, repeated)
-			}
-		}
-	})
-}
