@@ -127,8 +127,8 @@ func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 		let notes = 0;
 		s.addEventListener("notes", () => { if (++notes === 1) log.push(cut(0)); log.push("notes"); if (notes === 2) s.close(); });
 	`))
-	const attempt = `connecting opened event:\{\} (answered:204 )?event:1 (answered:204 )?`
-	require.Regexp(t, "^"+attempt+`cut:fin closed:cut\+retry `+attempt+"closed:client$", c.String())
+	const attempt = "connecting opened event:{} event:1 "
+	require.Equal(t, attempt+"cut:fin closed:cut+retry "+attempt+"closed:client", strings.ReplaceAll(c.String(), "answered:204 ", ""))
 }
 
 // unacknowledged returns the number of segments that the peer has not acknowledged.
