@@ -308,8 +308,7 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 			s := soakService(t, &instance, prefix, faulty.Options{Publish: c.publish})
 			require.Equal(t, 2, s.end(), s.out.String())
 			require.Contains(t, s.out.String(), strings.ReplaceAll(c.wantText, "TOPIC", prefix+"topic-0"))
-			require.LessOrEqual(t, s.proxy.Streams(), 1, "the load must not start")
-			require.NoFileExists(t, s.dir.Path(results.VerdictFile))
+			require.NoFileExists(t, s.dir.Path(results.VerdictFile), "the load must not start")
 		})
 	}
 }

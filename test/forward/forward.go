@@ -4,7 +4,6 @@ package forward
 
 import (
 	"context"
-	"crypto/subtle"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -133,7 +132,7 @@ func (p *Proxy) admits(credentials string) bool {
 	}
 	password, _ := p.options.User.Password()
 	expected := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.options.User.Username()+":"+password))
-	return subtle.ConstantTimeCompare([]byte(credentials), []byte(expected)) == 1
+	return credentials == expected
 }
 
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
@@ -151,10 +150,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.conns[client], p.conns[server] = struct{}{}, struct{}{}
 	p.mu.Unlock()
 	_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
-	var directions sync.WaitGroup
-	directions.Go(func() { forward(server, client) })
-	directions.Go(func() { forward(client, server) })
-	directions.Wait()
+	go forward(server, client)
+	forward(client, server)
 	p.mu.Lock()
 	delete(p.conns, client)
 	delete(p.conns, server)

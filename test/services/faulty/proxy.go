@@ -44,7 +44,6 @@ type Proxy struct {
 
 	mutex        sync.Mutex   // guards the fields below
 	usedFaults   map[int]bool // faults with Once that have affected a stream, by index
-	streams      int
 	publishCount int
 	actions      []Action
 }
@@ -103,20 +102,6 @@ func (p *Proxy) Actions() []Action {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return slices.Clone(p.actions)
-}
-
-// Streams returns the number of streams opened so far.
-func (p *Proxy) Streams() int {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return p.streams
-}
-
-// PublishCount returns the number of publish requests, including requests that the service did not receive.
-func (p *Proxy) PublishCount() int {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return p.publishCount
 }
 
 func (p *Proxy) record(a Action) {
@@ -191,9 +176,6 @@ func (p *Proxy) response(r *http.Response) error {
 		return nil
 	}
 	conn, _ := r.Request.Context().Value(connKey{}).(net.Conn)
-	p.mutex.Lock()
-	p.streams++
-	p.mutex.Unlock()
 	r.Body = &stream{
 		proxy: p, body: r.Body, conn: conn, topic: topicOf(r.Request.URL.RequestURI()), chunk: make([]byte, 4096),
 		disconnected: r.Request.Context().Done(), client: r.Request.URL.Query().Get("id"),
