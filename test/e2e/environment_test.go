@@ -181,13 +181,6 @@ func TestUnwritableResults(t *testing.T) {
 	})
 }
 
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	b, err := os.ReadFile(from)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(to, b, 0o644))
-}
-
 // A stopped runner also reads its control group late, so the run is inconclusive. A stopped service does not delay the
 // control group, so the lateness is a fault of the service.
 func TestControlGroupAttributesLateness(t *testing.T) {

@@ -78,7 +78,7 @@ func TestScriptRejectsIncompleteOptions(t *testing.T) {
 func http2Front(t *testing.T, to string) (url string) {
 	t.Helper()
 	certs := filepath.Join(certificates(t), "server")
-	return "https://" + proxyWith(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
+	return "https://" + proxy(t, to, "proxy_buffering off; proxy_read_timeout 60s;", " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"))
 }
 
 func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
@@ -121,7 +121,7 @@ func TestHTTP2StreamsExceedDescriptorLimit(t *testing.T) { // not parallel: whil
 func TestIdleProbeFindsProxyTimeout(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
-	front := "http://" + idleProxy(t, r.URL, 8*time.Second)
+	front := "http://" + proxy(t, r.URL, "proxy_buffering off; proxy_read_timeout 8s;", "")
 	probe := exec.Command(filepath.Join(root, "bin", "soak"), "probe", "--idle", "--seconds", "40", front+"/sub/{topic}",
 		"--publish-url", "{base}/pub/{topic}", "--publish-body", `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`)
 	probe.Env = append(os.Environ(), r.Env...)
@@ -132,16 +132,9 @@ func TestIdleProbeFindsProxyTimeout(t *testing.T) {
 	require.Contains(t, string(output), "Send something on each stream")
 }
 
-// idleProxy returns the address of an nginx that closes connections after an idle time.
-func idleProxy(t *testing.T, to string, after time.Duration) string {
-	return proxy(t, to, fmt.Sprintf("proxy_buffering off; proxy_read_timeout %ds;", int(after.Seconds())))
-}
-
-// proxy returns the address of an nginx that forwards all requests. directives are added to its location.
-func proxy(t *testing.T, to, directives string) string { return proxyWith(t, to, "", directives) }
-
-// proxyWith is like proxy, with parameters of the directive listen, such as ssl.
-func proxyWith(t *testing.T, to, parameters, directives string) string {
+// proxy returns the address of an nginx that forwards all requests. directives are added to its location, and
+// parameters, such as ssl, to its directive listen.
+func proxy(t *testing.T, to, directives, parameters string) string {
 	t.Helper()
 	u, err := url.Parse(to)
 	require.NoError(t, err)
@@ -181,7 +174,7 @@ func TestCompressingProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; "+tt.directives)
+			front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; "+tt.directives, "")
 			r := begin(t, []string{"ACCEPT_ENCODING=" + tt.accept}, "--connections", "20", "--seconds", "8", "--noop-interval", "0.2", "--backend-url", front)
 			tt.judge(t, r.verdict(), r.out.String())
 		})
@@ -191,7 +184,7 @@ func TestCompressingProxy(t *testing.T) {
 // A proxy that also delays the headers is reported before the load.
 func TestProxyDelaysHeaders(t *testing.T) {
 	t.Parallel()
-	front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; proxy_ignore_headers X-Accel-Buffering;")
+	front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; proxy_ignore_headers X-Accel-Buffering;", "")
 	r := begin(t, []string{"ACCEPT_ENCODING=gzip"}, "--connections", "20", "--seconds", "9", "--noop-interval", "0.2", "--backend-url", front)
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Regexp(t, `GET \S+/event/connect\?\S*: no response within \d+ s`, r.out.String())

@@ -56,13 +56,6 @@ func tlsVariables(certs string) []string {
 	return []string{"TLS_CERT=" + filepath.Join(certs, "server", "server.pem"), "TLS_KEY=" + filepath.Join(certs, "server", "server-key.pem")}
 }
 
-// secureBackend starts a backend with TLS. trust is the variable that makes k6 trust its certificate.
-func secureBackend(t *testing.T, env ...string) (url, trust string) {
-	t.Helper()
-	certs := certificates(t)
-	return backendWithTLS(t, certs, env...), "SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")
-}
-
 func TestHandshake(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "20,80")

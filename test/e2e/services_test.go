@@ -131,9 +131,6 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
-// endsStreams reports whether a service ends streams by itself, so that its clients reconnect.
-func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
-
 // A soak of each service passes, and a second soak finds faults of a proxy. The two soaks of a service run one after
 // the other, because the service may be slow.
 func TestThirdPartyServices(t *testing.T) {
@@ -214,7 +211,7 @@ func requireProxyFaults(t *testing.T, r *services.Instance) {
 	}
 	require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
 	lossKind, reconnects := ledger.KindDropped, 0
-	if endsStreams(r.Name) {
+	if r.Name == "mercure" || r.Name == "pocketbase" { // it ends streams by itself, so that its clients reconnect
 		lossKind, reconnects = ledger.KindEndedEarly, int(disconnects)
 	}
 	require.Len(t, findings(v, lossKind), int(disconnects))

@@ -289,8 +289,8 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 	env, want, findings := g.expected()
 	t.Run("TLS", func(t *testing.T) {
 		t.Parallel()
-		url, trust := secureBackend(t, env...)
-		g.soak(t, want, findings, url, trust)
+		certs := certificates(t)
+		g.soak(t, want, findings, backendWithTLS(t, certs, env...), "SSL_CERT_FILE="+filepath.Join(certs, "ca.pem"))
 	})
 	t.Run("HTTP/2", func(t *testing.T) {
 		t.Parallel()
