@@ -281,7 +281,7 @@ func (sc *scenario) expectNoopClient(d *fakeservice.NoopClient) counts {
 		add("reordered", btoi(n.Overtaken && sc.Service.Numbered()))
 		add("corrupted", btoi(n.Corrupt))
 		if !afterEnd {
-			c.add("late", sc.expectLate(n))
+			c.add("late", longer(n.At.Sub(n.Due), sc.Plan.lateLimit(), sc.slack()))
 		}
 	}
 	return c
@@ -338,12 +338,6 @@ func (sc *scenario) slack() time.Duration {
 	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Interval)) + 80*time.Millisecond
 }
 
-// expectLate returns 1 for a noop that was sent later than the limit, and 0 for other noops. Within the slack, it
-// allows both.
-func (sc *scenario) expectLate(n *fakeservice.Noop) span {
-	return longer(n.At.Sub(n.Due), sc.Plan.lateLimit(), sc.slack())
-}
-
 // expectMissed counts the noops that a client expected and that did not arrive. The span allows for losses that only
 // the interval can reveal, because these may be undetectable at the start or end of a stream.
 func (sc *scenario) expectMissed(d *fakeservice.NoopClient) (sum span) {
@@ -372,7 +366,7 @@ func (sc *scenario) expectMissed(d *fakeservice.NoopClient) (sum span) {
 		case i > last && byNumber && sc.Service.KeepsLedger():
 			sum.add(exactCount(1))
 		case i > last:
-			sum.add(sc.lossAtEnd(end, n))
+			sum.add(span{btoi(end.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}) // may be undetectable near the end
 		case i < first && !byNumber && i == 0:
 			sum.add(sc.lossAtStart(d, &expected[first]))
 		case startsOutage && !sc.Service.Numbered(): // the next stream may have a different phase
@@ -385,11 +379,6 @@ func (sc *scenario) expectMissed(d *fakeservice.NoopClient) (sum span) {
 		sum.Min-- // without a noop, the interval is unknown
 	}
 	return sum
-}
-
-// lossAtEnd returns the count of a loss that no later noop follows. The loss may be undetectable near the end.
-func (sc *scenario) lossAtEnd(end time.Time, n *fakeservice.Noop) span {
-	return span{btoi(end.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }
 
 // lossAtStart returns the count of a lost first noop that only the interval can reveal. The loss is undetectable if

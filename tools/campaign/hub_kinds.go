@@ -26,7 +26,7 @@ var cleanPublished = clean(
 
 // publishedKinds are faults of hubs. break_kinds.go defines others.
 var publishedKinds = []kind{
-	{publishedGroup, "message lost", hubKind(fakeservice.ActLose)},
+	{publishedGroup, "message lost", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, fakeservice.ActLose) }},
 	{publishedGroup, "messages lost", func(r *rand.Rand, sc *scenario) {
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Count = 2 + r.IntN(2)
@@ -207,10 +207,6 @@ func useOtherClock(r *rand.Rand, sc *scenario) {
 func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
 	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Clients: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
-}
-
-func hubKind(act string) setup {
-	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
 
 // orderedKind returns the setup of a fault on the messages of a service whose description promises order and no

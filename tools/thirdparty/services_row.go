@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -131,7 +132,7 @@ func (b *servicesBench) write(w io.Writer) error {
 			answer = formatP99(&m.Published.ResponseMS)
 		}
 		return []string{
-			row.verdictText(), row.count(m.Received), row.count(m.Missed), row.count(m.Duplicated + m.Repeated), row.count(m.Reordered),
+			cmp.Or(string(row.Verdict), "not measured"), row.count(m.Received), row.count(m.Missed), row.count(m.Duplicated + m.Repeated), row.count(m.Reordered),
 			latency, formatQuantiles(m.LastSubscriberMS), answer,
 		}
 	})
@@ -183,13 +184,6 @@ func (b *servicesBench) writeTables(w io.Writer) {
 			fmt.Fprintln(w)
 		}
 	}
-}
-
-func (r *row) verdictText() string {
-	if r.Verdict == "" {
-		return "not measured"
-	}
-	return string(r.Verdict)
 }
 
 func (r *row) count(n uint64) string {
