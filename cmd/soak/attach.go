@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,8 +31,8 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 			return err
 		},
 	}
-	plan.AddFlags(cmd.Flags(), plan.SuiteSettings(c.Local.Settings()))
-	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners on this machine use one")
+	plan.AddFlags(cmd.Flags(), slices.DeleteFunc(plan.SuiteSettings(c.Local.Settings()), func(s plan.Setting) bool { return s.Name == "PIN" }))
+	cmd.Flags().StringVar(&c.Shards, "shards", "", "value of --shards of the run, if its runners are on this machine")
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "k8s: namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)
 	outputFlags(cmd.Flags(), &c.CI, &c.Terminal)

@@ -42,7 +42,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, to which a run from a bucket is added"}})
-	cmd.Flags().IntVar(&expect, "expect", 0, "required number of runners, or of machines that ran k6 alone (0: any number)")
+	cmd.Flags().IntVar(&expect, "expect", 0, "required runners, or machines that ran k6 alone (0: any; unset: as last merged)")
 	outputFlags(cmd.Flags(), &targets, &options)
 	return cmd
 }

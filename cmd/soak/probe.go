@@ -24,8 +24,8 @@ ones in load-tests/services/, with the evidence for each part as comments. Ctrl-
 
 URLs, headers and bodies may contain placeholders (docs/services.md): {base}, {topic}, {n}, {id}, {run}, {token}, and
 {prompt} for responses that end by themselves. The request that publishes has {seq}, {sentAt} and {sum} in place of {n}
-and {id}. In the description, {token} replaces a header value that looks like a secret; SUBSCRIBE_TOKEN or PUBLISH_TOKEN
-provides the value. With --publish-url, the probe publishes 13 messages, one per second.
+and {id}. In the description, {token} replaces the secret in a header or URL parameter whose name suggests one,
+such as Authorization; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the value. With --publish-url, the probe publishes 13 messages, one per second.
 
     soak probe http://HOST/sub/news --topic news \
       --publish-url http://HOST/pub/news \
@@ -100,7 +100,7 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to the system's")
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
-	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
+	f.IntVar(&c.Streams, "streams", 3, "number of streams at the start; tests open further ones")
 	requestFlags(f, &c.Connect, "", "the request that opens a stream")
 	f.StringVar(&c.SecondRequest.URL, "then-url", "", "URL of a second request after the first event; the event may provide {client}")
 	requestFlags(f, &c.SecondRequest, "then-", "the second request")

@@ -16,9 +16,9 @@ func reportCommand() *cobra.Command {
 	var open bool
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Render the reports of a run again",
-		Long: "report renders report.html, report.txt, report.md and the tables (.csv) of the run in DIR again.\n" +
-			"The verdict does not affect the exit code.",
+		Short: "Judge a run again from its files, and write its reports again",
+		Long: "report judges the run in DIR again from its files, and replaces verdict.json, report.html, report.txt,\n" +
+			"report.md and the tables (.csv). The verdict does not affect the exit code.",
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := results.Dir(args[0])

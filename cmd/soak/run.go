@@ -27,7 +27,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "run [SUITE]",
 		Short: "Run a soak and judge it",
 		Long: "run opens streams to a service, checks that every message arrives, and reports a verdict. Without --backend-url, it starts\n" +
-			"the backend of this project on this machine, which sends noops: numbered messages at a fixed interval. `soak init URL` writes the description and the settings for your own service.\n\n" +
+			"the backend of this project on this machine. The backend sends noops: numbered messages at a fixed interval. `soak init URL` writes the description and the settings for your own service.\n\n" +
 			"Pass each setting as a flag, as the environment variable in brackets, or as a key of soak.yaml. A setting\n" +
 			"without brackets has no variable. Tokens are read from the\n" +
 			"environment only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md). So is PROMETHEUS_URL (docs/report.md).\n\n" +
@@ -86,7 +86,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		"environment variable in brackets, overrides the default. " + kind.Page.Doc + " describes how results are judged."
 	if kind.Plan.BySettings {
 		settings[0].Help += ": smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
-		origin = "The suite has the settings and checks of a soak. The defaults are the values of the profile full.\n" +
+		origin = "The suite has the settings of a soak, in addition to its own. The defaults are the values of the profile full.\n" +
 			kind.Page.Doc + " describes how results are judged."
 	}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]

@@ -59,7 +59,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "LATE_MS", Value: &p.LateMS, Default: 1000, Min: 1, Max: year * 1000, Rule: "at least 1 ms, and at most a year",
 			Help: "lateness in milliseconds above which a message counts as late", Script: "lateMs"},
 		{Name: "MAX_LATE", Value: &p.MaxLate, Default: -1, Help: "maximum number of late messages (-1: no limit)"},
-		{Name: "RECONNECT", Value: &p.Reconnect, Help: "reconnect if disconnected (set by suite resume, --token-ttl, end.by 'server')", Script: "reconnect"},
+		{Name: "RECONNECT", Value: &p.Reconnect, Help: "reconnect if disconnected (set by resume, --token-ttl, or the description)", Script: "reconnect"},
 		{Name: "MAX_HIDDEN", Value: &p.MaxHidden, Default: -1, Doc: "docs/accounting.md",
 			Help: "maximum undetectable losses (-1: 0 or no limit, depending on the evidence)"},
 		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",

@@ -83,7 +83,7 @@ declare module 'k6/x/soak' {
     testid: string;
     /** `LATE_MS`: lateness in milliseconds above which a message counts as late. */
     lateMs: number;
-    /** `RECONNECT`: reconnect if disconnected (set by suite resume, --token-ttl, end.by 'server'). */
+    /** `RECONNECT`: reconnect if disconnected (set by resume, --token-ttl, or the description). */
     reconnect: boolean;
     /** `END_TIMEOUT`: maximum time from the DELETE's response to the end of the stream, in seconds. Default, also for 0: the longer of 15 s and 1.5 intervals. */
     endTimeout?: number;
