@@ -58,7 +58,7 @@ type streamGauge struct {
 	base, before      float64       // value without streams, and with all of them
 	drift             float64       // change in settleTime before clients vanished
 	unit              float64       // increase per stream
-	hasSamples        bool          // there are samples before clients vanished
+	hasSamples        bool          // there are samples before the streams and before clients vanished
 	isCounter         bool          // GAUGE is a counter
 	readings          []reading     // readings after clients vanished, up to limit
 	undisturbed       int           // streams that did not vanish, and ended with the run
@@ -86,14 +86,14 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	}
 	g.undisturbed, g.isCounter = max(m.Plan.Connections-g.vanished, 0), r.counterGauge()
 	vanishedAt := time.UnixMicro(drops.FirstUS)
-	lowest, highest := math.Inf(1), math.Inf(-1)
+	lowest, highest, hasBase := math.Inf(1), math.Inf(-1), false
 	for i, s := range r.Samples {
 		v, ok := gaugeOf(s, r.parameter("GAUGE"))
 		at := endOf(s)
 		switch after := at.Sub(vanishedAt); {
 		case !ok:
 		case i == 0:
-			g.base = v
+			g.base, hasBase = v, true
 		case after <= 0:
 			g.before, g.hasSamples = v, true
 			if after > -settleTime {
@@ -107,6 +107,7 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	}
 	g.drift = max(highest-lowest, 0)
 	g.unit = (g.before - g.base) / float64(max(m.Plan.Connections, 1))
+	g.hasSamples = g.hasSamples && (hasBase || g.unit <= 1) // a higher gauge may include other streams
 	return g
 }
 
@@ -219,7 +220,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 	case g.name == "":
 		reason = "the gauge is unknown: for a described service, set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL"
 	case !g.hasSamples:
-		reason = fmt.Sprintf("the gauge %s has no samples from before the clients vanished; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
+		reason = fmt.Sprintf("the gauge %s has no samples from before the streams opened, or from before the clients vanished; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
 	case g.isCounter:
 		reason = counterReason(g.name, "the streams that are open")
 	case g.isStale():

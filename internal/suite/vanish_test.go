@@ -195,6 +195,12 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Pass, "20 clients had vanished"},
 		{"another stream ends with a text of the service that names a setting", func(r *Run) { r.endEarly(7, 20*time.Second, "closed (MAX_LATE)") }, verdict.Fail, "closed (MAX_LATE)"},
 		{"the gauge of a proxy counts two connections per stream, and three others", func(r *Run) { r.setGauge(func(streams float64) float64 { return 2*streams + 3 }) }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
+		{"the first reading fails, and 30 other streams are open", func(r *Run) {
+			r.setGauge(func(streams float64) float64 { return streams + 30 }).Samples[0].Gauge = nil
+		}, verdict.Invalid, "the gauge clients has no samples"},
+		{"the metric is missing until the first stream opens", func(r *Run) {
+			r.setGauge(func(streams float64) float64 { return streams }).Samples[0].Gauge = nil
+		}, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"another stream is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	})
 }
