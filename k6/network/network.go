@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"time"
@@ -39,10 +40,11 @@ func State(vu modules.VU, module string) *lib.State {
 func Duration(v sobek.Value) (time.Duration, error) {
 	d, err := types.GetDurationValue(v.Export())
 	_, isText := v.Export().(string)
+	ms := v.ToFloat() // NaN if a text has a unit
 	switch {
-	case err != nil || !isText && !(v.ToFloat() <= 9e12):
+	case err != nil || ms > 9e12 || !isText && math.IsNaN(ms):
 		return 0, fmt.Errorf("must be a number of milliseconds up to 9e12 or a duration such as \"10s\", got %s", Quote(v))
-	case d < 0:
+	case d < 0 || ms < 0:
 		return 0, fmt.Errorf("must not be negative, got %s", Quote(v))
 	}
 	return d, nil

@@ -108,6 +108,8 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	v.set("notALedger", v)
 	for options, want := range map[string]string{
 		`idleTimeout: -1`:                           "option idleTimeout: must not be negative, got -1",
+		`idleTimeout: -1e13`:                        "option idleTimeout: must not be negative",
+		`idleTimeout: "1e13"`:                       "must be a number of milliseconds up to 9e12",
 		`idleTimeout: NaN`:                          `option idleTimeout: must be a number of milliseconds up to 9e12 or a duration such as "10s", got NaN`,
 		`idleTimeout: 1e300`:                        "got 1e+300",
 		`idleTimeout: 1e13`:                         "must be a number of milliseconds up to 9e12",
