@@ -25,7 +25,7 @@ var (
 
 type finiteResponses struct {
 	responses []series // blocks of each response without heartbeats, the terminal event last
-	heartbeat string   // name of the event, or ""
+	heartbeat object   // its condition, or nil
 	done      object   // matches the terminal event and no other block
 }
 
@@ -92,13 +92,16 @@ func (s *session) noTerminalEvent() error {
 	return errors.New(rule + "no event follows the content, ends every response and occurs nowhere else; write the description manually (docs/finite.md)")
 }
 
-// blocks returns the blocks of a response that have data, without heartbeats. It stores the name of heartbeats in f.
+// blocks returns the blocks of a response that have data, without heartbeats. It stores the heartbeat in f. A
+// [DONE] after response.completed is one too, because the events before it are those of the Responses API.
 func (f *finiteResponses) blocks(t *track) series {
 	out := series{track: t}
 	for _, u := range t.units() {
 		switch {
 		case len(u.Event) <= maxQuoted && heartbeatName.Match(u.Event):
-			f.heartbeat = string(u.Event)
+			f.heartbeat = eventIs(string(u.Event))
+		case string(u.Data) == "[DONE]" && len(out.units) > 0 && out.units[len(out.units)-1].EventName() == "response.completed":
+			f.heartbeat = object{{name: "data", value: "[DONE]"}}
 		case u.HasData:
 			out.units = append(out.units, u)
 		}
@@ -327,8 +330,8 @@ func (f *finiteResponses) end() (o object, module string) {
 // evidence for connect.
 func (f *finiteResponses) description(s *session, notes []string) (o object, missing []string) {
 	o = s.requests.start(s.requests.connectWithSecond(s.firstEvent, s.clientSource), notes)
-	if f.heartbeat != "" {
-		o.add("heartbeat", object{{name: "event", value: f.heartbeat}})
+	if f.heartbeat != nil {
+		o.add("heartbeat", f.heartbeat)
 	}
 	message, missing := f.message()
 	o.add("message", message, f.bursts())

@@ -72,6 +72,9 @@ data: {"n":3,"text":"c"}`, "event: finished\ndata: {}"},
 		{"an API", []string{`data: {"choices":[{"delta":{"role":"assistant","content":""}}]}`, `data: {"choices":[{"delta":{"content":"a"}}]}`,
 			`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`, "data: [DONE]"},
 			[]string{`"content":"json:$.choices[0].delta.content"`, `"failed":[{"json":"$.error"},{"event":"error"}]`}, []string{"--service openai-chat"}},
+		{"an API with [DONE] after the terminal event", []string{`event: response.output_text.delta
+data: {"delta":"a","i":0}`, "event: response.completed\ndata: {}", "data: [DONE]"},
+			[]string{`"heartbeat":{"data":"[DONE]"}`, `"failed":[{"event":"response.failed"}`}, []string{"--service openai-responses"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
