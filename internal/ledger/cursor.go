@@ -66,6 +66,11 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	if span := c.openSpan(); span != nil {
+		if c.isGreeting(span, p) {
+			delta.repeated = true
+			c.fault().Repeated++
+			return delta
+		}
 		span.addFingerprint(p)
 	}
 	switch next := f.last + 1; {
@@ -77,6 +82,20 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta) {
 		c.place(p, &delta)
 	}
 	return delta
+}
+
+// isGreeting reports whether a message is a greeting, which the service sends at the start of each stream, on a stream
+// that has just resumed. It is the first message of the client, or older than its first stream. It is not the message
+// before the outage, which a resume may duplicate.
+func (c *deliveries) isGreeting(span *Span, p *Fingerprint) bool {
+	f := c.cursor
+	first, known := f.log.index[p.Sum]
+	number := uint64(first)
+	if !known || number == f.last || !span.Resumed || c.hasMessage || p.At-span.From >= joinTime {
+		return false
+	}
+	e := f.log.at(number)
+	return !e.Live && !e.repeatedLater && (number == c.first || e.At < c.spans[0].From-skew)
 }
 
 func (f *cursor) ensureDeviations() *Deviations {

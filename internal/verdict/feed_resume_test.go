@@ -67,6 +67,8 @@ func TestResumesOfComparedClients(t *testing.T) {
 		"the last one again":      {[]uint64{7, 8, 9, 10}, 0, 1},
 		"one again, and one lost": {[]uint64{7, 8, 10}, 1, 1},
 		"the last three again":    {[]uint64{5, 6, 7, 8, 9, 10}, 0, 3},
+		"a greeting again":        {[]uint64{1, 8, 9, 10}, 0, 0},
+		"the first two again":     {[]uint64{1, 2, 8, 9, 10}, 0, 1},
 	} {
 		for clients := 1; clients <= 4; clients++ {
 			s := newSharedRun()
