@@ -59,6 +59,7 @@ func TestReadChunk(t *testing.T) {
 		{"a2a", "", `{"result":{"artifactUpdate":{"artifact":{"artifactId":"a","parts":[{"text":"x"}]},"append":true}},"id":"1"}`, Chunk{Content: true, IsStated: true}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_WORKING"}}},"id":"1"}`, Chunk{}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_COMPLETED"}}},"id":"1"}`, Chunk{Done: true}},
+		{"a2a", "", `{"result":{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED","message":{"parts":[{"text":"x"}]}}}},"id":"1"}`, Chunk{Done: true, Content: true, IsStated: true}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_REJECTED"}}},"id":"1"}`, Chunk{Done: true, Incomplete: true}},
 		{"a2a", "", `{"result":{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_FAILED"}}},"id":"1"}`, Chunk{Failed: true}},
 		{"a2a", "", `{"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"x"}]}},"id":"1"}`, Chunk{Done: true, Content: true, IsStated: true}},

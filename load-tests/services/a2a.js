@@ -23,7 +23,7 @@ export default {
   heartbeat: { comment: true },
   message: {
     per: 'request',
-    content: ['json:$.result.artifactUpdate.artifact.parts', 'json:$.result.statusUpdate.status.message', 'json:$.result.message', 'json:$.result.task.artifacts'],
+    content: ['json:$.result.artifactUpdate.artifact.parts', 'json:$.result.statusUpdate.status.message', 'json:$.result.message', 'json:$.result.task.artifacts', 'json:$.result.task.status.message'],
   },
   end: {
     by: 'event',
