@@ -83,7 +83,7 @@ var scriptSettings = map[string][]Setting{
 	}),
 	"churn": slices.Concat([]Setting{
 		atLeast(0, "CONNECTIONS", "concurrent streams"),
-		overZero("MEAN_HOLD", "mean time that a stream stays open, in seconds (exponential distribution)"),
+		atLeast(.1, "MEAN_HOLD", "mean time that a stream stays open, in seconds (exponential distribution)"),
 		atLeast(0, "SECONDS", "length of the run in seconds"),
 	}, streamSettings, []Setting{seedOf("seed of the random durations: equal seeds give equal durations")}),
 	"cluster": append([]Setting{

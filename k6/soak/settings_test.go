@@ -110,7 +110,7 @@ func TestInvalidProfilesAreRejected(t *testing.T) {
 		{"burst", "SEQUENCE", "2000000000", "SEQUENCE must be at most 1000000000, got 2000000000"},
 		{"burst", "SEQUENCE", "2.5", `SEQUENCE must be a whole number, got "2.5"`},
 		{"capacity", "STEP", "0", "STEP must be at least 1, got 0"},
-		{"churn", "MEAN_HOLD", "0", "MEAN_HOLD must be over 0, got 0"},
+		{"churn", "MEAN_HOLD", "0.01", "MEAN_HOLD must be at least 0.1, got 0.01"},
 		{"churn", "NOOP_INTERVAL", "0", "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
 		{"cluster", "CLUSTER_SIZE", "1", "CLUSTER_SIZE must be at least 2, got 1"},
 		{"cluster", "ROUNDS", "0", "ROUNDS must be at least 1, or 2 to separate a difference from chance, got 0"},
