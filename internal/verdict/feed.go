@@ -198,6 +198,9 @@ func (s *Streams) comparabilityCheck() Check {
 			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached only one client each: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
 		case compared.monotonyReason() != "":
 			c.Reasons = append(c.Reasons, compared.monotonyReason())
+		case compared.aligned.SharedCopies > 0 && compared.aligned.Repeats && compared.aligned.HasRepeatedContent():
+			c.Reasons = append(c.Reasons, fmt.Sprintf("content repeats, and some clients%s received %s that others did not, which may be copies or losses: set message.same to a part that differs between messages",
+				topic, format.Plural(int64(compared.aligned.SharedCopies), "message", "messages")))
 		case len(compared.uncertainClients) > 0:
 			c.Reasons = append(c.Reasons, compared.uncertainReason())
 		case t.Streams < 2:

@@ -332,3 +332,23 @@ func TestManyTopicsAreCompared(t *testing.T) {
 	require.Equal(t, uint64(1), v.Messages.Missed, v.Reasons)
 	require.Contains(t, v.Reasons[0], "gold-207 missed message 13 of topic topic-7")
 }
+
+// If contents repeat and the service may deliver a message twice, a message at half of the clients may be a copy, or
+// lost at the others.
+func TestMessageAtHalfOfTheClientsMayBeACopy(t *testing.T) {
+	t.Parallel()
+	for lost, want := range map[bool]Outcome{false: Pass, true: Invalid} {
+		s := newSharedRun()
+		s.cfg.Repeats = true
+		s.content = func(stream, message int) []uint64 {
+			if lost && message == 12 && stream >= 2 {
+				return nil
+			}
+			return []uint64{uint64(1 + 5*message%9)} // #nosec G115 -- positive
+		}
+		m := s.merged()
+		m.Service.Repeats = true
+		v := judgeSoak(m, nil, Evidence{})
+		require.Equal(t, want, v.Verdict, v.Reasons)
+	}
+}

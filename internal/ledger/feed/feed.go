@@ -33,6 +33,8 @@ type Feed struct {
 	AnyOrder, Repeats bool
 	// JoinTime is the time after the start of a stream in which a message with repeated content has an uncertain place.
 	JoinTime time.Duration
+	// SharedCopies is the number of copies that over a quarter of the clients received, and at least two.
+	SharedCopies int
 
 	logs       []*Log
 	nodes      []node     // by id; 0 is the head of the list
@@ -256,6 +258,9 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 		n := &f.nodes[d.id]
 		copies[d.id] = 2*n.count <= minOpen[d.id]
 		n.doubtful = 2*n.count <= maxOpen[d.id]
+		if copies[d.id] && n.count > 1 && 4*n.count > minOpen[d.id] {
+			f.SharedCopies++
+		}
 	}
 	return copies
 }
