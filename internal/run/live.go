@@ -18,8 +18,10 @@ import (
 type livePage struct {
 	view   *live.View
 	server *live.Server
-	tick   *time.Ticker
 }
+
+// pageInterval is the time between two updates of a live page.
+const pageInterval = time.Second
 
 func (s *session) serveLivePage() error {
 	if s.Live == "" {
@@ -30,13 +32,11 @@ func (s *session) serveLivePage() error {
 		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: s.Suite.Declares(),
 		Total: s.duration(), Machine: s.record.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), WritesMetrics: runners.HasRemoteWrite(),
 	}}
-	tick := time.NewTicker(time.Second)
-	server, err := live.Listen(s.Live, view, tick.C)
+	server, err := live.Listen(s.Live, view, pageInterval)
 	if err != nil {
-		tick.Stop()
 		return UsageError{err}
 	}
-	s.page = &livePage{view, server, tick}
+	s.page = &livePage{view, server}
 	offerLive(s.Stdout, server.URL(), s.OpenURL)
 	return nil
 }
@@ -69,7 +69,6 @@ func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return
 	}
-	defer s.page.tick.Stop()
 	report, err := safefile.Read(s.dir.Path(results.PageFile), safefile.Document)
 	if err != nil || s.runnerNumber > 0 { // a part has no verdict; only an earlier merge can have left a report in its folder
 		s.page.server.Close()

@@ -52,13 +52,7 @@ func Watch(ctx context.Context, w WatchConfig) error {
 		fmt.Fprintf(w.Stdout, "the run is over: %s\n", path)
 		return nil
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	address := liveAddress(w.Address)
-	if address == "" {
-		address = plan.LiveAddress
-	}
-	server, err := live.Listen(address, e.page, tick.C)
+	server, err := live.Listen(cmp.Or(liveAddress(w.Address), plan.LiveAddress), e.page, pageInterval)
 	if err != nil {
 		return UsageError{err}
 	}

@@ -115,8 +115,7 @@ func TestBrowserFollowsARun(t *testing.T) {
 	h.at = time.Now().Add(-10 * time.Minute)
 	h.started = h.at
 	h.Prometheus = "http://127.0.0.1:9090"
-	tick := make(chan time.Time)
-	s, err := Listen("127.0.0.1:0", h.View, tick)
+	s, err := Listen("127.0.0.1:0", h.View, time.Hour)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	n := newNetwork(t, s.listener.Addr().String())
@@ -138,9 +137,8 @@ func TestBrowserFollowsARun(t *testing.T) {
 					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), Text: text})
 					h.Watch.mu.Unlock()
 				}
-				tick <- time.Time{}
+				s.publish()
 			}
-			tick <- time.Time{}
 		case "/disconnect", "/restore":
 			n.setDown(r.URL.Path == "/disconnect")
 		case "/finish":

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -69,12 +70,12 @@ func (s *Server) recordDelivery() {
 		return
 	}
 	var last string
-	for key, at := range s.lastViews {
-		if !s.delivered[key] && (last == "" || at.After(s.lastViews[last])) {
+	for key, at := range s.waiting {
+		if at.After(s.waiting[last]) { // the time of the key "" is zero
 			last = key
 		}
 	}
-	s.delivered[last] = true
+	delete(s.waiting, last)
 }
 
 // serveEvents sends an event stream with the changes of the page, and with an event about the report at the end.
@@ -120,7 +121,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // addViewer counts a new viewer, and makes the first page if none exists. It returns false if there are too many
-// viewers.
+// viewers. After many viewers, it forgets those that left the page more than viewerGrace ago.
 func (s *Server) addViewer(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +129,11 @@ func (s *Server) addViewer(key string) bool {
 		return false
 	}
 	s.viewers++
-	s.recordVisit(key)
 	s.lastView = time.Now()
+	s.waiting[key] = s.lastView
+	if len(s.waiting) > 10*maxViewers {
+		maps.DeleteFunc(s.waiting, func(_ string, at time.Time) bool { return time.Since(at) > viewerGrace })
+	}
 	if len(s.parts) == 0 && !s.ended {
 		_, _ = s.update()
 	}
@@ -140,7 +144,9 @@ func (s *Server) removeViewer(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.viewers--
-	s.recordVisit(key)
+	if _, ok := s.waiting[key]; ok { // false if the viewer has loaded the report
+		s.waiting[key] = time.Now()
+	}
 }
 
 const finalID = "report"

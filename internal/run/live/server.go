@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -53,16 +52,15 @@ type Server struct {
 	done       chan struct{}
 	goroutines sync.WaitGroup
 
-	mu        sync.Mutex
-	parts     []part
-	number    int           // of the last event
-	news      chan struct{} // closed at the next event
-	lastView  time.Time     // when a viewer last had the page open or requested it
-	viewers   int
-	lastViews map[string]time.Time // when each viewer last opened or left the page, by key
-	delivered map[string]bool      // viewers that have the report
-	report    []byte               // nil: the run is in progress, or has no report
-	ended     bool                 // the page is no longer updated
+	mu       sync.Mutex
+	parts    []part
+	number   int           // of the last event
+	news     chan struct{} // closed at the next event
+	lastView time.Time     // when a viewer last had the page open or requested it
+	viewers  int
+	waiting  map[string]time.Time // when each viewer without the report last opened or left the page, by key
+	report   []byte               // nil: the run is in progress, or has no report
+	ended    bool                 // the page is no longer updated
 }
 
 // A part is a part of the page, with the number of the event that changed it last.
@@ -71,23 +69,22 @@ type part struct {
 	number int
 }
 
-// Listen serves a source at an address, and updates the page at each tick.
-func Listen(address string, source Source, tick <-chan time.Time) (*Server, error) {
+// Listen serves a source at an address, and updates the page once per interval.
+func Listen(address string, source Source, interval time.Duration) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("show the run at %s: %w; name another address, or none for a free port of this machine", address, err)
 	}
 	listener = netutil.LimitListener(listener, maxConnections)
 	s := &Server{
-		source: source, listener: listener, epoch: randomHex(4), done: make(chan struct{}), news: make(chan struct{}),
-		lastViews: map[string]time.Time{}, delivered: map[string]bool{},
+		source: source, listener: listener, epoch: randomHex(4), done: make(chan struct{}), news: make(chan struct{}), waiting: map[string]time.Time{},
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		s.token = randomHex(16)
 	}
 	s.server = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	s.goroutines.Go(func() { _ = s.server.Serve(listener) })
-	s.goroutines.Go(func() { s.run(tick) })
+	s.goroutines.Go(func() { s.run(interval) })
 	return s, nil
 }
 
@@ -110,12 +107,14 @@ func (s *Server) URL() string {
 	return url
 }
 
-func (s *Server) run(tick <-chan time.Time) {
+func (s *Server) run(interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-s.done:
 			return
-		case <-tick:
+		case <-tick.C:
 			s.publish()
 		}
 	}
@@ -190,15 +189,6 @@ func (s *Server) changesSince(id string) []byte {
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// recordVisit records that a viewer has just opened or left the page. If there are too many viewers, it forgets viewers
-// whose last visit was more than viewerGrace ago. The caller holds mu.
-func (s *Server) recordVisit(key string) {
-	s.lastViews[key] = time.Now()
-	if len(s.lastViews) > 10*maxViewers {
-		maps.DeleteFunc(s.lastViews, func(_ string, at time.Time) bool { return time.Since(at) > viewerGrace })
-	}
-}
-
 // Finish shows the report in place of the run until every viewer has loaded the report, finishTimeout has passed or ctx
 // has ended. Then it closes the server. Without a report, it closes the server at once.
 func (s *Server) Finish(ctx context.Context, report []byte) {
@@ -230,8 +220,8 @@ func (s *Server) allDelivered() bool {
 	if s.viewers > 0 {
 		return false
 	}
-	for key, at := range s.lastViews {
-		if !s.delivered[key] && time.Since(at) < viewerGrace {
+	for _, at := range s.waiting {
+		if time.Since(at) < viewerGrace {
 			return false
 		}
 	}

@@ -27,7 +27,6 @@ import (
 type testServer struct {
 	*Server
 	view *View
-	tick chan time.Time
 	unix int64
 	n    int
 }
@@ -36,11 +35,11 @@ func newTestServer(t *testing.T, address string) *testServer {
 	t.Helper()
 	p := plan.Default()
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, 5
-	s := &testServer{view: &View{Watch: new(Watch), Header: Header{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}, tick: make(chan time.Time)}
+	s := &testServer{view: &View{Watch: new(Watch), Header: Header{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Minute}}}
 	s.unix = time.Now().Unix()/5*5 - 600
 	s.view.Start(time.Now())
 	var err error
-	s.Server, err = Listen(address, s.view, s.tick)
+	s.Server, err = Listen(address, s.view, time.Hour)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
@@ -54,8 +53,7 @@ func (s *testServer) update() {
 		Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: fmt.Sprintf("soak-%d", s.n), Text: "1 missed"}},
 	})
 	s.unix += 5
-	s.tick <- time.Now()
-	s.tick <- time.Now() // the server receives this tick after it has processed the first one
+	s.publish()
 }
 
 type liveEvent struct{ id, name, data string }
@@ -198,7 +196,7 @@ func TestPageHasAnEventID(t *testing.T) {
 	events, stop := s.listen(t, id)
 	defer stop()
 	s.view.Watch.Note("action deploy started")
-	s.tick <- time.Now()
+	s.publish()
 	e := nextEvent(t, events)
 	for !strings.Contains(e.data, "deploy") { // skips events that change only the clock of the page
 		e = nextEvent(t, events)
@@ -280,8 +278,8 @@ func TestPageBecomesReport(t *testing.T) {
 	defer stop()
 	nextEvent(t, events)
 	s.mu.Lock()
-	for key := range s.lastViews {
-		s.lastViews[key] = time.Now().Add(-2 * viewerGrace)
+	for key := range s.waiting {
+		s.waiting[key] = time.Now().Add(-2 * viewerGrace)
 	}
 	s.mu.Unlock()
 	var finished sync.WaitGroup
@@ -323,7 +321,7 @@ func TestPageIsNotRenderedWithoutViewers(t *testing.T) {
 	s.mu.Lock()
 	require.Zero(t, s.number)
 	s.mu.Unlock()
-	_, err := Listen(s.listener.Addr().String(), s.view, nil)
+	_, err := Listen(s.listener.Addr().String(), s.view, time.Hour)
 	require.ErrorContains(t, err, "name another address")
 }
 
