@@ -38,38 +38,6 @@ func ParseActions(lines []string) (out []Action, err error) {
 	return out, nil
 }
 
-// StartVariable is the environment variable of a runner that replaces another one. Its value is the start time of the
-// first runner that was replaced, in microseconds since 1970.
-const StartVariable = "SOAK_FIRST_START_US"
-
-// OneClockVariable is the environment variable of the runners of a run whose publisher and runners are on one machine.
-const OneClockVariable = "SOAK_ONE_CLOCK"
-
-// ActionsVariable is the environment variable that passes the result of ActionTimes to a runner, for its metrics.
-const ActionsVariable = "K6_SOAK_ACTIONS"
-
-// ActionTimes returns the times and names of actions as a list: 30s=deploy,1m0s=reload. It omits the commands, which
-// may contain secrets.
-func ActionTimes(actions []Action) string {
-	var list []string
-	for _, a := range actions {
-		list = append(list, a.At.String()+"="+a.Name)
-	}
-	return strings.Join(list, ",")
-}
-
-// ParseActionTimes parses a list that ActionTimes returned. It ignores invalid entries. The returned actions have no
-// commands.
-func ParseActionTimes(list string) (out []Action) {
-	for entry := range strings.SplitSeq(list, ",") {
-		text, name, _ := strings.Cut(entry, "=")
-		if at, err := time.ParseDuration(text); err == nil && actionName.MatchString(name) {
-			out = append(out, Action{Name: name, At: at})
-		}
-	}
-	return out
-}
-
 func parseAction(line string) (a Action, err error) {
 	head, command, ok := strings.Cut(line, ":")
 	words := strings.Fields(head)

@@ -27,16 +27,6 @@ func TestParseActions(t *testing.T) {
 	require.Equal(t, []string{"5s a: true", "6s b: false", "7s c: true"}, lines)
 }
 
-func TestActionTimesOmitCommands(t *testing.T) {
-	t.Parallel()
-	all, err := ParseActions([]string{"1m30s deploy: curl -H secret", "0s: true"})
-	require.NoError(t, err)
-	require.Equal(t, "1m30s=deploy,0s=action-2", ActionTimes(all))
-	require.Equal(t, []Action{{Name: "deploy", At: 90 * time.Second}, {Name: "action-2"}}, ParseActionTimes(ActionTimes(all)))
-	require.Empty(t, ParseActionTimes(""))
-	require.Empty(t, ParseActionTimes("deploy,1s,x=y"))
-}
-
 func TestParseActionsRejectsInvalidLines(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

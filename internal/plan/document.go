@@ -11,32 +11,35 @@ import (
 // DocumentVariable is the environment variable that passes a Document to a runner.
 const DocumentVariable = "K6_SOAK_PLAN"
 
-// A Document is the input that `soak run` passes to a runner: the plan, and the settings of the suite's script.
+// A Document is the input that `soak run` passes to a runner.
 type Document struct {
-	Plan     Plan              `json:"plan"`
-	Settings map[string]string `json:"settings,omitempty"` // by name
+	Plan         Plan              `json:"plan"`
+	Settings     map[string]string `json:"settings,omitempty"`       // of the suite's script, by name
+	Actions      []Action          `json:"actions,omitempty"`        // for metrics; without commands, which may contain secrets
+	OneClock     bool              `json:"one_clock,omitempty"`      // publisher and runners are on one machine
+	FirstStartUS int64             `json:"first_start_us,omitempty"` // start of the first runner that this one replaces, in Unix microseconds; 0: none
 }
 
-// Document returns the document of a plan and the settings of the suite's script. If the plan has no connections, the
-// script declares the load. The document then has only the settings of p that every suite has or that have no flag. All
-// other settings have the defaults of scripts.
-func (p Plan) Document(settings map[string]string) Document {
-	if p.Connections > 0 {
-		return Document{Plan: p, Settings: settings}
+// declared returns the plan of the document. If it has no connections, the script declares the load. The result then
+// has only the settings that every suite has or that have no flag. All other settings have the defaults of scripts.
+func (d Document) declared() Plan {
+	if d.Plan.Connections > 0 {
+		return d.Plan
 	}
-	d := Document{Plan: scriptDefaults(), Settings: settings}
-	declared := d.Plan.Settings()
-	for i, s := range p.Settings() {
+	p := scriptDefaults()
+	declared := p.Settings()
+	for i, s := range d.Plan.Settings() {
 		if s.SuiteHelp != "" || s.Help == "" {
 			declared[i].assign(s.value())
 		}
 	}
-	return d
+	return p
 }
 
 // Variables returns the environment variables that pass the document to a runner. One of them is NOOP_INTERVAL, which
 // service descriptions read.
 func (d Document) Variables() map[string]string {
+	d.Plan = d.declared()
 	text, _ := json.Marshal(d) // a document has no value that JSON cannot represent
 	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
 }
@@ -110,12 +113,11 @@ func (s *Source) Plan() (Plan, error) {
 	return p, err
 }
 
-// WithSeconds returns the document with a different length of the run. Without a document, only the length is set.
-func (s *Source) WithSeconds(seconds int) (d Document) {
+// Document returns the document; its zero value without a document.
+func (s *Source) Document() (d Document) {
 	if s.document != nil {
 		d = *s.document
 	}
-	d.Plan.Seconds = seconds
 	return d
 }
 

@@ -45,7 +45,7 @@ func TestEveryFieldReachesRunnersAndIsCompared(t *testing.T) {
 	for i, s := range p.Settings() {
 		changed := validPlan()
 		change(t, changed.Settings()[i])
-		for _, variables := range []map[string]string{changed.Document(nil).Variables(), changed.Document(nil).PodVariables()} {
+		for _, variables := range []map[string]string{Document{Plan: changed}.Variables(), Document{Plan: changed}.PodVariables()} {
 			source, err := SourceOf(func(name string) string { return variables[name] })
 			require.NoError(t, err)
 			read, err := source.Plan()
@@ -69,7 +69,7 @@ func TestDocumentOfASuite(t *testing.T) {
 	t.Parallel()
 	p := Plan{Suite: "churn", RunID: "r", TestID: "t", Runners: 3, BackendURL: "http://h"}
 	require.NoError(t, p.CheckDeclared(), "settings that the script declares must not be checked")
-	variables := p.Document(map[string]string{"MEAN_HOLD": "2", "NOOP_INTERVAL": "1s"}).Variables()
+	variables := Document{Plan: p, Settings: map[string]string{"MEAN_HOLD": "2", "NOOP_INTERVAL": "1s"}}.Variables()
 	source, err := SourceOf(func(name string) string { return variables[name] })
 	require.NoError(t, err)
 	require.Equal(t, []string{"2", "3", "http://h", "1000", ""}, []string{source.Text("MEAN_HOLD"), source.Text("RUNNERS"), source.Text("BACKEND_URL"), source.Text("LATE_MS"), source.Text("STEP")})

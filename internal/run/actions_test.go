@@ -247,7 +247,7 @@ func TestActionsSurviveALostConnection(t *testing.T) {
 	s.driver = &lostRunDriver{*d, lostRun{file: last}}
 	require.ErrorIs(t, s.runRound(r.graceful, r.force, round{dir: s.dir}, newMeter(s)), cluster.ErrUnreachable)
 
-	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location, env: map[string]string{}})
+	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location})
 	require.NoError(t, err)
 	r.awaitRunners(t)
 	r.release()

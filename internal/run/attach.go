@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -231,8 +230,7 @@ func (d *attachedLocal) start(_ context.Context, r round) (roundRun, error) {
 			d.warn(err.Error())
 			continue
 		}
-		config.Index, config.Plan.Seconds, config.Survive = last.Runner.Index, seconds, true
-		maps.Copy(config.Env, replaced.variables())
+		config.Index, config.Plan.Seconds, config.FirstStartUS, config.Survive = last.Runner.Index, seconds, replaced.startUS, true
 		group, err := runners.Start(config)
 		if err != nil {
 			d.warn(err.Error())

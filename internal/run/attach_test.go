@@ -36,7 +36,7 @@ func TestAttachFollowsOtherRunnersIfAReplacementDoesNotStart(t *testing.T) {
 	require.NoError(t, d.checkTrust(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
 	require.NoError(t, os.Mkdir(d.dir.Path("k6-runner-2.log"), 0o700)) // runner 2 cannot open its log
-	group, err := d.start(t.Context(), round{dir: d.dir, shards: d.location, env: map[string]string{}})
+	group, err := d.start(t.Context(), round{dir: d.dir, shards: d.location})
 	require.NoError(t, err)
 	require.Len(t, d.record.Warnings, 1)
 	require.Contains(t, d.record.Warnings[0], "k6-runner-2.log")

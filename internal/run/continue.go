@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -18,8 +17,8 @@ import (
 
 // A replacedRunner is a runner that ended early. The session runs its clients for the remaining time.
 type replacedRunner struct {
-	runSeconds int       // length of the whole run; 0: no runner is replaced
-	start      time.Time // start of the first of the replaced runners
+	runSeconds int   // length of the whole run; 0: no runner is replaced
+	startUS    int64 // start of the first of the replaced runners, in Unix microseconds
 }
 
 // replace finds the last shard of the runner that this session replaces (--continue), and shortens the plan to the
@@ -71,7 +70,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	seconds = min(secondsLeft, s.Plan.Seconds)
 	fmt.Fprintf(s.Stdout, "runner %d of %s, whose last shard is from %s UTC, is replaced; its clients continue for %d s\n",
 		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
-	return replacedRunner{runSeconds: s.Plan.Seconds, start: time.UnixMicro(last.Runner.FirstStartUS())}, seconds, nil
+	return replacedRunner{runSeconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
@@ -97,11 +96,4 @@ func (s *session) checkContinue() error {
 		return fmt.Errorf("--continue requires the suite soak, got %s", s.Suite.Name)
 	}
 	return nil
-}
-
-func (r replacedRunner) variables() map[string]string {
-	if r.runSeconds == 0 {
-		return nil
-	}
-	return map[string]string{plan.StartVariable: strconv.FormatInt(r.start.UnixMicro(), 10)}
 }

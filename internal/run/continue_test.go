@@ -45,7 +45,7 @@ func TestReplaceableRunners(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, replacedRunner{runSeconds: 3600, start: start}, s.replaced)
+			require.Equal(t, replacedRunner{runSeconds: 3600, startUS: start.UnixMicro()}, s.replaced)
 			require.Equal(t, 2400, s.Plan.Seconds, "the part must run only for the remaining time")
 		})
 	}

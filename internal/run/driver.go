@@ -40,8 +40,8 @@ type driver interface {
 type round struct {
 	dir    results.Dir // for logs and shards
 	shards string      // location that the runners write their shards to
-	// settings has the settings of the script in addition to the plan; env has further variables of the runners.
-	settings, env map[string]string
+	// settings replaces settings of the script in a further round, by name.
+	settings map[string]string
 }
 
 // A roundRun controls the runners of a round, from their start to the end of the last one.

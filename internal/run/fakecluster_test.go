@@ -88,7 +88,7 @@ func (r *rig) startInCluster(t *testing.T, d *kubernetes) {
 	t.Helper()
 	require.NoError(t, d.check(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
-	_, err := d.start(t.Context(), round{dir: d.session.dir, shards: d.session.location, env: map[string]string{}})
+	_, err := d.start(t.Context(), round{dir: d.session.dir, shards: d.session.location})
 	require.NoError(t, err)
 }
 

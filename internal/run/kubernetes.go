@@ -99,7 +99,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
-		launch := cluster.Launch{Plan: d.Plan, Shards: r.shards, Secrets: tokens, Module: d.module, RemoteWrite: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
+		launch := cluster.Launch{Document: d.document(r.settings), Shards: r.shards, Secrets: tokens, Module: d.module, RemoteWrite: d.remoteWrite != nil, Env: d.environment(), Length: d.needs.Duration}
 		if d.Suite.Plan.Profiles != nil { // the suite has its own script
 			launch.Script = d.Suite.Script
 		}

@@ -66,12 +66,12 @@ func TestOneClockOfRunners(t *testing.T) {
 		on           string
 		runnerNumber int
 		rate         float64
-		want         string
+		want         bool
 	}{
-		"on one machine": {"local", 0, 1, "1"}, "with --runner": {"local", 2, 1, ""}, "on Kubernetes": {"k8s", 0, 1, ""}, "without a publisher": {"local", 0, 0, ""},
+		"on one machine": {"local", 0, 1, true}, "with --runner": {"local", 2, 1, false}, "on Kubernetes": {"k8s", 0, 1, false}, "without a publisher": {"local", 0, 0, false},
 	} {
 		s := &session{Config: Config{Suite: suiteOf("storm"), Local: plan.Local{On: c.on}, Plan: plan.Plan{Topics: 1, PublishRate: c.rate}}, runnerNumber: c.runnerNumber}
-		require.Equal(t, c.want, s.environment()[plan.OneClockVariable], name)
+		require.Equal(t, c.want, s.document(nil).OneClock, name)
 	}
 }
 
@@ -82,10 +82,10 @@ func TestEnvironmentOfRunners(t *testing.T) {
 	for name, want := range map[string][2]string{"soak": {"true", ""}, "storm": {"true", ""}, "throughput": {"true", "true"}} {
 		for i, on := range []string{"local", "k8s"} {
 			s := &session{Config: Config{Suite: suiteOf(name), Local: plan.Local{On: on}}}
-			require.NotContains(t, s.environment(), plan.ActionsVariable)
 			s.actions = []plan.Action{{Name: "deploy", At: time.Minute, Command: "secret"}}
+			require.Equal(t, []plan.Action{{Name: "deploy", At: time.Minute}}, s.document(nil).Actions)
 			env := s.environment()
-			require.Equal(t, []string{"disabled", want[i], "1m0s=deploy"}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"], env[plan.ActionsVariable]}, name)
+			require.Equal(t, []string{"disabled", want[i]}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"]}, name)
 		}
 	}
 	s := &session{Config: Config{Suite: suiteOf("soak"), Script: "own.js"}}

@@ -186,18 +186,19 @@ func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls 
 }
 
 func (d *local) start(_ context.Context, r round) (roundRun, error) {
-	if d.certificates != "" {
-		maps.Copy(r.env, d.targets[0].RunnerEnv(d.certificates))
-	}
 	config := d.runnerConfig(r)
 	config.Survive = d.runnersSurvive()
 	return runners.Start(config)
 }
 
 func (d *local) runnerConfig(r round) runners.Config {
+	env := d.environment()
+	if d.certificates != "" {
+		maps.Copy(env, d.targets[0].RunnerEnv(d.certificates))
+	}
 	return runners.Config{
-		K6: d.k6, Script: d.script, Plan: d.Plan, Index: d.runnerNumber, Token: d.targets[0].Token,
-		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Add, CPUs: d.runnerCPUs,
+		Document: d.document(r.settings), K6: d.k6, Script: d.script, Index: d.runnerNumber, Token: d.targets[0].Token,
+		Dir: string(r.dir), Shards: r.shards, Env: env, OnRetry: printMessage, OnReport: d.watch.Add, CPUs: d.runnerCPUs,
 	}
 }
 

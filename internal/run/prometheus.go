@@ -26,7 +26,10 @@ const prometheusTimeout = 15 * time.Second
 // replace soak's samples of the target, unless a check depends on soak's samples. Prometheus samples less often, counts
 // no requests, and may monitor a different service.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
-	started = cmp.Or(s.runStart, s.replaced.start, started)
+	if s.replaced.startUS > 0 {
+		started = time.UnixMicro(s.replaced.startUS)
+	}
+	started = cmp.Or(s.runStart, started)
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {
 		return

@@ -40,7 +40,7 @@ func (s *session) runRounds(graceful, force context.Context) error {
 		if err != nil {
 			return err
 		}
-		r := round{dir: dir, shards: s.location, settings: s.settings(extra), env: s.environment()}
+		r := round{dir: dir, shards: s.location, settings: extra}
 		if n > 0 {
 			r.shards = dir.Path(results.ShardsDir)
 		}

@@ -140,11 +140,11 @@ func (s *session) setMarker() {
 func (s *session) loadScript(ctx context.Context) (runners.Requirements, error) {
 	p := s.Plan
 	p.BackendURL = cmp.Or(p.BackendOf(1), unusedURL) // the script accepts one URL
-	return s.load(ctx, p, s.settings(nil), nil)
+	return s.load(ctx, plan.Document{Plan: p, Settings: s.settings(nil)}, nil)
 }
 
-func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[string]string) (runners.Requirements, error) {
-	needs, err := runners.Inspect(ctx, s.k6, s.script, p.Document(settings), env)
+func (s *session) load(ctx context.Context, d plan.Document, env map[string]string) (runners.Requirements, error) {
+	needs, err := runners.Inspect(ctx, s.k6, s.script, d, env)
 	var rejected runners.SettingsError
 	if errors.As(err, &rejected) {
 		err = UsageError{err}

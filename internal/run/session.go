@@ -235,7 +235,7 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	if s.certificates != "" {
 		env["CERTS"] = string(s.certificates)
 	}
-	s.needs, err = s.load(ctx, p, settings, env)
+	s.needs, err = s.load(ctx, plan.Document{Plan: p, Settings: settings}, env)
 	return err
 }
 
@@ -274,8 +274,16 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	return values
 }
 
-// environment returns the variables of every runner: settings of k6, the replaced runner and the times of the actions.
-// They also state whether all runners are on the publisher's machine.
+// document returns the input of the runners. extra is as in settings.
+func (s *session) document(extra map[string]string) plan.Document {
+	d := plan.Document{Plan: s.Plan, Settings: s.settings(extra), OneClock: s.Plan.Published() && s.On != "k8s" && s.runnerNumber == 0, FirstStartUS: s.replaced.startUS}
+	for _, a := range s.actions {
+		d.Actions = append(d.Actions, plan.Action{Name: a.Name, At: a.At})
+	}
+	return d
+}
+
+// environment returns the variables of every runner, which are settings of k6.
 //
 // Without summary and thresholds, k6 aggregates no metrics. That saves the memory of one value per request, and CPU
 // time. On Kubernetes, suites with streams keep thresholds, because their progress comes from the aggregated metrics. A
@@ -287,13 +295,6 @@ func (s *session) environment() map[string]string {
 		if s.On != "k8s" || !s.Suite.Target.Streams {
 			env["K6_NO_THRESHOLDS"] = "true"
 		}
-	}
-	if s.Plan.Published() && s.On != "k8s" && s.runnerNumber == 0 {
-		env[plan.OneClockVariable] = "1"
-	}
-	maps.Copy(env, s.replaced.variables())
-	if len(s.actions) > 0 {
-		env[plan.ActionsVariable] = plan.ActionTimes(s.actions)
 	}
 	return env
 }

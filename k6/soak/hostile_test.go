@@ -194,7 +194,7 @@ func (h *hostileService) run(t *testing.T, isDescribed bool, out map[string]stri
 
 	files := &live.Files{Location: "results/t"}
 	files.Show(v, m, nil)
-	server, err := live.Listen("127.0.0.1:0", files, nil)
+	server, err := live.Listen("127.0.0.1:0", files, time.Hour)
 	require.NoError(t, err)
 	defer server.Close()
 	out[prefix+"live page"] = fetch(t, server.URL())

@@ -79,9 +79,9 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	planned, base := r.planCopy(), source.Base()
-	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
-	r.sharesClock.Store(p.Environment[plan.OneClockVariable] != "")
+	planned, base, document := r.planCopy(), source.Base(), source.Document()
+	r.telemetry.setActions(document.Actions)
+	r.sharesClock.Store(document.OneClock)
 	o := &soakOutput{
 		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(shard.BucketWidth), machine: machine.New(planned.LateLimit()),
 		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}),
@@ -90,12 +90,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	o.runner = shard.Runner{
 		TestID: cmp.Or(base.TestID, p.Environment["TESTID"], planned.TestID), RunID: base.RunID, Process: shard.NewProcess(), Index: index, Segment: "0:1",
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
-		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
-	}
-	if v := p.Environment[plan.StartVariable]; v != "" {
-		if o.runner.ReplacedStartUS, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s must be a time in microseconds since 1970, got %q", plan.StartVariable, v)
-		}
+		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running, ReplacedStartUS: document.FirstStartUS,
 	}
 	r.planIterations(o.runner.Iterations)
 	if suite := r.declaredSuite(); suite != nil {

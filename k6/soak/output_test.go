@@ -51,7 +51,7 @@ func newTestOutput(t *testing.T, p output.Params) *soakOutput {
 // machines, the delay may be a difference between the clocks.
 func TestRunnersOfOneMachineHaveOneClock(t *testing.T) {
 	t.Parallel()
-	for want, env := range map[time.Duration]map[string]string{4 * time.Second: {plan.OneClockVariable: "1"}, 0: {}} {
+	for want, env := range map[time.Duration]map[string]string{4 * time.Second: plan.Document{OneClock: true}.Variables(), 0: {}} {
 		r := newPlannedRecorder(t)
 		_, err := newOutput(params(t, t.TempDir(), env), r)
 		require.NoError(t, err)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 const unnumbered = `var s = service({name: "mine", connect: {url: "{base}"}, message: "unchecked", TOKEN});`
@@ -59,7 +61,7 @@ func TestDocumentReplacesVariables(t *testing.T) {
 	p := newPlan()
 	p.Seconds, p.Service = 600, "mine"
 	rt, r := newVU(t)
-	require.NoError(t, rt.VU.Runtime().Set("variables", p.Document(map[string]string{"STEP": "7", "LEVELS": "1, 2", "DELIVERY_SECONDS": "2m"}).Variables()))
+	require.NoError(t, rt.VU.Runtime().Set("variables", plan.Document{Plan: p, Settings: map[string]string{"STEP": "7", "LEVELS": "1, 2", "DELIVERY_SECONDS": "2m"}}.Variables()))
 	require.Equal(t, "600 x 7", js(t, rt, `__ENV = Object.assign({SECONDS: "99", STEP: "3"}, variables);`+strings.Replace(unnumbered, "TOKEN", "", 1)+
 		`var c = settings(s, {prefix: "x"}); [c.seconds, c.prefix, setting("STEP")].join(" ")`))
 	require.Equal(t, 600, r.plan.Seconds)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -124,10 +123,11 @@ func (o *soakOutput) restart(now time.Time) error {
 		return err
 	}
 	program, err := os.Executable()
-	for name, value := range source.WithSeconds(remaining).Variables() {
+	document := source.Document()
+	document.Plan.Seconds, document.FirstStartUS = remaining, o.runner.FirstStartUS()
+	for name, value := range document.Variables() {
 		err = errors.Join(err, os.Setenv(name, value))
 	}
-	err = errors.Join(err, os.Setenv(plan.StartVariable, strconv.FormatInt(o.runner.FirstStartUS(), 10)))
 	if err == nil {
 		// The k6-operator resumes a paused runner only once.
 		args := slices.DeleteFunc(slices.Clone(os.Args), func(arg string) bool { return arg == "--paused" })

@@ -73,11 +73,10 @@ func (p *telemetry) register(registry *metrics.Registry) {
 	})
 }
 
-// setActions sets the actions of the run from the text of plan.ActionsVariable.
-func (p *telemetry) setActions(list string) {
+func (p *telemetry) setActions(actions []plan.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.actions = plan.ParseActionTimes(list)
+	p.actions = actions
 }
 
 // sink returns the sample sink of an iteration, and completes the plan with the iterations of the options. The samples

@@ -14,6 +14,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
@@ -257,7 +258,7 @@ func TestActionsStartAtTheirTime(t *testing.T) {
 	t.Parallel()
 	rt, r, _ := newPublishingVU(t, 1)
 	p := r.telemetry
-	p.setActions("1m0s=deploy,1h0m0s=late")
+	p.setActions([]plan.Action{{Name: "deploy", At: time.Minute}, {Name: "late", At: time.Hour}})
 	p.firstStart = time.Now().Add(-time.Minute)
 	got := map[string]float64{}
 	for _, s := range p.actionsOf(p.sink(rt.VU).tags) {

@@ -202,12 +202,15 @@ func (s *stack) requireExit(k6 *process.Process, exitCode int) {
 
 func (s *stack) runner(run string, seconds, number int, flags ...string) *process.Process {
 	s.t.Helper()
+	p := plan.Default()
+	p.TestID, p.Prefix, p.BackendURL, p.ControlURL = run, run+"-", "http://"+s.nginx, "http://"+s.reference
+	p.Connections, p.ConnectionsPerVU, p.Runners, p.Seconds, p.NoopInterval, p.Control, p.LateMS = streams, 5, runners, seconds, interval, 5, 1000*interval/2
 	env := []string{
-		"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
-		"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(number),
-		"CONTROL=5", "CONTROL_URL=http://" + s.reference, "PREFIX=" + run + "-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + run, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
-		"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.prom + "/api/v1/write",
-		"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", plan.ActionsVariable + "=5s=deploy",
+		"RUNNER=" + strconv.Itoa(number), "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
+		"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.prom + "/api/v1/write", "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
+	}
+	for name, value := range (plan.Document{Plan: p, Actions: []plan.Action{{Name: "deploy", At: 5 * time.Second}}}).Variables() {
+		env = append(env, name+"="+value)
 	}
 	args := append([]string{
 		"run", "--quiet", "--no-color", "--out", "experimental-prometheus-rw", "--out", "soak=" + filepath.Join(s.dir, "shards-"+run), "--tag", "testid=" + run, "--tag", "runner=" + strconv.Itoa(number),

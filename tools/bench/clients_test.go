@@ -238,7 +238,7 @@ func (s service) run(script string, streams, perVU int, change func(*plan.Plan))
 	maps.Copy(env, s.env)
 	r := &runner{b: s.b, shards: shards, done: make(chan struct{})}
 	group, err := runners.Start(runners.Config{
-		K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env,
+		K6: "bin/k6", Script: script, Document: plan.Document{Plan: p}, Token: s.Token, Dir: dir, Env: env,
 		OnReport: func(_ int, p *shard.Progress) {
 			if p != nil {
 				r.count.Store(p.Received)
@@ -283,7 +283,7 @@ func (s service) script(script string, p plan.Plan, env map[string]string, limit
 	dir, _ := folder(s.b)
 	maps.Copy(env, s.env)
 	p.TestID, p.Runners, p.BackendURL = "bench", 1, s.URL
-	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Dir: dir, Env: env, Settings: env})
+	group, err := runners.Start(runners.Config{K6: "bin/k6", Script: script, Document: plan.Document{Plan: p, Settings: env}, Dir: dir, Env: env})
 	require.NoError(s.b, err)
 	ctx, stop := context.WithTimeout(s.b.Context(), limit)
 	defer stop()

@@ -25,7 +25,7 @@ func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	w := newFakeCluster(t)
 	launch, err := w.Find(t.Context(), "ns", "t")
 	require.NoError(t, err)
-	assert.Equal(t, Launch{Plan: testPlan(), Shards: "s3://soak/t", Length: time.Hour}, launch)
+	assert.Equal(t, Launch{Document: plan.Document{Plan: testPlan()}, Shards: "s3://soak/t", Length: time.Hour}, launch)
 	names, err := w.OtherRuns(t.Context(), "ns", testPlan().BackendURL)
 	require.NoError(t, err)
 	assert.Equal(t, []string{runName}, names)
@@ -62,7 +62,7 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	m := buildOverlay(t, "local")
 	m.TestRun.SetName("soak-u")
 	m.TestRun.SetNamespace("ns")
-	launch := Launch{Plan: plan.Plan{TestID: "u"}, Secrets: map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, Module: "export default {}"}
+	launch := Launch{Document: plan.Document{Plan: plan.Plan{TestID: "u"}}, Secrets: map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, Module: "export default {}"}
 	require.NoError(t, w.Create(t.Context(), m.TestRun, launch))
 	secret, err := w.CoreV1().Secrets("ns").Get(t.Context(), "soak-u-token", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"service.js": "export default {}"}, module.Data)
 	assert.Equal(t, secret.OwnerReferences, module.OwnerReferences)
-	err = w.Create(t.Context(), m.TestRun, Launch{Plan: plan.Plan{TestID: "u"}})
+	err = w.Create(t.Context(), m.TestRun, Launch{Document: plan.Document{Plan: plan.Plan{TestID: "u"}}})
 	require.ErrorContains(t, err, "the TestRun soak-u already exists; choose another --testid, or follow it with `soak attach u`")
 	w.dynamic.PrependReactor("create", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(testRuns.GroupResource(), "")

@@ -63,12 +63,11 @@ func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Ba
 
 // A Launch is one start of the runners.
 type Launch struct {
-	Plan        plan.Plan
+	plan.Document
 	Shards      string            // URL to which the runners write their shards
 	Secrets     map[string]string // variables that only the runners may read, such as tokens
 	Module      string            // source of the module at the path that the plan names; "": the image has it
 	RemoteWrite bool              // the runners write metrics to the Prometheus server that the secret names
-	Settings    map[string]string // settings of the script in addition to the plan
 	Env         map[string]string // further variables
 	Script      []string          // path from the repository's root; nil: the overlay's
 	Memory      uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
@@ -192,7 +191,7 @@ func (m *Manifests) Output() string {
 // setEnvironment sets variables of a pod. It removes the overlay's variables for the plan and, if the runners write
 // metrics, for remote write. It keeps all other variables.
 func (r *rendering) setEnvironment(pod string, l Launch) {
-	values := l.Plan.Document(l.Settings).PodVariables()
+	values := l.PodVariables()
 	maps.Copy(values, l.Env)
 	list := slices.DeleteFunc(r.list("spec", pod, "env"), func(e any) bool {
 		entry, ok := e.(map[string]any)

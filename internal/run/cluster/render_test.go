@@ -46,7 +46,7 @@ func sourceOf(t *testing.T, m *Manifests, pod string) *plan.Source {
 }
 
 func launchOf(p plan.Plan, shards string, token bool) Launch {
-	launch := Launch{Plan: p, Shards: shards}
+	launch := Launch{Document: plan.Document{Plan: p}, Shards: shards}
 	if token {
 		launch.Secrets = map[string]string{"BACKEND_TOKEN": "hush"}
 	}
@@ -58,8 +58,8 @@ func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	launch := Launch{
-		Plan: plan.Plan{Suite: "rampup", TestID: "t", Runners: 2, BackendURL: "http://b"}, Shards: "s3://b/t", Length: time.Minute,
-		Script: []string{"load-tests", "http", "rampUp.js"}, Memory: 1 << 30, Settings: map[string]string{"STAGES": "1,2"},
+		Document: plan.Document{Plan: plan.Plan{Suite: "rampup", TestID: "t", Runners: 2, BackendURL: "http://b"}, Settings: map[string]string{"STAGES": "1,2"}},
+		Shards:   "s3://b/t", Length: time.Minute, Script: []string{"load-tests", "http", "rampUp.js"}, Memory: 1 << 30,
 	}
 	require.NoError(t, m.Render(launch))
 	assert.Equal(t, "/soak/load-tests/http/rampUp.js", field(t, m, "spec", "script", "localFile"))

@@ -24,17 +24,16 @@ import (
 
 // A Config has the settings of the runners.
 type Config struct {
-	K6       string // path of the binary
-	Script   string
-	Plan     plan.Plan
-	Token    string
-	Index    int               // index of the only runner to start; 0: all runners of the plan
-	Dir      string            // folder for logs, results/TESTID
-	Shards   string            // location of the shards, see package store; "": Dir/shards
-	CPUs     process.CPUList   // CPUs of the runners; empty: all
-	Settings map[string]string // settings of the script in addition to the plan, by name
-	Env      map[string]string // further variables
-	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
+	plan.Document
+	K6      string // path of the binary
+	Script  string
+	Token   string
+	Index   int               // index of the only runner to start; 0: all runners of the plan
+	Dir     string            // folder for logs, results/TESTID
+	Shards  string            // location of the shards, see package store; "": Dir/shards
+	CPUs    process.CPUList   // CPUs of the runners; empty: all
+	Env     map[string]string // further variables
+	Survive bool              // the runners continue when soak is killed, and another soak process can attach to them
 	// OnRetry, if not nil, is called when a runner starts to retry an operation, and when the cause changes. It also
 	// gets the last error in the log of a runner that ended with exit code 0.
 	OnRetry func(sentence string)
@@ -207,13 +206,13 @@ func arguments(c Config, index int) []string {
 
 // environment returns the environment of a runner. It includes the plan, because ps shows arguments to every user.
 func environment(c Config, index int) []string {
-	p := c.Plan
-	p.BackendURL = p.BackendOf(index)
+	d := c.Document
+	d.Plan.BackendURL = d.Plan.BackendOf(index)
 	env := append(inheritedEnvironment(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
 	if HasRemoteWrite() && os.Getenv(remoteWriteStats) == "" {
 		env = append(env, remoteWriteStats+"="+trendStats)
 	}
-	return withVariables(env, p.Document(c.Settings).Variables(), c.Env)
+	return withVariables(env, d.Variables(), c.Env)
 }
 
 func withVariables(env []string, sets ...map[string]string) []string {

@@ -61,7 +61,7 @@ func fakeConfig(t *testing.T, runners int, script string) Config {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Runners, p.Connections, p.Seconds, p.NoopInterval, p.BackendURL = "t", "d-", runners, 7, 60, .5, "http://h"
 	p.Reconnect = true
-	return Config{K6: k6, Script: "s.js", Plan: p, Token: "secret", Dir: dir}
+	return Config{K6: k6, Script: "s.js", Document: plan.Document{Plan: p}, Token: "secret", Dir: dir}
 }
 
 // runToEnd runs the runners of a configuration to their end, and returns their group and a function for their logs.
