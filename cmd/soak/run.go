@@ -236,9 +236,10 @@ func start(cmd *cobra.Command, c *run.Config, scriptSettings []plan.Setting, out
 	if err := allowActions(cmd, c.At); err != nil {
 		return usageError{Err: err}
 	}
+	c.Settings = map[string]string{}
 	for _, setting := range scriptSettings {
 		if cmd.Flags().Changed(setting.Flag()) {
-			c.Settings = append(c.Settings, setting.Name+"="+setting.String())
+			c.Settings[setting.Name] = setting.String()
 		}
 	}
 	c.Stdout, c.OpenURL = cmd.OutOrStdout(), urlOpener(cmd.ErrOrStderr())

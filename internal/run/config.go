@@ -27,9 +27,9 @@ import (
 // A Config has the settings of a run from the command line.
 type Config struct {
 	Suite    suite.Suite
-	Plan     plan.Plan // Run fills in missing settings, such as TestID, Prefix, ConnectionsPerVU and RunID
-	Settings []string  // NAME=value, for a suite whose script declares the plan
-	Script   string    // path of a k6 script that replaces the suite's
+	Plan     plan.Plan         // Run fills in missing settings, such as TestID, Prefix, ConnectionsPerVU and RunID
+	Settings map[string]string // settings of a suite whose script declares the plan, by name
+	Script   string            // path of a k6 script that replaces the suite's
 
 	plan.Local
 	Runner   string // "K/N": this machine runs only the Kth of N runners; "": all
@@ -197,7 +197,7 @@ func (s *session) completeSettings() error {
 		}
 		s.interval = interval
 		s.Plan.Prefix = s.setting("PREFIX", s.Suite.Name+"-")
-		s.Settings = append(s.Settings, "NOOP_INTERVAL="+text, "PREFIX="+s.Plan.Prefix)
+		s.Settings["NOOP_INTERVAL"], s.Settings["PREFIX"] = text, s.Plan.Prefix
 	}
 	if s.Suite.Target.Kind == suite.Model {
 		return s.completeFinite()
@@ -226,15 +226,10 @@ func (s *session) gauge() string {
 
 // setting returns the value that the script gets for a name: from a flag, else from the environment, else fallback.
 func (s *session) setting(name, fallback string) string {
-	for _, setting := range s.Settings {
-		if value, ok := strings.CutPrefix(setting, name+"="); ok {
-			return value
-		}
-	}
-	if value := os.Getenv(name); value != "" {
+	if value, ok := s.Settings[name]; ok {
 		return value
 	}
-	return fallback
+	return cmp.Or(os.Getenv(name), fallback)
 }
 
 // parsePart parses --runner K/N, and sets runnerNumber and Plan.Runners.

@@ -36,10 +36,10 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 			c.Runner, c.Suite.Runners.OneMachine = "1/2", "one runner must control all connections"
 		},
 		"NOOP_INTERVAL must be at least 0.001 seconds, got 0": func(c *Config) {
-			c.Suite.Plan.BySettings, c.Settings = false, []string{"NOOP_INTERVAL=0"}
+			c.Suite.Plan.BySettings, c.Settings = false, map[string]string{"NOOP_INTERVAL": "0"}
 		},
 		"NOOP_INTERVAL must be a number of seconds, or a duration": func(c *Config) {
-			c.Suite.Plan.BySettings, c.Settings = false, []string{"NOOP_INTERVAL=x"}
+			c.Suite.Plan.BySettings, c.Settings = false, map[string]string{"NOOP_INTERVAL": "x"}
 		},
 		"requires CLUSTER_URL": func(c *Config) { c.Runner, c.Suite.Target.Kind = "1/2", suite.Cluster },
 	} {

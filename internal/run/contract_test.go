@@ -256,7 +256,7 @@ func suiteOf(name string) suite.Suite {
 func TestDriversRunSuites(t *testing.T) {
 	t.Parallel()
 	withDrivers(t, ends, func(t *testing.T, r *rig, drive driverOfRig) {
-		r.config.Suite, r.config.Plan, r.config.Settings = suiteOf("churn"), plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
+		r.config.Suite, r.config.Plan, r.config.Settings = suiteOf("churn"), plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, map[string]string{"PROFILE": "smoke", "SECONDS": "7"}
 		outcome, _, err := drive(t, r)
 		require.NoError(t, err)
 		v := r.verdict(t)

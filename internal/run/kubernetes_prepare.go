@@ -86,7 +86,7 @@ func (d *kubernetes) readModule() error {
 	}
 	d.module, d.Plan.Service = string(text), cluster.ModulePath(d.Plan.Service)
 	if d.Suite.Target.Kind == suite.Model { // a setting of the script
-		d.set("SERVICE", d.Plan.Service)
+		d.Settings["SERVICE"] = d.Plan.Service
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestInvalidKubernetesArgumentsAreUsageErrors(t *testing.T) {
 		"its certificates are files":           func(s *session) { s.Suite.Runners.NoKubernetes = "its certificates are files" },
 		"requires BACKEND_URL and CLUSTER_URL": func(s *session) { s.Suite.Target.Kind = suite.Cluster },
 		"requires BACKEND_URL: no model":       func(s *session) { s.Suite.Target.Kind, s.Plan.BackendURL = suite.Model, "" },
-		`PROMPTS must be empty for pods, which do not have that file, got "/p.ndjson"`: func(s *session) { s.Settings = []string{"PROMPTS=/p.ndjson"} },
+		`PROMPTS must be empty for pods, which do not have that file, got "/p.ndjson"`: func(s *session) { s.Settings = map[string]string{"PROMPTS": "/p.ndjson"} },
 	} {
 		s := &session{Config: testConfig("http://h")}
 		change(s)

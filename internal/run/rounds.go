@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,11 +65,13 @@ func (s *session) runRounds(graceful, force context.Context) error {
 			s.warn("further rounds are possible only with --on local, so the run has one round")
 			return nil
 		}
-		var settings []string
-		for name, value := range extra {
-			settings = append(settings, name+"="+value)
+		next := maps.Clone(s.Settings)
+		maps.Copy(next, extra)
+		line := "searching further:"
+		for _, name := range slices.Sorted(maps.Keys(next)) {
+			line += " " + name + "=" + next[name]
 		}
-		fmt.Fprintf(s.Stdout, "searching further: %s\n", strings.Join(append(s.Settings, settings...), " "))
+		fmt.Fprintln(s.Stdout, line)
 	}
 }
 

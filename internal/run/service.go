@@ -58,7 +58,7 @@ func (s *session) completeFinite() (err error) {
 		return err
 	}
 	if plan.IsServiceFile(s.Plan.Service) {
-		s.set("SERVICE", s.Plan.Service)
+		s.Settings["SERVICE"] = s.Plan.Service
 	}
 	if prompts := s.setting("PROMPTS", ""); prompts != "" { // a script has a different working directory
 		if prompts, err = filepath.Abs(prompts); err == nil {
@@ -67,7 +67,7 @@ func (s *session) completeFinite() (err error) {
 		if err != nil {
 			return fmt.Errorf("read PROMPTS: %w; set it to a file with one JSON value per line", err)
 		}
-		s.set("PROMPTS", prompts)
+		s.Settings["PROMPTS"] = prompts
 	}
 	return nil
 }
@@ -78,11 +78,6 @@ func checkFile(path string) error {
 		err = fmt.Errorf("%s is a folder", path)
 	}
 	return err
-}
-
-func (s *session) set(name, value string) {
-	s.Settings = slices.DeleteFunc(s.Settings, func(setting string) bool { return strings.HasPrefix(setting, name+"=") })
-	s.Settings = append(s.Settings, name+"="+value)
 }
 
 // completeServiceName makes the path of a module absolute. For any other name, it returns an error with a suggestion if

@@ -253,7 +253,7 @@ func TestServiceWithItsOwnToken(t *testing.T) {
 func TestTrialOfAFiniteServiceUsesTheSettingsOfTheSuite(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"per":"request"},"end":{"by":"event","done":{"data":"end"}}}`)
-	r.config.Suite, r.config.Settings = suiteOf("finite"), []string{"ACCEPT_ENCODING=gzip", "HTTP_VERSION=2"}
+	r.config.Suite, r.config.Settings = suiteOf("finite"), map[string]string{"ACCEPT_ENCODING": "gzip", "HTTP_VERSION": "2"}
 	service := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != "/healthz" && (req.Header.Get("Accept-Encoding") != "gzip" || req.ProtoMajor != 2) {
 			w.WriteHeader(http.StatusNotAcceptable)

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -99,6 +98,8 @@ func newSession(c Config) *session {
 	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.RunRecord{Provenance: report.Provenance{
 		Command: c.commandLine(os.Args, secrets), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}}
+	s.Settings = map[string]string{}
+	maps.Copy(s.Settings, c.Settings)
 	s.chooseService()
 	return s
 }
@@ -266,10 +267,7 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	if s.ClusterURL != "" {
 		values["CLUSTER_URL"] = s.ClusterURL
 	}
-	for _, setting := range s.Settings {
-		name, value, _ := strings.Cut(setting, "=")
-		values[name] = value
-	}
+	maps.Copy(values, s.Settings)
 	maps.Copy(values, extra)
 	return values
 }
