@@ -83,10 +83,10 @@ func (d *deployment) inspect(ctx context.Context) error {
 // checkPrice returns the estimated price. With --max-usd it refuses a higher price and an unknown price.
 func (s site) checkPrice(context.Context) (string, error) {
 	life := time.Duration(s.settings.TTLMinutes) * time.Minute
-	var rate sizing.Rate
+	perHour := 0.
 	table, err := sizing.ReadPrices(s.prices)
 	if err == nil {
-		rate, err = table.Rate(sizing.Machines{Region: s.settings.Region, Hosts: s.settings.Hosts, DiskGiB: s.settings.DiskGiB})
+		perHour, err = table.PerHour(s.settings.Region, s.settings.Hosts, s.settings.DiskGiB)
 	}
 	if err != nil && s.maxUSD != 0 {
 		err = refuse("the price cannot be compared with --max-usd (%s): %v", sizing.USD(s.maxUSD), err)
@@ -94,12 +94,12 @@ func (s site) checkPrice(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	total := fmt.Sprintf("the deployment, whose hosts terminate themselves after %v,", life)
-	if err := sizing.CheckBudget(rate.Cost(life), s.maxUSD, total); err != nil {
+	cost, total := perHour*life.Hours(), fmt.Sprintf("the deployment, whose hosts terminate themselves after %v,", life)
+	if err := sizing.CheckBudget(cost, s.maxUSD, total); err != nil {
 		return "", refuse("%v; use fewer or smaller hosts, or a shorter ttl_minutes", err)
 	}
 	return fmt.Sprintf("about %s an hour with addresses and disks in %s, at prices of %s; %s until the hosts terminate themselves after %v",
-		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
+		sizing.USD(perHour), s.settings.Region, table.AsOf, sizing.USD(cost), life), nil
 }
 
 // checkOwner refuses a name if hosts or parameters of that name exist, but not in the local state: they belong to

@@ -73,9 +73,9 @@ func TestDocumentedPrices(t *testing.T) {
 		var sums []string
 		for _, nodes := range []int{1, 3} {
 			s := defaultSettings(nodes)
-			rate, err := table.Rate(sizing.Machines{Region: s.Region, Hosts: s.Hosts, DiskGiB: s.DiskGiB})
+			perHour, err := table.PerHour(s.Region, s.Hosts, s.DiskGiB)
 			require.NoError(t, err)
-			sums = append(sums, sizing.USD(rate.Cost(life)))
+			sums = append(sums, sizing.USD(perHour*life.Hours()))
 		}
 		assert.Regexp(t, regexp.QuoteMeta("| "+row+" | ")+`\**`+regexp.QuoteMeta(sums[0])+`\** \| `+regexp.QuoteMeta(sums[1])+` \|`, page)
 	}

@@ -74,45 +74,26 @@ func (t Prices) check(file string) error {
 	return nil
 }
 
-// Machines describes the hosts in one region, each with a public address, and the total size of their disks (gp3).
-type Machines struct {
-	Region  string         `json:"region"`
-	Hosts   map[string]int `json:"hosts"` // number of hosts by instance type
-	DiskGiB int            `json:"disk_gib,omitempty"`
-}
-
-// A Rate has the hourly cost of machines, and the date and source of the prices.
-type Rate struct {
-	Machines
-	PerHour float64 `json:"usd_per_hour"`
-	AsOf    string  `json:"prices_as_of"`
-	Source  string  `json:"prices_source"`
-}
-
-// Rate returns the hourly cost of machines: hosts, a public address for each host, and disks.
-func (t Prices) Rate(m Machines) (Rate, error) {
-	region, ok := t.Regions[m.Region]
+// PerHour returns the hourly cost, in US dollars, of hosts in a region, each with a public address, and of disks (gp3).
+// hosts has the number of hosts by instance type; diskGiB is the total size of the disks.
+func (t Prices) PerHour(region string, hosts map[string]int, diskGiB int) (usd float64, err error) {
+	prices, ok := t.Regions[region]
 	if !ok {
-		return Rate{}, noPriceError(m.Region)
+		return 0, noPriceError(region)
 	}
-	r := Rate{Machines: m, AsOf: t.AsOf, Source: t.Source}
-	for _, kind := range slices.Sorted(maps.Keys(m.Hosts)) {
-		usd, ok := region.InstanceHour[kind]
+	for _, kind := range slices.Sorted(maps.Keys(hosts)) {
+		price, ok := prices.InstanceHour[kind]
 		if !ok {
-			return Rate{}, noPriceError(kind + " in " + m.Region)
+			return 0, noPriceError(kind + " in " + region)
 		}
-		r.PerHour += float64(m.Hosts[kind]) * (usd + region.IPv4Hour)
+		usd += float64(hosts[kind]) * (price + prices.IPv4Hour)
 	}
-	r.PerHour += float64(m.DiskGiB) * region.GP3Month / hoursPerMonth
-	return r, nil
+	return usd + float64(diskGiB)*prices.GP3Month/hoursPerMonth, nil
 }
 
 func noPriceError(subject string) error {
 	return fmt.Errorf("no price for %s; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json", subject)
 }
-
-// Cost returns the cost, in US dollars, of the machines for a duration.
-func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
 // CheckBudget returns an error if usd, the cost of subject, exceeds maximum (0: no limit), or if maximum is not valid.
 func CheckBudget(usd, maximum float64, subject string) error {

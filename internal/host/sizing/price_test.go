@@ -6,27 +6,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func builtInPrices(t *testing.T) Prices {
-	t.Helper()
-	table, err := ReadPrices("")
-	require.NoError(t, err)
-	return table
-}
-
 func TestRateRejectsUnknownPrices(t *testing.T) {
 	t.Parallel()
-	for want, m := range map[string]Machines{
-		"no price for c9x.large in us-east-1; pass --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
-		"no price for eu-central-1; pass --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
-	} {
-		_, err := builtInPrices(t).Rate(m)
-		require.ErrorContains(t, err, want)
-	}
+	table, err := ReadPrices("")
+	require.NoError(t, err)
+	_, err = table.PerHour("us-east-1", map[string]int{"c5.large": 1, "c9x.large": 1}, 0)
+	require.ErrorContains(t, err, "no price for c9x.large in us-east-1; pass --prices FILE")
+	_, err = table.PerHour("eu-central-1", map[string]int{"c5.large": 1}, 0)
+	require.ErrorContains(t, err, "no price for eu-central-1; pass --prices FILE")
 }
 
 func TestFileOverridesThePrices(t *testing.T) {
@@ -36,11 +27,10 @@ func TestFileOverridesThePrices(t *testing.T) {
 	write(`{"schema": 1, "as_of": "2027-01-31", "source": "our contract", "regions": {"eu-central-1": {"instance_hour": {"c5.large": 0.05}, "ipv4_hour": 0.005, "gp3_gib_month": 0.1}}}`)
 	table, err := ReadPrices(file)
 	require.NoError(t, err)
-	rate, err := table.Rate(Machines{Region: "eu-central-1", Hosts: map[string]int{"c5.large": 2}, DiskGiB: 73})
+	perHour, err := table.PerHour("eu-central-1", map[string]int{"c5.large": 2}, 73)
 	require.NoError(t, err)
-	require.InDelta(t, .12, rate.PerHour, 1e-12)
-	require.InDelta(t, .36, rate.Cost(3*time.Hour), 1e-12)
-	require.Equal(t, []string{"our contract", "2027-01-31"}, []string{rate.Source, rate.AsOf})
+	require.InDelta(t, .12, perHour, 1e-12)
+	require.Equal(t, []string{"our contract", "2027-01-31"}, []string{table.Source, table.AsOf})
 
 	for want, text := range map[string]string{
 		"must have schema 1": `{"schema": 1, "regions": {}}`,

@@ -118,11 +118,9 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 }
 
 // Price sets DollarsPerHour to the cost of all hosts at the prices of a region.
-func (n *Need) Price(t Prices, region string) error {
-	rate, err := t.Rate(Machines{
-		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*runnerDiskGiB + n.TargetHosts*targetDiskGiB,
-	})
-	n.DollarsPerHour = rate.PerHour
+func (n *Need) Price(t Prices, region string) (err error) {
+	hosts := map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}
+	n.DollarsPerHour, err = t.PerHour(region, hosts, n.RunnerHosts*runnerDiskGiB+n.TargetHosts*targetDiskGiB)
 	return err
 }
 
