@@ -94,10 +94,7 @@ func TestReferenceAddress(t *testing.T) {
 			r.config.Executable = sleep // sleep exits at once, because its argument is not a number
 			c.edit(&r.config)
 			s := r.session(r.config)
-			d, ok := s.driver.(*local)
-			if !ok {
-				d = &s.driver.(*part).local
-			}
+			d := s.driver.(*local)
 			s.dir = results.Dir(t.TempDir())
 			d.serveControl()
 			defer d.stopControl(t.Context())

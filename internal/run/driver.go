@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A driver runs the runners of a session: all on this machine, this machine's part of a run, or all on Kubernetes. The
+// A driver runs the runners of a session: all on this machine, one of them on this machine, or all on Kubernetes. The
 // session calls check, prepare, start (once per round), targetState and judge in this order. It calls close at the end,
 // also after an error of prepare or of a later step. prepare sets session.targets, dir and location.
 type driver interface {
@@ -63,15 +63,12 @@ func newDriver(s *session) (driver, error) {
 		return newKubernetes(s)
 	case runtime.GOOS == "windows": // Windows has no signals, and no pipe that a child inherits
 		return nil, UsageError{errors.New("soak runs k6 on Linux and macOS only; on Windows run soak in WSL, or write a shard with `k6 run --out soak=FOLDER` and judge it with `soak merge FOLDER`")}
-	case s.runnerNumber > 0:
-		return &part{local{session: s}}, nil
 	}
 	return &local{session: s}, nil
 }
 
 var (
 	_ driver   = (*local)(nil)
-	_ driver   = (*part)(nil)
 	_ driver   = (*kubernetes)(nil)
 	_ roundRun = (*runners.Group)(nil)
 )

@@ -62,7 +62,7 @@ func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay strin
 	client = &cluster.Client{Interface: o.typed, Dynamic: dynamic, Open: func(_ context.Context, _, pod string, _ int) (*cluster.Forward, error) {
 		api := httptest.NewServer(o.api(pod))
 		t.Cleanup(api.Close)
-		return &cluster.Forward{Address: strings.TrimPrefix(api.URL, "http://"), Pod: pod}, nil
+		return &cluster.Forward{Address: strings.TrimPrefix(api.URL, "http://")}, nil
 	}}
 	overlay = t.TempDir()
 	for name, text := range map[string]string{

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/sse-soak/sse-soak/internal/host/preflight"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
@@ -38,11 +40,11 @@ type kubernetes struct {
 	module         string             // source of a description that is a file of the user; "": the image has the description
 	remoteWrite    map[string]string  // k6's variables for the Prometheus that the runners write to; nil: none
 	namespace      string
-	backend        *cluster.WatchedPod // the target's pod, nil if it is not in the cluster
-	pollInterval   time.Duration       // between two polls of the cluster; 0: the default
-	reachable      bool                // the target answered this machine before the run
-	created        bool                // start has created the TestRun, or it existed already
-	startReference bool                // start creates the reference target of the control group
+	backend        *corev1.Pod   // the target's pod before the load, nil if it is not in the cluster
+	pollInterval   time.Duration // between two polls of the cluster; 0: the default
+	reachable      bool          // the target answered this machine before the run
+	created        bool          // start has created the TestRun, or it existed already
+	startReference bool          // start creates the reference target of the control group
 	connectionLost bool
 	closers        []func()
 }

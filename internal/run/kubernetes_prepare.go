@@ -155,7 +155,7 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 
 // reachTarget sets the address at which this machine reaches the target. This is the address that the user set (Via),
 // the URL of the target, or a port that the API server forwards. In the last case, reachTarget also records the
-// restarts of the pod for targetState.
+// pod, whose restarts targetState reports.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {
@@ -176,9 +176,9 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	d.closers = append(d.closers, forward.Close)
 	d.targets = target.Targets{target.RemoteVia(d.Plan.BackendURL, token, forward.Address)}
 	if d.backend == nil {
-		d.backend, err = d.client.WatchPod(ctx, service.Namespace, forward.Pod)
+		d.backend = forward.Pod
 	}
-	return err
+	return nil
 }
 
 func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {

@@ -221,9 +221,12 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 	return failures, unreachable
 }
 
-// judge makes the verdict. With --shards, and if all shards were copied to the folder of the run, judge also copies the
+// judge makes the verdict, or ends this machine's part of a run. With --shards, and if all shards were copied to the folder of the run, judge also copies the
 // manifest and the evidence of this machine to the location of the shards. A failure of this causes only a warning.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
+	if d.runnerNumber > 0 {
+		return d.finishPart(graceful, force)
+	}
 	outcome, err := d.conclude()
 	if err != nil || !d.hasShards {
 		return outcome, err

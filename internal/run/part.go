@@ -13,12 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A part drives one runner of a run whose other runners are on other machines. Its session ends without a verdict,
-// because a verdict needs all parts.
-type part struct{ local }
-
-func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
-	s := d.session
+// finishPart delivers the files of one runner whose other runners are on other machines, and prints its counts. It makes
+// no verdict, because a verdict needs all parts.
+func (s *session) finishPart(graceful, force context.Context) (verdict.Outcome, error) {
 	if err := s.deliver(graceful, force); err != nil {
 		return "", err
 	}

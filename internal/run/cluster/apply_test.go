@@ -120,9 +120,8 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	backend := pod("backend")
 	backend.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 2}}
 	require.NoError(t, w.typed.Tracker().Add(backend))
-	watched, err := w.WatchPod(t.Context(), "ns", "backend-x7")
-	require.NoError(t, err)
-	text, _ := w.Restarts(t.Context(), watched)
+	before := backend
+	text, _ := w.Restarts(t.Context(), before)
 	assert.Empty(t, text, "restarts before the run must not count")
 	backend = backend.DeepCopy()
 	backend.Status.ContainerStatuses[0].RestartCount = 3
@@ -131,11 +130,11 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	}
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	require.NoError(t, w.typed.Tracker().Update(pods, backend, "ns"))
-	text, at := w.Restarts(t.Context(), watched)
+	text, at := w.Restarts(t.Context(), before)
 	assert.Equal(t, "the target's pod backend-x7 on node node-a was restarted 1 time, last at 12:00:00 UTC (OOMKilled, exit code 137)", text)
 	assert.True(t, at.Equal(noon))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", "backend-x7"))
-	text, _ = w.Restarts(t.Context(), watched)
+	text, _ = w.Restarts(t.Context(), before)
 	assert.Equal(t, "the target's pod backend-x7 was replaced during the run", text)
 }
 

@@ -24,8 +24,8 @@ import (
 // A Forward is a port of this machine that leads to a port of a pod. Network policies and firewalls of the cluster do
 // not apply to its connections, which pass through the API server and the kubelet.
 type Forward struct {
-	Address string // HOST:PORT on this machine
-	Pod     string
+	Address string      // HOST:PORT on this machine
+	Pod     *corev1.Pod // of the service; nil: opened by name
 	stop    func()
 }
 
@@ -71,7 +71,7 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 			halt()
 			return nil, err
 		}
-		return &Forward{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(ports[0].Local))), Pod: pod, stop: halt}, nil
+		return &Forward{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(ports[0].Local))), stop: halt}, nil
 	}
 }
 
@@ -113,7 +113,11 @@ func (c *Client) OpenService(ctx context.Context, s Service) (*Forward, error) {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if port := targetPort(service, pod, s.Port); isReady(pod) && port != 0 {
-			return c.Open(ctx, s.Namespace, pod.Name, port)
+			forward, err := c.Open(ctx, s.Namespace, pod.Name, port)
+			if err == nil {
+				forward.Pod = pod
+			}
+			return forward, err
 		}
 	}
 	return nil, NotReadyError{s}

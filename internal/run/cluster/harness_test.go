@@ -88,8 +88,8 @@ func newFakeK6(t *testing.T) *fakeK6 {
 	return k
 }
 
-func (k *fakeK6) open(_ context.Context, _, pod string, _ int) (*Forward, error) {
-	return &Forward{Address: strings.TrimPrefix(k.server.URL, "http://"), Pod: pod, stop: func() {}}, nil
+func (k *fakeK6) open(context.Context, string, string, int) (*Forward, error) {
+	return &Forward{Address: strings.TrimPrefix(k.server.URL, "http://"), stop: func() {}}, nil
 }
 
 func (k *fakeK6) ServeHTTP(w http.ResponseWriter, r *http.Request) {

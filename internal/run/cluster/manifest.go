@@ -118,21 +118,6 @@ func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// A WatchedPod is a pod of the target, with its number of restarts at the start of the run.
-type WatchedPod struct {
-	namespace, name string
-	restarts        int32
-}
-
-// WatchPod records the number of restarts of a pod of the target, for Restarts.
-func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*WatchedPod, error) {
-	pod, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read the target's pod: %w", err)
-	}
-	return &WatchedPod{namespace: namespace, name: name, restarts: restarts(pod)}, nil
-}
-
 func restarts(pod *corev1.Pod) (n int32) {
 	for _, c := range pod.Status.ContainerStatuses {
 		n += c.RestartCount
@@ -140,17 +125,17 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts returns a sentence if the pod was restarted or replaced after WatchPod; "" otherwise. at is the last time
-// that one of its containers ended; zero if unknown.
-func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
-	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+// Restarts returns a sentence if a pod of the target was restarted or replaced since before; "" otherwise. at is the
+// last time that one of its containers ended; zero if unknown.
+func (c *Client) Restarts(ctx context.Context, before *corev1.Pod) (text string, at time.Time) {
+	pod, err := c.CoreV1().Pods(before.Namespace).Get(ctx, before.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("the target's pod %s was replaced during the run", w.name), at
+		return fmt.Sprintf("the target's pod %s was replaced during the run", before.Name), at
 	case err != nil:
 		return "", at // a failed request to the API server is no evidence of a fault of the target
 	}
-	n := restarts(pod) - w.restarts
+	n := restarts(pod) - restarts(before)
 	if n <= 0 {
 		return "", at
 	}
