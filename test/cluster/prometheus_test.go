@@ -150,7 +150,7 @@ func TestPrometheusOverlay(t *testing.T) {
 	for _, pod := range []string{"runner", "initializer"} {
 		set(t, m.TestRun, pod, map[string]string{"TESTID": id, "CONNECTIONS": "20", "CONNECTIONS_PER_VU": "5", "SECONDS": "20", "NOOP_INTERVAL": "5"})
 	}
-	require.NoError(t, c.Create(t.Context(), m.TestRun, cluster.Launch{Plan: plan.Plan{TestID: id}}))
+	require.NoError(t, c.Create(t.Context(), m.TestRun, cluster.Launch{Document: plan.Document{Plan: plan.Plan{TestID: id}}}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

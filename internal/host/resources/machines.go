@@ -120,26 +120,18 @@ func (m *machines) collect(ctx context.Context) error {
 
 // series queries the sum of a metric for each machine, and stores the values in the readings under name.
 func (m *machines) series(ctx context.Context, name, metric string) error {
-	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
-	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {
-		window := prometheus.Range{Start: from, End: from.Add((maxPoints - 1) * Interval), Step: Interval}
-		if window.End.After(m.to) {
-			window.End = m.to
-		}
-		answer, _, err := m.client.QueryRange(ctx, query, window)
-		if err != nil {
-			return err
-		}
-		all, _ := answer.(model.Matrix)
-		for _, series := range all {
-			r := m.readingsOf(series.Metric)
-			for _, v := range series.Values {
-				at := v.Timestamp.Unix()
-				if r.bySecond[at] == nil {
-					r.bySecond[at] = machine.Reading{}
-				}
-				r.bySecond[at][name] = float64(v.Value)
+	all, err := queryRange(ctx, m.client, fmt.Sprintf("sum by (instance) (%s)", selector(metric)), m.from, m.to)
+	if err != nil {
+		return err
+	}
+	for _, series := range all {
+		r := m.readingsOf(series.Metric)
+		for _, v := range series.Values {
+			at := v.Timestamp.Unix()
+			if r.bySecond[at] == nil {
+				r.bySecond[at] = machine.Reading{}
 			}
+			r.bySecond[at][name] = float64(v.Value)
 		}
 	}
 	return nil

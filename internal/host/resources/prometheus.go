@@ -52,13 +52,33 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 		samples[i].Unix = from.Unix() + int64(i)*int64(Interval/time.Second)
 	}
 	found := false
-	for at := 0; at < len(samples); at += maxPoints {
-		part := samples[at:min(at+maxPoints, len(samples))]
-		hasData, err := fill(ctx, client, part)
+	fill := func(query string, put func(*Sample, float64), isBackend bool) error {
+		all, err := queryRange(ctx, client, query, from, to)
 		if err != nil {
-			return nil, fmt.Errorf("query Prometheus at %s: %w", Redact(address), withoutURL(err))
+			return fmt.Errorf("query Prometheus at %s: %w", Redact(address), withoutURL(err))
 		}
-		found = found || hasData
+		for _, series := range all { // a sum has one series per request
+			found = found || isBackend
+			for _, v := range series.Values {
+				if at := int(v.Timestamp.Time().Sub(from) / Interval); at >= 0 && at < len(samples) {
+					put(&samples[at], float64(v.Value))
+				}
+			}
+		}
+		return nil
+	}
+	for metric, put := range backendMetrics {
+		if metric == servedMetric {
+			continue
+		}
+		if err := fill(fmt.Sprintf(`sum(%s{job="backend"})`, metric), put, true); err != nil {
+			return nil, err
+		}
+	}
+	for query, put := range machineQueries {
+		if err := fill(query, put, false); err != nil {
+			return nil, err
+		}
 	}
 	if !found {
 		return nil, fmt.Errorf("query Prometheus at %s: no data from a job \"backend\" between %s and %s UTC",
@@ -78,41 +98,22 @@ func prometheusAt(address string) (prometheus.API, error) {
 	return prometheus.NewAPI(client), nil
 }
 
-// fill stores the value of each metric in the samples. found reports whether there is data from any backend.
-func fill(ctx context.Context, client prometheus.API, samples []Sample) (found bool, err error) {
-	window := prometheus.Range{
-		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Interval,
-	}
-	fillMetric := func(query string, put func(*Sample, float64)) (found bool, err error) {
+// queryRange returns the values of a query between two times, one per Interval. A series of over maxPoints values is
+// returned in several parts.
+func queryRange(ctx context.Context, client prometheus.API, query string, from, to time.Time) (all model.Matrix, err error) {
+	for ; !from.After(to); from = from.Add(maxPoints * Interval) {
+		window := prometheus.Range{Start: from, End: from.Add((maxPoints - 1) * Interval), Step: Interval}
+		if window.End.After(to) {
+			window.End = to
+		}
 		answer, _, err := client.QueryRange(ctx, query, window)
-		matrix, ok := answer.(model.Matrix)
-		if err != nil || !ok || len(matrix) == 0 {
-			return false, err
-		}
-		for _, v := range matrix[0].Values { // a sum has one series
-			at := (v.Timestamp.Unix() - samples[0].Unix) / int64(Interval/time.Second)
-			if at >= 0 && at < int64(len(samples)) {
-				put(&samples[at], float64(v.Value))
-			}
-		}
-		return true, nil
-	}
-	for metric, put := range backendMetrics {
-		if metric == servedMetric {
-			continue
-		}
-		known, err := fillMetric(fmt.Sprintf(`sum(%s{job="backend"})`, metric), put)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		found = found || known
+		series, _ := answer.(model.Matrix)
+		all = append(all, series...)
 	}
-	for query, put := range machineQueries {
-		if _, err := fillMetric(query, put); err != nil {
-			return false, err
-		}
-	}
-	return found, nil
+	return all, nil
 }
 
 // Redact returns an address without its password, query and fragment. A user name without a password may be a token, so
