@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // newAppliedDeployment returns a deployment whose terraform prints the outputs in testdata/outputs.json.
@@ -80,27 +79,6 @@ func TestSoak(t *testing.T) {
 	} {
 		assert.Regexp(t, name+"\\W+"+regexp.QuoteMeta(value), cluster.lastCreated("secrets"))
 	}
-}
-
-// Ctrl-C reaches soak from the terminal. A second SIGINT from soak-aws would make soak kill all processes.
-func TestStopInterruptsSoakOnce(t *testing.T) {
-	untested.RequireHangups(t)
-	f := startAWS(t)
-	f.setReady()
-	addSessions(t, startStack(t).Listener.Addr().String())
-	d := newAppliedDeployment(t)
-	dir := t.TempDir()
-	program, signals := filepath.Join(dir, "soak"), filepath.Join(dir, "signals")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"' INT\ntrap 'echo HUP >>"+signals+"; exit 2' HUP\necho up >"+signals+
-		"\ni=0; while [ $i -lt 200 ]; do sleep .1; i=$((i+1)); done\n"), 0o755))
-	d.program = program
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- d.soak(ctx, []string{"--seconds", "60", "--out", dir}) }()
-	require.Eventually(t, func() bool { return len(lines(t, signals)) > 0 }, time.Minute, 10*time.Millisecond, "soak must start")
-	stop()
-	require.Error(t, <-ended)
-	require.Equal(t, []string{"up", "HUP"}, lines(t, signals))
 }
 
 // attach follows an interrupted soak through a tunnel, and does not check the remaining time of the hosts.

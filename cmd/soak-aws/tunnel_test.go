@@ -222,7 +222,8 @@ func freePort(t *testing.T) int {
 	return int(netip.MustParseAddrPort(address.Reserve(t)).Port())
 }
 
-// startTunnel opens a tunnel that is checked at the given interval. The returned function returns the warnings so far.
+// startTunnel opens a tunnel that is checked at the given interval. Its context has ended when it returns, as after
+// Ctrl-C: soak then still requests the ledger of the backend. The returned function returns the warnings so far.
 func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -234,7 +235,9 @@ func startTunnel(t *testing.T, every time.Duration) (*tunnel, func() []string) {
 		warnings = append(warnings, s)
 	}
 	checkInterval = every
-	tn, err := openTunnel(t.Context(), outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	tn, err := openTunnel(ctx, outputs{Settings: settings{Region: "eu-central-1"}, Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		tn.close()
@@ -268,36 +271,15 @@ func TestDisconnectedTunnelReopens(t *testing.T) {
 	}
 }
 
-// After Ctrl-C has stopped the runners, soak requests the ledger of the backend.
-func TestTunnelOutlivesCtrlC(t *testing.T) {
+// The tunnel sends requests, because AWS ends idle sessions. While AWS refuses sessions, the tunnel retries, and warns of
+// the refusals only once.
+func TestTunnelRetries(t *testing.T) {
 	stack := startStack(t)
-	_, disconnect := addSessions(t, stack.Listener.Addr().String())
-	ctx, interrupt := context.WithCancel(t.Context())
-	tn, err := openTunnel(ctx, outputs{Instances: map[string]string{"stack": "i-1"}}, "stack", stackPort, 0)
-	require.NoError(t, err)
-	t.Cleanup(tn.close)
-	interrupt()
-	assert.True(t, tn.responds(t.Context()), "the stack must respond through the tunnel after Ctrl-C")
-	disconnect()
-	count := len(stack.targets())
-	require.Eventually(t, func() bool { return len(stack.targets()) > count && tn.responds(t.Context()) }, time.Minute, 10*time.Millisecond, "the tunnel must reopen after Ctrl-C")
-}
-
-// The tunnel sends requests, because AWS ends idle sessions.
-func TestTunnelIsNeverIdle(t *testing.T) {
-	stack := startStack(t)
-	log, _ := addSessions(t, stack.Listener.Addr().String())
+	log, disconnect := addSessions(t, stack.Listener.Addr().String())
 	_, warnings := startTunnel(t, 5*time.Millisecond)
 	require.Eventually(t, func() bool { return len(stack.targets()) > 20 }, time.Minute, 10*time.Millisecond, "the tunnel must send requests")
 	assert.Empty(t, warnings())
 	assert.Len(t, lines(t, log), 1)
-}
-
-// While AWS refuses sessions, the tunnel retries, and warns of the refusals only once.
-func TestTunnelRetries(t *testing.T) {
-	stack := startStack(t)
-	_, disconnect := addSessions(t, stack.Listener.Addr().String())
-	_, warnings := startTunnel(t, 5*time.Millisecond)
 	t.Setenv("FAKE_AWS_REFUSES", "An error occurred (ThrottlingException)")
 	disconnect()
 	require.Eventually(t, func() bool { return len(warnings()) == 2 }, time.Minute, 10*time.Millisecond, "a refused session must cause a warning")

@@ -192,18 +192,6 @@ func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 	return readFile(t, path), tail
 }
 
-func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "output")} // the load ends after 15 s, and the run after 20 s
-	_, _, err := driveLocal(t, r)
-	require.ErrorAs(t, err, &UsageError{})
-	require.ErrorContains(t, err, "the action late must start before 15s, the end of the load, got 15s")
-	require.Empty(t, r.pids())
-	require.NoDirExists(t, string(r.dir()))
-	require.Equal(t, plan.Action{Name: "late", At: 15 * time.Second, Command: "touch " + filepath.Join(r.folder, "output")}, r.session(r.config).actions[0])
-}
-
 // A lostRun loses the connection to its runners after its actions.
 type lostRun struct {
 	roundRun

@@ -307,31 +307,6 @@ func (r *rig) attachTo(d *kubernetes) *session {
 	return s
 }
 
-// A missing k6 is reported before the load. A run on this machine also reports a service that is down.
-func TestFailedStartLeavesNothing(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.service.Close()
-	_, _, err := driveLocal(t, r)
-	require.ErrorContains(t, err, "/event/connect?…: nothing is listening there (connection refused); without --service")
-	assert.Empty(t, r.pids())
-	withDrivers(t, "", func(t *testing.T, r *rig, drive driverOfRig) {
-		r.k6 = filepath.Join(r.folder, "missing")
-		_, _, _ = drive(t, r)
-		assert.Empty(t, r.pids())
-	}, "parts", "kubernetes")
-}
-
-func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
-	t.Parallel()
-	withDrivers(t, "", func(t *testing.T, r *rig, drive driverOfRig) {
-		r.stop()
-		_, _, err := drive(t, r)
-		require.ErrorContains(t, err, "stopped before the start; no load was generated")
-		assert.Empty(t, r.pids())
-	}, "local", "kubernetes")
-}
-
 // The folder for results is checked before the trial, which may take a minute.
 func TestUnwritableFolderIsRejectedBeforeTheTrial(t *testing.T) {
 	t.Parallel()

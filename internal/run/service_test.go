@@ -35,9 +35,14 @@ const (
 func newDescribedRig(t *testing.T, text string) *rig {
 	t.Helper()
 	r := newRig(t)
+	r.describe(t, text)
+	return r
+}
+
+func (r *rig) describe(t *testing.T, text string) {
+	t.Helper()
 	r.config.Plan.Service = "mine"
 	require.NoError(t, os.WriteFile(filepath.Join(r.folder, description), []byte(text), 0o600))
-	return r
 }
 
 func TestDescriptionCompletesThePlan(t *testing.T) {
@@ -201,16 +206,6 @@ func TestPodsGetTheTokensOfAService(t *testing.T) {
 	require.Empty(t, new(session).tokens(""), "without a module the pods must get no other token")
 }
 
-func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
-	t.Parallel()
-	r := newDescribedRig(t, intervalService)
-	r.config.Plan.BackendURL = serve(t, http.NotFound)
-	_, _, err := driveLocal(t, r)
-	require.ErrorContains(t, err, "answered 404 Not Found")
-	require.NoDirExists(t, string(r.dir()))
-	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
-}
-
 // Each runner may have its own URL. A wrong URL is found before the load. A run rejects a backend with another
 // interval.
 func TestTryOpensAStreamOfEachTarget(t *testing.T) {
@@ -271,46 +266,4 @@ func TestTrialOfAFiniteServiceUsesTheSettingsOfTheSuite(t *testing.T) {
 	s := r.session(r.config)
 	require.NoError(t, s.inspect(t.Context()))
 	require.NoError(t, s.tryService(t.Context()))
-}
-
-func TestCtrlCDuringTheTrialReturnsOneSentence(t *testing.T) {
-	t.Parallel()
-	for _, path := range []string{"/healthz", "/soak-topic-0"} {
-		r := newDescribedRig(t, intervalService)
-		r.config.Plan.BackendURL = serve(t, func(_ http.ResponseWriter, req *http.Request) {
-			if req.URL.Path == path {
-				r.stop()
-				<-req.Context().Done()
-			}
-		})
-		_, _, err := driveLocal(t, r)
-		require.EqualError(t, err, "stopped before the start; no load was generated")
-	}
-}
-
-func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.config.Plan.BackendURL, r.config.Plan.HTTPVersion, r.config.NoNginx = "", plan.HTTP2, true
-	_, _, err := driveLocal(t, r)
-	require.ErrorContains(t, err, "remove --no-nginx")
-	require.NoDirExists(t, string(r.dir()))
-}
-
-func TestCtrlCDuringThePreparationLeavesNoFolder(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.config.Plan.BackendURL = serve(t, func(w http.ResponseWriter, req *http.Request) {
-		if _, err := os.Stat(string(r.dir())); err == nil {
-			r.stop()
-			<-req.Context().Done()
-			return
-		}
-		silentStream(w, req)
-	})
-	_, _, err := driveLocal(t, r)
-	require.EqualError(t, err, "stopped before the start; no load was generated")
-	files, err := os.ReadDir(r.config.Out)
-	require.NoError(t, err)
-	require.Empty(t, files)
 }

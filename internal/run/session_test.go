@@ -47,13 +47,3 @@ func TestLivePageAddress(t *testing.T) {
 		require.Equal(t, want, liveAddress(text), text)
 	}
 }
-
-func TestRunWithoutALivePageDoesNotStart(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.config.Live = r.service.Listener.Addr().String()
-	_, err := r.session(r.config).run(r.graceful, r.force)
-	require.ErrorAs(t, err, &UsageError{})
-	require.ErrorContains(t, err, "name another address")
-	require.Empty(t, r.pids())
-}

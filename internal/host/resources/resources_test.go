@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -63,19 +62,6 @@ func TestFromMetricsAddsUpBackends(t *testing.T) {
 	require.Equal(t, []uint64{42_000_000, 2400, 80}, []uint64{s.BackendRSS, uint64(s.Streams), s.BackendGCs},
 		"a second page must be added to the first")
 	require.ErrorContains(t, s.FromMetrics(strings.NewReader("<html>")), "read the metrics page of the service")
-}
-
-func TestFromServiceReadsNginx(t *testing.T) {
-	t.Parallel()
-	var s Sample
-	s.FromService(nil, os.Getpid())
-	require.NotZero(t, s.NginxRSS)
-	require.NotZero(t, s.NginxFiles)
-	_, part := math.Modf(100 * s.NginxCPU)
-	require.InDelta(t, .5, part, .5-1e-6, "the CPU time must be finer than ticks of 10 ms")
-	before := s
-	s.FromService(nil, 1<<30) // there is no such process
-	require.Equal(t, before, s)
 }
 
 func TestFromStatusReadsNginxCounts(t *testing.T) {

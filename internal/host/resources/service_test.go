@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +16,10 @@ func TestFromServiceReadsThisProcess(t *testing.T) {
 	require.NotZero(t, s.BackendRuns)
 	require.NotZero(t, s.NginxRuns)
 	require.NotZero(t, s.RunSeconds)
+	require.NotZero(t, s.NginxRSS)
+	require.NotZero(t, s.NginxFiles)
+	_, part := math.Modf(100 * s.NginxCPU)
+	require.InDelta(t, .5, part, .5-1e-6, "the CPU time must be finer than ticks of 10 ms")
 	require.Greater(t, s.NginxFull, 0.)
 	require.Less(t, s.NginxFull, 1.)
 	s = Sample{}
