@@ -59,22 +59,6 @@ func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	require.Equal(t, "gpt", (&session{Config: Config{Suite: suiteOf("finite")}}).settings(nil)["MODEL"])
 }
 
-// Only a run whose runners are all on the publisher's machine has one clock.
-func TestOneClockOfRunners(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		on           string
-		runnerNumber int
-		rate         float64
-		want         bool
-	}{
-		"on one machine": {"local", 0, 1, true}, "with --runner": {"local", 2, 1, false}, "on Kubernetes": {"k8s", 0, 1, false}, "without a publisher": {"local", 0, 0, false},
-	} {
-		s := &session{Config: Config{Suite: suiteOf("storm"), Local: plan.Local{On: c.on}, Plan: plan.Plan{Topics: 1, PublishRate: c.rate}}, runnerNumber: c.runnerNumber}
-		require.Equal(t, c.want, s.document(nil).OneClock, name)
-	}
-}
-
 // Runners export the start time of each action as a metric. They do not get its command, which may contain a secret. On
 // Kubernetes the progress of streams comes from k6's metrics.
 func TestEnvironmentOfRunners(t *testing.T) {
@@ -88,8 +72,16 @@ func TestEnvironmentOfRunners(t *testing.T) {
 			require.Equal(t, []string{"disabled", want[i]}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"]}, name)
 		}
 	}
-	s := &session{Config: Config{Suite: suiteOf("soak"), Script: "own.js"}}
+	s := &session{Config: Config{Suite: suiteOf("soak"), Script: "own.js", Plan: plan.Plan{Topics: 1, PublishRate: 1}}}
 	require.Empty(t, s.environment(), "a script of the user may have its own summary and thresholds")
+
+	require.True(t, s.document(nil).OneClock)
+	s.runnerNumber = 2
+	require.False(t, s.document(nil).OneClock, "other runners may be on other machines")
+	s.runnerNumber, s.On = 0, "k8s"
+	require.False(t, s.document(nil).OneClock)
+	s.On, s.Plan.PublishRate = "local", 0
+	require.False(t, s.document(nil).OneClock, "without a publisher there is no second clock")
 }
 
 // A bucket in the cluster is reachable from outside only through a forwarded port.

@@ -25,37 +25,25 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Samples of a Prometheus server that monitors another backend must not replace the samples that show a leak.
+// Samples of a Prometheus server that monitors another backend must not replace the samples that show a leak. After an
+// attach, the counters of the time before it may explain faults of that time.
 func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 	queried := false
+	runStart := time.Now().Add(-time.Hour).Truncate(time.Second)
 	t.Setenv("PROMETHEUS_URL", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		queried = queried || strings.Contains(r.FormValue("query"), `job="backend"`)
+		start, err := strconv.ParseFloat(r.FormValue("start"), 64)
+		assert.NoError(t, err)
+		assert.LessOrEqual(t, start, float64(runStart.Unix()))
 		http.Error(w, "no", http.StatusInternalServerError)
 	}))
 	for _, kind := range append(suite.All(), suite.Default()) {
 		queried = false
-		s := &session{Config: Config{Suite: kind}, dir: results.Dir(t.TempDir())}
+		s := &session{Config: Config{Suite: kind}, dir: results.Dir(t.TempDir()), runStart: runStart}
 		const sample = `{"unix":1,"backend_rss_bytes":1}`
 		require.NoError(t, os.WriteFile(s.dir.Path(results.ResourcesFile), []byte(sample+"\n"), 0o600))
 		s.queryPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
 		require.Equal(t, kind.Sampling.Optional, queried, kind.Name)
-	}
-}
-
-// The counters of the time before the attach may explain faults of that time.
-func TestAttachQueriesPrometheusFromTheStartOfTheRun(t *testing.T) {
-	var starts []string
-	t.Setenv("PROMETHEUS_URL", serve(t, func(w http.ResponseWriter, r *http.Request) {
-		starts = append(starts, r.FormValue("start"))
-		http.Error(w, "no", http.StatusInternalServerError)
-	}))
-	s := &session{Config: Config{Suite: suite.Default()}, dir: results.Dir(t.TempDir()), runStart: time.Now().Add(-time.Hour).Truncate(time.Second)}
-	s.queryPrometheus(t.Context(), t.Context(), time.Now())
-	require.NotEmpty(t, starts)
-	for _, start := range starts {
-		unix, err := strconv.ParseFloat(start, 64)
-		require.NoError(t, err)
-		require.LessOrEqual(t, unix, float64(s.runStart.Unix()))
 	}
 }
 

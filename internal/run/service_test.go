@@ -53,12 +53,14 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 		interval   float64
 		reconnect  bool
 		announced  string
+		warnings   int
 	}{
-		{"messages at an interval", intervalService, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
-		{"heartbeats alone", heartbeatService, func(*plan.Plan) {}, 4, false, "messages not checked"},
-		{"no interval", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "messages not checked"},
-		{"a publisher", publishingService, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics"},
-		{"streams that end by themselves", endingService, func(*plan.Plan) {}, 2, true, "a message every 2 s"},
+		{"messages at an interval", intervalService, func(*plan.Plan) {}, 2, false, "a message every 2 s", 0},
+		{"heartbeats alone", heartbeatService, func(*plan.Plan) {}, 4, false, "messages not checked", 0},
+		{"no interval", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "messages not checked", 0},
+		{"a publisher", publishingService, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics", 1}, // without a marker
+		{"a publisher and MAX_HIDDEN", publishingService, func(p *plan.Plan) { p.Topics, p.PublishRate, p.MaxHidden = 3, 2, 1000 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics", 0},
+		{"streams that end by themselves", endingService, func(*plan.Plan) {}, 2, true, "a message every 2 s", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -72,18 +74,8 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 			require.Equal(t, "mine", s.desc.Name)
 			require.Positive(t, s.needs.Duration)
 			require.Equal(t, c.announced, s.intervalText())
+			require.Len(t, s.record.Warnings, c.warnings)
 		})
-	}
-}
-
-func TestPublisherWithoutMarkerIsAWarning(t *testing.T) {
-	t.Parallel()
-	for maxHidden, warnings := range map[int]int{-1: 1, 1000: 0} {
-		r := newDescribedRig(t, publishingService)
-		r.config.Plan.Topics, r.config.Plan.PublishRate, r.config.Plan.MaxHidden = 3, 2, maxHidden
-		s := r.session(r.config)
-		require.NoError(t, s.inspect(t.Context()))
-		require.Len(t, s.record.Warnings, warnings)
 	}
 }
 

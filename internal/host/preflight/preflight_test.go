@@ -38,6 +38,7 @@ func TestCheckNamesInsufficientLimits(t *testing.T) {
 		}, false, []string{"a runner with 1000 connections needs 1532"}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
 			[]string{"100 MiB of memory is available, but the run may use 617 MiB; raise CONNECTIONS_PER_VU"}},
+		{"memory of nginx and backend", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, true, nil, []string{"the run may use 635 MiB"}},
 		{"memory of the runners alone", func(p *plan.Plan, m *Machine) { p.Runners, p.Connections, m.Available = 1000, 1000, 20_000<<20 }, false,
 			[]string{"1000 runners need at least 32000 MiB of memory, but 20000 MiB is available; lower RUNNERS"}, nil},
 		{"memory of shared virtual users", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
@@ -64,17 +65,6 @@ func requireSentences(t *testing.T, want, got []string) {
 	for i, text := range want {
 		require.Contains(t, got[i], text)
 	}
-}
-
-func TestMemoryIncreasesWithConnectionsAndNginx(t *testing.T) {
-	t.Parallel()
-	p := plan.Default()
-	local := Services{Count: 1, Local: true}
-	proxied := Services{Count: 1, Local: true, Proxied: true}
-	require.Greater(t, Memory(p, proxied), Memory(p, local))
-	more := p
-	more.Connections++
-	require.Greater(t, Memory(more, Services{Count: 1}), Memory(p, Services{Count: 1}))
 }
 
 func TestReadReturnsLimitsOfThisMachine(t *testing.T) {

@@ -82,6 +82,9 @@ func TestStopSendsTheSignalFirst(t *testing.T) {
 	t.Parallel()
 	c, log := start(t, `trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done`)
 	awaitOutput(t, log, "up")
+	group, err := syscall.Getpgid(c.PID())
+	require.NoError(t, err)
+	require.Equal(t, c.PID(), group, "a Ctrl-C at the terminal must not reach the process")
 	c.Stop(t.Context(), syscall.SIGTERM, testTimeout)
 	require.Equal(t, 3, c.ExitCode())
 	require.Contains(t, log(), "bye")
@@ -143,12 +146,4 @@ func hasEnded(pid int) bool {
 	}
 	_, state, _ := strings.Cut(string(text), ") ")
 	return strings.HasPrefix(state, "Z")
-}
-
-func TestChildHasItsOwnProcessGroup(t *testing.T) {
-	t.Parallel()
-	c, _ := start(t, "exec sleep 60")
-	group, err := syscall.Getpgid(c.PID())
-	require.NoError(t, err)
-	require.Equal(t, c.PID(), group, "a Ctrl-C at the terminal must not reach the process")
 }

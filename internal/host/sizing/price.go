@@ -41,9 +41,7 @@ type Region struct {
 // ReadPrices reads the table of prices in a file, or the built-in table if file is "".
 func ReadPrices(file string) (t Prices, err error) {
 	text := builtIn
-	if file == "" {
-		file = "internal/host/sizing/prices.json" // for errors
-	} else {
+	if file != "" {
 		if text, err = os.ReadFile(file); err != nil { // #nosec G304 -- the user's table of prices
 			return t, fmt.Errorf("read the prices: %w", err)
 		}

@@ -62,14 +62,3 @@ func TestAmountOverTheLimitIsRejected(t *testing.T) {
 	}
 	require.Equal(t, []string{"$266", "$0.19", "$0.0012", "$0.00"}, []string{USD(266.2), USD(.1855), USD(.0012), USD(0)})
 }
-
-// The test is not parallel, because it changes the built-in table.
-func TestErrorsNameTheBuiltInTable(t *testing.T) {
-	saved := builtIn
-	defer func() { builtIn = saved }()
-	for text, want := range map[string]string{"{": "read the prices internal/host/sizing/prices.json: ", "{}": "prices in internal/host/sizing/prices.json must have schema"} {
-		builtIn = []byte(text)
-		_, err := ReadPrices("")
-		require.ErrorContains(t, err, want)
-	}
-}

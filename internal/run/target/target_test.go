@@ -35,15 +35,17 @@ func TestServerLedger(t *testing.T) {
 		evicted   string
 		hasLedger bool
 		problem   string
+		length    string // header Content-Length; "": the length of the body
 	}{
-		{"complete", 200, "application/x-ndjson", "", true, ""},
-		{"with a charset", 200, "application/x-ndjson; charset=utf-8", "0", true, ""},
-		{"partial", 200, "application/x-ndjson", "17", true, "because it exceeded LEDGER_KEEP (removed ids: 17)"},
-		{"a page of a foreign service", 200, "text/html", "", false, ""},
-		{"missing", 404, "application/problem+json", "", false, ""},
-		{"a broken service", 500, "application/x-ndjson", "", false, ""},
-		{"unauthorized", 401, "application/problem+json", "", false, "set BACKEND_TOKEN"},
-		{"forbidden", 403, "application/problem+json", "", false, "set BACKEND_TOKEN"},
+		{"truncated", 200, "application/x-ndjson", "", false, "read the backend's ledger", "100"},
+		{"complete", 200, "application/x-ndjson", "", true, "", ""},
+		{"with a charset", 200, "application/x-ndjson; charset=utf-8", "0", true, "", ""},
+		{"partial", 200, "application/x-ndjson", "17", true, "because it exceeded LEDGER_KEEP (removed ids: 17)", ""},
+		{"a page of a foreign service", 200, "text/html", "", false, "", ""},
+		{"missing", 404, "application/problem+json", "", false, "", ""},
+		{"a broken service", 500, "application/x-ndjson", "", false, "", ""},
+		{"unauthorized", 401, "application/problem+json", "", false, "set BACKEND_TOKEN", ""},
+		{"forbidden", 403, "application/problem+json", "", false, "set BACKEND_TOKEN", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -54,6 +56,9 @@ func TestServerLedger(t *testing.T) {
 				}
 				w.Header().Set("Content-Type", c.kind)
 				w.Header().Set("X-Ledger-Evicted", c.evicted)
+				if c.length != "" {
+					w.Header().Set("Content-Length", c.length)
+				}
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, "{}\n")
 			})
@@ -65,21 +70,9 @@ func TestServerLedger(t *testing.T) {
 			} else {
 				require.ErrorContains(t, err, c.problem)
 			}
-			require.Equal(t, c.hasLedger, text.String() == "{}\n")
+			require.Equal(t, c.hasLedger || c.length != "", text.String() == "{}\n")
 		})
 	}
-}
-
-func TestTruncatedServerLedgerIsRejected(t *testing.T) {
-	t.Parallel()
-	target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		w.Header().Set("Content-Length", "100")
-		_, _ = io.WriteString(w, "{}\n")
-	})
-	hasLedger, err := target.Ledger(t.Context(), "", io.Discard)
-	require.False(t, hasLedger)
-	require.ErrorContains(t, err, "read the backend's ledger")
 }
 
 func TestProbe(t *testing.T) {
