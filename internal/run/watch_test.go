@@ -86,34 +86,33 @@ func TestWatchARunInAFolder(t *testing.T) {
 	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", output.String(), "a finished run must have no page")
 }
 
+// A run in a bucket ends with the final shards of all runners. The last checkpoint of a killed runner never becomes a
+// final shard, so the record of the run ends it, too.
 func TestWatchARunInABucket(t *testing.T) {
 	t.Parallel()
-	location := store.Join(newBucket(t), "t")
-	page, out, done := watchPage(t, location)
-	awaitText(t, page, "WAITING")
-	writeShard(t, location, watchedPlan(), 1, shard.Running)
-	awaitText(t, page, "1 runner of the plan has not written data yet")
-	writeShard(t, location, watchedPlan(), 1, shard.Finished)
-	writeShard(t, location, watchedPlan(), 2, shard.Finished)
-	require.NoError(t, <-done)
-	require.Contains(t, out.String(), "soak merge")
-	require.Contains(t, out.String(), location+" is empty; check the prefix", "a wrong prefix must be reported")
-}
-
-// The last checkpoint of a killed runner never becomes a final shard.
-func TestWatchEndsAlthoughARunnerWasKilled(t *testing.T) {
-	t.Parallel()
-	location := store.Join(newBucket(t), "t")
-	writeShard(t, location, watchedPlan(), 1, shard.Finished)
-	writeShard(t, location, watchedPlan(), 2, shard.Running)
-	page, out, done := watchPage(t, location)
-	awaitText(t, page, "RUNNING")
-	bucket, err := store.Open(t.Context(), location)
-	require.NoError(t, err)
-	defer bucket.Close()
-	require.NoError(t, bucket.Put(t.Context(), results.RunFile, []byte("{}")))
-	require.NoError(t, <-done)
-	require.Contains(t, out.String(), "soak merge")
+	for name, isKilled := range map[string]bool{"all runners end": false, "a runner is killed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			location := store.Join(newBucket(t), "t")
+			page, out, done := watchPage(t, location)
+			awaitText(t, page, "WAITING")
+			writeShard(t, location, watchedPlan(), 1, shard.Running)
+			awaitText(t, page, "1 runner of the plan has not written data yet")
+			writeShard(t, location, watchedPlan(), 1, shard.Finished)
+			if isKilled {
+				writeShard(t, location, watchedPlan(), 2, shard.Running)
+				bucket, err := store.Open(t.Context(), location)
+				require.NoError(t, err)
+				defer bucket.Close()
+				require.NoError(t, bucket.Put(t.Context(), results.RunFile, []byte("{}")))
+			} else {
+				writeShard(t, location, watchedPlan(), 2, shard.Finished)
+			}
+			require.NoError(t, <-done)
+			require.Contains(t, out.String(), "soak merge")
+			require.Contains(t, out.String(), location+" is empty; check the prefix", "a wrong prefix must be reported")
+		})
+	}
 }
 
 func TestUnwatchableRunsAreReported(t *testing.T) {
