@@ -143,14 +143,10 @@ func (s *Source) Base() Plan {
 	return scriptDefaults()
 }
 
-// scriptDefaults returns the default plan of a script that k6 runs without soak.
-func scriptDefaults() (p Plan) {
-	for _, s := range p.Settings() {
-		s.assign(s.Default)
-		if s.WithoutSoak != nil {
-			s.assign(s.WithoutSoak)
-		}
-		s.Normalize()
-	}
+// scriptDefaults returns the default plan of a script that k6 runs without soak. It has one runner, and the options of
+// k6 may set the number of streams.
+func scriptDefaults() Plan {
+	p := Default()
+	p.Connections, p.Runners = 0, 1
 	return p
 }

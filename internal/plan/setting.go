@@ -17,10 +17,9 @@ import (
 // A Setting is one value of a run with its variable, its flag, its bounds and its help; see table.go and scripts.go. It
 // is the pflag.Value of its flag, so flag and variable accept the same texts.
 type Setting struct {
-	Name        string // of the environment variable; the flag is the name in lower case with hyphens
-	Value       any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); in scriptSettings, only the type is used
-	Default     any    // nil: the zero value
-	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
+	Name    string // of the environment variable; the flag is the name in lower case with hyphens
+	Value   any    // pointer to the field: *int, *float64, *bool, *string, *[]string or *[]any (of numbers); in scriptSettings, only the type is used
+	Default any    // nil: the zero value
 
 	Min, Max  float64  // bounds of a number, if the setting has a Rule; Max 0: no maximum
 	NoLimit   bool     // −1 means no limit
@@ -276,7 +275,7 @@ func ForSuite(suite string, settings []Setting) []Setting {
 	return slices.DeleteFunc(settings, func(s Setting) bool { return s.OnlySuite != "" && s.OnlySuite != suite })
 }
 
-// Default returns the default plan: 1200 streams for an hour, one noop every 15 s.
+// Default returns the default plan: 1200 streams for an hour, one noop every 15 s, one stream per virtual user.
 func Default() (p Plan) {
 	reset(p.Settings())
 	p.ConnectionsPerVU = 1

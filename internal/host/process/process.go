@@ -137,3 +137,13 @@ func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duratio
 	_ = p.signalGroup(syscall.SIGKILL) // also ends children of the process
 	<-p.done
 }
+
+// Find returns the path of a program in PATH or in /usr/sbin, which Debian omits from the PATH of ordinary users.
+func Find(name string) (path string, err error) {
+	if path, err = exec.LookPath(name); err != nil {
+		if path, sbinErr := exec.LookPath("/usr/sbin/" + name); sbinErr == nil {
+			return path, nil
+		}
+	}
+	return path, err
+}

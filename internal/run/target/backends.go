@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -31,9 +32,9 @@ type backend struct {
 func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	b := &backend{name: fmt.Sprintf("backend-%d", n)}
 	if atPort {
-		b.listen, b.client = l.address, directClient("tcp", l.address)
+		b.listen, b.client = l.address, clientOf("tcp", l.address, new(net.Dialer).DialContext)
 	} else {
-		b.listen, b.client = "unix:"+l.socket(n), directClient("unix", l.socket(n))
+		b.listen, b.client = "unix:"+l.socket(n), clientOf("unix", l.socket(n), new(net.Dialer).DialContext)
 	}
 	if l.config.Certificates != "" {
 		var err error

@@ -1,18 +1,15 @@
 package target
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // Certificates is the path of a folder that `make certs` created. It has the certificates of a certificate authority, a
@@ -67,12 +64,7 @@ func (c Certificates) directClient(address string) (*http.Client, error) {
 		return nil, err
 	}
 	conf.ServerName = secureName
-	return &http.Client{
-		Timeout: time.Minute,
-		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", address)
-		}},
-	}, nil
+	return clientOf("tcp", address, (&tls.Dialer{Config: conf}).DialContext), nil
 }
 
 // localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a

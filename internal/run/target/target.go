@@ -55,14 +55,11 @@ func RemoteVia(url, token, address string) *Target {
 	return t
 }
 
-// directClient returns a client that connects to address, whatever the URL, and thus bypasses nginx.
-func directClient(network, address string) *http.Client {
+// clientOf returns a client that connects to address by dial, whatever the URL, and thus bypasses nginx.
+func clientOf(network, address string, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	return &http.Client{
-		Timeout: time.Minute,
-		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, network, address)
-		}},
+		Timeout:   time.Minute,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, network, address) }},
 	}
 }
 
