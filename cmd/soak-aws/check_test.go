@@ -13,13 +13,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// addTerraform adds a terraform that prints these settings and outputs to the PATH. It returns the path of a file with a
+// line for each change of resources.
+func addTerraform(t *testing.T, settings, outputs string) (changes string) {
+	t.Helper()
+	bin := addPrograms(t, map[string]string{
+		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) cat outputs;; state) grep -o i-1 outputs;; apply|destroy) echo \"$@\" | sed 's/ -auto-approve$//' >>changes;; esac\n",
+		"settings":  strconv.Quote(settings), "outputs": outputs,
+	})
+	return filepath.Join(bin, "changes")
+}
+
 // newPlannedDeployment returns a deployment whose terraform prints these settings and outputs.
 func newPlannedDeployment(t *testing.T, settings, outputs string) *deployment {
 	t.Helper()
-	addPrograms(t, map[string]string{
-		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) cat outputs;; state) grep -o i-1 outputs;; esac\n",
-		"settings":  strconv.Quote(settings), "outputs": outputs, "session-manager-plugin": "",
-	})
+	addTerraform(t, settings, outputs)
+	addPrograms(t, map[string]string{"session-manager-plugin": ""})
 	policy, err := os.ReadFile("../../infra/terraform/deployer-policy.json")
 	require.NoError(t, err)
 	d := &deployment{dir: t.TempDir()}
@@ -149,8 +158,9 @@ func TestExamplesOfResources(t *testing.T) {
 	}
 }
 
-// terraform.tfvars and the environment override the command line, so a difference is an error.
-func TestSettingsMustMatchTheCommandLine(t *testing.T) {
+// terraform.tfvars and the environment override the command line, so a difference is an error. The price of the settings
+// must not exceed --max-usd.
+func TestUpChecksTheSettings(t *testing.T) {
 	startAWS(t)
 	d := newPlannedDeployment(t, defaults, "{}")
 	d.name = "second"
@@ -160,4 +170,9 @@ func TestSettingsMustMatchTheCommandLine(t *testing.T) {
 	require.EqualError(t, d.up(t.Context(), streams{Connections: 5000}),
 		"terraform.tfvars (or a TF_VAR_ variable) has CONNECTIONS=1200 NOOP_INTERVAL=15, not CONNECTIONS=5000; "+
 			"change terraform.tfvars (or a TF_VAR_ variable), or omit CONNECTIONS=5000")
+
+	d.skipConfirm, d.maxUSD = true, .1
+	require.ErrorContains(t, d.up(t.Context(), streams{}), "over the $0.10 of --max-usd; use fewer or smaller hosts, or a shorter ttl_minutes; nothing was created")
+	d.maxUSD = 1
+	require.ErrorContains(t, d.up(t.Context(), streams{}), errNoOutputs.Error(), "the fake terraform must have applied the settings without a result")
 }

@@ -47,14 +47,6 @@ func TestFailedHost(t *testing.T) {
 	require.ErrorContains(t, err, "aws ssm start-session --region eu-central-1 --target i-2")
 }
 
-func TestAwaitHostsStops(t *testing.T) {
-	f := startAWS(t)
-	s := newSite(t, map[string]string{"/sse-soak/a": "i-1"})
-	ctx, stop := context.WithCancel(context.Background())
-	f.beforeParameters = func(int, map[string]string) { stop() }
-	require.ErrorIs(t, s.awaitHosts(ctx, time.Hour), context.Canceled)
-}
-
 // A lost network connection does not end the wait; an error of AWS does.
 func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	f := startAWS(t)
@@ -65,6 +57,9 @@ func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	assert.Contains(t, output, "; retrying for ")
 	assert.Contains(t, output, "/sse-soak/a is ready")
 	assert.Zero(t, f.lostResponses)
+	ctx, stop := context.WithCancel(context.Background())
+	f.parameters["/sse-soak/a"], f.beforeParameters = setupPending, func(int, map[string]string) { stop() }
+	require.ErrorIs(t, s.awaitHosts(ctx, time.Hour), context.Canceled)
 	f.denied = true
 	require.ErrorContains(t, s.awaitHosts(context.Background(), tick), "AccessDeniedException")
 }

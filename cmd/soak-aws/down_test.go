@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A deploymentWithRun is an existing deployment with one run. Its programs are fakes in the folder bin, where they
-// record their calls.
+// A deploymentWithRun is an existing deployment with one run. Its programs are fakes, which record their calls in files.
 type deploymentWithRun struct {
 	*deployment
-	bin, results string
+	calls     string // of soak
+	destroyed string // calls of terraform
+	results   string
 }
 
 // newDeploymentWithRun returns a deploymentWithRun whose program soak stores an archive in the bucket.
@@ -25,10 +25,8 @@ func newDeploymentWithRun(t *testing.T, f *fakeAWS) deploymentWithRun {
 	t.Helper()
 	outputs, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
-	settings := strings.Replace(defaults, "us-east-1", "eu-central-1", 1)
+	destroyed := addTerraform(t, strings.Replace(defaults, "us-east-1", "eu-central-1", 1), string(outputs))
 	bin := addPrograms(t, map[string]string{
-		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) cat outputs;; destroy) shift; echo destroy \"$@\" | sed 's/ -auto-approve$//' >>destroyed;; esac\n",
-		"settings":  strconv.Quote(settings), "outputs": string(outputs),
 		"soak": "#!/bin/sh\nexec >>\"${0%/*}/calls\"\necho \"$@\"\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\"\n" +
 			"test $1 != archive || curl -sSf -X PUT \"$AWS_ENDPOINT_URL/sse-soak-123/archives/run-1.tar.gz\"\nexit $SOAK_FAILS\n",
 	})
@@ -39,7 +37,7 @@ func newDeploymentWithRun(t *testing.T, f *fakeAWS) deploymentWithRun {
 	results := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(results, "run-1"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(results, "run-1", "verdict.json"), nil, 0o600))
-	return deploymentWithRun{&deployment{dir: t.TempDir(), skipConfirm: true, program: filepath.Join(bin, "soak")}, bin, results}
+	return deploymentWithRun{&deployment{dir: t.TempDir(), skipConfirm: true, program: filepath.Join(bin, "soak")}, filepath.Join(bin, "calls"), destroyed, results}
 }
 
 func (m deploymentWithRun) down(t *testing.T, options downOptions) (output string, err error) {
@@ -57,11 +55,11 @@ func TestDownKeepsArchives(t *testing.T) {
 	f.tagResponses = [][]string{{"arn:aws:s3:::sse-soak-123"}}
 	output, err := m.down(t, downOptions{})
 	require.NoError(t, err)
-	requests := lines(t, filepath.Join(m.bin, "calls"))
+	requests := lines(t, m.calls)
 	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", requests[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, requests[1], "soak must receive the secrets, to redact them")
 	assert.Equal(t, []string{"destroy -target=module.network -target=module.guard -target=module.stack -target=module.runners -target=module.storage.aws_s3_object.file"},
-		lines(t, filepath.Join(m.bin, "destroyed")))
+		lines(t, m.destroyed))
 	for _, part := range []string{
 		"no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak anymore", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
 		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
@@ -72,14 +70,14 @@ func TestDownKeepsArchives(t *testing.T) {
 	// The second time the archive already exists, and only the bucket remains.
 	_, err = m.down(t, downOptions{})
 	require.NoError(t, err)
-	assert.Len(t, lines(t, filepath.Join(m.bin, "calls")), 2)
-	assert.Equal(t, lines(t, filepath.Join(m.bin, "destroyed"))[0], lines(t, filepath.Join(m.bin, "destroyed"))[1])
+	assert.Len(t, lines(t, m.calls), 2)
+	assert.Equal(t, lines(t, m.destroyed)[0], lines(t, m.destroyed)[1])
 
 	// With ALL=1 the bucket is deleted too.
 	f.tagResponses = nil
 	output, err = m.down(t, downOptions{withBucket: true})
 	require.NoError(t, err)
-	assert.Equal(t, "destroy", lines(t, filepath.Join(m.bin, "destroyed"))[2])
+	assert.Equal(t, "destroy", lines(t, m.destroyed)[2])
 	assert.NotContains(t, output, "kept: ")
 }
 
@@ -88,8 +86,8 @@ func TestDownWithoutArchive(t *testing.T) {
 	m := newDeploymentWithRun(t, f)
 	_, err := m.down(t, downOptions{withoutArchive: true})
 	require.NoError(t, err)
-	assert.Empty(t, lines(t, filepath.Join(m.bin, "calls")))
-	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "without archives the bucket must be destroyed too")
+	assert.Empty(t, lines(t, m.calls))
+	assert.Equal(t, []string{"destroy"}, lines(t, m.destroyed), "without archives the bucket must be destroyed too")
 }
 
 // The Prometheus of terminated hosts cannot be read, and the archive states the reason. A failed archive stops
@@ -101,16 +99,16 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	t.Setenv("FAKE_AWS_REFUSES", "TargetNotConnected")
 	_, err := m.down(t, downOptions{})
 	require.NoError(t, err)
-	assert.Contains(t, lines(t, filepath.Join(m.bin, "calls"))[0], "--without-prometheus no tunnel to the host stack (i-1): TargetNotConnected: the host is not connected to Systems Manager")
+	assert.Contains(t, lines(t, m.calls)[0], "--without-prometheus no tunnel to the host stack (i-1): TargetNotConnected: the host is not connected to Systems Manager")
 
-	require.NoError(t, os.Remove(filepath.Join(m.bin, "destroyed")))
+	require.NoError(t, os.Remove(m.destroyed))
 	delete(f.objects, "sse-soak-123/archives/run-1.tar.gz")
 	t.Setenv("SOAK_FAILS", "2")
 	_, err = m.down(t, downOptions{})
 	for _, part := range []string{"archive run-1", "nothing was destroyed", "make aws-down ARCHIVE=0"} {
 		require.ErrorContains(t, err, part)
 	}
-	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
+	assert.NoFileExists(t, m.destroyed)
 }
 
 // A run of another user has no local results, so it is judged from its shards first. A run in progress stops aws-down.
@@ -122,7 +120,7 @@ func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	_, err := m.down(t, downOptions{})
 	require.ErrorContains(t, err, "the soak run-1 may be running: its last checkpoint is ")
 	require.ErrorContains(t, err, "make aws-down ARCHIVE=0")
-	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
+	assert.NoFileExists(t, m.destroyed)
 
 	// After 100 hours, runners write a checkpoint every 6 minutes.
 	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-100*time.Hour)
@@ -135,5 +133,5 @@ func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	t.Setenv("SOAK_FAILS", "1") // the verdict of the run
 	_, err = m.down(t, downOptions{})
 	require.ErrorContains(t, err, "judge run-1 from its shards: exit status 1")
-	assert.Equal(t, "merge s3://sse-soak-123/shards/run-1?region=eu-central-1 --out "+m.results, lines(t, filepath.Join(m.bin, "calls"))[0])
+	assert.Equal(t, "merge s3://sse-soak-123/shards/run-1?region=eu-central-1 --out "+m.results, lines(t, m.calls)[0])
 }

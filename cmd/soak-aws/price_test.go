@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,20 +39,6 @@ func TestCheckPrice(t *testing.T) {
 		assert.Equal(t, c.state, state, c.want)
 		assert.Contains(t, sentence, c.want)
 	}
-}
-
-// `terraform apply` of the fake terraform creates a file in place of resources.
-func TestUpWithinBudget(t *testing.T) {
-	startAWS(t)
-	bin := addPrograms(t, map[string]string{
-		"terraform": "#!/bin/sh\ncd \"${0%/*}\"\ncase $1 in console) cat settings;; output) echo '{}';; apply) touch created; exit 1;; esac\n", "settings": strconv.Quote(defaults),
-	})
-	d := &deployment{dir: t.TempDir(), skipConfirm: true, maxUSD: .1}
-	require.ErrorContains(t, d.up(context.Background(), streams{}), "over the $0.10 of --max-usd")
-	require.NoFileExists(t, filepath.Join(bin, "created"))
-	d.maxUSD = 1
-	require.Error(t, d.up(context.Background(), streams{}))
-	require.FileExists(t, filepath.Join(bin, "created"))
 }
 
 // docs/aws.md must have the prices of the table, and sums of these prices.

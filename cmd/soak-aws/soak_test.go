@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ func newAppliedDeployment(t *testing.T) *deployment {
 	d := &deployment{dir: t.TempDir(), program: "no program"}
 	text, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
-	addPrograms(t, map[string]string{"terraform": "#!/bin/sh\ncat \"${0%/*}/outputs\"\n", "outputs": string(text)})
+	addTerraform(t, defaults, string(text))
 	return d
 }
 
@@ -88,7 +87,7 @@ func TestAttach(t *testing.T) {
 	addSessions(t, startStack(t).Listener.Addr().String())
 	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-175*time.Minute)
 	require.NoError(t, m.attach(t.Context(), []string{"aws-1", "--out", t.TempDir()}))
-	requests := lines(t, filepath.Join(m.bin, "calls"))
+	requests := lines(t, m.calls)
 	assert.Regexp(t, `^attach aws-1 --out \S+ --backend-via 127\.0\.0\.1:\d+$`, requests[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127\.0\.0\.1:\d+/prometheus/`, requests[1])
 
