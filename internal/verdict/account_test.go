@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func TestPublishedMessagesAreExpected(t *testing.T) {
 	require.EqualValues(t, 2*perTopic, v.Messages.Published.Confirmed)
 	require.Len(t, v.Messages.Topics, 2)
 	require.EqualValues(t, 2*perTopic, v.Messages.Topics[1].Received)
+	require.EqualValues(t, 4*19, v.Messages.Checked)
 }
 
 func TestEachFaultIsCountedOnce(t *testing.T) {
@@ -78,84 +80,158 @@ func TestFaultOfANumberedMessageIsNotQuoted(t *testing.T) {
 	}
 }
 
+// A publishedCase is a change of a run with a publisher, with the outcome and the counts of the run.
+type publishedCase struct {
+	name   string
+	change func(p *publishedRun)
+	want   Outcome
+	counts [4]uint64 // missed, corrupted, not expected, undetectable
+	reason string    // in the reasons or warnings
+}
+
+func judgePublished(t *testing.T, cases []publishedCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPublishedRun()
+			c.change(p)
+			v := requireOutcome(t, c.want, p.judge(t))
+			m := &v.Messages
+			require.Equal(t, c.counts, [4]uint64{m.Missed, m.Corrupted, m.NotExpected, v.Evidence.Undetectable})
+			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.reason)
+		})
+	}
+}
+
 // A client that reconnects right before the end of the run cannot receive all messages that it missed. If a short
 // stream was open in between, the messages that were published over a second before its end are expected.
 func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		shortAt     time.Duration // when a stream of 0.3 s opens; 0: never
-		reconnect   time.Duration // when the last stream opens
-		missed      uint64
-		notExpected uint64
-	}{
-		"for half a second":                   {0, 24500 * time.Millisecond, 0, 10},
-		"for two seconds":                     {0, 23 * time.Second, 10, 0},
-		"for a moment, and for two seconds":   {15 * time.Second, 23 * time.Second, 10, 0},
-		"for a moment, and for half a second": {15 * time.Second, 24500 * time.Millisecond, 4, 6}, // messages 11 to 14 are expected: they were published over a second before the short stream ended
-	} {
-		p := newPublishedRun()
-		p.drop(10500*time.Millisecond, func(l *ledger.Ledger) {
-			if c.shortAt > 0 {
-				reopen(l, c.shortAt, c.shortAt, true)
-				l.Closed(c.shortAt+300*time.Millisecond, "server", true, true)
-			}
-			reopen(l, c.reconnect, c.reconnect, true)
-		})
-		p.lose(func(stream int, number uint64) bool { return stream == 0 && number > 10 })
-		p.plan.MaxOutageS = -1
-		v := p.judge(t)
-		require.Equal(t, c.missed, v.Messages.Missed, name)
-		require.Equal(t, c.notExpected, v.Messages.NotExpected, name)
+	reconnect := func(shortAt, reconnect time.Duration) func(p *publishedRun) { // shortAt: when a stream of 0.3 s opens; 0: never
+		return func(p *publishedRun) {
+			p.drop(10500*time.Millisecond, func(l *ledger.Ledger) {
+				if shortAt > 0 {
+					reopen(l, shortAt, shortAt, true)
+					l.Closed(shortAt+300*time.Millisecond, "server", true, true)
+				}
+				reopen(l, reconnect, reconnect, true)
+			})
+			p.lose(func(stream int, number uint64) bool { return stream == 0 && number > 10 })
+			p.plan.MaxOutageS = -1
+		}
 	}
+	judgePublished(t, []publishedCase{
+		{"for half a second", reconnect(0, 24500*time.Millisecond), Fail, [4]uint64{0, 0, 10, 0}, ""},
+		{"for two seconds", reconnect(0, 23*time.Second), Fail, [4]uint64{10, 0, 0, 0}, ""},
+		{"for a moment, and for two seconds", reconnect(15*time.Second, 23*time.Second), Fail, [4]uint64{10, 0, 0, 0}, ""},
+		// Messages 11 to 14 are expected: they were published over a second before the short stream ended.
+		{"for a moment, and for half a second", reconnect(15*time.Second, 24500*time.Millisecond), Fail, [4]uint64{4, 0, 6, 0}, ""},
+	})
 }
 
 // The clocks of two machines differ. The delay of the fastest message bounds the difference, and extends the margin at
-// both ends of a stream. A message that is missing in the middle is still lost.
-func TestClockDifferenceExtendsTheMargin(t *testing.T) {
+// both ends of a stream. A message that is missing in the middle is still lost. The publish time in messages may come
+// from the service, whose clock may be wrong. If the publisher is on the same machine, that does not change which
+// messages are expected. If it is on another machine, the margins may be so long that losses are undecided.
+func TestClocks(t *testing.T) {
 	t.Parallel()
-	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {
-		p := newPublishedRun()
-		p.at[1] = p.at[0].Add(skew)
-		v := requireOutcome(t, Pass, p.judge(t))
-		require.EqualValues(t, 80, v.Messages.Received)
-		p = newPublishedRun()
-		p.at[1] = p.at[0].Add(skew)
-		p.lose(func(stream int, number uint64) bool { return stream == 1 && number == 12 })
-		require.EqualValues(t, 1, p.judge(t).Messages.Missed)
+	differ := func(skew time.Duration, lost uint64) func(p *publishedRun) {
+		return func(p *publishedRun) {
+			p.at[1] = p.at[0].Add(skew)
+			p.lose(func(stream int, number uint64) bool { return stream == 1 && number == lost })
+		}
 	}
-}
-
-// The publish time in messages may come from the service, whose clock may be wrong. If the publisher is on the same
-// machine, a wrong clock of the service does not change which messages are expected. If the publisher is on another
-// machine, the margins may be so long that losses are undecided.
-func TestWrongClockDoesNotHideLosses(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		skew  time.Duration
-		hosts [2]string
-	}{
-		"one machine, 20 s":  {20 * time.Second, [2]string{"a", "a"}},
-		"one machine, -1 h":  {-time.Hour, [2]string{"a", "a"}},
-		"two machines, 20 s": {20 * time.Second, [2]string{"a", "b"}},
-		"two machines, 3 s":  {3 * time.Second, [2]string{"a", "b"}},
-	} {
-		p := newPublishedRun()
-		p.lose(func(stream int, number uint64) bool { return stream <= 1 && number == 12 })
-		p.change = func(shards []*shard.Shard) {
-			for i, s := range shards {
-				s.Runner.Host = c.hosts[i]
-				s.Latency.MinUS += c.skew.Microseconds()
+	wrong := func(skew time.Duration, secondHost string) func(p *publishedRun) {
+		return func(p *publishedRun) {
+			p.lose(func(stream int, number uint64) bool { return stream <= 1 && number == 12 })
+			p.change = func(shards []*shard.Shard) {
+				shards[1].Runner.Host = secondHost
+				for _, s := range shards {
+					s.Latency.MinUS += skew.Microseconds()
+				}
 			}
 		}
-		v := requireOutcome(t, Fail, p.judge(t), name)
-		require.EqualValues(t, 2, v.Messages.Missed, name)
-		require.Zero(t, v.Evidence.Undetectable, name)
 	}
-	p := newPublishedRun()
-	p.lose(func(stream int, number uint64) bool { return stream == 1 && number == perTopic })
-	p.change = func(shards []*shard.Shard) { shards[1].Latency.MinUS += time.Hour.Microseconds() }
-	v := requireOutcome(t, Invalid, p.judge(t))
-	require.Contains(t, fmt.Sprint(v.Reasons), "clocks of two machines")
+	judgePublished(t, []publishedCase{
+		{"the second one is 5 s slow", differ(-5*time.Second, 0), Pass, [4]uint64{}, ""},
+		{"the second one is 5 s slow, and a message is lost", differ(-5*time.Second, 12), Fail, [4]uint64{1, 0, 0, 0}, ""},
+		{"the second one is 5 s fast", differ(5*time.Second, 0), Pass, [4]uint64{}, ""},
+		{"the second one is 5 s fast, and a message is lost", differ(5*time.Second, 12), Fail, [4]uint64{1, 0, 0, 0}, ""},
+		{"one machine, 20 s", wrong(20*time.Second, "host-0"), Fail, [4]uint64{2, 0, 0, 0}, ""},
+		{"one machine, -1 h", wrong(-time.Hour, "host-0"), Fail, [4]uint64{2, 0, 0, 0}, ""},
+		{"two machines, 20 s", wrong(20*time.Second, "host-1"), Fail, [4]uint64{2, 0, 0, 0}, ""},
+		{"two machines, 3 s", wrong(3*time.Second, "host-1"), Fail, [4]uint64{2, 0, 0, 0}, ""},
+		{"two machines, 1 h, and the last message is lost", func(p *publishedRun) {
+			p.lose(func(stream int, number uint64) bool { return stream == 1 && number == perTopic })
+			p.change = func(shards []*shard.Shard) { shards[1].Latency.MinUS += time.Hour.Microseconds() }
+		}, Invalid, [4]uint64{0, 0, 0, 1}, "clocks of two machines"},
+	})
+}
+
+// A service that delivers everything, but 6 s late, has not lost the last messages. A buffer that delivers all messages
+// of the last 6 s at once also delays the oldest of them by 6 s.
+func TestMessagesInTransitAtTheEndAreNotLost(t *testing.T) {
+	t.Parallel()
+	late := func(lost func(number uint64) bool) func(p *publishedRun) { // to stream 0
+		return func(p *publishedRun) {
+			p.delay = 6 * time.Second
+			p.lose(func(stream int, number uint64) bool { return stream == 0 && lost(number) })
+			p.change = func(shards []*shard.Shard) { shards[1].Runner.Host = shards[0].Runner.Host }
+		}
+	}
+	buffered := func(followers int, lost ...uint64) func(p *publishedRun) { // followers: of 10 messages; lost: on all 4 streams
+		return func(p *publishedRun) {
+			p.lose(func(_ int, number uint64) bool { return slices.Contains(lost, number) })
+			p.changeEach(func(s *shard.Shard) {
+				s.Bursts = shard.NewBursts()
+				var silence uint32
+				for i := range 10 {
+					after := 6 * time.Second
+					if i >= 10-followers {
+						after = time.Microsecond
+					}
+					s.Bursts.Add(after, &silence)
+				}
+			})
+		}
+	}
+	const reason = "may still have been in transit at the end of the run: messages took up to 6 s to arrive"
+	judgePublished(t, []publishedCase{
+		{"none lost", late(func(uint64) bool { return false }), Invalid, [4]uint64{0, 0, 0, 8}, reason}, // 19 and 20 to each stream
+		{"one in the middle lost", late(func(n uint64) bool { return n == 12 }), Fail, [4]uint64{1, 0, 0, 8}, reason},
+		{"all after the fifth lost", late(func(n uint64) bool { return n > 5 }), Fail, [4]uint64{11, 0, 0, 4 + 6}, reason}, // stream 0: 17 to 20, sent in the last 9 s
+		{"all lost", late(func(uint64) bool { return true }), Fail, [4]uint64{19, 0, 1, 6}, reason},                        // no message shows the delay of stream 0
+		{"in the buffer", buffered(9, 18, 19, 20), Invalid, [4]uint64{0, 0, 0, 4 * 3}, ""},
+		{"in the buffer, and lost", buffered(9, 9, 18, 19, 20), Fail, [4]uint64{4, 0, 0, 4 * 3}, ""},
+		{"before the last full buffer", buffered(9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20), Fail, [4]uint64{22, 0, 0, 18}, ""},
+		{"no buffer", buffered(1, 18, 19, 20), Fail, [4]uint64{4 * 3, 0, 0, 0}, ""},
+	})
+}
+
+// A corrupted message replaces at most one message that is missing at that time. An extra copy replaces none.
+func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
+	t.Parallel()
+	const position, lost = 5, 12
+	deliver := func(anyOrder bool, at uint64, numbers ...uint64) func(p *publishedRun) { // numbers are delivered in place of message at
+		return func(p *publishedRun) {
+			p.cfg.AnyOrder = anyOrder
+			changes := map[uint64][]uint64{lost: nil}
+			changes[at] = numbers
+			p.deliver = replaceMessages(0, changes)
+			p.changeEach(func(s *shard.Shard) { s.Service.AnyOrder = anyOrder })
+		}
+	}
+	judgePublished(t, []publishedCase{
+		{"an extra copy", deliver(false, position, position, 0), Fail, [4]uint64{1, 1, 0, 0}, ""},
+		{"in any order", deliver(true, position, position, 0), Fail, [4]uint64{1, 1, 0, 0}, ""},
+		{"in place of another", deliver(false, position, 0), Fail, [4]uint64{1, 1, 0, 0}, ""},
+		{"in place of another, any order", deliver(true, position, 0), Fail, [4]uint64{1, 1, 0, 0}, ""},
+		{"the lost one itself", deliver(false, lost, 0), Fail, [4]uint64{0, 1, 0, 0}, ""},
+		{"the lost one itself, any order", deliver(true, lost, 0), Fail, [4]uint64{0, 1, 0, 0}, ""},
+		{"the first", deliver(false, 1, 0), Fail, [4]uint64{1, 1, 1, 0}, ""},
+		{"an extra one right after a loss", deliver(false, position, 0, position), Fail, [4]uint64{1, 1, 0, 0}, ""},
+	})
 }
 
 // A message of another topic fails the run, because it reached the wrong client, even if no message is missing.
@@ -207,95 +283,6 @@ func TestClientWithoutAnIDCannotResume(t *testing.T) {
 		require.Contains(t, fmt.Sprint(v.Reasons), c.reason, name)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
 		require.Equal(t, [2]uint64{c.missed, c.notResumed}, [2]uint64{v.Actions[0].Effect.Missed, v.Actions[0].Effect.NotResumed}, name)
-	}
-}
-
-// A service that delivers everything, but 6 s late, has not lost the last messages.
-func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		lost    func(number uint64) bool // to stream 0
-		missed  uint64
-		pending uint64 // on all 4 streams
-		want    Outcome
-	}{
-		"none lost":           {func(uint64) bool { return false }, 0, 8, Invalid}, // 19 and 20 to each stream
-		"one in the middle":   {func(n uint64) bool { return n == 12 }, 1, 8, Fail},
-		"all after the fifth": {func(n uint64) bool { return n > 5 }, 11, 4 + 6, Fail}, // stream 0: 17 to 20, sent in the last 9 s
-		"all":                 {func(uint64) bool { return true }, 19, 6, Fail},        // no message shows the delay of stream 0
-	} {
-		p := newPublishedRun()
-		p.delay = 6 * time.Second
-		p.lose(func(stream int, number uint64) bool { return stream == 0 && c.lost(number) })
-		p.change = func(shards []*shard.Shard) { shards[1].Runner.Host = shards[0].Runner.Host }
-		v := requireOutcome(t, c.want, p.judge(t), name)
-		require.Equal(t, c.missed, v.Messages.Missed, name)
-		require.Equal(t, c.pending, v.Evidence.Undetectable, name)
-		require.Contains(t, v.Evidence.Why[0], "may still have been in transit at the end of the run: messages took up to 6 s to arrive", name)
-	}
-}
-
-// A buffer that delivers all messages of the last 6 s at once also delays the oldest of them by 6 s.
-func TestMessagesInABufferAtTheEndAreNotLost(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		followers int // of 10 messages
-		lost      []uint64
-		missed    uint64 // on all 4 streams
-		pending   uint64
-		want      Outcome
-	}{
-		"in the buffer":               {9, []uint64{18, 19, 20}, 0, 4 * 3, Invalid},
-		"in the buffer, and lost":     {9, []uint64{9, 18, 19, 20}, 4, 4 * 3, Fail},
-		"before the last full buffer": {9, []uint64{11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 22, 18, Fail},
-		"no buffer":                   {1, []uint64{18, 19, 20}, 4 * 3, 0, Fail},
-	} {
-		p := newPublishedRun()
-		p.lose(func(_ int, number uint64) bool { return slices.Contains(c.lost, number) })
-		p.changeEach(func(s *shard.Shard) {
-			s.Bursts = shard.NewBursts()
-			var silence uint32
-			for range 10 - c.followers {
-				s.Bursts.Add(6*time.Second, &silence)
-			}
-			for range c.followers {
-				s.Bursts.Add(time.Microsecond, &silence)
-			}
-		})
-		v := requireOutcome(t, c.want, p.judge(t), name)
-		require.Equal(t, c.missed, v.Messages.Missed, name)
-		require.Equal(t, c.pending, v.Evidence.Undetectable, name)
-	}
-}
-
-// A corrupted message replaces at most one message that is missing at that time. An extra copy replaces none.
-func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
-	t.Parallel()
-	const at, lost = 5, 12
-	for name, c := range map[string]struct {
-		anyOrder  bool
-		corrupted []uint64 // delivered in place of message at
-		at        uint64
-		missed    uint64
-	}{
-		"an extra copy":                   {false, []uint64{at, 0}, at, 1},
-		"in any order":                    {true, []uint64{at, 0}, at, 1},
-		"in place of another":             {false, []uint64{0}, at, 1},
-		"in place of another, any order":  {true, []uint64{0}, at, 1},
-		"the lost one itself":             {false, []uint64{0}, lost, 0},
-		"the lost one itself, any order":  {true, []uint64{0}, lost, 0},
-		"the first":                       {false, []uint64{0}, 1, 1},
-		"an extra one right after a loss": {false, []uint64{0, at}, at, 1},
-	} {
-		p := newPublishedRun()
-		p.cfg.AnyOrder = c.anyOrder
-		changes := map[uint64][]uint64{lost: nil}
-		changes[c.at] = c.corrupted
-		p.deliver = replaceMessages(0, changes)
-		p.changeEach(func(s *shard.Shard) { s.Service.AnyOrder = c.anyOrder })
-		v := p.judge(t)
-		require.Equal(t, c.missed, v.Messages.Missed, name)
-		require.EqualValues(t, 1, v.Messages.Corrupted, name)
 	}
 }
 

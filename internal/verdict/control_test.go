@@ -40,7 +40,7 @@ func minute(n int, late int, by time.Duration) shard.ControlMoment {
 	return shard.ControlMoment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, Lateness: h.Pack()}
 }
 
-func TestControlGroupAttributesLateness(t *testing.T) {
+func TestGeneratorExplainsLateness(t *testing.T) {
 	t.Parallel()
 	group := func(at shard.ControlMoment, longest time.Duration) shard.ControlMoment {
 		at.Longest = longest
@@ -56,6 +56,12 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 	}
 	withoutSecondGroup := func(stalled int, us int64) func(m *shard.Merged) {
 		return func(m *shard.Merged) { m.Runners[1].ControlGroup, m.Runners[stalled].StallMaxUS = nil, us }
+	}
+	withoutGroups := func(edit func(m *shard.Merged)) func(m *shard.Merged) {
+		return func(m *shard.Merged) {
+			m.Control, m.Runners[0].ControlGroup, m.Runners[1].ControlGroup = nil, nil, nil
+			edit(m)
+		}
 	}
 	withoutEvents := func(err string, us int64) func(m *shard.Merged) {
 		return func(m *shard.Merged) {
@@ -121,6 +127,19 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		"a numbered noop was lost while the group was late": {at(group(minute(1, 3, 2*second), 3*second)), 3, func(m *shard.Merged) {
 			m.Connections.Edit(1).Received, m.Connections.Edit(1).Lost = noopsEach-1, 1
 		}, Fail, true, "was late too"},
+		"no group, the generator was on time, and messages were late": {nil, 3, withoutGroups(func(*shard.Merged) {}), Fail, false, ""},
+		"no group, and the generator stalled":                         {nil, 0, withoutGroups(stall(8e6)), Pass, true, "times may be up to 8 s too long"},
+		"no group, the generator stalled, and messages were late":     {nil, 3, withoutGroups(stall(8e6)), Invalid, true, "times may be up to 8 s too long"},
+		"no group, the generator waited for a core in short periods, and messages were late": {nil, 3, withoutGroups(func(m *shard.Merged) {
+			m.Runners[0].RunDelaySeconds = 3600 // of the 2 × 3600 s of both runners
+		}), Fail, true, "runner threads waited 3600.0 s in total (50 % of the time)"},
+		"no group, and the generator waited for a core, but used one for longer": {nil, 0, withoutGroups(func(m *shard.Merged) {
+			m.Runners[0].RunDelaySeconds, m.Runners[0].CPUSeconds = 3600, 3700
+		}), Pass, false, ""},
+		// The check names the wait, and not a stall below its limit.
+		"no group, and the generator waited for a core": {nil, 0, withoutGroups(func(m *shard.Merged) {
+			m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
+		}), Pass, true, "runner threads waited 1800.0 s in total (25 % of the time) for a CPU that other processes used, and ran for 72.0 s; times may be up to 6 ms too long; counts are not affected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,66 +283,4 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 			require.False(t, check(t, v, "streams open for longer than their lifetime").Pass)
 		})
 	}
-}
-
-func TestSaturatedGenerator(t *testing.T) {
-	t.Parallel()
-	late := func(m *shard.Merged) {
-		m.Plan.MaxLate = 0
-		m.Connections.Edit(0).Late = 1
-	}
-	cases := []struct {
-		name    string
-		edit    func(m *shard.Merged)
-		want    Outcome
-		warning string // of a saturated generator; "": the generator was not saturated
-	}{
-		{"the generator was on time, and a noop was late", late, Fail, ""},
-		{"the generator stalled, and no noop was late", func(m *shard.Merged) {
-			m.Runners[1].StallMaxUS = 8_000_000
-		}, Pass, "times may be up to 8 s too long"},
-		{"the generator stalled, and a noop was late", func(m *shard.Merged) {
-			late(m)
-			m.Runners[1].StallMaxUS = 8_000_000
-		}, Invalid, "times may be up to 8 s too long"},
-		{"the generator waited for a core in short periods, and a noop was late", func(m *shard.Merged) {
-			late(m)
-			m.Runners[0].RunDelaySeconds = 3600 // of the 2 × 3600 s of both runners
-		}, Fail, "runner threads waited 3600.0 s in total (50 % of the time)"},
-		{"the generator waited for a core, but used one for longer", func(m *shard.Merged) {
-			m.Runners[0].RunDelaySeconds, m.Runners[0].CPUSeconds = 3600, 3700
-		}, Pass, ""},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			m, server := cleanRun()
-			c.edit(m)
-			v := requireOutcome(t, c.want, judgeSoak(m, server, Evidence{}))
-			require.Equal(t, c.warning != "", v.Generator.Saturated)
-			if c.warning == "" {
-				require.Empty(t, v.Warnings)
-				return
-			}
-			require.Contains(t, v.Warnings[len(v.Warnings)-1], c.warning)
-		})
-	}
-}
-
-// If the threads of the generator waited for a CPU, the check names the wait, and not a stall below its limit.
-func TestExceededGeneratorLimitIsNamed(t *testing.T) {
-	t.Parallel()
-	m, server := cleanRun()
-	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
-	v := judgeSoak(m, server, Evidence{})
-	c := check(t, v, "load generator on time")
-	require.Equal(t, "stall under 500 ms; CPU wait under 5 % of the time, or shorter than CPU time", c.Limit)
-	require.Contains(t, c.Actual, "runner threads waited 1800.0 s in total (25 % of the time) for a CPU that other processes used, and ran for ")
-	require.NotContains(t, c.Actual, "stalled")
-	require.Contains(t, v.Warnings[0], c.Actual)
-
-	for i := range m.Runners {
-		m.Runners[i].StallMaxUS = 0
-	}
-	require.Equal(t, c.Actual+"; counts are not affected", judgeSoak(m, server, Evidence{}).Warnings[0])
 }

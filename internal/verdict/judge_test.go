@@ -73,6 +73,7 @@ func TestCleanRunPasses(t *testing.T) {
 		require.InDelta(t, 1.5, v.Resources.BackendCPUAverage, .01)
 		require.Equal(t, []string{"3 streams open to the end, 717 of 717 noops received"}, v.Reasons)
 		require.Empty(t, failedChecks(v))
+		require.Equal(t, "stall under 500 ms; CPU wait under 5 % of the time, or shorter than CPU time", check(t, v, "load generator on time").Limit)
 		require.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 		require.Equal(t, Messages{Totals: ledger.Totals{Expected: 717, Received: 717}, Floor: 717}, v.Messages)
 		require.Equal(t, withLedger, v.Server.Known)

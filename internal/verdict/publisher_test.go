@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,47 +13,78 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestUnconfirmedMessagesAreNotExpected(t *testing.T) {
+// Messages that the service did not confirm are not expected. The publisher may be late, or wait for the service. A
+// publisher that stalls until the end of the run does not send all messages. The service is the cause only if no stall
+// explains both the unsent messages and the lag of the sent ones.
+func TestFaultsOfPublishing(t *testing.T) {
 	t.Parallel()
-	for _, state := range []shard.MessageState{shard.Refused, shard.Open} {
-		p := newPublishedRun()
-		p.failToPublish(state)
-		p.lose(func(stream int, number uint64) bool { return stream == 3 && number == 5 }) // stream 1 received it nevertheless
-		v := requireOutcome(t, Fail, p.judge(t))
-		require.Zero(t, v.Messages.Missed)
-		require.EqualValues(t, 39, v.Messages.Published.Confirmed)
-		require.Len(t, v.Reasons, 1)
-		require.Contains(t, v.Reasons[0], "number 5 of topic s-topic-1")
+	fail := func(state shard.MessageState, change func(f *shard.PublishFailure)) func(p *publishedRun) {
+		return func(p *publishedRun) {
+			p.failToPublish(state)
+			p.change = func(shards []*shard.Shard) {
+				change(&shards[0].Published.Failed[0])
+				shards[1].Checks = []shard.ScriptCheck{{Name: "Received all messages", Fails: 2}} // a runner does not know that the message is unconfirmed
+			}
+		}
 	}
-}
-
-func TestRunNeedsExactlyOnePublisher(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func([]*shard.Shard){
-		"no runner recorded published messages": func(s []*shard.Shard) { s[0].Published = nil },
-		"2 runners published":                   func(s []*shard.Shard) { s[1].Published = s[0].Published },
-		"a different service description":       func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} },
-	} {
-		p := newPublishedRun()
-		p.change = change
-		v := requireOutcome(t, Invalid, p.judge(t), name)
-		require.Contains(t, fmt.Sprint(v.Reasons), name)
+	unchanged := func(*shard.PublishFailure) {}
+	shards := func(change func(shards []*shard.Shard)) func(p *publishedRun) {
+		return func(p *publishedRun) { p.change = change }
 	}
-}
-
-// The publisher may be late, or wait for the service.
-func TestLatePublisherDoesNotPass(t *testing.T) {
-	t.Parallel()
-	for maxBodyUS, want := range map[int64]string{
-		0:         "the publisher did not keep up, or the service was slow to answer it (p99 3 ms, max 3 ms)",
-		3_000_000: "the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)",
-	} {
-		p := newPublishedRun()
-		p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it started 1.2 s late
-		p.change = func(shards []*shard.Shard) { shards[0].Published.MaxBodyUS = maxBodyUS }
-		v := requireOutcome(t, Invalid, p.judge(t))
-		require.Regexp(t, `over 1 s behind the schedule, up to .* s: `+regexp.QuoteMeta(want)+"$", v.Reasons[0])
+	late := func(maxBodyUS int64) func(p *publishedRun) { // it started 1.2 s late
+		return func(p *publishedRun) {
+			p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic)
+			p.change = func(shards []*shard.Shard) { shards[0].Published.MaxBodyUS = maxBodyUS }
+		}
 	}
+	stall := func(us int64, unsent uint64) func(p *publishedRun) {
+		return func(p *publishedRun) {
+			p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(time.Second).UnixMicro(), 2*perTopic+unsent)
+			p.change = func(shards []*shard.Shard) {
+				shards[0].Runner.StallMaxUS = us
+				shards[1].Runner.StallMaxUS = 60_000_000 // it does not publish
+			}
+		}
+	}
+	untimed := func(limit int) func(p *publishedRun) {
+		return func(p *publishedRun) {
+			p.plan.MaxLate = limit
+			p.changeEach(func(s *shard.Shard) { s.Latency = nil })
+		}
+	}
+	noPort := func(local bool) func(p *publishedRun) {
+		return fail(shard.Refused, func(f *shard.PublishFailure) { f.Status, f.Local = 0, local })
+	}
+	var none [4]uint64
+	judgePublished(t, []publishedCase{
+		{"a message is refused", fail(shard.Refused, unchanged), Fail, none, "1 message was refused; it was number 5 of topic s-topic-1"},
+		{"a message is refused, and one stream receives it", func(p *publishedRun) {
+			p.failToPublish(shard.Refused)
+			p.lose(func(stream int, number uint64) bool { return stream == 3 && number == 5 })
+		}, Fail, none, "number 5 of topic s-topic-1"},
+		{"a message is not answered", fail(shard.Open, unchanged), Fail, none, "1 message was not answered; it was number 5 of topic s-topic-1"},
+		// RFC 9112, 9.5: a server may close an idle connection at any time, and only the server knows whether it received
+		// the message.
+		{"a message is not answered on an idle connection", fail(shard.Open, func(f *shard.PublishFailure) { f.Idle = true }), Invalid, none,
+			"1 message was not answered; it was number 5 of topic s-topic-1"},
+		{"the generator had no port left for a message", noPort(true), Invalid, none,
+			"1 connect of the publisher failed, because the load generator had no local port, file descriptor or IPv6 address; " +
+				"widen net.ipv4.ip_local_port_range, raise ulimit -n, add machines for runners, or enable IPv6"},
+		{"no connection could be made for a message", noPort(false), Fail, none, "1 message was not sent, because no connection could be made"},
+		{"no publisher", shards(func(s []*shard.Shard) { s[0].Published = nil }), Invalid, [4]uint64{0, 0, 0, 8}, "no runner recorded published messages"},
+		{"two publishers", shards(func(s []*shard.Shard) { s[1].Published = s[0].Published }), Invalid, none, "2 runners published"},
+		{"two descriptions", shards(func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} }), Invalid, none, "a different service description"},
+		{"late", late(0), Invalid, none, "over 1 s behind the schedule, up to 1.2 s: the publisher did not keep up, or the service was slow to answer it (p99 3 ms, max 3 ms)"},
+		{"late because of the bodies of responses", late(3_000_000), Invalid, none,
+			"the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)"},
+		{"unsent, without a stall", stall(0, 10), Fail, none, "10 of 50 messages were not sent before the end"},
+		{"unsent, with a short stall", stall(400_000, 1), Fail, none, "1 of 41 messages were not sent before the end"},
+		{"unsent because of a stall", stall(4_100_000, 10), Invalid, none, "10 of 50 messages were not sent before the end, because the load generator stalled for up to 4.1 s"},
+		{"unsent for longer than a stall", stall(3_900_000, 10), Fail, none, "10 of 50 messages were not sent before the end"},
+		{"no times, and any lateness is allowed", untimed(-1), Pass, none, ""},
+		{"no times, and lateness is limited", untimed(0), Invalid, none,
+			"the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is 0 (MAX_LATE)"},
+	})
 }
 
 // A machine may stall for a second a few times in an hour. The publisher sends the delayed messages after the stall,
@@ -68,26 +98,6 @@ func TestShortPublisherStallIsAllowed(t *testing.T) {
 	}{{0, 900, true}, {10, 1480, true}, {11, 1480, false}, {1, 10_001, false}} {
 		s := &Streams{Counts: Counts{Messages: Messages{Published: &Publication{Planned: 1000, Sent: 1000, Confirmed: 1000, Late: c.late, MaxLagMS: c.lagMS}}}}
 		require.Equal(t, c.onTime, s.publishedOnTime(), "%+v", c)
-	}
-}
-
-// A publisher that stalls until the end of the run does not send all messages. The service is the cause only if no
-// stall explains both the unsent messages and the lag of the sent ones.
-func TestStallOfThePublisherAtTheEndIsInvalid(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		stallUS, unsent int64
-		want            Outcome
-	}{{0, 10, Fail}, {400_000, 1, Fail}, {4_100_000, 10, Invalid}, {3_900_000, 10, Fail}} {
-		p := newPublishedRun()
-		p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(time.Second).UnixMicro(), uint64(2*perTopic+c.unsent))
-		p.change = func(shards []*shard.Shard) {
-			shards[0].Runner.StallMaxUS = c.stallUS
-			shards[1].Runner.StallMaxUS = 60_000_000 // it does not publish
-		}
-		v := requireOutcome(t, c.want, p.judge(t), "%+v", c)
-		require.Contains(t, v.Reasons[0], fmt.Sprintf("%d of %d messages were not sent before the end", c.unsent, 2*perTopic+c.unsent))
-		require.Equal(t, c.want == Invalid, strings.Contains(v.Reasons[0], "because the load generator stalled for up to 4.1 s"))
 	}
 }
 
@@ -122,54 +132,6 @@ func TestStallOfThePublisherMustBeAtTheEnd(t *testing.T) {
 		confirmed := check(t, v, "messages published and confirmed")
 		require.Equal(t, c.want == Invalid, confirmed.ExplainedBy == SignalControl)
 		require.Equal(t, c.want == Invalid, strings.Contains(v.Reasons[0], "because the load generator stalled for up to 5.05 s"))
-	}
-}
-
-// Messages without a timestamp may all have been late, so a run with a limit on lateness is invalid.
-func TestLatenessLimitNeedsTimestamps(t *testing.T) {
-	t.Parallel()
-	for limit, want := range map[int]Outcome{-1: Pass, 0: Invalid} {
-		p := newPublishedRun()
-		p.plan.MaxLate = limit
-		p.changeEach(func(s *shard.Shard) { s.Latency = nil })
-		v := requireOutcome(t, want, p.judge(t))
-		if want == Invalid {
-			require.Contains(t, v.Reasons[0], "the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is 0 (MAX_LATE)")
-		}
-	}
-}
-
-// RFC 9112, 9.5: a server may close an idle connection at any time, and only the server knows whether it received the
-// message. A runner does not know that the message is unconfirmed, so its script check fails.
-func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
-	t.Parallel()
-	for idle, want := range map[bool]Outcome{true: Invalid, false: Fail} {
-		p := newPublishedRun()
-		p.failToPublish(shard.Open)
-		p.change = func(shards []*shard.Shard) {
-			shards[0].Published.Failed[0].Idle = idle
-			shards[1].Checks = []shard.ScriptCheck{{Name: "Received all messages", Fails: 2}}
-		}
-		v := requireOutcome(t, want, p.judge(t))
-		require.Len(t, v.Reasons, 1)
-		require.Contains(t, v.Reasons[0], "1 message was not answered; it was number 5")
-	}
-}
-
-// A message that the publisher could not send for lack of a local port was not refused by the service.
-func TestPublisherWithoutALocalPortIsInvalid(t *testing.T) {
-	t.Parallel()
-	for local, want := range map[bool]Outcome{true: Invalid, false: Fail} {
-		p := newPublishedRun()
-		p.failToPublish(shard.Refused)
-		p.change = func(shards []*shard.Shard) {
-			shards[0].Published.Failed[0].Status, shards[0].Published.Failed[0].Local = 0, local
-		}
-		v := requireOutcome(t, want, p.judge(t))
-		if local {
-			require.Contains(t, v.Reasons, "1 connect of the publisher failed, because the load generator had no local port, file descriptor or IPv6 address; "+
-				"widen net.ipv4.ip_local_port_range, raise ulimit -n, add machines for runners, or enable IPv6")
-		}
 	}
 }
 
