@@ -83,24 +83,25 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 	}
 }
 
-// Messages without a number are corrupted if other messages have one.
-func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
+// Messages without a number are corrupted if other messages have one. Faults of streams outrank unchecked messages.
+func TestFaultsOutrankUncheckedMessages(t *testing.T) {
 	t.Parallel()
-	m := describedRun(shard.CountByNumber, ledger.Counts{Received: 50})
-	m.Connections.Edit(0).Counts = ledger.Counts{Corrupted: 10, Unnumbered: 10}
-	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict)
-	m = describedRun(shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 99})
-	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "messages without a number must count as corrupted if another one has a number")
-}
-
-// Faults of streams outrank unchecked messages.
-func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
-	t.Parallel()
-	for _, basis := range []shard.CountBasis{shard.CountNothing, shard.CountByNumber} {
-		m := describedRun(basis, ledger.Counts{Heartbeats: 5})
+	unnumbered := func(r *ledger.Record) { r.Counts = ledger.Counts{Corrupted: 10, Unnumbered: 10} }
+	dropped := func(r *ledger.Record) { addFault(r, ledger.KindDropped, 1) }
+	for _, c := range []struct {
+		basis shard.CountBasis
+		each  ledger.Counts
+		edit  func(r *ledger.Record) // of the first client
+	}{
+		{shard.CountByNumber, ledger.Counts{Received: 50}, unnumbered},
+		{shard.CountByNumber, ledger.Counts{Corrupted: 100, Unnumbered: 99}, func(*ledger.Record) {}},
+		{shard.CountByNumber, ledger.Counts{Heartbeats: 5}, dropped},
+		{shard.CountNothing, ledger.Counts{Heartbeats: 5}, dropped},
+	} {
+		m := describedRun(c.basis, c.each)
 		m.Plan.RequireMessages = true
-		addFault(&m.Connections.Edit(0).Record, ledger.KindDropped, 1)
-		require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, basis)
+		c.edit(&m.Connections.Edit(0).Record)
+		requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}), c.basis, c.each)
 	}
 }
 

@@ -115,6 +115,17 @@ func TestResumeOutcomes(t *testing.T) {
 			p.shapeAt = 20
 			p.lose(func(stream int, n uint64) bool { return stream == 0 && n == 20 })
 		}, Fail, 0, 0, 0, 0, "s-0 missed message 20"}, // message 20 was sent long after the reconnect
+		{"messages are repeated, and the description allows it", func(p *publishedRun) {
+			p.cfg.Repeats, p.deliver = true, replaceMessage(11, 9, 10, 11)
+		}, Pass, 0, 0, 0, 1, "2 messages were received twice, which the description allows"},
+		{"messages arrive in any order, and the description allows it", func(p *publishedRun) {
+			p.cfg.AnyOrder, p.deliver = true, replaceMessages(0, map[uint64][]uint64{9: nil, 11: {9, 11}})
+			p.changeEach(func(s *shard.Shard) { s.Service.Resume, s.Service.AnyOrder = "Last-Event-ID", true })
+		}, Pass, 0, 0, 0, 1, "no message was lost or duplicated"},
+		{"a message of the outage is missing, and the service does not resume", func(p *publishedRun) {
+			p.deliver, p.shape = replaceMessage(11), cutStream("rst", false, false)
+			p.changeEach(func(s *shard.Shard) { s.Service.Resume = "none" })
+		}, Pass, 0, 0, 0, 1, "the service does not resume"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -132,30 +143,6 @@ func TestResumeOutcomes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A repeated message is not a fault if the description allows it. If the service does not resume, messages of the
-// outage are not expected.
-func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
-	t.Parallel()
-	p := newCutRun()
-	p.cfg.Repeats, p.deliver = true, replaceMessage(11, 9, 10, 11)
-	v := requireOutcome(t, Pass, p.judge(t))
-	require.EqualValues(t, 2, v.Cuts[0].Repeated)
-	require.Contains(t, v.Reasons[1], "2 messages were received twice, which the description allows")
-
-	p = newCutRun()
-	p.cfg.AnyOrder, p.deliver = true, replaceMessages(0, map[uint64][]uint64{9: nil, 11: {9, 11}})
-	p.changeEach(func(s *shard.Shard) { s.Service.Resume, s.Service.AnyOrder = "Last-Event-ID", true })
-	v = requireOutcome(t, Pass, p.judge(t))
-	require.Equal(t, 1, v.Cuts[0].WithoutLoss)
-
-	p = newCutRun()
-	p.deliver, p.shape = replaceMessage(11), cutStream("rst", false, false)
-	p.changeEach(func(s *shard.Shard) { s.Service.Resume = "none" })
-	v = requireOutcome(t, Pass, p.judge(t))
-	require.Contains(t, v.Reasons[1], "the service does not resume")
-	require.EqualValues(t, 1, v.Messages.NotExpected)
 }
 
 // Noops have no publisher: a loss at a disconnect is a gap in their numbers.

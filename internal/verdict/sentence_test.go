@@ -13,34 +13,28 @@ import (
 
 var noopFormatter = Formatter{&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))}}
 
-// If noops are missing and as many events with another name arrived, the sentence names these events.
-func TestOtherEventsAreNamed(t *testing.T) {
+// A sentence names other events only if as many of them arrived as noops are missing. A reason is not quoted as if it
+// were data. The backend numbers noops and broadcasts in one sequence.
+func TestSentencesExplainFaults(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
 	tail := ledger.Finding{Kind: ledger.KindTail, Count: 12, From: 1, To: 12}
-	named := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "noop", Count: 12}}}
-	require.Equal(t, `d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC; other events arrived: 12 named "noop", which message.event of the description does not match`,
-		noopFormatter.Sentence(&shard.Connection{Record: named}, tail, at))
-	few := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "news", Count: 2}}}
-	require.NotContains(t, noopFormatter.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events cannot explain twelve missing noops")
-}
-
-// A reason is not quoted as if it were data.
-func TestImpossibleNumberIsExplained(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
-	f := ledger.Finding{Kind: ledger.KindCorrupted, From: 4, Note: "its number is 9, but the highest number before it was 3", Source: ledger.SourceNumber}
-	require.Equal(t, "d-1 received noop 4 corrupted at 15:04:05.000 UTC: its number is 9, but the highest number before it was 3",
-		noopFormatter.Sentence(&shard.Connection{Record: ledger.Record{ID: "d-1"}}, f, at))
-}
-
-// The backend numbers noops and broadcasts in one sequence.
-func TestSharedNumbersAreNamed(t *testing.T) {
-	t.Parallel()
-	lost := ledger.Finding{Kind: ledger.KindLost, From: 3, To: 3, Count: 1}
-	r := &shard.Connection{Record: ledger.Record{ID: "d-1", Counts: ledger.Counts{Messages: 1}}}
-	require.Equal(t, "d-1 missed noop 3: the number was skipped (noticed at 00:00:00.000 UTC); other messages have numbers of the same sequence, so one of them may be lost instead",
-		noopFormatter.Sentence(r, lost, time.Time{}))
+	others := func(name string, count uint64) ledger.Record {
+		return ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: name, Count: count}}}
+	}
+	for _, c := range []struct {
+		record  ledger.Record
+		finding ledger.Finding
+		want    string
+	}{
+		{others("noop", 12), tail, `d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC; other events arrived: 12 named "noop", which message.event of the description does not match`},
+		{others("news", 2), tail, "d-1 missed noops 1 to 12: nothing arrived before the stream closed at 15:04:05.000 UTC"},
+		{ledger.Record{ID: "d-1"}, ledger.Finding{Kind: ledger.KindCorrupted, From: 4, Note: "its number is 9, but the highest number before it was 3", Source: ledger.SourceNumber},
+			"d-1 received noop 4 corrupted at 15:04:05.000 UTC: its number is 9, but the highest number before it was 3"},
+		{ledger.Record{ID: "d-1", Counts: ledger.Counts{Messages: 1}}, ledger.Finding{Kind: ledger.KindLost, From: 3, To: 3, Count: 1},
+			"d-1 missed noop 3: the number was skipped (noticed at 15:04:05.000 UTC); other messages have numbers of the same sequence, so one of them may be lost instead"},
+	} {
+		require.Equal(t, c.want, noopFormatter.Sentence(&shard.Connection{Record: c.record}, c.finding, time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)))
+	}
 }
 
 // A counter that overflows restarts below the first number that the client received, or continues with negative numbers.
