@@ -189,6 +189,11 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"another stream is disconnected, and reconnects at once", func(r *Run) {
 			r.stream(7).Outages = []ledger.Outage{{From: 20 * time.Second, To: 21 * time.Second, Planned: true}, {From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
 		}, verdict.Fail, "d-7 lost its stream, which the suite does not disconnect"},
+		{"eighty other streams are disconnected, and reconnect at once", func(r *Run) {
+			for n := range 100 {
+				r.stream(n).Outages = []ledger.Outage{{From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
+			}
+		}, verdict.Fail, "… and 70 more; other streams lost: 80"},
 		{"a proxy closes other streams when their tokens expire", func(r *Run) {
 			r.Rounds[0].Plan.TokenTTL = 20
 			r.Rounds[0].Connections.Edit(7).Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}
