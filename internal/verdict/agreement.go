@@ -17,7 +17,7 @@ func (s *Streams) AgreementChecks() (out []Check) {
 		limit, actual := "agrees", firstText(unexplained, "agrees")
 		if s.Server.Confirms {
 			limit = "agrees, except for faults found"
-			actual = "differs on " + format.Plural(s.differences.total(), "stream", "streams") + ", where faults were found"
+			actual = "differs on " + format.Plural(s.differing, "stream", "streams") + ", where faults were found"
 		}
 		out = append(out, Check{
 			ID: CheckServerCount, Name: "server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
@@ -186,19 +186,9 @@ type differences struct {
 }
 
 func (d *differences) add(added difference) {
-	if added.kind == noDifference {
-		return
-	}
 	if d.count[added.kind]++; d.count[added.kind] == 1 {
 		d.first[added.kind] = added.text
 	}
-}
-
-func (d *differences) total() (n int) {
-	for _, count := range d.count {
-		n += count
-	}
-	return n
 }
 
 func (d *differences) sentences() (out []string) {
