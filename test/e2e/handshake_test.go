@@ -104,26 +104,20 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 // requests of other clients.
 func mutualTLSService(t *testing.T, certs string, auth tls.ClientAuthType, handler http.HandlerFunc) (url string) {
 	t.Helper()
-	return serveTLS(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
-		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
-			if _, err := chain[0].Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
-				return
-			}
-		}
-		handler(w, r)
-	})
-}
-
-// serveTLS starts a TLS server that passes the pool of its authority to its handler.
-func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, handler func(http.ResponseWriter, *http.Request, *x509.CertPool)) (url string) {
-	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem"))
 	require.NoError(t, err)
 	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
 	require.NoError(t, err)
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(ca))
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler(w, r, pool) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
+			if _, err := chain[0].Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+				return
+			}
+		}
+		handler(w, r)
+	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: auth, ClientCAs: pool}
 	s.StartTLS()
@@ -141,50 +135,37 @@ func refuseFirst(n int64) http.HandlerFunc {
 	}
 }
 
-func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
+// An untrusted client counts as accepted if it receives a response with a status other than 400, 401 or 403. A
+// connection without a response is inconclusive. The run also tries untrusted certificates while its connections are
+// open.
+func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(certs, "clients", "client-1.pem"), filepath.Join(certs, "clients", "client-1-key.pem"))
 	require.NoError(t, err)
-	url := mutualTLSService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request) {
+	requireIssuerName := func(w http.ResponseWriter, r *http.Request) {
 		if chain := r.TLS.PeerCertificates; len(chain) == 0 || chain[0].Issuer.String() != certificate.Leaf.Issuer.String() {
 			w.WriteHeader(http.StatusForbidden)
 		}
-	})
-	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20").verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name received a response: ")
-}
-
-// The run also tries untrusted certificates while its connections are open.
-func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
-	t.Parallel()
-	certs := certificates(t)
-	url := mutualTLSService(t, certs, tls.RequestClientCert, refuseFirst(3))
-	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1").verdict()
-	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "a client without a certificate received a response: ")
-}
-
-// An untrusted client counts as accepted if it receives a response with a status other than 400, 401 or 403. A
-// connection without a response is inconclusive.
-func TestHandshakeReportsUntrustedClients(t *testing.T) {
-	t.Parallel()
+	}
 	for name, c := range map[string]struct {
 		auth     tls.ClientAuthType
 		handler  http.HandlerFunc
+		args     []string
 		want     verdict.Outcome
 		wantText string
 	}{
-		"reset":                               {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is unknown whether a client without a certificate is refused: the server closed the connection before the response"},
-		"accepted with 503":                   {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate received a response"},
-		"accepted with a foreign certificate": {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate received a response"},
-		"refused by 400":                      {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
+		"reset":                               {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, nil, verdict.Invalid, "it is unknown whether a client without a certificate is refused: the server closed the connection before the response"},
+		"accepted with 503":                   {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, nil, verdict.Fail, "a client without a certificate received a response"},
+		"accepted with a foreign certificate": {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, nil, verdict.Fail, "a client with a foreign certificate received a response"},
+		"accepted by the name of the issuer":  {tls.RequestClientCert, requireIssuerName, nil, verdict.Fail, "a client with a certificate of another authority of the same name received a response: "},
+		"accepted during the hold":            {tls.RequestClientCert, refuseFirst(3), []string{"--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1"}, verdict.Fail, "a client without a certificate received a response: "},
+		"refused by 400":                      {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, nil, verdict.Pass, "untrusted certificates were refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			certs := certificates(t)
-			r := smoke(t, "handshake", "--certs", certs, "--backend-url", mutualTLSService(t, certs, c.auth, c.handler), "--connections", "20")
+			url := mutualTLSService(t, certs, c.auth, c.handler)
+			r := smoke(t, "handshake", append([]string{"--certs", certs, "--backend-url", url, "--connections", "20"}, c.args...)...)
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.wantText)
