@@ -144,9 +144,7 @@ func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 	} {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		r.addAnswers("rate-20", 200, 1700).withUndelayedTimes(0).setCores(c.service, .98).withControlGroup(c.late).addCounter("data_sent", "rate-20", 200*c.sent)
-		for i := range r.Rounds[0].Series {
-			r.Rounds[0].Series[i].CPUPercent = 100 * c.runners
-		}
+		r.addSeconds(10, 10, shard.Second{CPUSeconds: c.runners})
 		for i := range r.Samples {
 			if c.foreign {
 				r.Samples[i].BackendCPU /= 10

@@ -30,8 +30,9 @@ func newHandshakeRun() *Run {
 	).connect("scale-1", 100, 15).connect("scale-2", 1000, 15)
 	m := r.Rounds[0]
 	m.Checks = refusalChecks()
+	r.addSeconds(0, 110, shard.Second{CPUSeconds: .5})
 	for i := range int64(22) {
-		m.Series = append(m.Series, shard.Bucket{Unix: start.Unix() + 5*i, ProcessUsage: shard.ProcessUsage{RSS: 60 << 20, CPUPercent: 50}})
+		m.Series = append(m.Series, shard.Bucket{Unix: start.Unix() + 5*i, ProcessUsage: shard.ProcessUsage{RSS: 60 << 20}})
 		r.Samples = append(r.Samples, resources.Sample{Unix: start.Unix() + 5*i, BackendRSS: 20 << 20, BackendCPU: float64(i)})
 	}
 	tls := shard.Metric{Name: "handshake_tls", Tags: map[string]string{shard.TagStage: "scale-2"}, Trend: shard.NewHistogram(), Count: 2, Sum: 30}
@@ -113,11 +114,11 @@ func TestHandshakeFindsFaults(t *testing.T) {
 		{"the rate is too low", func(r *Run) { r.set("MIN_RATE", "20") }, verdict.Fail, "1000 connections: 10/s (limit: at least 20)"},
 		{"the rate is too low, and the generator stalled", func(r *Run) {
 			r.set("MIN_RATE", "20")
-			r.Rounds[0].Series[0].StallMS, r.Rounds[0].Series[5].StallMS = 900, 900
+			r.addSeconds(0, 30, shard.Second{StallMS: 900})
 		}, verdict.Invalid, "the load generator may be the cause: a runner stalled for 900 ms"},
 		{"the rate is too low at both scales, and the generator stalled at one", func(r *Run) {
 			r.set("MIN_RATE", "20")
-			r.Rounds[0].Series[5].StallMS = 900
+			r.addSeconds(25, 5, shard.Second{StallMS: 900})
 		}, verdict.Fail, "100 connections: 10/s (limit: at least 20)"},
 		{"the mean time is too long", func(r *Run) { r.set("MAX_MEAN_MS", "10").connect("scale-1", 100, 9) }, verdict.Fail, "1000 connections: 15.0 ms (limit: at most 10.0 ms)"},
 		{"the run was stopped early", func(r *Run) { r.connect("scale-2", 400, 15) }, verdict.Invalid, "connections tried: 500 (limit: 1,100)"},

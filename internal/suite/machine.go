@@ -41,7 +41,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	if !to.After(from) {
 		return out
 	}
-	for _, second := range seconds(m) {
+	for _, second := range m.Seconds {
 		start, end := time.UnixMicro(second.FromUS), time.UnixMicro(second.ToUS)
 		w := overlap(start, end, from, to)
 		if w <= 0 {
@@ -106,22 +106,6 @@ func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool)
 		delay, ok = max(delay, resolution+time.Duration(b.Control.LongestUS)*time.Microsecond), true
 	}
 	return delay, ok
-}
-
-// seconds returns the one-second records of the runners. If no runner has any, it returns the buckets of the series.
-func seconds(m *shard.Merged) []shard.Second {
-	if len(m.Seconds) > 0 {
-		return m.Seconds
-	}
-	out := make([]shard.Second, 0, len(m.Series))
-	for _, b := range m.Series {
-		start := time.Unix(b.Unix, 0)
-		out = append(out, shard.Second{
-			FromUS: start.UnixMicro(), ToUS: start.Add(shard.BucketWidth).UnixMicro(), CPUSeconds: b.CPUPercent / 100 * shard.BucketWidth.Seconds(),
-			RunDelayMS: b.RunDelayMS, StallMS: b.StallMS, WaitMS: b.StallMS,
-		})
-	}
-	return out
 }
 
 // sampleRange returns the times of the first and the last sample between two times. With fewer than two samples it

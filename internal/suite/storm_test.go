@@ -157,7 +157,7 @@ func TestStormFindsFaults(t *testing.T) {
 		{"the service is too slow", func(r *Run) { r.set("MIN_RATE", "200") }, verdict.Fail, "connects per second: 99 (limit: at least 200)"},
 		{"the service or the generator is too slow", func(r *Run) {
 			r.set("MIN_RATE", "200")
-			r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 20, ProcessUsage: shard.ProcessUsage{StallMS: 900}}}
+			r.addSeconds(20, 5, shard.Second{StallMS: 900})
 		}, verdict.Invalid, "the service accepted 99 connects per second, but 200 are required; the load generator may be the cause: a runner stalled for 900 ms"},
 		{"refused clients waited", func(r *Run) {
 			r.set("MIN_RATE", "200")

@@ -240,7 +240,7 @@ func TestCapacity(t *testing.T) {
 		{"a late noop was due before the step in which it arrived", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 streams (1 noop late)", "71"},
 		{"a noop is missed while the generator stalled", func(r *Run) {
 			r.silence(3, 28*second)
-			r.Rounds[0].Series[1].StallMS = 900
+			r.addSeconds(15, 5, shard.Second{WaitMS: 900})
 		}, verdict.Pass, "between 200 and 300 streams (2 noops missed)", "143"},
 		{"missed noops count at their due times, not at the end of the stream", func(r *Run) { r.silence(3, 18*second) }, verdict.Pass, "between 100 and 200 streams (1 noop missed)", "71"},
 		{"a skipped noop counts at its due time, not at the arrival of the next one", func(r *Run) {
@@ -265,17 +265,17 @@ func TestCapacity(t *testing.T) {
 		}, verdict.Pass, "between 100 and 200 streams (2,000 noops missed)", "71"},
 		{"a noop is late while the load generator stalled", func(r *Run) {
 			r.delayNoops(3, 2, 16*second)
-			r.Rounds[0].Series[1].StallMS = 900
+			r.addSeconds(15, 5, shard.Second{WaitMS: 900})
 		}, verdict.Pass, "not found: at 200 streams the load generator was saturated", "71"},
 		{"a saturated load generator closed an idle stream", func(r *Run) {
 			r.silence(7, 12*second)
 			c := r.Rounds[0].Connections.Edit(7)
 			c.State, c.Reason = ledger.Dropped, "idle"
 			r.removeSteps(2)
-			r.Rounds[0].Series[1].StallMS = 6000
+			r.addSeconds(15, 5, shard.Second{WaitMS: 6000})
 		}, verdict.Pass, "not found: at 200 streams the load generator was saturated", "71"},
 		{"the server closed a stream while the generator stalled", func(r *Run) {
-			r.Rounds[0].Series[1].StallMS = 900
+			r.addSeconds(15, 5, shard.Second{WaitMS: 900})
 			r.endEarly(7, 15*second, "reset")
 		}, verdict.Pass, "between 100 and 200 streams (1 stream dropped)", "71"},
 		{"connects fail in the first step", func(r *Run) {

@@ -34,7 +34,7 @@ func TestUploadFindsFaults(t *testing.T) {
 	makeSlow := func(r *Run) { r.addAnswers("parallel", 4, 900).set("MIN_MB_PER_SECOND", "10") }
 	makeStalled := func(r *Run) {
 		makeSlow(r)
-		r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 60, ProcessUsage: shard.ProcessUsage{StallMS: 900}}}
+		r.addSeconds(60, 5, shard.Second{StallMS: 900})
 	}
 	judgeEdits(t, newUploadRun, []runEdit{
 		{"a wrong response", func(r *Run) {
