@@ -36,9 +36,11 @@ func TestBusyStreamDoesNotDelayOthers(t *testing.T) {
 		v.set("flood", &flood)
 		v.mustRun(fmt.Sprintf(`
 		const busy = new EventSource(%q, { reconnect: false, ledger: flood });
-		const quiet = new EventSource(%q, { reconnect: false });
 		var received = 0;
-		quiet.onmessage = () => { if (++received === 20) { quiet.close(); busy.close(); } };`, busy, quiet))
+		busy.onopen = () => {
+			const quiet = new EventSource(%q, { reconnect: false });
+			quiet.onmessage = () => { if (++received === 20) { quiet.close(); busy.close(); } };
+		};`, busy, quiet))
 		require.Equal(t, "20", v.str("received"))
 		require.Positive(t, flood.Load())
 	})
