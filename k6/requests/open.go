@@ -27,7 +27,8 @@ type arrivals struct {
 	stage    *stage
 	maxLanes int
 	workers  sync.WaitGroup
-	index    *lib.SegmentedIndex // used only by the lane that has the turn
+	index    *lib.SegmentedIndex // used only by the lane that has the turn, as backlog
+	backlog  bool                // all lanes were busy, and each request since then was late
 
 	mu        sync.Mutex
 	laneCount int
@@ -42,9 +43,8 @@ type ticket struct {
 }
 
 // next returns the next request when it is due, and drops the requests that did not start within their timeout. It
-// returns false at the end of the stage. wasBusy reports whether the request may have waited for a lane. The caller has
-// the turn.
-func (a *arrivals) next(wasBusy bool) (t ticket, ok bool) {
+// returns false at the end of the stage. The caller has the turn.
+func (a *arrivals) next() (t ticket, ok bool) {
 	s, dropped := a.stage, int64(0)
 	defer func() { s.drop(dropped) }()
 	for s.ctx.Err() == nil {
@@ -59,8 +59,8 @@ func (a *arrivals) next(wasBusy bool) (t ticket, ok bool) {
 			dropped++
 			continue
 		}
-		if wasBusy {
-			t.laneWait = max(-wait, 0)
+		if a.backlog = a.backlog && wait < 0; a.backlog {
+			t.laneWait = -wait
 		}
 		sleep(s.ctx, wait)
 		return t, s.ctx.Err() == nil
@@ -85,25 +85,24 @@ func (a *arrivals) passTurn(more bool) {
 	}
 }
 
-// takeTurn waits for the turn on wake. It reports whether all lanes were busy before.
-func (a *arrivals) takeTurn(wake chan struct{}) (wasBusy bool) {
+// takeTurn waits for the turn on wake, unless all lanes were busy.
+func (a *arrivals) takeTurn(wake chan struct{}) {
 	a.mu.Lock()
-	wasBusy, a.allBusy = a.allBusy, false
-	if !wasBusy {
+	if a.allBusy {
+		a.allBusy, a.backlog = false, true
+		wake <- struct{}{}
+	} else {
 		a.idle = append(a.idle, wake)
 	}
 	a.mu.Unlock()
-	if !wasBusy {
-		<-wake
-	}
-	return wasBusy
+	<-wake
 }
 
 // work is the goroutine of a lane, which starts with the turn. It makes requests until there are no more.
 func (a *arrivals) work() {
 	s, l, wake := a.stage, a.stage.newLane(), make(chan struct{}, 1)
-	for wasBusy := false; ; wasBusy = a.takeTurn(wake) {
-		t, ok := a.next(wasBusy)
+	for ; ; a.takeTurn(wake) {
+		t, ok := a.next()
 		a.passTurn(ok)
 		if !ok {
 			return
