@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// awsCLI is the AWS command line, loaded once for all tests (testdata/forking.py).
+// awsCLI is the AWS CLI, loaded once for all tests (testdata/forking.py).
 var awsCLI struct {
 	once   sync.Once
 	dir    string
@@ -46,12 +46,12 @@ func linkProgram(t *testing.T, dir, name string) string {
 	return link
 }
 
-// useCommandLine adds the real AWS command line to the PATH.
+// useCommandLine adds the real AWS CLI to the PATH.
 func useCommandLine(t *testing.T) {
 	t.Helper()
 	program, err := exec.LookPath("aws")
 	if err != nil {
-		untested.SkipMissing(t, "the AWS command line is not installed")
+		untested.SkipMissing(t, "the AWS CLI is not installed")
 	}
 	awsCLI.once.Do(func() {
 		awsCLI.dir, err = os.MkdirTemp("", "awscli-")
@@ -79,7 +79,7 @@ func stopCommandLine() {
 	_ = os.RemoveAll(awsCLI.dir)
 }
 
-// commandLine runs the real AWS command line and returns its exit code.
+// commandLine runs the real AWS CLI and returns its exit code.
 func commandLine(args []string) int {
 	socket := os.Getenv("AWS_COMMAND_LINE_SOCKET")
 	if socket == "" {

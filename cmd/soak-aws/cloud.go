@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A cloud calls AWS through the AWS command line. Account and ARN identify the caller.
+// A cloud calls AWS through the AWS CLI. Account and ARN identify the caller.
 type cloud struct{ region, Account, ARN string }
 
 // An apiError is an error that an AWS service returns.
@@ -34,10 +34,10 @@ func code(err error) string {
 
 var apiErrorText = regexp.MustCompile(`An error occurred \(([^)]+)\) when calling the (\w+) operation[^:]*: (.*)`)
 
-// connect returns a cloud. It returns an error if the AWS command line is not installed, or cannot identify the caller.
+// connect returns a cloud. It returns an error if the AWS CLI is not installed, or cannot identify the caller.
 func connect(ctx context.Context, region string) (*cloud, error) {
 	if _, err := exec.LookPath("aws"); err != nil {
-		return nil, errors.New("the AWS command line is not installed; install it: " +
+		return nil, errors.New("the AWS CLI is not installed; install it: " +
 			"https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html")
 	}
 	c := &cloud{region: region}
@@ -47,7 +47,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	return c, nil
 }
 
-// call runs the AWS command line and parses its output into result, which may be nil. An error of AWS is an *apiError.
+// call runs the AWS CLI and parses its output into result, which may be nil. An error of AWS is an *apiError.
 func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 	cmd := exec.CommandContext(ctx, "aws", append(args, "--region", c.region, "--output", "json")...) // #nosec G204 -- without a shell
 	cmd.Env = append(os.Environ(), "AWS_PAGER=")
@@ -90,7 +90,7 @@ func tagFilter(key, value string) string { return "Name=tag:" + key + ",Values="
 // unreachableLimit is the time for which poll continues without AWS, because a laptop may lose its network or sleep.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready until ready returns true, a refusal, or an AWS error other than throttling. After other errors it
+// poll calls ready until ready returns true, a refusal, or an AWS error other than ThrottlingException. After other errors it
 // retries for unreachableLimit. After limit it returns context.DeadlineExceeded.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, lastResponse := time.Now(), time.Now(); ; {

@@ -18,7 +18,7 @@ import (
 )
 
 // A fakeAWS responds to the requests of soak-aws in the formats of AWS. startAWS sets environment variables so that the
-// real AWS command line sends its requests to the fake.
+// real AWS CLI sends its requests to the fake.
 type fakeAWS struct {
 	mu                sync.Mutex
 	parameters        map[string]string

@@ -49,7 +49,7 @@ func openTunnel(ctx context.Context, out outputs, name string, port, local int) 
 	if err != nil {
 		return nil, fmt.Errorf("open a local port for the tunnel: %w; choose another port with `bin/soak-aws open --port 8081`", err)
 	}
-	_ = l.Close() // the AWS command line will listen on this port
+	_ = l.Close() // the AWS CLI will listen on this port
 	// The tunnel outlives ctx, because a soak reads the ledger of the backend after Ctrl-C.
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tunnel{address: l.Addr().String(), region: out.Settings.Region, name: name, host: out.Instances[name], port: port, stop: stop}
@@ -114,7 +114,7 @@ func (t *tunnel) responds(ctx context.Context) bool {
 	return err == nil && resp.Body.Close() == nil
 }
 
-// session runs the AWS command line until it ends, the remote port does not respond, or ctx ends. It calls opened after
+// session runs the AWS CLI until it ends, the remote port does not respond, or ctx ends. It calls opened after
 // the first response. Repeated checks of the port also keep the session from becoming idle.
 func (t *tunnel) session(ctx context.Context, opened func()) error {
 	_, local, _ := net.SplitHostPort(t.address)
@@ -125,7 +125,7 @@ func (t *tunnel) session(ctx context.Context, opened func()) error {
 	defer os.Remove(log.Name())
 	defer log.Close()
 	p, err := process.Start(process.Spec{
-		Name: "the AWS command line", Path: "aws", Env: os.Environ(), Output: log,
+		Name: "the AWS CLI", Path: "aws", Env: os.Environ(), Output: log,
 		Args: []string{"ssm", "start-session", "--region", t.region, "--target", t.host,
 			"--document-name", "AWS-StartPortForwardingSession", "--parameters", fmt.Sprintf("portNumber=%d,localPortNumber=%s", t.port, local)},
 	})

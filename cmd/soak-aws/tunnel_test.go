@@ -28,7 +28,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// TestMain makes this program act as the AWS command line, its plugin or soak-aws if it is started under such a name.
+// TestMain makes this program act as the AWS CLI, its plugin or soak-aws if it is started under such a name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "aws":
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // fakeSession acts as `aws ssm start-session` for a port. It forwards connections until SIGINT, or until the file named
-// by FAKE_AWS_CUT exists. Other arguments run the real AWS command line.
+// by FAKE_AWS_CUT exists. Other arguments run the real AWS CLI.
 func fakeSession(args []string) int {
 	if args[1] != "start-session" {
 		return commandLine(args)
@@ -131,7 +131,7 @@ func forward(port, to string) int {
 	}
 }
 
-// addSessions adds to the PATH an AWS command line whose tunnels lead to a stack. It returns the path of a log with one
+// addSessions adds to the PATH an AWS CLI whose tunnels lead to a stack. It returns the path of a log with one
 // line per session, and a function that disconnects the open session.
 func addSessions(t *testing.T, stack string) (log string, disconnect func()) {
 	t.Helper()
@@ -322,11 +322,11 @@ func TestTunnelErrors(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(cat, filepath.Join(filepath.Dir(terraform), "cat")))
 		t.Setenv("PATH", filepath.Dir(terraform))
-		require.ErrorContains(t, d.soak(t.Context(), nil), "the AWS command line is not installed; install it: https://")
+		require.ErrorContains(t, d.soak(t.Context(), nil), "the AWS CLI is not installed; install it: https://")
 	})
 }
 
-// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. args contains the response to
+// fakePlugin acts as the Session Manager plugin, which the AWS CLI calls. args contains the response to
 // StartSession (or the name of a variable with the response), region, "StartSession", profile, the request, and the
 // address of the service.
 func fakePlugin(args []string) int {
@@ -342,7 +342,7 @@ func fakePlugin(args []string) int {
 	return forward(request.Parameters["localPortNumber"][0], os.Getenv("FAKE_AWS_STACK"))
 }
 
-// The AWS command line is real; only AWS and the plugin are fakes.
+// The AWS CLI is real; only AWS and the plugin are fakes.
 func TestTunnelWithTheRealCommandLine(t *testing.T) {
 	f := startAWS(t)
 	stack := startStack(t)

@@ -25,7 +25,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
-			c.Executable, _ = os.Executable() // "": the run continues without a control group
+			c.Executable, _ = os.Executable() // "": attach does not restart the reference target of the control group
 			c.Plan.TestID, c.Stdout = args[0], cmd.OutOrStdout()
 			*outcome, err = run.Attach(cmd.Context(), c)
 			return err

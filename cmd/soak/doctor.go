@@ -25,7 +25,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether a run can start on this machine and can reach the service",
 		Long: "doctor checks the limits, clock and programs of this machine for a run with these settings, and shows how to fix each problem.\n" +
-			"With --backend-url, it opens one stream to the service. A missing program is a problem only if every run with these settings\n" +
+			"With --backend-url, it opens one stream to the service (noop protocol: to each URL). A missing program is a problem only if every run with these settings\n" +
 			"needs it. Like a run, doctor reads " + plan.SettingsFile + ".\n\n" +
 			"Exit codes: 0 a run can start, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,
@@ -80,7 +80,7 @@ var relevantSettings = []string{
 	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",
 }
 
-// tryTarget opens one stream of the service. Only wrong usage is an error; other failures are in the finding.
+// tryTarget opens one stream of the service; with the noop protocol, one at each URL. Only wrong usage is an error; other failures are in the finding.
 func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 	f := preflight.Finding{Group: "service", Name: "stream", State: preflight.OK, Result: "opened at " + c.Plan.BackendURL}
 	c.Stdout = io.Discard
@@ -122,7 +122,7 @@ func printFindings(w io.Writer, findings []preflight.Finding) error {
 	if count[preflight.Broken] > 0 {
 		conclusion = fmt.Sprintf("A run cannot start; fix each item marked BROKEN (%d)", count[preflight.Broken])
 	}
-	_, err := fmt.Fprintf(w, "\n%s; %s; %s unavailable.\n", conclusion, format.Count(count[preflight.Warning], "warning"),
-		format.Plural(count[preflight.Absent], "item that only some runs need is", "items that only some runs need are"))
-	return err //nolint:wrapcheck // of standard output
+	_, err := fmt.Fprintf(w, "\n%s; %s; %s missing or unknown, which does not prevent a run.\n", conclusion, format.Count(count[preflight.Warning], "warning"),
+		format.Plural(count[preflight.Absent], "item is", "items are"))
+	return err //nolint:wrapcheck // the error names standard output
 }

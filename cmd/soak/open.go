@@ -39,7 +39,7 @@ func openCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "folder to unpack into (default: a temporary folder)")
-	cmd.Flags().BoolVar(&check, "check", false, "check the archive, print a summary, and keep and start nothing")
+	cmd.Flags().BoolVar(&check, "check", false, "only check the archive and print a summary")
 	return cmd
 }
 

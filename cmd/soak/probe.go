@@ -33,7 +33,8 @@ such as Authorization; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the value. With
 
 With --idle, probe writes no description. It keeps up to ten silent streams open for 15 minutes, and reports when each
 stream is closed, and the probable cause. A NAT drops connections without notice. With --publish-url and {topic} in both
-requests, probe therefore tests each stream with one message; each stream then has its own topic.`
+requests, probe therefore publishes one message to each stream at the start, and another one after the silence;
+each stream then has its own topic.`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config
@@ -81,7 +82,7 @@ func probeCommand() *cobra.Command {
 	f := cmd.Flags()
 	secondsFlag(f, &seconds, 60, "length of the probe in seconds, at least 20 (default with --idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
-	f.StringVar(&c.Name, "name", "", "name of the service (default: the name of the file in --out)")
+	f.StringVar(&c.Name, "name", "", "name of the service (default: the file name in --out, or probed)")
 	f.StringVar(&c.Topic, "topic", "", topicHelp)
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
 	serviceFlags(f, &c)

@@ -16,7 +16,7 @@ var topic = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za
 
 type object = map[string]any
 
-// Templates of the subject and the text of a notification to Slack, Teams or SNS. These services reject the JSON that
+// Templates of the subject and the text of a notification to Slack, Teams or SNS. Slack and Teams reject the JSON that
 // Alertmanager sends to other webhooks.
 const (
 	subject = `soak: {{ .GroupLabels.alertname }} {{ .GroupLabels.testid }}`
@@ -52,7 +52,7 @@ func Config(webhook, topicARN string) ([]byte, error) {
 		}}
 	}
 	if len(receiver) == 1 {
-		return nil, errors.New("COMPOSE_PROFILES in .env has alerts without a receiver; set ALERT_WEBHOOK_URL or ALERT_SNS_TOPIC, or remove alerts")
+		return nil, errors.New("COMPOSE_PROFILES in .env contains the profile alerts, but no receiver is set; set ALERT_WEBHOOK_URL or ALERT_SNS_TOPIC, or remove the profile")
 	}
 	return json.MarshalIndent(object{ // JSON is also YAML
 		"route": object{

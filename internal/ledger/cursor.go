@@ -208,7 +208,7 @@ func (c *deliveries) skipped(number uint64, at Instant) bool {
 	sent := c.cursor.log.at(number).At
 	earliest := c.openedAt() // the stream receives messages that are sent from this instant on
 	switch {
-	case c.cursor.log.repeated(number):
+	case c.cursor.log.isAmbiguous(number):
 		earliest += skew
 	case number+lookback >= c.cursor.last:
 		earliest -= skew

@@ -83,7 +83,7 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 			}
 		}
 	}
-	if number == 0 || !log.repeated(number) {
+	if number == 0 || !log.isAmbiguous(number) {
 		return number, live
 	}
 	ahead := c.pendingBefore(log.last()+1, from) == pending // possibly no other stream has received the message yet
@@ -103,7 +103,7 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 // message.
 func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
-	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
+	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.isAmbiguous(uint64(log.index[p.Sum]))
 }
 
 const (

@@ -13,8 +13,7 @@ const (
 	// joinTime is the time after the headers of a stream in which the service may send messages to this stream alone: a
 	// greeting, or a history of earlier messages.
 	joinTime = time.Second
-	// skew is the maximum time before the headers of a stream at which another stream may receive a message that is
-	// sent to both.
+	// skew limits how long before the headers of a stream another stream may receive a message that is sent to both.
 	skew = 100 * time.Millisecond
 	// maxSkipAge is the age up to which a skipped message may still arrive. Later, a message with the same content is
 	// new.
@@ -39,16 +38,17 @@ type Log struct {
 
 // An Entry is one message of a Log.
 type Entry struct {
-	Print         uint64
+	Print         uint64  // Fingerprint.Sum of the message
 	At            Instant // first arrival
 	Count         uint32  // streams that received it
-	Live          bool    // a stream received it after joinTime and another message, or as a second stream, which had resumed
+	Live          bool    // a stream received it after joinTime, not first; or a resumed one after another stream
 	Repeat        bool    // an earlier entry has the same fingerprint, so this one may be a copy
 	repeatedLater bool    // a later entry has the same fingerprint; set only in the first entry with the fingerprint
 }
 
-// An Extra is a message that some streams received again after message After, where other streams received a different
-// message. If most streams received the Extra, it is a message that the others missed; otherwise it is a copy.
+// An Extra is a message that has the content of an earlier message. Some streams received it after the message with the
+// number After, where the Log does not list it. If most streams received the Extra, it is a message that the others
+// missed; otherwise it is a copy.
 type Extra struct {
 	After uint64
 	Print uint64
@@ -71,8 +71,8 @@ func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 
 func (l *Log) at(number uint64) *Entry { return &l.entries[number-1] }
 
-// repeated reports whether a message may be mistaken for another one with the same content.
-func (l *Log) repeated(number uint64) bool {
+// isAmbiguous reports whether a message may be mistaken for another one with the same content.
+func (l *Log) isAmbiguous(number uint64) bool {
 	e := l.at(number)
 	return l.hasSharedRepeat || e.Repeat || e.repeatedLater
 }

@@ -27,7 +27,8 @@ func (s *eventSource) renew(proceed func(error)) {
 	})
 }
 
-// finishRenewal passes the result of a renewal to the attempt. If k6 interrupted the script, it ends the iteration.
+// finishRenewal passes the error of a renewal, or nil, to the attempt. If k6 interrupted the script, finishRenewal
+// interrupts all streams and returns the error, which ends the iteration.
 func (s *session) finishRenewal(err error, proceed func(error)) error {
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) {
 		s.Interrupt()

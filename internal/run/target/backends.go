@@ -15,7 +15,7 @@ import (
 
 // Limits of a backend's connections that are not streams.
 const (
-	defaultPlain = 4096 // default of the backend
+	defaultPlain = 4096 // default of the backend if it has enough descriptors
 	sparePlain   = 64   // connections for health checks and the end of streams, in addition to the plan's
 )
 
@@ -42,12 +42,13 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 			return err
 		}
 	}
-	name := "the backend" + l.config.Suffix
+	name := "the backend"
 	switch {
 	case l.config.Backends > 1:
 		name = b.name + l.config.Suffix
 	case l.config.Suffix != "": // one of several targets, each with a backend
 		b.name = "backend" + l.config.Suffix
+		name = b.name
 	}
 	b.supervisor = newSupervisor(name, func(restart bool) (*process.Process, error) { return l.startBackend(b, restart) })
 	l.backends = append(l.backends, b)
