@@ -53,7 +53,7 @@ func TestReceiversOfChats(t *testing.T) {
 func TestConfigRejectsInvalidReceivers(t *testing.T) {
 	t.Parallel()
 	for want, to := range map[string][2]string{
-		"alerts without a receiver":                   {},
+		"the profile alerts, but no receiver is set":  {},
 		"ALERT_WEBHOOK_URL must be the http or https": {"example.com/alerts", ""},
 		"ALERT_SNS_TOPIC must be the ARN":             {"", "soak"},
 	} {

@@ -75,7 +75,7 @@ func TestWriteRejectsInvalidSettings(t *testing.T) {
 		`HTTP_PORT must be the number of a port, got ""`:          {"HTTP_PORT": ""},
 		`HTTPS_PORT must be the number of a port, got "443;"`:     {"HTTPS_PORT": "443;"},
 		`OPEN_DISCONNECT must be on or off, got "maybe"`:          {"OPEN_DISCONNECT": "maybe"},
-		"alerts without a receiver":                               {"COMPOSE_PROFILES": "alerts"},
+		"the profile alerts, but no receiver is set":              {"COMPOSE_PROFILES": "alerts"},
 	} {
 		dir := t.TempDir()
 		require.ErrorContains(t, write(folders{dir, dir, t.TempDir()}, environment(change)), want)
