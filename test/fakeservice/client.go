@@ -50,7 +50,7 @@ type Noop struct {
 	OtherEvent   bool // it had a different event name, so clients do not count it as a noop
 }
 
-// Lost reports whether the noop did not reach the client as a noop. cut is the time from which the wire dropped all
+// Lost reports whether the noop did not reach the client as a noop. cut is the time from which the proxy dropped all
 // noops; zero: never.
 func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
@@ -61,8 +61,8 @@ func (n *Noop) Lost(cut time.Time) bool {
 type NoopClient struct {
 	Client
 	First          time.Time // when slot 1 was due
-	CutAt          time.Time // time from which the wire dropped all noops; zero: never
-	disconnectedAt time.Time // when the wire cut the client's connection
+	CutAt          time.Time // time from which the proxy dropped all noops; zero: never
+	disconnectedAt time.Time // when the proxy cut the client's connection
 	Noops          []Noop
 	numbers        uint64 // number of the last noop
 }
@@ -92,7 +92,7 @@ func (c *NoopClient) markLost() {
 	c.CutAt = time.Time{}
 }
 
-// isDisconnected reports whether the wire disconnected the client's last stream. The service may not have noticed.
+// isDisconnected reports whether the proxy disconnected the client's last stream. The service may not have noticed.
 func (c *NoopClient) isDisconnected() bool { return c.disconnectedAt.After(c.Last().From) }
 
 // EndedOnRequest reports whether the last stream was open when its end was requested. A request may also arrive after
@@ -103,7 +103,7 @@ func (c *NoopClient) EndedOnRequest() bool {
 }
 
 // LastExpected returns the time after which no noop is expected. It returns zero if the last stream is open, no request
-// has ended it, and the wire has not disconnected it.
+// has ended it, and the proxy has not disconnected it.
 func (c *NoopClient) LastExpected() time.Time {
 	closedAt := c.Last().To
 	switch {

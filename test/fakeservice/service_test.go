@@ -39,7 +39,7 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 }
 
 // readStream opens the stream of client a, requests its end after a time, and returns its data fields and ids. patience
-// is the maximum time from that request to the end of the stream, because the wire may drop the end.
+// is the maximum time from that request to the end of the stream, because the proxy may drop the end.
 func readStream(t *testing.T, url string, after, patience time.Duration) (data, ids []string, err error) {
 	t.Helper()
 	client := http.Client{Timeout: after + patience}
@@ -154,23 +154,23 @@ func TestStreamsOverHTTP2(t *testing.T) {
 	}
 }
 
-// The service records a noop as lost if the wire drops it after the service has sent it.
-func TestRecordIncludesLossesOfTheWire(t *testing.T) {
+// The service records a noop as lost if the proxy drops it after the service has sent it.
+func TestRecordIncludesLossesOfTheProxy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		kind string
 		err  bool
 		lost int // number of the first lost noop; 0: none is lost
-	}{{WireReset, true, 0}, {WireMidFrame, true, 3}, {WireVanish, true, 4}, {WirePause, false, 0}, {WireDribble, false, 0}, {WireMerge, false, 0}} {
+	}{{ProxyReset, true, 0}, {ProxyMidFrame, true, 3}, {ProxyVanish, true, 4}, {ProxyPause, false, 0}, {ProxyDribble, false, 0}, {ProxyMerge, false, 0}} {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
 			s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}}, Strike{})
-			spec := WireSpec{Action: c.kind, Clients: []string{"a"}, Noop: 3, Delay: testInterval / 3}
-			proxy, err := StartWire(spec, strings.TrimPrefix(url, "http://"), s)
+			spec := ProxySpec{Action: c.kind, Clients: []string{"a"}, Noop: 3, Delay: testInterval / 3}
+			proxy, err := StartProxy(spec, strings.TrimPrefix(url, "http://"), s)
 			require.NoError(t, err)
 			t.Cleanup(proxy.Stop)
 			patience := maxDelay
-			if c.kind == WireVanish {
+			if c.kind == ProxyVanish {
 				patience = time.Second
 			}
 			_, ids, err := readStream(t, proxy.URL, 6*testInterval, patience)

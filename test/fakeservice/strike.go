@@ -148,35 +148,35 @@ func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, firs
 	return true
 }
 
-// Effects of the wire, a proxy in front of the service, on a stream.
+// Effects of a proxy in front of the service on a stream.
 const (
-	WireReset    = "reset"    // a TCP reset, between two noops
-	WireMidFrame = "midframe" // the connection ends within a noop
-	WireVanish   = "vanish"   // the connection stays open without data
-	WirePause    = "pause"    // all data is delayed for a while, and then arrives at once
-	WireDribble  = "dribble"  // each byte is sent separately
-	WireMerge    = "merge"    // several writes become one
+	ProxyReset    = "reset"    // a TCP reset, between two noops
+	ProxyMidFrame = "midframe" // the connection ends within a noop
+	ProxyVanish   = "vanish"   // the connection stays open without data
+	ProxyPause    = "pause"    // all data is delayed for a while, and then arrives together
+	ProxyDribble  = "dribble"  // each byte is sent separately
+	ProxyMerge    = "merge"    // several writes become one
 )
 
-// wireFaults maps each effect that starts at a message to the proxy's fault. The other effects apply to all bytes.
-var wireFaults = map[string]faulty.Kind{
-	WireReset: faulty.ResetAfter, WireMidFrame: faulty.Truncate, WireVanish: faulty.Vanish, WirePause: faulty.Pause,
+// proxyFaults maps each effect that starts at a message to the proxy's fault. The other effects apply to all bytes.
+var proxyFaults = map[string]faulty.Kind{
+	ProxyReset: faulty.ResetAfter, ProxyMidFrame: faulty.Truncate, ProxyVanish: faulty.Vanish, ProxyPause: faulty.Pause,
 }
 
-// A WireSpec describes a proxy in front of the service. The zero value means no proxy.
-type WireSpec struct {
+// A ProxySpec describes a proxy in front of the service. The zero value means no proxy.
+type ProxySpec struct {
 	Action  string
 	Clients []string
 	Noop    int           // noop after which the effect starts, once per client; midframe, pause: noop that is affected
 	Delay   time.Duration // reset: delay after the noop; pause: length of the pause
 }
 
-// StartWire starts the proxy in front of the service s at an address. Losses caused by the proxy are recorded in s.
-func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error) {
+// StartProxy starts a proxy that forwards to the service s at address. It records in s the losses that the proxy causes.
+func StartProxy(spec ProxySpec, address string, s *Service) (*faulty.Proxy, error) {
 	o := faulty.Options{
-		Marker: "data:", ByteByByte: spec.Action == WireDribble, Merged: spec.Action == WireMerge, OnAction: s.recordWire,
+		Marker: "data:", ByteByByte: spec.Action == ProxyDribble, Merged: spec.Action == ProxyMerge, OnAction: s.recordProxy,
 	}
-	if kind, ok := wireFaults[spec.Action]; ok {
+	if kind, ok := proxyFaults[spec.Action]; ok {
 		for _, id := range spec.Clients {
 			o.Faults = append(o.Faults, faulty.Fault{Kind: kind, Client: id, Message: spec.Noop, Wait: spec.Delay, Once: true})
 		}
@@ -184,7 +184,7 @@ func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error)
 	return faulty.Start("http://"+address, o)
 }
 
-func (s *Service) recordWire(action faulty.Action) {
+func (s *Service) recordProxy(action faulty.Action) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	c := s.client(action.Client)

@@ -16,8 +16,8 @@ import (
 var cleanKinds = clean(
 	noChange, noChange, noChange, noChange,
 	useBackend,
-	wireKind(fakeservice.WireDribble),
-	wireKind(fakeservice.WireMerge),
+	proxyKind(fakeservice.ProxyDribble),
+	proxyKind(fakeservice.ProxyMerge),
 	func(r *rand.Rand, sc *scenario) {
 		sc.Strike.HeaderDelay = time.Duration(r.IntN(300)) * time.Millisecond
 	},
@@ -104,12 +104,12 @@ var soakKinds = []kind{
 		sc.Strike = fakeservice.Strike{Status: oneOf(r, 500, 502, 503), Fault: fakeservice.Fault{Clients: sc.Plan.randomIDs(r)}, Duration: sc.Plan.hold() * 3 / 5}
 	}},
 
-	{"wire", "reset", wireKind(fakeservice.WireReset)},
-	{"wire", "cut in a frame", wireKind(fakeservice.WireMidFrame)},
-	{"wire", "half-open", combine(lengthen(9, 0), wireKind(fakeservice.WireVanish))},
-	{"wire", "pause, then burst", wireKind(fakeservice.WirePause)},
-	{"wire", "reset, then reconnect", combine(lengthen(8, 6), wireKind(fakeservice.WireReset), allowReconnect)},
-	{"wire", "half-open, then reconnect", combine(lengthen(12, 8), wireKind(fakeservice.WireVanish), allowReconnect)},
+	{"wire", "reset", proxyKind(fakeservice.ProxyReset)},
+	{"wire", "cut in a frame", proxyKind(fakeservice.ProxyMidFrame)},
+	{"wire", "half-open", combine(lengthen(9, 0), proxyKind(fakeservice.ProxyVanish))},
+	{"wire", "pause, then burst", proxyKind(fakeservice.ProxyPause)},
+	{"wire", "reset, then reconnect", combine(lengthen(8, 6), proxyKind(fakeservice.ProxyReset), allowReconnect)},
+	{"wire", "half-open, then reconnect", combine(lengthen(12, 8), proxyKind(fakeservice.ProxyVanish), allowReconnect)},
 }
 
 // cleanSuites are suites of streams against a correct service: bin/backend, or a service in this process.
@@ -200,17 +200,17 @@ func answerWith(status int) setup {
 	}
 }
 
-func wireKind(action string) setup {
+func proxyKind(action string) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Service.Framing = "chunks"
-		sc.Wire = fakeservice.WireSpec{Action: action, Clients: sc.Plan.randomIDs(r), Noop: sc.Plan.middle(r), Delay: sc.Plan.interval() * 2 / 5}
+		sc.Proxy = fakeservice.ProxySpec{Action: action, Clients: sc.Plan.randomIDs(r), Noop: sc.Plan.middle(r), Delay: sc.Plan.interval() * 2 / 5}
 		switch action {
-		case fakeservice.WireDribble, fakeservice.WireMerge:
-			sc.Wire.Noop = 0
-		case fakeservice.WireVanish:
-			sc.Wire.Noop = 2 + r.IntN(2)
-		case fakeservice.WirePause:
-			sc.Wire.Delay = sc.intervals(r, .3, 1.2)
+		case fakeservice.ProxyDribble, fakeservice.ProxyMerge:
+			sc.Proxy.Noop = 0
+		case fakeservice.ProxyVanish:
+			sc.Proxy.Noop = 2 + r.IntN(2)
+		case fakeservice.ProxyPause:
+			sc.Proxy.Delay = sc.intervals(r, .3, 1.2)
 		}
 	}
 }

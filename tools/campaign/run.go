@@ -112,7 +112,7 @@ func (r *run) registerServer(s *fakeservice.Server) {
 	r.server, r.stops = s, append(r.stops, s.Stop)
 }
 
-// startStreams starts a service in this process, behind nginx and a faulty proxy (Wire) if the scenario has them.
+// startStreams starts a service in this process, behind nginx and a proxy with faults if the scenario has them.
 func (r *run) startStreams(ctx context.Context, l net.Listener) (address string, err error) {
 	listeners, address := []net.Listener{l}, l.Addr().String()
 	if r.Service.Nginx {
@@ -130,8 +130,8 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 	}
 	r.service = fakeservice.StartService(*r.Service, r.Strike, listeners...)
 	r.registerServer(&r.service.Server)
-	if r.Wire.Action != "" {
-		proxy, err := fakeservice.StartWire(r.Wire, address, r.service)
+	if r.Proxy.Action != "" {
+		proxy, err := fakeservice.StartProxy(r.Proxy, address, r.service)
 		if err != nil {
 			return "", err
 		}

@@ -30,7 +30,7 @@ type scenario struct {
 	Finite   *finiteSpec `json:",omitempty"` // service with responses that end by themselves
 	Feed     *feedSpec   `json:",omitempty"` // service that sends the same messages, without numbers, to all clients
 	Strike   fakeservice.Strike
-	Wire     fakeservice.WireSpec
+	Proxy    fakeservice.ProxySpec
 	Suite    string            `json:",omitempty"` // "": soak
 	Args     []string          `json:",omitempty"` // further arguments of soak
 	Fails    bool              `json:",omitempty"` // the run must fail even if no message is lost

@@ -39,7 +39,7 @@ func TestKindsAndPlansAreValid(t *testing.T) {
 		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, encode(t, sc))
 		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, "a run must take 8 to 20 s: %s", encode(t, sc))
 		require.True(t, p.Connections >= 5 && p.Connections <= 150, "a run must have 5 to 150 clients: %s", encode(t, sc))
-		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a fault of the wire needs a service in this process")
+		require.True(t, sc.Service != nil || sc.Proxy.Action == "", "a fault of the proxy needs a service in this process")
 	}
 	all := slices.Concat(soakKinds, suiteKinds)
 	for _, f := range families {
