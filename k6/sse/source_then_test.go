@@ -303,12 +303,13 @@ func TestTemplateEscapesItsValues(t *testing.T) {
 		{"<{first.data}>", "", "<{first.id}\n$&>"},
 		{"query { first { id } } {first", "", "query { first { id } } {first"},
 	} {
-		then := map[string]any{"url": "/", "headers": map[string]string{"content-type": tt.contentType}, "body": tt.text}
+		then := map[string]any{"url": "/{first.id}?n={first.name}", "headers": map[string]string{"content-type": tt.contentType}, "body": tt.text}
 		second, err := v.m.parseThen(v.VU.Runtime().ToValue(then), new(time.Duration))
 		require.NoError(t, err)
 		request, err := v.m.fillSecond(second, &firstEvent{ID: `a"b\c`, Name: "n&1", Data: "{first.id}\n$&"})
 		require.NoError(t, err)
 		require.Equal(t, tt.want, request.Body)
+		require.Equal(t, "/a%22b%5Cc?n=n%261", request.URL)
 	}
 }
 
