@@ -1,8 +1,11 @@
 package sseclient
 
 import (
+	"bytes"
 	"io"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/packing"
 )
@@ -45,4 +48,33 @@ func FuzzDecompressor(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A decoder may return neither data nor an error, for example for an end mark that arrives alone.
+func TestDecompressorReadsFlushedDataAndTheEnd(t *testing.T) {
+	t.Parallel()
+	for coding, start := range packing.Encoders {
+		var wire bytes.Buffer
+		atEnd := errNotReady
+		d := newDecompressor(coding, readFunc(func(p []byte) (n int, err error) {
+			if n, err = wire.Read(p); err == io.EOF {
+				err = atEnd
+			}
+			return n, err
+		}))
+		t.Cleanup(d.stop)
+		z := start(&wire)
+		for _, text := range []string{"data: 0\n\n", "", "data: 1\n\n"} {
+			_, _ = io.WriteString(z, text)
+			require.NoError(t, z.Flush())
+			got, err := io.ReadAll(d)
+			require.Equal(t, errNotReady, err, coding)
+			require.Equal(t, text, string(got), coding)
+		}
+		require.NoError(t, z.Close())
+		atEnd = io.EOF
+		got, err := io.ReadAll(d)
+		require.NoError(t, err, coding)
+		require.Empty(t, got, coding)
+	}
 }
