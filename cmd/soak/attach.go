@@ -17,15 +17,16 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "attach TESTID",
 		Short: "Follow a run whose soak process ended, and judge it",
 		Long: "attach continues a `soak run` that was killed, on the same machine: it follows the runners to their end, replaces runners that\n" +
-			"ended early, and judges the run. This requires a run with --backend-url and without a suite, --at or --runner: in all\n" +
-			"other runs, the runners end when soak ends. attach also continues an interrupted `soak run --on k8s`, on any machine: it\n" +
+			"ended early, unless they published messages or ended with an error, and judges the run. This requires a run with\n" +
+			"--backend-url and without a suite, --at or --runner: in all other runs on one machine, the runners end when soak ends.\n" +
+			"attach also continues, on any machine, a `soak run --on k8s` that was killed or lost its connection to the cluster: it\n" +
 			"follows the run to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
-			c.Executable, _ = os.Executable() // "": attach does not restart the reference target of the control group
+			c.Executable, _ = os.Executable() // "": attach does not restart the reference server of the control group
 			c.Plan.TestID, c.Stdout = args[0], cmd.OutOrStdout()
 			*outcome, err = run.Attach(cmd.Context(), c)
 			return err

@@ -16,10 +16,10 @@ func controlCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   run.ControlCommand,
-		Short: "Serve the reference target of the control group: one event per second on each stream",
-		Long: "The control group shows delays of the load generator. control serves its reference target to runners on other machines and to\n" +
+		Short: "Serve the reference server of the control group: one event per second on each stream",
+		Long: "The control group shows delays of the load generator. control serves its reference server to runners on other machines and to\n" +
 			"k6 without soak. Pass its URL to\n" +
-			"them as CONTROL_URL (docs/distributed.md). `soak run` starts a reference target for its own runners.",
+			"them as CONTROL_URL (docs/distributed.md). `soak run` starts a reference server for its own runners.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := run.UntilSignal(cmd.Context())

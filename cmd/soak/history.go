@@ -26,7 +26,7 @@ func historyCommand() *cobra.Command {
 			"    soak history before-1 after-1              changes between these two runs\n" +
 			"    soak history --prune --keep 20 --dry-run\n\n" +
 			"With --prune, history removes old runs without confirmation. It keeps the newest runs (--keep), the run that results/latest\n" +
-			"links to, runs that failed or found faults, baselines of other runs (`soak report --baseline`), and runs whose verdict is\n" +
+			"links to, runs that failed, invalid runs with faults, baselines of other runs (`soak report --baseline`), and runs whose verdict is\n" +
 			"missing, damaged or unknown.\n\n" +
 			"The verdicts do not affect the exit code.",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -82,8 +82,8 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	for _, setting := range kind.Settings() {
 		settings = append(settings, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
 	}
-	origin := "The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, or the " +
-		"environment variable in brackets, overrides the default. " + kind.Page.Doc + " describes how results are judged."
+	origin := "The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, the " +
+		"environment variable in brackets, or a key of soak.yaml overrides the default. " + kind.Page.Doc + " describes how results are judged."
 	if kind.Plan.BySettings {
 		settings[0].Help += ": smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
 		origin = "The suite has the settings of a soak, in addition to its own. The defaults are the values of the profile full.\n" +

@@ -1,4 +1,4 @@
-// Package control implements the reference target of the control group. Each stream of the reference target sends one
+// Package control implements the reference server of the control group. Each stream of the reference server sends one
 // event per second. If messages of the service under test are late while these events are also late, the service may
 // not be the cause. The package contains the server, and the Account of the events that a client received.
 package control

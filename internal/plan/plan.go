@@ -56,7 +56,7 @@ type Plan struct {
 	MaxReconnectSlope float64 `json:"max_reconnect_slope,omitempty"`    // maximum hourly growth of reconnects per hour; 0: no limit
 	MaxConnectSlope   float64 `json:"max_connect_slope,omitempty"`      // maximum growth of the average connect time, in ms per hour; 0: no limit
 	MaxOutageS        float64 `json:"max_outage_s"`                     // maximum outage in seconds; -1: no limit; 0: 30
-	Control           int     `json:"control,omitempty"`                // number of streams of each runner to the reference target
+	Control           int     `json:"control,omitempty"`                // number of streams of each runner to the reference server
 	ControlURL        string  `json:"control_url,omitempty"`            // "": no control group
 	BackWithinS       float64 `json:"back_within_s,omitempty"`          // seconds within which lost streams must reconnect; -1: no limit; 0: 60
 	AcceptEncoding    string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
@@ -154,7 +154,7 @@ func (p *Plan) checkStreams() error {
 // maxControlURL is the maximum length of CONTROL_URL in bytes, below the limit of a shard.
 const maxControlURL = 1000
 
-// CheckControl validates the address of the reference target. "" is valid. The error omits the address, which may
+// CheckControl validates the address of the reference server. "" is valid. The error omits the address, which may
 // contain a password.
 func (p *Plan) CheckControl() error {
 	if p.ControlURL == "" {
@@ -162,7 +162,7 @@ func (p *Plan) CheckControl() error {
 	}
 	normal, err := NormalURL("CONTROL_URL", p.ControlURL)
 	if err != nil || !strings.HasPrefix(normal, "http://") || strings.TrimSpace(p.ControlURL) != p.ControlURL || len(normal) > maxControlURL {
-		return fmt.Errorf("CONTROL_URL must be the address of a reference target, such as http://10.0.0.2:7070, without TLS, password, query or blanks, and with at most %d bytes", maxControlURL)
+		return fmt.Errorf("CONTROL_URL must be the address of a reference server, such as http://10.0.0.2:7070, without TLS, password, query or blanks, and with at most %d bytes", maxControlURL)
 	}
 	return nil
 }

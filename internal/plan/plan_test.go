@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 		{"a query", func(p *Plan) { p.BackendURL = "http://h/?a=b" }, "must not have a query"},
 		{"a password", func(p *Plan) { p.BackendURL = "http://u:p@h" }, "must not have a query, a fragment, a user name or a password"},
 		{"a reference", func(p *Plan) { p.ControlURL = "http://[fd00::2]:7070" }, ""},
-		{"a reference without a scheme", func(p *Plan) { p.ControlURL = "10.0.0.2:7070" }, "CONTROL_URL must be the address of a reference target"},
+		{"a reference without a scheme", func(p *Plan) { p.ControlURL = "10.0.0.2:7070" }, "CONTROL_URL must be the address of a reference server"},
 		{"a reference with TLS", func(p *Plan) { p.ControlURL = "https://h:7070" }, "without TLS"},
 		{"a reference with a password", func(p *Plan) { p.ControlURL = "http://u:p@h:7070" }, "CONTROL_URL must be"},
 		{"a reference with blanks", func(p *Plan) { p.ControlURL = " http://h:7070" }, "CONTROL_URL must be"},

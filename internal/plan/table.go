@@ -35,7 +35,7 @@ const MaxConnections = 10_000_000
 func (p *Plan) Settings() []Setting {
 	const (
 		control    = "reference streams per runner, which show delays of the generator (0: none)"
-		controlURL = "URL of the reference target of the control group (empty: serve one here)"
+		controlURL = "URL of the reference server of the control group (empty: serve one here)"
 	)
 	return []Setting{
 		{Name: "CONNECTIONS", Value: &p.Connections, Default: DefaultConnections, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
@@ -169,7 +169,7 @@ func (l *Local) Settings() []Setting {
 			Help: "folder or s3://BUCKET/PREFIX for the shards of all runs (default: the folder of the run)"},
 		{Name: "START_AT", Value: &l.StartAt, Scope: LocalOnly, Help: "start time of all machines: HH:MM[:SS] in UTC, or RFC 3339"},
 		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Scope: LocalOnly, Doc: "docs/distributed.md",
-			Help: "listen address of the reference target, such as :8090 for other machines"},
+			Help: "listen address of the reference server, such as :8090 for other machines"},
 		{Name: "AT", Value: &l.At, Scope: LocalOnly, Doc: "docs/suites.md",
 			Help: "command during the run, such as '60s deploy: systemctl restart hub' (repeatable)"},
 		{Name: "AT_ENV", Value: &l.AtEnv, Scope: LocalOnly, Doc: "docs/suites.md",

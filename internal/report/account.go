@@ -134,7 +134,7 @@ func (s *pageBuilder) arithmetic() Section {
 	add("time open", fmt.Sprintf("%d s, less %d s at the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
 	add("planned "+nouns+" per stream, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
 	add("planned "+nouns+" of all streams, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
-	add(nouns+" expected", "sum over the open time of all streams", format.Thousands(n.Expected))
+	add(nouns+" expected", "sum over the open time of the observed streams", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)
 	add("difference from the product", explain(difference, p.Connections), format.Change(float64(difference), ""))
 	rate := float64(p.Connections) / p.NoopInterval

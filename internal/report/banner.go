@@ -138,7 +138,7 @@ func (s *pageBuilder) tiles() []Tile {
 	v, c := s.v, s.v.Connections
 	open := ""
 	if v.OpenSeconds != nil {
-		open = ", connected for " + v.OpenSeconds.Percent() + " of the time"
+		open = ", connected for " + v.OpenSeconds.Percent() + " of the time" + unconnected(c)
 	}
 	if c.Reconnecting > 0 {
 		open = ", " + format.Thousands(c.Reconnecting) + " reconnecting" + open
@@ -204,7 +204,7 @@ func (s *pageBuilder) receivedTile(t ledger.Totals) Tile {
 		out.Tone = ""
 	}
 	if planned > 0 {
-		out.Note += " on the observed streams, " + format.Thousands(planned) + " planned"
+		out.Note += ", " + format.Thousands(planned) + " planned"
 	}
 	return out
 }

@@ -50,6 +50,14 @@ func figures(v *verdict.Verdict) Section {
 	return out.section("figures", "")
 }
 
+// unconnected explains why unobserved clients lower the share of connected time.
+func unconnected(c verdict.Connections) string {
+	if c.Unobserved == 0 {
+		return ""
+	}
+	return "; " + format.Form(c.Unobserved, "the unobserved client counts", "unobserved clients count") + " as not connected"
+}
+
 func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
 	text := fmt.Sprintf("%s opened, %s, %s refused, %s dropped",
@@ -59,7 +67,7 @@ func (f *facts) connections(v *verdict.Verdict) {
 	}
 	f.add("streams", "%s", text)
 	if h := v.OpenSeconds; h != nil && h.Planned > 0 {
-		f.add("connected", "%s of the planned time", h.Percent())
+		f.add("connected", "%s of the planned time%s", h.Percent(), unconnected(c))
 	}
 }
 
@@ -129,7 +137,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	switch {
 	case v.Messages.Received == 0:
 	case v.Service.HasInterval():
-		f.add("lateness", "%s (gap between two %ss minus the intervals that it spans)", quantiles(v.LatenessMS), v.Service.Noun())
+		f.add("lateness", "%s (gap before a %s minus the intervals that it spans)", quantiles(v.LatenessMS), v.Service.Noun())
 	case v.Service.ComparesClients():
 		f.add("spread between clients", "%s (from the first client of a runner that received a message to each other client)", quantiles(v.LatenessMS))
 	}
@@ -189,7 +197,7 @@ func (f *facts) processes(v *verdict.Verdict) {
 	case v.Server.Known:
 		text := v.Server.Comparison(v.Messages.Received)
 		if n := v.Connections.Unobserved; n > 0 {
-			text = "without " + format.Count(n, "unobserved client") + ", " + text
+			text = "excluding " + format.Count(n, "unobserved client") + ", " + text
 		}
 		f.add("server", "%s", text)
 	case v.Evidence.Kind != "" && !v.NoData:
@@ -203,7 +211,11 @@ func (f *facts) processes(v *verdict.Verdict) {
 		f.add("nginx", "at most %s", format.Bytes(r.NginxRSSMax))
 	}
 	if r.RunnerRSSMax > 0 {
-		f.add("runners", "%s of a core in total, at most %s each", format.Percent(r.RunnerCPUAverage), format.Bytes(r.RunnerRSSMax))
+		scope := ""
+		if slices.ContainsFunc(v.Runners, func(r verdict.Runner) bool { return r.RSSMax == 0 }) {
+			scope = ", without the runners that stored no data"
+		}
+		f.add("runners", "%s of a core in total, at most %s each%s", format.Percent(r.RunnerCPUAverage), format.Bytes(r.RunnerRSSMax), scope)
 	}
 }
 
@@ -212,7 +224,7 @@ func (f *facts) system(r *verdict.Resources) {
 	for _, figure := range []struct {
 		name    string
 		maximum int
-	}{{"the backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"all runners together", r.RunnerThreads}} {
+	}{{"the backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"the runners together", r.RunnerThreads}} {
 		if figure.maximum > 0 {
 			threads = append(threads, fmt.Sprintf("%d in %s", figure.maximum, figure.name))
 		}

@@ -157,7 +157,7 @@ func (s *pageBuilder) messagesOverTime(out *Section, width int) {
 	published := s.publishSeries()
 	switch {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:
-		expected, note = nil, interval+"; all "+s.nouns(false)+" expected on the observed streams were received"
+		expected, note = nil, interval+"; all expected "+s.nouns(false)+" were received"
 	case published != nil:
 		expected, note = sumBars(published.expected, width), interval+"; expected: published messages × the streams of their topic"
 	case s.v.Service.CountBasis == shard.CountByNumber || s.v.Service.ComparesClients() || float64(seconds) < s.v.Plan.NoopInterval:

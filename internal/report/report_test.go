@@ -89,7 +89,7 @@ func TestUnobservedClientsAreNotCompared(t *testing.T) {
 	t.Parallel()
 	_, v, _ := newRun()
 	v.Connections.Unobserved = 3
-	require.Contains(t, strings.Join(strings.Fields(textOf(t, Brief(v))), " "), "without 3 unobserved clients, its ledger lists")
+	require.Contains(t, strings.Join(strings.Fields(textOf(t, Brief(v))), " "), "excluding 3 unobserved clients, its ledger lists")
 	v.NoData = true
 	require.NotContains(t, textOf(t, Brief(v)), "its ledger lists", "a ledger cannot agree with shards that are missing")
 }

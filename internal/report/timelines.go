@@ -64,9 +64,9 @@ func (s *pageBuilder) processes(out *Section) {
 		splitAtGaps("backend", "", t.backendCPU, sampleGap), splitAtGaps("nginx", "", t.nginxCPU, sampleGap))
 	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
 		splitAtGaps("backend", "", t.backendRSS, sampleGap), splitAtGaps("nginx", "", t.nginxRSS, sampleGap))
-	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all runners, percent of one core", Unit: "%"},
+	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "sum of the runners, percent of one core", Unit: "%"},
 		splitAtGaps("runners", "", t.runnerCPU, sampleGap))
-	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all runners; heap in use after the latest garbage collection", Unit: "MiB"},
+	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "sum of the runners; heap in use after the latest garbage collection", Unit: "MiB"},
 		splitAtGaps("resident", "", t.runnerRSS, sampleGap), splitAtGaps("heap in use", "", t.runnerLive, sampleGap))
 	out.add(&Chart{ID: "files", Title: "Open file descriptors"},
 		splitAtGaps("runners", "", t.runnerFiles, sampleGap), splitAtGaps("nginx", "", t.nginxFiles, sampleGap), splitAtGaps("backend", "", t.backendFiles, sampleGap))

@@ -208,7 +208,7 @@ func (d *attachedLocal) prepare(context.Context) error {
 	return nil
 }
 
-// restartControl starts a reference target of the control group at the address of the previous one, which ended with
+// restartControl starts a reference server of the control group at the address of the previous one, which ended with
 // its soak process. It does nothing if that address is not a loopback address, or if the path of soak is unknown.
 func (d *attachedLocal) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)

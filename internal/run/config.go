@@ -45,7 +45,7 @@ type Config struct {
 
 	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened
 
-	Executable string    // path of soak, which serves the control group's reference target; "": soak serves none
+	Executable string    // path of soak, which serves the control group's reference server; "": soak serves none
 	Version    string    // of soak
 	Commit     string    // of the build, with the suffix +dirty if files had changed; "": unknown
 	Variables  []string  // settings from environment variables, as NAME=value

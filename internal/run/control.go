@@ -12,14 +12,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
-// ControlCommand is the command of soak that serves the reference target of the control group, on the listening socket
+// ControlCommand is the command of soak that serves the reference server of the control group, on the listening socket
 // that it inherits.
 const ControlCommand = "control"
 
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
-// serveControl starts the reference target of the control group in a separate process, so that a stall of a runner does
-// not affect the target. It sets the target's URL in the plan, unless the plan has the URL of another reference target.
+// serveControl starts the reference server of the control group in a separate process, so that a stall of a runner does
+// not affect the target. It sets the target's URL in the plan, unless the plan has the URL of another reference server.
 // In that case, only a part starts a target. A failed start causes only a warning.
 func (d *local) serveControl() {
 	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.runnerNumber == 0 {
@@ -28,18 +28,18 @@ func (d *local) serveControl() {
 	url, err := d.startControl()
 	switch {
 	case err != nil && d.Plan.ControlURL != "":
-		d.warn(fmt.Sprintf("no reference target on this machine: %v", err))
+		d.warn(fmt.Sprintf("no reference server on this machine: %v", err))
 	case err != nil:
 		d.warn(fmt.Sprintf("%s: %v", noControl, err))
 	case d.runnerNumber > 0:
-		fmt.Fprintf(d.Stdout, "reference target of the control group: %s\n", url)
+		fmt.Fprintf(d.Stdout, "reference server of the control group: %s\n", url)
 	}
 	if d.Plan.ControlURL == "" {
 		d.Plan.ControlURL = url
 	}
 }
 
-// startControl starts the reference target at CONTROL_LISTEN, and returns its URL on this machine.
+// startControl starts the reference server at CONTROL_LISTEN, and returns its URL on this machine.
 func (d *local) startControl() (url string, err error) {
 	listener, err := net.Listen("tcp", d.ControlListen)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *local) stopControl(force context.Context) {
 	}
 }
 
-// createControl creates the reference target in the cluster. If that fails, the run continues without a control group.
+// createControl creates the reference server in the cluster. If that fails, the run continues without a control group.
 func (d *kubernetes) createControl(ctx context.Context) {
 	if !d.startReference {
 		return

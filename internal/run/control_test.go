@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// Runners in a cluster get the address of the reference target of their control group. The target is created with the
+// Runners in a cluster get the address of the reference server of their control group. The target is created with the
 // run, unless CONTROL_URL names another one. Without the permission to create it, the run has no control group.
 func TestControlGroupInACluster(t *testing.T) {
 	t.Parallel()
@@ -61,8 +61,8 @@ func TestControlGroupInACluster(t *testing.T) {
 	}
 }
 
-// If the reference target cannot be served, the run continues with a warning. A part serves a reference target even if
-// it uses a reference target on another machine.
+// If the reference server cannot be served, the run continues with a warning. A part serves a reference server even if
+// it uses a reference server on another machine.
 func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func TestReferenceAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(c *Config)
 		serves bool
-		url    string // "": the URL of the reference target that is served here; "none": no URL
+		url    string // "": the URL of the reference server that is served here; "none": no URL
 		warns  string
 	}{
 		"local":           {func(*Config) {}, true, "", ""},
@@ -83,7 +83,7 @@ func TestReferenceAddress(t *testing.T) {
 		"missing program": {func(c *Config) { c.Executable = "/none/soak" }, false, "none", "start reference: "},
 		"part with a remote reference and an address in use": {func(c *Config) {
 			c.Runner, c.Plan.ControlURL, c.ControlListen = "1/2", "http://other:7070", listener.Addr().String()
-		}, false, "http://other:7070", "no reference target on this machine: CONTROL_LISTEN: listen tcp"},
+		}, false, "http://other:7070", "no reference server on this machine: CONTROL_LISTEN: listen tcp"},
 		"part with a remote reference": {func(c *Config) {
 			c.Runner, c.Plan.ControlURL = "1/2", "http://other:7070"
 		}, true, "http://other:7070", ""},

@@ -44,7 +44,7 @@ type kubernetes struct {
 	pollInterval   time.Duration // between two polls of the cluster; 0: the default
 	reachable      bool          // the target answered this machine before the run
 	created        bool          // start has created the TestRun, or it existed already
-	startReference bool          // start creates the reference target of the control group
+	startReference bool          // start creates the reference server of the control group
 	connectionLost bool
 	closers        []func()
 }

@@ -29,7 +29,7 @@ import (
 type local struct {
 	*session
 	targetCPUs, runnerCPUs process.CPUList  // reserved CPUs; empty: all
-	control                *process.Process // process of the control group's reference target; nil: not on this machine
+	control                *process.Process // process of the control group's reference server; nil: not on this machine
 }
 
 // Settings of a target that starts before the script of the suite declares the streams.

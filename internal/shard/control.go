@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// Control has the results of the control group of a runner: a few streams to a reference target. The runner reads them
+// Control has the results of the control group of a runner: a few streams to a reference server. The runner reads them
 // in the same way as the streams under test. Other counts of the shard exclude them.
 type Control struct {
 	URL        string `json:"url"`

@@ -139,7 +139,7 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	}{
 		"less than half of the measurements": {fewMeasurements, ByGenerator},
 		"half of the measurements":           {halfOfMeasurements, Bad},
-		"a late reference target":            {late, ByGenerator},
+		"a late reference server":            {late, ByGenerator},
 		"no measurements before the stage":   {silentBefore, Bad},
 		"unknown size of the requests":       {run(0).withControlGroup(0), ByGenerator},
 		"no control group":                   {run(300), ByGenerator},

@@ -212,7 +212,7 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 	return 0
 }
 
-// delayOf returns the longest delay that the load generator, or the network to the reference target, may have caused
+// delayOf returns the longest delay that the load generator, or the network to the reference server, may have caused
 // for a client between two instants. It also returns the signal that shows this delay. Without a conclusive control
 // group, the delay is the longest stall of the runner in the whole run.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {

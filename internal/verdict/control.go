@@ -12,8 +12,8 @@ import (
 
 // A Control is the result of the control group of the run, and of its comparison with late messages.
 type Control struct {
-	URL     string `json:"url,omitempty"` // "": runners had different reference targets
-	Remote  bool   `json:"remote"`        // there is a network between the runners and the reference target
+	URL     string `json:"url,omitempty"` // "": runners had different reference servers
+	Remote  bool   `json:"remote"`        // there is a network between the runners and the reference server
 	Streams int    `json:"streams"`
 	Refused int    `json:"refused"` // failed attempts to open a stream
 	Cut     int    `json:"cut"`     // lost streams
@@ -46,9 +46,9 @@ func decides(c *shard.RunnerControl) bool {
 // timeTolerance is the tolerance within which two times count as the same.
 const timeTolerance = time.Second
 
-// delayWithin returns by how much the runner, or the network between it and the reference target, may have delayed
+// delayWithin returns by how much the runner, or the network between it and the reference server, may have delayed
 // messages between two times. known is false if the group shows no long delay (see explains), but was not open or had a
-// late reference target. If known is false, delay is the longest stall of the runner.
+// late reference server. If known is false, delay is the longest stall of the runner.
 func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-timeTolerance), to.Add(timeTolerance)
 	known = true
@@ -205,7 +205,7 @@ func (c *Control) delays() (out []string) {
 	return out
 }
 
-// suspectState states that the load generator, or the network to the reference target, was slow.
+// suspectState states that the load generator, or the network to the reference server, was slow.
 func (c *Control) suspectState() string {
 	if c.decides() && c.Remote && c.longest > 0 {
 		return "the load generator was saturated, or the network was slow"
@@ -223,9 +223,9 @@ func (c *Control) Line() string {
 		location = "across a network"
 	}
 	if c.Received == 0 {
-		return fmt.Sprintf("%s to a reference target %s: no event arrived", format.Count(c.Streams, "stream"), location)
+		return fmt.Sprintf("%s to a reference server %s: no event arrived", format.Count(c.Streams, "stream"), location)
 	}
-	out := fmt.Sprintf("%s to a reference target %s: %s, %s late, longest delay %s", format.Count(c.Streams, "stream"), location,
+	out := fmt.Sprintf("%s to a reference server %s: %s, %s late, longest delay %s", format.Count(c.Streams, "stream"), location,
 		format.Count(c.Received, "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))
 	if c.Lost > 0 || c.Cut > 0 {
 		out += fmt.Sprintf("; %s lost, %s", format.Thousands(c.Lost), format.Plural(c.Cut, "stream dropped", "streams dropped"))

@@ -27,7 +27,7 @@ type Window struct {
 	Late     int     `json:"late"`
 	Lateness float64 `json:"lateness_p99_ms"`
 	Connect  float64 `json:"connect_avg_ms,omitempty"` // 0: no stream opened
-	// ControlLate is the maximum lateness of an event of the control group, excluding delays of its reference target.
+	// ControlLate is the maximum lateness of an event of the control group, excluding delays of its reference server.
 	ControlLate float64 `json:"control_lateness_max_ms,omitempty"`
 	Memory      uint64  `json:"backend_rss_max_bytes,omitempty"`
 	RunnerMem   uint64  `json:"runner_rss_max_bytes"` // memory of all runners together

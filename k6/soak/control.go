@@ -22,7 +22,7 @@ const (
 	controlConnectTimeout = 10 * time.Second
 )
 
-// A controlGroup keeps a few streams to a reference target open during the run. The service under test cannot delay
+// A controlGroup keeps a few streams to a reference server open during the run. The service under test cannot delay
 // their events. These streams do not count as streams of the run.
 type controlGroup struct {
 	url        string

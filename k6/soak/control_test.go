@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// reference serves a reference target until stop is called or the test ends.
+// reference serves a reference server until stop is called or the test ends.
 func reference(t testing.TB, address string) (url string, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -77,7 +77,7 @@ func TestNoControlGroupByDefault(t *testing.T) {
 	_, err := newControlGroup(map[string]string{"CONTROL": "some"}, time.Second)
 	require.ErrorContains(t, err, `CONTROL must be a whole number, got "some"`)
 	_, err = newControlGroup(map[string]string{"CONTROL_URL": "https://u:p@h:7070"}, time.Second)
-	require.ErrorContains(t, err, "CONTROL_URL must be the address of a reference target")
+	require.ErrorContains(t, err, "CONTROL_URL must be the address of a reference server")
 	require.NotContains(t, err.Error(), "p@h")
 }
 

@@ -55,7 +55,7 @@ type stack struct {
 	dir                                          string
 	backend, nginx, status, node, exporter, prom string // addresses
 	alerts                                       string // address of the Alertmanager; "": none
-	reference                                    string // address of the reference target of the control group
+	reference                                    string // address of the reference server of the control group
 	hasExporter                                  bool
 	service                                      *process.Process // the backend
 	runners                                      []*process.Process

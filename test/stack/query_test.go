@@ -83,7 +83,7 @@ func await(t *testing.T, requirement string, done func() bool) {
 
 // This test has the topology of a soak on AWS: the stack with all its monitoring, and two machines with one runner
 // each. A machine is a network namespace with its own counters, ports and address. The runners write their metrics to
-// the Prometheus of the stack, and use the reference target of the stack for their control groups. With
+// the Prometheus of the stack, and use the reference server of the stack for their control groups. With
 // STACK_SECONDS=3600, the run takes an hour (docs/stack.md).
 func TestTwoMachines(t *testing.T) {
 	folder := os.Getenv("STACK_KEEP")

@@ -225,7 +225,7 @@ func soak() Board {
 					graph("Lateness", units.Seconds,
 						"Delay of the messages of the last seconds after they were expected or sent, of the "+
 							"slowest runner. The threshold is LATE_MS (1 s by default). If the control group, whose "+
-							"streams lead to a reference target, is as late, the cause is the runner or the "+
+							"streams lead to a reference server, is as late, the cause is the runner or the "+
 							"network.",
 						`max(k6_soak_lateness_p50_seconds{testid="$testid"})`, "p50",
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99",

@@ -138,7 +138,7 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	assert.Equal(t, "the target's pod backend-x7 was replaced during the run", text)
 }
 
-// The reference target has the address that the runners use, and is deleted with the TestRun. The network policy of the
+// The reference server has the address that the runners use, and is deleted with the TestRun. The network policy of the
 // base allows its traffic.
 func TestControlGroupReference(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The label and the port of the pod that serves the reference target of a run's control group.
+// The label and the port of the pod that serves the reference server of a run's control group.
 // infra/k6-operator/base/network.yaml lets runners reach pods with this label.
 const (
 	controlLabel = "soak-control"
@@ -22,12 +22,12 @@ const (
 
 func controlName(id string) string { return Name(id) + "-control" }
 
-// ControlURL returns the URL at which runners reach the reference target of a run.
+// ControlURL returns the URL at which runners reach the reference server of a run.
 func ControlURL(namespace, id string) string {
 	return fmt.Sprintf("http://%s.%s.svc:%d", controlName(id), namespace, controlPort)
 }
 
-// CreateControl creates the reference target of a run's control group, with the image of its runners. The pod prefers
+// CreateControl creates the reference server of a run's control group, with the image of its runners. The pod prefers
 // a node without runners. The TestRun owns the target, so the cluster deletes both together.
 func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructured, id string) error {
 	current, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
