@@ -78,6 +78,12 @@ func TestFaults(t *testing.T) {
 			p.NumberedEvent(p.at+sec, 1)
 			return p.noop(interval, 2).regular(3, 9, true).end(sec)
 		}, want{}},
+		{"false pass: a message arrives twice", func(p *tape) Record {
+			p.regular(1, 3, true)
+			p.NumberedEvent(p.at+sec, 4)
+			p.NumberedEvent(p.at+2*sec, 4)
+			return p.noop(interval, 5).regular(6, 9, true).end(sec)
+		}, want{duplicated: 1, findings: []string{"duplicated 4"}}},
 		{"messages with a numbering over all devices do not make noops numbered", func(p *tape) Record {
 			p.NumberedEvent(p.at+sec, 58213)
 			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)

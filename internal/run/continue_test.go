@@ -46,6 +46,7 @@ func TestReplaceableRunners(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, replacedRunner{runSeconds: 3600, startUS: start.UnixMicro()}, s.replaced)
+			require.Equal(t, start.UnixMicro(), s.document(nil).FirstStartUS)
 			require.Equal(t, 2400, s.Plan.Seconds, "the part must run only for the remaining time")
 		})
 	}

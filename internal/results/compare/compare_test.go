@@ -274,6 +274,7 @@ func TestCompareErrors(t *testing.T) {
 	}{
 		{"two runs", good[:1], good[1:2], "at least 3 runs"},
 		{"no old runs", nil, good, "at least 2 of them old ones"},
+		{"no new runs", good, nil, "at least one new run"},
 		{"another plan", good, other, "connections is 1200 in the first and 7 in the second"},
 		{"another action", good, deploy, "actions is missing in the first and 1m0s: x in the second"},
 		{"the same run twice", good, good[:1], "are the same run"},
