@@ -181,7 +181,7 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"not JSON":                    {pack(t, []byte("hello")), "not a complete shard"},
 		"null":                        {pack(t, []byte("null")), "schema must be 3, got 0"},
 		"a list":                      {pack(t, []byte("[]")), "not a complete shard"},
-		"a different schema":          {edit(`"schema":3`, `"schema":4`), "schema must be 3, got 4; merge the shard with the version of soak that wrote it"},
+		"a different schema":          {edit(`"schema":3`, `"schema":4,"plan":7`), "schema must be 3, got 4; merge the shard with the version of soak that wrote it"},
 		"trailing byte":               {append(bytes.Clone(valid), "x"...), "not a complete shard"},
 		"a second shard":              {append(bytes.Clone(valid), valid...), "trailing data"},
 		"no histogram":                {edit(`"connect":{`, `"connect_":{`), "connect, first_noop or lateness is missing"},
@@ -189,6 +189,9 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"no histogram in the latency": {edit(`"min_us":7,"histogram":{`, `"min_us":7,"histogram_":{`), "latency.histogram is missing"},
 		"a bad bucket":                {edit(`"counts":"`, `"counts":"AAAA`), "unreadable buckets"},
 		"a negative count":            {edit(`"received":0`, `"received":-1`), "not a complete shard"},
+		"half of a message":           {edit(`"series":`, `"reach":{"most":1,"topics":["AQ=="]},"series":`), "the reach of topic 0 ends in the middle of a message"},
+		"an impossible latency":       {edit(`"series":`, `"reach":{"most":1,"topics":["//8="]},"series":`), "the reach of topic 0 has the impossible code 65535"},
+		"17 MiB without a list":       {edit(`"series":`, strings.Repeat(`"x":"`+strings.Repeat("x", 1<<20)+`",`, 17)+`"series":`), "fields other than lists must have at most 16 MiB"},
 		"runner 0":                    {edit(`"index":1`, `"index":0`), "index of the runner must be at least 1, got 0"},
 		"a client without id":         {edit(`"id":"d-1"`, `"id":""`), "a client has no id"},
 	} {
