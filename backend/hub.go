@@ -46,7 +46,7 @@ type hub struct {
 	frames              frameCache
 	lagging             []*device     // devices with a backlog
 	retryAt             time.Duration // elapsed time of the next retry
-	resumable           list.List     // ids without a stream whose numbering continues, oldest first
+	resumable           list.List     // ids whose numbering continues without a stream, oldest first
 	finished            list.List     // ids without a numbering that are still in the ledger, oldest first
 	reservations        int           // number of pending connects
 	replay              replayLog

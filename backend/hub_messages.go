@@ -32,7 +32,7 @@ func (h *hub) send(id string, body []byte) (delivery, error) {
 	return out, nil
 }
 
-// broadcast queues a message for all streams, and stores it for all ids without a stream whose numbering continues.
+// broadcast queues a message for all streams, and stores it for all ids whose numbering continues without a stream.
 func (h *hub) broadcast(body []byte) delivery {
 	start := time.Now()
 	var frames frameCache

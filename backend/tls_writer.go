@@ -30,7 +30,7 @@ func newTLSWriter(conn *tls.Conn, timeout time.Duration, onError func(*tlsWriter
 	return w
 }
 
-// run writes the frames of the queue until end closes the queue, and then closes the connection.
+// run writes the frames of the queue until the queue is closed and empty, and then closes the connection.
 func (w *tlsWriter) run(onError func(*tlsWriter, error)) {
 	failed := false
 	for wire := range w.queue {

@@ -13,7 +13,7 @@ func liveCommand() *cobra.Command {
 		Short: "Show a run in a browser, from another terminal or machine",
 		Long: "live shows a run from the checkpoints of its runners. DIR is the folder of the run, such as results/latest;\n" +
 			"for a bucket, pass the value of `soak run --shards`, followed by the test id: s3://BUCKET/PREFIX/TESTID. live is read-only.\n" +
-			"After the run, the page shows the report.\n" +
+			"After the run, the page shows the report. If --listen is not a loopback address, the URL has a token.\n" +
 			"`soak run --live` shows its own run with a delay of one second.",
 		Args: oneArg("folder of a run, such as results/latest, or one bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -21,6 +21,6 @@ func liveCommand() *cobra.Command {
 			return run.Watch(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().StringVar(&w.Address, "listen", "", "address to listen on, such as :8080; the URL has a token, except on loopback (default: a free loopback port)")
+	cmd.Flags().StringVar(&w.Address, "listen", "", "address to listen on, such as :8080 (default: a free loopback port)")
 	return cmd
 }

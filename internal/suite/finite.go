@@ -156,7 +156,7 @@ func (f *finiteRun) checks() []verdict.Check {
 	}
 	v := f.v
 	refused := f.checkRefused()
-	noneComplete := sentence("none of %s was complete", format.Count(v.Started, "response"))
+	noneComplete := sentence("no response was complete (%v started)", v.Started)
 	if v.Started == 0 {
 		noneComplete = "no request was made"
 	}
@@ -168,10 +168,10 @@ func (f *finiteRun) checks() []verdict.Check {
 	out := []verdict.Check{
 		invalidateIfUnmet(complete),
 		zeroCheck(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
-		zeroCheck(CheckResponsesError, "error events inside responses", v.ErrorEvent, ledger.ResponseError),
+		zeroCheck(CheckResponsesError, "responses with an error event", v.ErrorEvent, ledger.ResponseError),
 		zeroCheck(CheckResponsesEmpty, "empty responses", v.Empty, ledger.ResponseEmpty),
 		zeroCheck(CheckResponsesIdle, "responses silent for too long", v.Idle, ledger.ResponseIdle),
-		zeroCheck(CheckResponsesAfterDone, "events after the terminal event", v.AfterDone, ledger.ResponseAfterDone),
+		zeroCheck(CheckResponsesAfterDone, "responses with events after the terminal event", v.AfterDone, ledger.ResponseAfterDone),
 		zeroCheck(CheckResponsesUnfinished, "responses unfinished at the end", v.Unfinished, ledger.ResponseUnfinished),
 		refused,
 		warnIfUnmet(zeroCheck(CheckResponsesLingering, "streams open after the terminal event", v.Lingering, ledger.ResponseLingering)),
@@ -252,7 +252,7 @@ func (f *finiteRun) checkOnTime() verdict.Check {
 		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))).AsDoubt()
 }
 
-// checkNumbers returns the check that either all complete responses have chunk numbers, or none of them has any.
+// checkNumbers returns the check that, if any response has chunk numbers, losses are detectable in all complete responses.
 func (f *finiteRun) checkNumbers() verdict.Check {
 	without := int64(0)
 	if f.responses.Numbered > 0 {
@@ -273,7 +273,7 @@ func (f *finiteRun) stateTable() verdict.Table {
 }
 
 func (f *finiteRun) figureTable() verdict.Table {
-	t := newTable("Figures, ms", "of complete responses, from the intended start of the request; chunks are not tokens", "figure|p50|p90|p95|p99|max")
+	t := newTable("Figures, ms", "of complete responses, from the intended start of the request; inter-chunk latency: between two chunks; delay: of all requests; chunks are not tokens", "figure|p50|p90|p95|p99|max")
 	for _, times := range []struct {
 		name string
 		h    *shard.Histogram
@@ -289,7 +289,7 @@ func (f *finiteRun) figureTable() verdict.Table {
 const maxTimeRows = 30
 
 func (f *finiteRun) timeTable() verdict.Table {
-	t := newTable("Over time", "requests by their start, other columns by the end of the responses; ttft and inter-chunk latency in ms",
+	t := newTable("Over time", "started: by the start of the request; in flight: at the end of the period; other columns: by the end of the response; ttft and inter-chunk latency in ms",
 		"time UTC|started|complete|other states|in flight|ttft p50|p99|inter-chunk p50|p99")
 	width := (len(f.responses.Series) + maxTimeRows - 1) / maxTimeRows
 	for part := range slices.Chunk(f.responses.Series, max(width, 1)) {

@@ -35,8 +35,8 @@ func assessSlow(r *Run) verdict.Assessment {
 	if s.closed.Count > 0 {
 		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
 	}
-	t := newTable("Slow streams", "first, last: seconds until a disconnect that the client detected at once; detected later: disconnects that "+
-		"clients detected when they resumed reading; backlog: unread data in KB at the end of the slow phase, of streams without a detected disconnect",
+	t := newTable("Slow streams", "first, last: seconds until a disconnect that the client detected during the slow phase; detected later: disconnects "+
+		"that clients detected only after the slow phase; backlog: unread data in KB at the end of the slow phase, of streams without a detected disconnect",
 		"streams|disconnected|first|last|detected later|cause|open, complete|open, incomplete|backlog p50|max")
 	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.lateDetections, reasonCounts(s.reasons), s.complete, s.incomplete(),
 		trend(s.backlog, .5), trend(s.backlog, 1))...)
@@ -79,7 +79,8 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 }
 
 type slowStreams struct {
-	planned, started, filled int            // streams
+	planned, started         int            // streams
+	filled                   int            // slow streams that were disconnected, or fell FILL_KB behind
 	confirmed, unconfirmed   int            // messages while streams were slow
 	due, arrived, repeated   int            // deliveries of confirmed broadcasts on the other streams
 	broadcasts               bool           // the messages are broadcasts of our backend, not of a publisher or a feed
@@ -164,7 +165,7 @@ func (s *slowStreams) outcome() string {
 	if s.closeTime > 0 {
 		result += fmt.Sprintf(" within %.0f s", s.closeTime.Seconds())
 	}
-	add(s.lateDetections, result+" (detected by the clients only when they resumed reading)")
+	add(s.lateDetections, result+" (detected by the clients only after the slow phase)")
 	add(s.complete, "still open, with all messages at the end")
 	add(s.incomplete(), "still open, with messages missing at the end")
 	if len(out) == 0 {
@@ -179,14 +180,14 @@ func (s *slowStreams) checkAllSlow() verdict.Check {
 }
 
 // checkAccepted returns the check that the service accepted all messages, or nil for a feed, because the run publishes
-// nothing. A service that accepted none of the broadcasts has no endpoint for them, so the run is invalid.
+// nothing. If the service accepted none of the broadcasts, it probably has no endpoint for them, so the check is a doubt.
 func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil
 	}
 	published := s.confirmed + s.unconfirmed
 	c := check(verdict.CheckConfirmed, "messages accepted by the service", text(published), s.confirmed, s.confirmed > 0 && s.unconfirmed == 0,
-		sentence("the service did not accept %v of %v messages while some clients did not read", s.unconfirmed, published))
+		sentence("the service did not accept %v of %v messages while some clients were slow", s.unconfirmed, published))
 	switch {
 	case c.Pass:
 	case published == 0:
@@ -199,7 +200,8 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 	return []verdict.Check{c}
 }
 
-// checkBuffers turns a pass into invalid if slow streams did not fill the service's buffers.
+// checkBuffers returns the check that each slow stream was disconnected or fell FILL_KB behind. If it is not met, the run
+// is invalid unless another check fails it.
 func (s *slowStreams) checkBuffers(r *Run, compressed bool) verdict.Check {
 	remedy := "send more data (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
 	if s.feed {
@@ -208,8 +210,8 @@ func (s *slowStreams) checkBuffers(r *Run, compressed bool) verdict.Check {
 	if compressed {
 		remedy = "the messages were compressed; set ACCEPT_ENCODING=none, or " + remedy
 	}
-	return check(CheckBacklog, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
-		sentence("%v of %v slow streams were neither disconnected nor %v KB behind (FILL_KB), so the service did not buffer data for them: %s",
+	return check(CheckBacklog, "slow streams disconnected or far behind", text(s.started), s.filled, s.filled == s.started,
+		sentence("%v of %v slow streams were neither disconnected nor %v KB behind (FILL_KB), so the service may not have buffered data for them: %s",
 			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).AsDoubt()
 }
 
@@ -255,14 +257,14 @@ func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 		return nil
 	}
 	c := check(CheckMemory, "memory growth", fmt.Sprintf("at most %.0f MiB", limit), fmt.Sprintf("%.1f MiB", memory.peak), memory.isKnown && memory.peak <= limit,
-		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read (limit: %.0f MiB, MAX_GROWTH); at the end the growth was %+.1f MiB",
+		fmt.Sprintf("the service's memory grew by %.1f MiB while clients were slow (limit: %.0f MiB, MAX_GROWTH); at the end the growth was %+.1f MiB",
 			memory.peak, limit, memory.after))
 	if memory.isKnown {
 		return []verdict.Check{c}
 	}
 	c.Actual = "not known"
-	c.Reasons = []string{"the service's memory is unknown before, after, or for most of the time while clients were slow: set GAUGE, " +
-		"such as process_resident_memory_bytes, or MAX_GROWTH=-1"}
+	c.Reasons = []string{"the service's memory is unknown before or after the slow phase, or for at least half of it; set GAUGE, for example to " +
+		"process_resident_memory_bytes, or set MAX_GROWTH=-1"}
 	if memory.isCounter {
 		c.Reasons = []string{counterReason(r.parameter("GAUGE"), "the service's memory, such as process_resident_memory_bytes")}
 	}
@@ -274,7 +276,7 @@ type memory struct {
 	isKnown     bool // there are samples before, after, and for most of the time in between
 	isCounter   bool // GAUGE is a counter
 	before      float64
-	peak, after float64 // growth since before: the maximum, and at the last sample
+	peak, after float64 // growth relative to before: the maximum, and the value at the last sample
 	readings    []reading
 }
 

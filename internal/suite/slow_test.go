@@ -106,7 +106,7 @@ func TestSlowClientsDetectDisconnectsLater(t *testing.T) {
 	}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "9 disconnected within 16 s (detected by the clients only when they resumed reading); 1 still open, with messages missing at the end", fact(v, "outcome"))
+	require.Equal(t, "9 disconnected within 16 s (detected by the clients only after the slow phase); 1 still open, with messages missing at the end", fact(v, "outcome"))
 	i := slices.IndexFunc(v.Checks, func(c verdict.Check) bool { return c.ID == CheckSlowComplete })
 	require.Equal(t, verdict.Warned, v.Checks[i].State())
 }
@@ -124,7 +124,7 @@ func TestMessagesWithSlowClients(t *testing.T) {
 	s := slowStreams{duration: 30 * time.Second}
 	s.count(log.Published(true), at(10))
 	require.Equal(t, []int{1, 1}, []int{s.confirmed, s.unconfirmed})
-	require.Equal(t, []string{"the service did not accept 1 of 2 messages while some clients did not read"}, s.checkAccepted()[0].Reasons)
+	require.Equal(t, []string{"the service did not accept 1 of 2 messages while some clients were slow"}, s.checkAccepted()[0].Reasons)
 }
 
 func TestSlowFindsFaults(t *testing.T) {
@@ -141,7 +141,7 @@ func TestSlowFindsFaults(t *testing.T) {
 			sum("slow_accepted", 0)(r)
 			r.addCounter("slow_rejected", "slow", 120)
 		}, verdict.Invalid, "the service accepted none of the messages"},
-		{"the service refuses messages while clients are slow", func(r *Run) { r.addCounter("slow_rejected", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
+		{"the service refuses messages while clients are slow", func(r *Run) { r.addCounter("slow_rejected", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients were slow"},
 		{"other clients miss large messages", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on the other streams"},
 		{"other clients receive large messages twice", func(r *Run) { r.addCounter("slow_repeated", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on the other streams"},
 		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
@@ -150,7 +150,7 @@ func TestSlowFindsFaults(t *testing.T) {
 			sum("slow_filled", 0)(r)
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
-		{"memory grows", func(r *Run) { r.set("MAX_GROWTH", "49") }, verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read (limit: 49 MiB, MAX_GROWTH); at the end the growth was +10.0 MiB"},
+		{"memory grows", func(r *Run) { r.set("MAX_GROWTH", "49") }, verdict.Fail, "the service's memory grew by 50.0 MiB while clients were slow (limit: 49 MiB, MAX_GROWTH); at the end the growth was +10.0 MiB"},
 		{"memory is unknown", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is a counter", func(r *Run) {
 			r.set("GAUGE", "allocated_bytes_total")

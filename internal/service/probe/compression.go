@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +12,10 @@ import (
 )
 
 // compression returns a sentence for each stream that requested compression. For a compressed stream, the sentence
-// states the delay relative to the other streams. If the service compressed no stream, compression returns one sentence
-// for all encodings.
+// states the delay relative to the streams that did not request compression. If the service compressed no stream,
+// compression returns one sentence for all encodings.
 func (f *findings) compression() (out []string) {
+	uncompressed := 0
 	var reference []*track
 	for _, t := range f.tracksOf(plain) {
 		if t != f.session.disconnected || f.session.Streams == 1 {
@@ -32,14 +32,15 @@ func (f *findings) compression() (out []string) {
 		case t.err != nil:
 			out = append(out, prefix+t.err.Error()+": the service or a proxy delays even the headers, or refuses the request.")
 		case t.open == nil:
-			out = append(out, prefix+"answered "+http1.StatusText(t.status)+".")
+			out = append(out, prefix+"no event stream (status "+http1.StatusText(t.status)+").")
 		case cmp.Or(encoding, "identity") == "identity":
+			uncompressed++
 			out = append(out, prefix+"not compressed.")
 		default:
 			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, f.session.quote(encoding), t.bytes, f.delay(t, reference)))
 		}
 	}
-	if len(out) == len(encodings) && !slices.ContainsFunc(out, func(s string) bool { return !strings.HasSuffix(s, "not compressed.") }) {
+	if uncompressed == len(encodings) {
 		return []string{"Not compressed with any Accept-Encoding (" + strings.Join(encodings, ", ") + ")."}
 	}
 	return out
@@ -75,7 +76,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 	}
 	switch {
 	case due == 0:
-		return "no event arrived, so it is unknown whether events are delayed"
+		return "no event that could be compared arrived on another stream, so it is unknown whether events are delayed"
 	case compared == 0 && len(f.units[t]) == 0:
 		return fmt.Sprintf("everything was delayed: nothing arrived within %s", formatSeconds(t.lifetime()))
 	case compared == 0:
@@ -88,27 +89,27 @@ func (f *findings) delay(t *track, reference []*track) string {
 
 // A batchCounter counts events that arrived together on a compressed stream, but separately on another stream.
 type batchCounter struct {
-	sent, arrived time.Time // when the last event arrived on the other and on the compressed stream
-	together      bool      // the last event arrived together with the previous one
-	number, count int       // number of batches, and of the events in them
+	sent, arrived   time.Time // when the last event arrived on the other and on the compressed stream
+	isJoint         bool      // the last event arrived together with the previous one
+	batches, events int       // number of batches, and of the events in them
 }
 
 func (b *batchCounter) add(sent, arrived time.Time) {
-	const apart, close = 30 * time.Millisecond, 20 * time.Millisecond
-	isJoint := !b.sent.IsZero() && sent.Sub(b.sent) > apart && arrived.Sub(b.arrived).Abs() < close
+	const separateGap, jointGap = 30 * time.Millisecond, 20 * time.Millisecond
+	isJoint := !b.sent.IsZero() && sent.Sub(b.sent) > separateGap && arrived.Sub(b.arrived).Abs() < jointGap
 	if isJoint {
-		if !b.together {
-			b.number++
-			b.count++
+		if !b.isJoint {
+			b.batches++
+			b.events++
 		}
-		b.count++
+		b.events++
 	}
-	b.sent, b.arrived, b.together = sent, arrived, isJoint
+	b.sent, b.arrived, b.isJoint = sent, arrived, isJoint
 }
 
 func (b *batchCounter) sentence() string {
-	if b.number == 0 {
+	if b.batches == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", in bursts of %.0f: the service or a proxy buffers compressed data", math.Round(float64(b.count)/float64(b.number)))
+	return fmt.Sprintf(", in bursts of %.0f: the service or a proxy buffers compressed data", math.Round(float64(b.events)/float64(b.batches)))
 }
