@@ -271,9 +271,10 @@ func TestMachineWarnings(t *testing.T) {
 		"a full table": {func(r *machine.Record) {
 			r.Series(machine.ConntrackEntries).MaxShare, r.Series(machine.ConntrackEntries).MaxShareUS = .9, 1_700_001_000_000_000
 		}, "was 90 % full at 22:30:00 UTC (nf_conntrack_count)"},
-		"a kill":     {func(r *machine.Record) { addIncrease(r, machine.OOMKills, 1) }, "killed 1 process (out of memory)"},
-		"a step":     {func(r *machine.Record) { addIncrease(r, machine.ClockStep, 10) }, "jumped by 10 s, first between"},
-		"link-local": {func(r *machine.Record) { addIncrease(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
+		"a kill":      {func(r *machine.Record) { addIncrease(r, machine.OOMKills, 1) }, "killed 1 process (out of memory)"},
+		"a step back": {func(r *machine.Record) { addIncrease(r, machine.ClockStep, -10) }, "jumped by -10 s, first between"},
+		"a step":      {func(r *machine.Record) { addIncrease(r, machine.ClockStep, 10) }, "jumped by 10 s, first between"},
+		"link-local":  {func(r *machine.Record) { addIncrease(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
