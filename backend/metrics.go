@@ -27,7 +27,7 @@ const (
 var counterTexts = [countersCount]struct{ name, help string }{
 	streamsOpened:  {"streams_opened_total", "Opened event streams."},
 	noopsSent:      {"noops_sent_total", "Sent noops; a replayed noop counts once."},
-	messagesSent:   {"messages_sent_total", "Sent messages; a replayed message counts once."},
+	messagesSent:   {"messages_sent_total", "Sent messages other than noops; a replayed message counts once."},
 	sendErrors:     {"send_errors_total", "Failed writes to a stream."},
 	slowConsumers:  {"slow_consumers_total", "Streams that were closed because the client read too slowly."},
 	streamsResumed: {"resumed_total", "Streams that resumed with Last-Event-ID."},
@@ -59,7 +59,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 		m.refused.WithLabelValues(r)
 	}
 	m.broadcastSeconds = add.NewHistogram(prometheus.HistogramOpts{
-		Name: "broadcast_duration_seconds", Help: "Time to write one noop or message to all streams that are due.",
+		Name: "broadcast_duration_seconds", Help: "Time to write a noop to all streams for which it is due, or a message to all streams.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}})
 	add.NewGaugeVec(prometheus.GaugeOpts{Name: "build_info", Help: "Always 1; the labels state the versions and the schedule."}, []string{"version", "goversion", "schedule"}).
 		WithLabelValues(buildVersion(), runtime.Version(), cfg.NoopSchedule).Set(1)
@@ -77,7 +77,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge("max_connections", "Maximum number of open streams.", func() float64 { return float64(cfg.MaxConnections) })
 	gauge("streams_open", "Open event streams.", func() float64 { return float64(h.openStreams()) })
 	gauge("ledger_entries", "Ids in the ledger.", callHub(func() int { return len(h.devices) }))
-	gauge("resumable_ids", "Ids without a stream whose numbering continues for a resume.", callHub(func() int { return h.resumable.Len() }))
+	gauge("resumable_ids", "Ids that have no stream, but keep their numbering for a resume.", callHub(func() int { return h.resumable.Len() }))
 	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Plain HTTP requests."},
 		func() float64 { return float64(plain.Received()) })
 	gauge("service_requests_in_flight", "Plain HTTP requests in progress.", func() float64 { return float64(plain.InFlight()) })

@@ -20,7 +20,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 			"ended early, unless they published messages or ended with an error, and judges the run. This requires a run with\n" +
 			"--backend-url and without a suite, --at or --runner: in all other runs on one machine, the runners end when soak ends.\n" +
 			"attach also continues, on any machine, a `soak run --on k8s` that was killed or lost its connection to the cluster: it\n" +
-			"follows the run to its end, collects the shards, judges the run and cleans up.\n\n" + exitCodes,
+			"follows the run to its end, collects the shards (the runners' files of results), judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {

@@ -16,9 +16,9 @@ func controlCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   run.ControlCommand,
-		Short: "Serve the reference server of the control group: one event per second on each stream",
-		Long: "The control group shows delays of the load generator. control serves its reference server to runners on other machines and to\n" +
-			"k6 without soak. Pass its URL to\n" +
+		Short: "Run a reference server for runners on other machines: one event per second on each stream",
+		Long: "The control group is a group of streams to a reference server. It shows delays of the load generator. control runs a reference\n" +
+			"server for runners on other machines and for k6 without soak. Pass the URL of the server to\n" +
 			"them as CONTROL_URL (docs/distributed.md). `soak run` starts a reference server for its own runners.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -12,7 +12,8 @@ func liveCommand() *cobra.Command {
 		Use:   "live DIR | s3://BUCKET/PREFIX/TESTID",
 		Short: "Show a run in a browser, from another terminal or machine",
 		Long: "live shows a run from the checkpoints of its runners. DIR is the folder of the run, such as results/latest;\n" +
-			"for a bucket, pass the value of `soak run --shards`, followed by the test id: s3://BUCKET/PREFIX/TESTID. live is read-only.\n" +
+			"for a bucket, insert /TESTID into the value of `soak run --shards`, before any parameters, such as\n" +
+			"s3://BUCKET/PREFIX/TESTID?region=R. live is read-only.\n" +
 			"After the run, the page shows the report. If --listen is not a loopback address, the URL has a token.\n" +
 			"`soak run --live` shows its own run with a delay of one second.",
 		Args: oneArg("folder of a run, such as results/latest, or one bucket"),

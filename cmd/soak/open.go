@@ -25,8 +25,8 @@ func openCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open ARCHIVE",
 		Short: "Show an archived run: its report, and Prometheus with its data",
-		Long: "open verifies the checksum of every file in an archive, unpacks the archive, prints the path of its report, and starts the\n" +
-			"program prometheus with the data of the run. Ctrl-C stops Prometheus, and removes the unpacked\n" +
+		Long: "open verifies the checksum of every file in an archive, and unpacks the archive. It prints the path of the report, and starts\n" +
+			"the program prometheus with the data of the run. Ctrl-C stops Prometheus, and removes the unpacked\n" +
 			"files unless --dir names their folder. ARCHIVE is a file, or s3://BUCKET/NAME.",
 		Args: oneArg("archive that `soak archive` made"),
 		RunE: func(cmd *cobra.Command, args []string) error {

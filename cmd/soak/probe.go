@@ -20,7 +20,7 @@ import (
 )
 
 const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module like the
-ones in load-tests/services/, with the evidence for each part as comments. Ctrl-C ends the probe early and keeps the results.
+ones in load-tests/services/. Its comments state the evidence for each part. Ctrl-C ends the probe early and keeps the results.
 
 URLs, headers and bodies may contain placeholders (docs/services.md): {base}, {topic}, {n}, {id}, {run}, {token}, and
 {prompt} for responses that end by themselves. The request that publishes has {seq}, {sentAt} and {sum} in place of {n}
@@ -32,9 +32,9 @@ such as Authorization; SUBSCRIBE_TOKEN or PUBLISH_TOKEN provides the value. With
       --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
 
 With --idle, probe writes no description. It keeps up to ten silent streams open for 15 minutes, and reports when each
-stream is closed, and the probable cause. A NAT drops connections without notice. With --publish-url and {topic} in both
-requests, probe therefore publishes one message to each stream at the start, and another one after the silence;
-each stream then has its own topic.`
+stream is closed, and the probable cause. A NAT drops idle connections without notice, so only a message shows whether a
+stream still works. With --publish-url, and {topic} in the requests that subscribe and publish, each stream has its own
+topic. probe then publishes one message to each topic at the start, and another one after the silence.`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config

@@ -15,7 +15,7 @@ func scriptsCommand() *cobra.Command {
 		Short: "Write the k6 scripts to a folder, to run them with k6 or to change them",
 		Long: "scripts writes the k6 scripts of this version to a new folder. The scripts are built into `soak run`, which\n" +
 			"prefers the folder load-tests in the working directory, or else in the clone of the repository. They need\n" +
-			"the program k6 next to soak, because k6 itself lacks the modules that they import.\n\n" +
+			"the program k6 next to soak, because the stock k6 lacks the modules that they import.\n\n" +
 			"    soak scripts load-tests\n    k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m \\\n      --env BACKEND_URL=http://HOST",
 		Args: oneArg("folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {

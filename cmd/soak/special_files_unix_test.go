@@ -33,7 +33,7 @@ func writeJudgedRun(t *testing.T, out, testid string, startedUS int64) {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	s := &shard.Shard{
-		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Schema: shard.Schema, Plan: p, Connect: h, FirstMessage: h, Lateness: h,
 		Runner: shard.Runner{TestID: testid, Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: startedUS, EndedUS: startedUS + 2e7},
 		Connections: []ledger.Record{{
 			ID: p.ClientID(0), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: 15 * time.Second, OpenTime: 15 * time.Second, Last: 15,

@@ -6,13 +6,13 @@ import "time"
 type Noop struct {
 	At      Instant
 	Number  uint64 // number at message.seq, or 0 if there is none
-	OtherID bool   // the id is not a number
+	OtherID bool   // the value at message.seq is not a valid number
 	Intact  bool   // the data matches the description
 	Data    string // data of a corrupted noop, for the finding; may be truncated
 	source  Source // source of the finding; if it is SourceNumber, Data is the reason
 }
 
-// A Delta is the change of the counts by one message, for sums over all clients.
+// A Delta is the change that one message makes to the counts, for sums over all clients.
 type Delta struct {
 	Counted bool // the message is counted as received or as corrupted, not as a copy
 	// duplicated and repeated report whether the message is counted as a copy, and of which kind; see Counts.

@@ -52,7 +52,7 @@ func TestRunWithoutDataHasNoNumbers(t *testing.T) {
 		m := &shard.Merged{
 			Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())),
 			Problems: []string{"runner 1 of 2 left no shard"}, Runners: runners,
-			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		}
 		v := newVerdict(t, m)
 		text := textOf(t, Brief(v))

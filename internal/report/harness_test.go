@@ -46,7 +46,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		connect.Record(time.Duration(ms) * 50 * time.Microsecond)
 	}
 	m := &shard.Merged{
-		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())), Connect: connect, FirstNoop: shard.NewHistogram(), Lateness: lateness,
+		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())), Connect: connect, FirstMessage: shard.NewHistogram(), Lateness: lateness,
 		Runners: []shard.Runner{
 			{Index: 1, Host: "host-a", Segment: "0:1/2", State: shard.Finished, RSSMax: 120 << 20, CPUSeconds: 40.25, StartedUS: start * 1e6, EndedUS: (start + 3600) * 1e6},
 			{Index: 2, Host: "host-b", Segment: "1/2:1", State: shard.Finished, RSSMax: 3 << 30, CPUSeconds: 36, StartedUS: start * 1e6, EndedUS: (start + 3601) * 1e6},

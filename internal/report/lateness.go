@@ -57,7 +57,7 @@ func (s *pageBuilder) latencies(l *shard.Latency) *shard.Histogram {
 // distributions sets the table and the charts of a section. It adds the connect times and the times to the first
 // message to the list. heatName describes the values of the heat map.
 func (s *pageBuilder) distributions(out *Section, list []distribution, heatName string) {
-	list = append(list, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
+	list = append(list, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstMessage})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	t := Table{Columns: Columns("duration", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
 	for _, d := range list {

@@ -171,7 +171,7 @@ func TestPagesOfIncompleteRuns(t *testing.T) {
 	for name, shards := range map[string][]*shard.Shard{
 		"no runner left a shard": nil,
 		"only a first checkpoint": {{
-			Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Plan: p, Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 			Runner: shard.Runner{Index: 1, Segment: "0:1/2", State: shard.Running, StartedUS: report.SimulatedStart * 1e6, EndedUS: report.SimulatedStart * 1e6},
 		}},
 	} {

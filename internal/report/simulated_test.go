@@ -76,7 +76,7 @@ func newVerdict(t *testing.T, m *shard.Merged) *verdict.Verdict {
 // simulatedShard returns the shard of one runner, and adds its clients to the ledger of the server.
 func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.ServerLedger) *shard.Shard {
 	s := &shard.Shard{
-		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runner: shard.Runner{
 			TestID: p.TestID, Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], Script: "connectionTest.js", ScriptHash: "0123456789abcdef",
 			K6Version: "v2.2.0", Host: "host-a", State: shard.Finished, CPUSeconds: float64(p.Seconds) / 50, RSSMax: 80 << 20,
@@ -94,7 +94,7 @@ func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.Se
 			Counts: ledger.Counts{Received: noops},
 		}
 		s.Connect.Record(connect)
-		s.FirstNoop.Record(time.Duration(random.IntN(15000)) * time.Millisecond)
+		s.FirstMessage.Record(time.Duration(random.IntN(15000)) * time.Millisecond)
 		server[r.ID] = verdict.ServerEntry{ID: r.ID, First: 1, Last: noops, Sent: noops}
 		s.Connections = append(s.Connections, r)
 	}

@@ -33,7 +33,7 @@ func testShard(p plan.Plan, index int) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	return &shard.Shard{
-		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Schema: shard.Schema, Plan: p, Connect: h, FirstMessage: h, Lateness: h,
 		Runner: shard.Runner{
 			TestID: p.TestID, Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], State: shard.Finished, StartedUS: 1e15, EndedUS: 1e15 + 2e7,
 		},
@@ -287,7 +287,7 @@ func TestSuiteFiles(t *testing.T) {
 			p := plan.Default()
 			p.Suite, p.TestID, p.Connections, p.Runners, p.BackendURL = kind.InPlan(), "t", 1, 1, "http://h"
 			m := &shard.Merged{
-				Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+				Plan: p, Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 				Suite:   &shard.Suite{Name: kind.Name, Profile: "full", Stages: []shard.Stage{{Name: "a", Title: "a", Kind: "load", Seconds: 10, Rate: 10, Requests: 100}}},
 				Runners: []shard.Runner{{Index: 1, Segment: "0:1", State: shard.Finished, EndedUS: time.Hour.Microseconds()}},
 			}

@@ -156,7 +156,7 @@ func shardOf(p plan.Plan, index int) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	s := &shard.Shard{
-		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Schema: shard.Schema, Plan: p, Connect: h, FirstMessage: h, Lateness: h,
 		Runner: shard.Runner{
 			TestID: p.TestID, RunID: p.RunID, Process: "p" + strconv.Itoa(index), Index: index, Segment: runners.Segment(index, p.Runners),
 			Script: "connectionTest.js", StartedUS: 1e15, EndedUS: 1e15 + 2e7,

@@ -132,7 +132,7 @@ func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 			responses.Series = append(responses.Series, shard.ResponseBucket{Unix: unix, Started: 1})
 		}
 		s := &shard.Shard{
-			Schema: shard.Schema, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(), Responses: responses,
+			Schema: shard.Schema, Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(), Responses: responses,
 			Runner: shard.Runner{TestID: "t", Index: index, Segment: "1/2:1", Script: "s.js", State: shard.Running, EndedUS: 120e6},
 		}
 		require.NoError(t, shard.Write(filepath.Join(folder, shard.FileName(s.Runner)), s))

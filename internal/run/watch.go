@@ -170,7 +170,7 @@ func (e *remoteRun) poll(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(names) == 0:
-			empty := fmt.Errorf("%s is empty; check the prefix, which is --shards of the run followed by the test id", e.Location)
+			empty := fmt.Errorf("%s is empty; check the prefix, which is the prefix in --shards of the run, followed by the test id", e.Location)
 			if !e.warnedEmpty {
 				fmt.Fprintln(e.Stdout, empty)
 			}

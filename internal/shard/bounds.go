@@ -41,7 +41,7 @@ const (
 
 // check returns an error for missing values and for values beyond the bounds, so that later steps need not check them.
 func (s *Shard) check() error {
-	if s.Connect == nil || s.FirstNoop == nil || s.Lateness == nil {
+	if s.Connect == nil || s.FirstMessage == nil || s.Lateness == nil {
 		return errors.New("connect, first_noop or lateness is missing")
 	}
 	if s.Latency != nil && s.Latency.Histogram == nil {

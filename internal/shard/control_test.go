@@ -11,7 +11,7 @@ import (
 )
 
 func newControlShard(index int, c *Control, buckets ...Bucket) *Shard {
-	s := &Shard{Schema: Schema, Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(), Control: c, Series: buckets}
+	s := &Shard{Schema: Schema, Connect: NewHistogram(), FirstMessage: NewHistogram(), Lateness: NewHistogram(), Control: c, Series: buckets}
 	s.Runner.Index = index
 	return s
 }

@@ -24,7 +24,7 @@ func newFeedShard(count int) *Shard {
 	}
 	return &Shard{
 		Schema: Schema, Runner: Runner{Index: 1, EndedUS: 3600e6}, Plan: plan.Plan{Connections: 1}, Service: Service{CountBasis: CountByComparison},
-		Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(), Feeds: []*feed.Log{l},
+		Connect: NewHistogram(), FirstMessage: NewHistogram(), Lateness: NewHistogram(), Feeds: []*feed.Log{l},
 		Connections: []ledger.Record{{
 			ID: "0", Streams: 1, Spans: []ledger.Span{{From: 1, To: 2}}, Counts: ledger.Counts{Received: uint64(count) - 1},
 			First: 1, Last: uint64(count), Holes: []ledger.Range{{5, 5}}, Deviations: &ledger.Deviations{Repeats: []ledger.Repeat{{Number: 7}}},

@@ -11,28 +11,28 @@ import (
 
 // Merged has the results of all runners. Counts and histograms are exact, in whatever order shards are added.
 type Merged struct {
-	Plan        plan.Plan
-	Suite       *Suite       // nil: the scripts declare none
-	Service     Service      // zero: no streams, or no shard
-	Reach       *Reach       // nil: no publisher
-	Control     *Control     // of all control groups; URL is "" if their URLs differ
-	Codings     []Coding     // by name, of compressed streams
-	Redirects   []Redirect   // to origins other than the target's, the one with the most streams first
-	HTTP2       *HTTP2       // of streams over HTTP/2; nil: there were none
-	EndRequests *EndRequests // requests that end streams; nil: there were none
-	Responses   *Responses   // finite responses; nil: there were none
-	Bursts      *Bursts      // messages of streams; nil: no shard has them
-	Runners     []Runner     // by index
-	Connect     *Histogram
-	FirstNoop   *Histogram
-	Lateness    *Histogram
-	Latency     *Latency // differences from the fastest message of the same runner
-	Series      []Bucket // by time; sums over the runners, including RSS and CPU
-	Points      []Bucket // as Series, in a short run; empty if a runner has none
-	Seconds     []Second // of all runners; the seconds of one runner do not overlap
-	Checks      []ScriptCheck
-	Metrics     []Metric
-	Connections Connections // by runner, in the order of creation
+	Plan         plan.Plan
+	Suite        *Suite       // nil: the scripts declare none
+	Service      Service      // zero: no streams, or no shard
+	Reach        *Reach       // nil: no publisher
+	Control      *Control     // of all control groups; URL is "" if their URLs differ
+	Codings      []Coding     // by name, of compressed streams
+	Redirects    []Redirect   // to origins other than the target's, the one with the most streams first
+	HTTP2        *HTTP2       // of streams over HTTP/2; nil: there were none
+	EndRequests  *EndRequests // requests that end streams; nil: there were none
+	Responses    *Responses   // finite responses; nil: there were none
+	Bursts       *Bursts      // messages of streams; nil: no shard has them
+	Runners      []Runner     // by index
+	Connect      *Histogram
+	FirstMessage *Histogram
+	Lateness     *Histogram
+	Latency      *Latency // differences from the fastest message of the same runner
+	Series       []Bucket // by time; sums over the runners, including RSS and CPU
+	Points       []Bucket // as Series, in a short run; empty if a runner has none
+	Seconds      []Second // of all runners; the seconds of one runner do not overlap
+	Checks       []ScriptCheck
+	Metrics      []Metric
+	Connections  Connections // by runner, in the order of creation
 	// FeedConnections has the records of all clients of the Feeds if Merged has only a part of a run; nil: Connections.
 	FeedConnections *Connections
 	// Problems are sentences about differences between the shards and the plan. A run with a problem cannot pass.
@@ -86,7 +86,7 @@ type part struct {
 func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
-		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
+		m.Connect, m.FirstMessage, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 		g.buckets, g.points, g.metrics = bucketSums{}, bucketSums{}, map[string]*Metric{}
 	}
 	m.Runners = append(m.Runners, s.Runner)
@@ -102,7 +102,7 @@ func (g *Merger) Add(s *Shard) {
 	g.addResponses(s)
 	g.parts = append(g.parts, part{s.Plan, s.Suite, s.Service, slices.ContainsFunc(s.Metrics, s.Suite.isOther)})
 	m.Connect.Merge(s.Connect)
-	m.FirstNoop.Merge(s.FirstNoop)
+	m.FirstMessage.Merge(s.FirstMessage)
 	m.Lateness.Merge(s.Lateness)
 	m.addLatency(s.Latency)
 	m.Seconds = append(m.Seconds, s.Seconds...)
@@ -155,7 +155,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 func (g *Merger) finish() {
 	m := &g.m
 	if m.Connect == nil { // no shard was added
-		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
+		m.Connect, m.FirstMessage, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 	}
 	m.Problems = append(m.Problems, g.readErrors...)
 	m.Series, m.Metrics = g.buckets.buckets(&g.buffer), valuesByKey(g.metrics)

@@ -20,7 +20,7 @@ func withoutRunners(m *Merged) map[string]any {
 	}
 	out := map[string]any{
 		"ids": ids, "connections": m.Connections.Len(), "series": m.Series, "points": m.Points, "checks": m.Checks, "problems": m.Problems,
-		"connect": m.Connect.Pack(), "first": m.FirstNoop.Pack(), "lateness": m.Lateness.Pack(),
+		"connect": m.Connect.Pack(), "first": m.FirstMessage.Pack(), "lateness": m.Lateness.Pack(),
 	}
 	for _, metric := range m.Metrics {
 		trend := metric.Trend.Pack()

@@ -37,7 +37,7 @@ func newEmptyShard(p plan.Plan, n int) *Shard {
 			TestID: p.TestID, Index: n, Segment: segmentOf(n, p.Runners), Script: "s.js", ScriptHash: "abc",
 			Host: fmt.Sprintf("h%d", n), State: Finished, StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_000_060_000_000,
 		},
-		Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(),
+		Connect: NewHistogram(), FirstMessage: NewHistogram(), Lateness: NewHistogram(),
 	}
 }
 
@@ -64,7 +64,7 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 		})
 		for range 5 {
 			d := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
-			apply(n, func(s *Shard) { s.Connect.Record(d); s.Lateness.Record(d / 2); s.FirstNoop.Record(d * 3) })
+			apply(n, func(s *Shard) { s.Connect.Record(d); s.Lateness.Record(d / 2); s.FirstMessage.Record(d * 3) })
 		}
 		apply(n, func(s *Shard) { s.countCheck("opened", i%7 != 0) })
 		v := float64(r.IntN(1000))

@@ -24,36 +24,36 @@ const (
 	PointWidth  = time.Second
 )
 
-// MaxPoints limits the points of a shard. A short run may last longer than planned.
+// MaxPoints limits the points of a shard, because a short run may last longer than planned.
 const MaxPoints = 600
 
 // A Shard has the results of one runner.
 type Shard struct {
-	Schema      int             `json:"schema"`
-	Runner      Runner          `json:"runner"`
-	Plan        plan.Plan       `json:"plan"`              // as parsed by the script
-	Suite       *Suite          `json:"suite,omitempty"`   // nil: the script declares none
-	Service     Service         `json:"service,omitzero"`  // zero: no streams
-	Connect     *Histogram      `json:"connect"`           // first dial to the headers, of each opened stream
-	FirstNoop   *Histogram      `json:"first_noop"`        // headers to the first noop
-	Lateness    *Histogram      `json:"lateness"`          // of messages; see ledger.Delta
-	Latency     *Latency        `json:"latency,omitempty"` // nil: messages have no send time
-	Reach       *Reach          `json:"reach,omitempty"`   // of published messages
-	Series      []Bucket        `json:"series"`
-	Points      []Bucket        `json:"points,omitempty"`  // of a short run (plan.IsShort), without Undisturbed and Control
-	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
-	Checks      []ScriptCheck   `json:"checks"`
-	Metrics     []Metric        `json:"metrics"`
-	Connections []ledger.Record `json:"connections"`         // empty in a shard from a file; see Records
-	Published   *Published      `json:"published,omitempty"` // nil: this runner did not publish
-	Machine     *machine.Record `json:"machine,omitempty"`   // of the runner
-	Control     *Control        `json:"control,omitempty"`   // nil: no control group
-	Codings     []Coding        `json:"codings,omitempty"`   // of compressed streams
-	Redirects   []Redirect      `json:"redirects,omitempty"` // to origins other than the target's
-	HTTP2       *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
-	EndRequests *EndRequests    `json:"ends,omitempty"`      // nil: none
-	Responses   *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none
-	Bursts      *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
+	Schema       int             `json:"schema"`
+	Runner       Runner          `json:"runner"`
+	Plan         plan.Plan       `json:"plan"`              // as parsed by the script
+	Suite        *Suite          `json:"suite,omitempty"`   // nil: the script declares none
+	Service      Service         `json:"service,omitzero"`  // zero: no streams
+	Connect      *Histogram      `json:"connect"`           // first dial to the headers, of each opened stream
+	FirstMessage *Histogram      `json:"first_noop"`        // headers to the first message of each stream
+	Lateness     *Histogram      `json:"lateness"`          // of messages; see ledger.Delta
+	Latency      *Latency        `json:"latency,omitempty"` // nil: messages have no send time
+	Reach        *Reach          `json:"reach,omitempty"`   // of published messages
+	Series       []Bucket        `json:"series"`
+	Points       []Bucket        `json:"points,omitempty"`  // of a short run (plan.IsShort), without Undisturbed and Control
+	Seconds      []Second        `json:"seconds,omitempty"` // of a suite
+	Checks       []ScriptCheck   `json:"checks"`
+	Metrics      []Metric        `json:"metrics"`
+	Connections  []ledger.Record `json:"connections"`         // empty in a shard from a file; see Records
+	Published    *Published      `json:"published,omitempty"` // nil: this runner did not publish
+	Machine      *machine.Record `json:"machine,omitempty"`   // of the runner
+	Control      *Control        `json:"control,omitempty"`   // nil: no control group
+	Codings      []Coding        `json:"codings,omitempty"`   // of compressed streams
+	Redirects    []Redirect      `json:"redirects,omitempty"` // to origins other than the target's
+	HTTP2        *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
+	EndRequests  *EndRequests    `json:"ends,omitempty"`      // nil: none
+	Responses    *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none
+	Bursts       *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
 
 	// Ledgers replaces Connections in a runner, because all records together need as much memory as the streams.
 	Ledgers []*ledger.Ledger `json:"-"`
@@ -92,7 +92,7 @@ func (s *Shard) Records() iter.Seq[*ledger.Record] {
 	}
 }
 
-// A Runner identifies a k6 process, and has its end and the resources that it used.
+// A Runner identifies a k6 process, and states how it ended and which resources it used.
 type Runner struct {
 	TestID          string   `json:"testid"`
 	RunID           string   `json:"run_id,omitempty"`   // see plan.Plan; "" with k6 alone
@@ -155,8 +155,8 @@ func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.ReplacedStartUS
 // FirstStartUS returns the start of the first runner that this one replaces, or of this one.
 func (r *Runner) FirstStartUS() int64 { return cmp.Or(r.ReplacedStartUS, r.StartedUS) }
 
-// SecondsLeft returns the number of seconds from now to the end of the run, which lasts the given seconds from the start
-// of this runner. The result is at most that length.
+// SecondsLeft returns the number of seconds from now to the end of the run, but at most seconds. The run ends that many
+// seconds after the start of this runner.
 func (r *Runner) SecondsLeft(seconds int, now time.Time) int {
 	end := r.Started().Add(time.Duration(seconds) * time.Second)
 	return min(int(end.Sub(now)/time.Second), seconds)
@@ -170,7 +170,7 @@ func (r *Runner) StartDelay() time.Duration {
 	return time.Duration(r.StartedUS-r.ReplacedStartUS) * time.Microsecond
 }
 
-// A RunnerEnd is the reason why a runner ended early, as the process or the cluster shows it.
+// A RunnerEnd states why a runner did not run to its end. If Runner is 0, it states a problem of the whole run.
 type RunnerEnd struct {
 	Runner int    `json:"runner"`
 	Text   string `json:"text"`
@@ -204,13 +204,14 @@ type Bucket struct {
 	Control *ControlCounts `json:"control,omitempty"`
 }
 
-// LateMessages counts the late messages of some streams in a bucket.
+// LateMessages counts the late messages of undisturbed streams in a bucket. A stream is undisturbed while no phase acts
+// on it.
 type LateMessages struct {
 	Late     int     `json:"late"`
 	Lateness *Packed `json:"lateness,omitempty"`
 }
 
-// A ProcessUsage has the resources of a runner in a bucket. In sums over runners, GCPauseUS and StallMS are maxima.
+// A ProcessUsage is the resource usage of a runner in a bucket. In sums over runners, GCPauseUS and StallMS are maxima.
 type ProcessUsage struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"`
 	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // live heap at the last garbage collection
@@ -238,7 +239,7 @@ type ScriptCheck struct {
 	Fails  int64  `json:"fails"`
 }
 
-// A Metric is one k6 metric in a form that adds up. A counter has its sum, and a gauge its extremes. A rate has the
+// A Metric is one k6 metric in a form that a merge adds up. A counter has its sum, and a gauge its extremes. A rate has the
 // number of true values (Sum) and of all values (Count). A trend has a histogram, in microseconds for times. If a suite
 // splits by tags, each combination of their values has a Metric.
 type Metric struct {

@@ -189,7 +189,7 @@ func (f *finiteRun) checks() []verdict.Check {
 	return append(out, f.checkNumbers())
 }
 
-// checkRefused returns the check of the share of refused responses. If the limit is exceeded only because of refusals
+// checkRefused returns the check of the share of refused responses. If the limit is met without the refusals
 // for lack of a local port, descriptor or IPv6 address, the check is attributed to the load generator.
 func (f *finiteRun) checkRefused() verdict.Check {
 	limit, local, reasons := f.share("MAX_REFUSED"), f.responses.RefusedLocally, f.sentences(ledger.ResponseRefused)
@@ -252,7 +252,8 @@ func (f *finiteRun) checkOnTime() verdict.Check {
 		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))).AsDoubt()
 }
 
-// checkNumbers returns the check that, if any response has chunk numbers, losses are detectable in all complete responses.
+// checkNumbers returns the check that, if any response has chunk numbers, losses are detectable in all complete
+// responses.
 func (f *finiteRun) checkNumbers() verdict.Check {
 	without := int64(0)
 	if f.responses.Numbered > 0 {

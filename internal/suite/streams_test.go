@@ -19,7 +19,7 @@ func (r *Run) addStreams(n int, duration time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Plan.NoopInterval, m.Plan.Seconds, m.Plan.LateMS, m.Plan.MaxLate, m.Plan.Prefix = 1, 60, 1000, -1, "d-"
 	if m.Connect == nil {
-		m.Connect, m.Lateness, m.FirstNoop = shard.NewHistogram(), shard.NewHistogram(), shard.NewHistogram()
+		m.Connect, m.Lateness, m.FirstMessage = shard.NewHistogram(), shard.NewHistogram(), shard.NewHistogram()
 		r.Server = verdict.ServerLedger{}
 	}
 	for range n {

@@ -20,7 +20,7 @@ func (s *Streams) FaultChecks() (out []Check) {
 		case observed == 0 && c.Unobserved > 0:
 			return "all clients"
 		case c.Unobserved > 0:
-			return fmt.Sprintf("%d observed", clients)
+			return fmt.Sprintf("%d observed %s", clients, format.Form(clients, "client", "clients"))
 		}
 		return fmt.Sprint(clients)
 	}

@@ -98,7 +98,7 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 				TestID: "t", Index: i + 1, Segment: segment(before, before+clients, len(runners)), Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
 				State: shard.Finished, StartedUS: at.UnixMicro(), EndedUS: at.Add(30 * time.Second).UnixMicro(),
 			},
-			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 			Checks: []shard.ScriptCheck{{Name: "Received all messages", Passes: int64(clients)}},
 		}
 		before += clients

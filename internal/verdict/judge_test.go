@@ -22,7 +22,7 @@ func cleanRun() (*shard.Merged, ServerLedger) {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.BackendURL = "t", "d-", connections, "http://h"
 	m := &shard.Merged{
-		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())), Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		Plan: p, Service: shard.ServiceOf(service.Noop(p.Interval())), Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runners: []shard.Runner{
 			{Index: 1, Host: "h1", Segment: "0:1/2", State: shard.Finished, RSSMax: 5, CPUSeconds: 36, StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_003_600_000_000},
 			{Index: 2, Host: "h2", Segment: "1/2:1", State: shard.Finished, RSSMax: 9, CPUSeconds: 36, StartedUS: 1_699_999_999_000_000, EndedUS: 1_700_003_599_000_000},
@@ -332,7 +332,7 @@ func TestChecksOmitUnobservedClients(t *testing.T) {
 	require.Equal(t, m.Problems, v.Reasons)
 	require.Equal(t, []string{"data complete"}, failedChecks(v))
 	opened := check(t, v, "clients connected")
-	require.Equal(t, []string{"3 observed", "3"}, []string{opened.Limit, opened.Actual})
+	require.Equal(t, []string{"3 observed clients", "3"}, []string{opened.Limit, opened.Actual})
 
 	m.Connections.Edit(0).State, m.Connections.Edit(0).Streams = ledger.Refused, 0
 	require.Contains(t, failedChecks(judgeSoak(m, server, Evidence{})), "clients connected")

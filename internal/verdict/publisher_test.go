@@ -264,7 +264,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
 				State: shard.Finished, StartedUS: p.at[i].UnixMicro(), EndedUS: p.at[i].Add(30 * time.Second).UnixMicro(),
 			},
-			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 			Checks: []shard.ScriptCheck{{Name: "Received all messages", Passes: 2}},
 		}
 	}

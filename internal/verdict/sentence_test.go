@@ -127,7 +127,7 @@ func TestSummary(t *testing.T) {
 // A check that is not judged has the same limit as in a complete run.
 func TestStreamsOfAStoppedRunAreNotJudged(t *testing.T) {
 	t.Parallel()
-	for missing, want := range map[int]string{0: "3", 2: "3 observed"} {
+	for missing, want := range map[int]string{0: "3", 2: "3 observed clients"} {
 		m, server := cleanRun()
 		m.Plan.Connections += missing
 		for i := range m.Runners {

@@ -98,7 +98,7 @@ func TestControlGroupIsNotCounted(t *testing.T) {
 	require.NotNil(t, s.Control)
 	assert.GreaterOrEqual(t, s.Control.Received, uint64(6))
 	assert.Empty(t, s.Connections)
-	assert.Zero(t, s.Connect.Count()+s.FirstNoop.Count()+s.Lateness.Count())
+	assert.Zero(t, s.Connect.Count()+s.FirstMessage.Count()+s.Lateness.Count())
 	assert.Empty(t, s.Metrics)
 	for _, b := range s.Series {
 		assert.Zero(t, b.Open+b.Opened+b.Closed+b.Noops+b.Late+b.Faults)

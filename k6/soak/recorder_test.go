@@ -117,8 +117,8 @@ func TestObserverCountsEvents(t *testing.T) {
 	require.Equal(t, 3*time.Millisecond, rec.Connect)
 	require.EqualValues(t, 1, s.Connect.Count())
 	require.Equal(t, 3*time.Millisecond, s.Connect.Max())
-	require.EqualValues(t, 1, s.FirstNoop.Count())
-	require.Equal(t, 15*time.Second, s.FirstNoop.Max())
+	require.EqualValues(t, 1, s.FirstMessage.Count())
+	require.Equal(t, 15*time.Second, s.FirstMessage.Max())
 	require.Nil(t, s.Latency)
 	require.Equal(t, newPlan(), s.Plan)
 }

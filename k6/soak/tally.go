@@ -240,7 +240,7 @@ func (t *tally) fill(s *shard.Shard) {
 		s.Bursts.Merge(t.bursts)
 	}
 	s.Series, s.Points = slices.Clip(t.series), slices.Clip(t.points)
-	s.Lateness, s.Connect, s.FirstNoop = t.lateness.Copy(), t.connect.Copy(), t.firstNoopDelay.Copy()
+	s.Lateness, s.Connect, s.FirstMessage = t.lateness.Copy(), t.connect.Copy(), t.firstNoopDelay.Copy()
 	if t.latency != nil {
 		l := *t.latency
 		l.Histogram = t.latency.Histogram.Copy()

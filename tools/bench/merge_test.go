@@ -56,7 +56,7 @@ func newShard(p plan.Plan, runner int, start time.Time) *shard.Shard {
 	r := rand.New(rand.NewPCG(1, uint64(runner))) // each repetition writes the same files
 	finish := start.Add(time.Duration(p.Seconds) * time.Second)
 	s := &shard.Shard{
-		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runner: shard.Runner{
 			TestID: p.TestID, Index: runner, Segment: runners.Segment(runner, p.Runners), Script: "connectionTest.js", State: shard.Finished,
 			StartedUS: start.UnixMicro(), EndedUS: finish.UnixMicro(), Checkpoints: 1 + p.Seconds/30,

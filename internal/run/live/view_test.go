@@ -285,7 +285,7 @@ func checkpoint(p plan.Plan, index int, state shard.RunState, endedAt time.Time)
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	return &shard.Shard{
-		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Schema: shard.Schema, Plan: p, Connect: h, FirstMessage: h, Lateness: h,
 		Runner: shard.Runner{
 			TestID: p.TestID, Process: string(rune('p' + index)), Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], Host: "h", State: state,
 			StartedUS: endedAt.Add(-time.Minute).UnixMicro(), EndedUS: endedAt.UnixMicro(),

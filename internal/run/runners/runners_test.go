@@ -40,7 +40,7 @@ func TestSegmentsMatchK6WithoutGaps(t *testing.T) {
 			p.Connections = 0
 			shards = append(shards, &shard.Shard{
 				Plan: p, Suite: &shard.Suite{Name: p.Suite}, Runner: shard.Runner{Index: i, Segment: segment.String(), State: shard.Finished},
-				Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+				Connect: shard.NewHistogram(), FirstMessage: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 			})
 		}
 		if n <= 8 {
