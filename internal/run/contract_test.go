@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ type rig struct {
 	k6              string
 	folder          string // where each runner records its start
 	service         *httptest.Server
+	isDown          atomic.Bool // the service answers no request; its port stays in use, so no other test can answer
 	graceful, force context.Context
 	stop, kill      func()
 }
@@ -104,7 +106,13 @@ func driveLocal(t *testing.T, r *rig) (verdict.Outcome, results.RunRecord, error
 
 func newRig(t *testing.T, behavior ...string) *rig {
 	t.Helper()
-	r := &rig{service: httptest.NewServer(http.HandlerFunc(silentStream))}
+	r := &rig{}
+	r.service = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if r.isDown.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		silentStream(w, req)
+	}))
 	t.Cleanup(r.service.Close)
 	r.k6, r.folder = fakeK6(t, behavior...)
 	r.force, r.kill = context.WithCancel(t.Context())
@@ -216,7 +224,7 @@ func TestDrivers(t *testing.T) {
 		{"a runner crashes", crashes, func(*rig) {}, verdict.Invalid, "exit code 3", []string{"local", "parts", "kubernetes"}},
 		{"the first Ctrl-C makes the runners write their shards", holds, func(r *rig) { r.stop() }, verdict.Invalid, "was stopped by a signal before its end", nil},
 		{"the second Ctrl-C ends everything", holds, func(r *rig) { r.kill() }, verdict.Invalid, "was stopped by a signal before its end", []string{"local", "kubernetes"}},
-		{"the target no longer answers", "", func(r *rig) { r.service.Close() }, verdict.Fail, "no longer answers", []string{"local", "kubernetes"}},
+		{"the target no longer answers", "", func(r *rig) { r.isDown.Store(true) }, verdict.Fail, "no longer answers", []string{"local", "kubernetes"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
