@@ -68,13 +68,13 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	f := cmd.Flags()
 	plan.AddFlags(f, slices.DeleteFunc(append(p.Settings(), c.Local.Settings()...), func(s plan.Setting) bool { return !slices.Contains(relevantSettings, s.Name) }))
 	f.IntVar(&c.Backends, "backends", 1, "number of backends that the run will start here")
-	f.BoolVar(&c.NoNginx, "no-nginx", false, "the run will connect to the local backend directly, without nginx")
+	f.BoolVar(&c.NoNginx, "no-nginx", false, "check for a run that connects to the local backend directly, without nginx")
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// relevantSettings are the settings that the findings depend on, and the only ones for which `soak doctor` has flags.
+// relevantSettings names the settings of package plan on which the findings depend. doctor has no flags for the others.
 var relevantSettings = []string{
 	"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL", "HTTP_VERSION", "STREAMS_PER_CONNECTION",
 	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",

@@ -144,7 +144,7 @@ func TestPartStartsOnce(t *testing.T) {
 	_, err = Join(out, "t", 2)
 	require.NoError(t, err)
 	s := testShard(testPlan(), 1)
-	s.Runner.Process = shard.NewProcess()
+	s.Runner.Process = shard.NewID()
 	require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(s.Runner))), s))
 	_, err = Join(out, "t", 1)
 	require.ErrorContains(t, err, "runner-1-")

@@ -122,7 +122,7 @@ func (s *session) complete(now time.Time) (err error) {
 	} else if err = s.Suite.Check(s.Plan); s.Suite.Plan.BySettings {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
-	s.Plan.RunID = shard.NewProcess()
+	s.Plan.RunID = shard.NewID()
 	return cmp.Or(err, s.checkBackends())
 }
 

@@ -17,14 +17,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge use twice
-// the memory. A million clients need half of the limit.
+// mergeMemory is the soft memory limit of a merge. The live data of a million clients is about half of it. Without a
+// limit, the garbage collector would let the heap of a larger merge grow to twice its live data.
 const mergeMemory = 600 << 20
 
 // Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It
 // writes the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number
 // of laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number. Without a
-// verdict, any number is valid.
+// verdict, or if expect is results.ExpectAny, any number is valid.
 func Merge(location, out string, expect int, stdout io.Writer, options report.TerminalOptions, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		d, problems, err := fetchRun(location, out)
@@ -71,8 +71,8 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 	})
 }
 
-// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with; "" means the
-// last run that passed without a regression. expect is as in Merge. problems make the verdict invalid. If a report
+// Judge makes the verdict of a run from its files, and every report. baseline is a run of the same plan to compare with;
+// "" selects the last such run next to d that passed without a regression. expect is as in Merge. problems make the verdict invalid. If a report
 // cannot be written, Judge returns the verdict and an error. Judge limits the memory of this process to mergeMemory.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)

@@ -161,7 +161,7 @@ func (s *session) tryNoop(ctx context.Context) error {
 func (s *session) tryNoopAt(ctx context.Context, url string) error {
 	c := s.trialOf(s.desc)
 	c.Base = url
-	c.ID = "trial-" + shard.NewProcess() // the backend's ledger of the run would include an id with the run's prefix
+	c.ID = "trial-" + shard.NewID() // the backend's ledger of the run would include an id with the run's prefix
 	if strings.HasPrefix(c.ID, s.Plan.Prefix) {
 		c.ID = "_" + c.ID
 	}

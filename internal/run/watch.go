@@ -26,7 +26,7 @@ const (
 	bucketInterval = 15 * time.Second
 )
 
-// pauseFactor is the pause after a poll as a multiple of the poll's duration, so polling uses at most 1/20 of a core.
+// pauseFactor is the pause after a poll as a multiple of the poll's duration, so polls run for less than 1/20 of the time.
 const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.
@@ -79,7 +79,7 @@ type remoteRun struct {
 	scratch     string
 	stamp       string // stampOf the files that the page shows; "": none yet
 	warnedEmpty bool   // a warning about an empty location was printed
-	isOver      bool   // the bucket has run.json, so soak waits for no runner, even if one was killed
+	isOver      bool   // the bucket has run.json, so `soak run` no longer waits for runners, even if one was killed
 }
 
 func (e *remoteRun) open(ctx context.Context) (err error) {
@@ -114,7 +114,7 @@ func (e *remoteRun) reportLocation(path string) string {
 }
 
 func (e *remoteRun) follow(ctx context.Context) string {
-	end := time.Now() // last time at which soak may have waited for a runner
+	end := time.Now() // last time at which `soak run` may have waited for a runner
 	for {
 		start := time.Now()
 		err := e.poll(ctx)
@@ -131,7 +131,7 @@ func (e *remoteRun) follow(ctx context.Context) string {
 			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Interval, deliverTimeout)) {
 				return path
 			}
-			e.page.SetNotice("all runners have ended; waiting for the counters of their machines")
+			e.page.SetNotice("all runners have ended; waiting for the other files of the run")
 		case hasEnded:
 			e.page.SetNotice("all runners have ended; if no `soak run` waits for them, write the verdict and the report with `soak merge " + report.Shell(e.Location) + "`")
 		}
@@ -170,7 +170,7 @@ func (e *remoteRun) poll(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(names) == 0:
-			empty := fmt.Errorf("%s is empty; check the prefix, which is the prefix in --shards of the run, followed by the test id", e.Location)
+			empty := fmt.Errorf("%s is empty; check the prefix: it must be the prefix of the run's --shards, followed by the test id", e.Location)
 			if !e.warnedEmpty {
 				fmt.Fprintln(e.Stdout, empty)
 			}

@@ -16,7 +16,7 @@ func laptopShards(prefix string, runners, connections int) []*Shard {
 	parts, _ := randomRun(rand.New(rand.NewPCG(7, 8)), p)
 	for i := range parts {
 		parts[i].Plan.Runners = 1 // the default of k6 alone
-		parts[i].Runner.Host, parts[i].Runner.Process = "host-of-"+prefix, NewProcess()
+		parts[i].Runner.Host, parts[i].Runner.Process = "host-of-"+prefix, NewID()
 	}
 	return parts
 }

@@ -12,8 +12,8 @@ import (
 // Suffix ends the name of every shard.
 const Suffix = ".json.gz"
 
-// NewProcess returns a random id of a process.
-func NewProcess() string {
+// NewID returns a random id of 16 hexadecimal digits.
+func NewID() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
@@ -36,12 +36,12 @@ func FileName(r Runner) string {
 	return name + Suffix
 }
 
-// fileName matches the names that FileName returns. Its first group is the index of the runner.
-var fileName = regexp.MustCompile(`^runner-([0-9]{1,9})(-.*)?\.json\.gz$`)
+// fileNamePattern matches the names that FileName returns. Its first group is the index of the runner.
+var fileNamePattern = regexp.MustCompile(`^runner-([0-9]{1,9})(-.*)?\.json\.gz$`)
 
 // IndexOf returns the index of the runner of a file. ok is false if the name does not contain it.
 func IndexOf(name string) (index int, ok bool) {
-	found := fileName.FindStringSubmatch(name)
+	found := fileNamePattern.FindStringSubmatch(name)
 	if found == nil {
 		return 0, false
 	}

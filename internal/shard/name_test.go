@@ -11,7 +11,7 @@ func TestFileNameHasTheProcess(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for range 1000 { // processes of one host, each of them runner 1
-		names[FileName(Runner{Index: 1, Host: "laptop.local", Process: NewProcess()})] = true
+		names[FileName(Runner{Index: 1, Host: "laptop.local", Process: NewID()})] = true
 	}
 	require.Len(t, names, 1000)
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ type Service struct {
 	AnyOrder   bool       `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
 	Repeats    bool       `json:"repeats,omitempty"`           // an unnumbered message may arrive more than once
 	Unmarked   bool       `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
-	HeartbeatS float64    `json:"heartbeat_every_s,omitempty"` // maximum time between heartbeats in seconds; 0: unknown
-	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams on purpose.
+	HeartbeatS float64    `json:"heartbeat_every_s,omitempty"` // expected maximum silence of a stream in seconds; 0: unknown
+	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams after a lifetime.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
 	// Resume is the part of a request that has the position of the client: "Last-Event-ID", "the parameter since" or
 	// "none". Gap describes the announcement of missing messages; "": the service makes none.
@@ -65,7 +65,7 @@ func countBasisOf(m *service.Message) CountBasis {
 // Noun returns the word for a message in reports.
 func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
 
-// HasInterval reports whether messages are expected at an interval. It returns true for an unknown service.
+// HasInterval reports whether messages are expected at an interval. It returns true for the zero Service.
 func (s *Service) HasInterval() bool { return s.CountBasis == CountByInterval || s.CountBasis == "" }
 
 // CountsMessages reports whether messages are counted.
@@ -74,15 +74,15 @@ func (s *Service) CountsMessages() bool { return s.CountBasis != CountNothing }
 // ComparesClients reports whether the streams of a topic are compared with each other.
 func (s *Service) ComparesClients() bool { return s.CountBasis == CountByComparison }
 
-// Heartbeat returns the maximum time between two heartbeats, or 0 if the description has none.
+// Heartbeat returns the expected maximum silence of a stream, or 0 if the description has no heartbeat.every.
 func (s *Service) Heartbeat() time.Duration {
 	return time.Duration(s.HeartbeatS * float64(time.Second))
 }
 
-// Resumes reports whether a client can resume a stream after a disconnect. It returns true for an unknown service.
+// Resumes reports whether a client can resume a stream after a disconnect. It returns true for the zero Service.
 func (s *Service) Resumes() bool { return s.Resume != "none" }
 
-// EndsStreams reports whether the service ends streams on purpose.
+// EndsStreams reports whether the service ends streams after a lifetime.
 func (s *Service) EndsStreams() bool { return s.LifetimeS > 0 }
 
 // checkServices sets the service of the run. It reports descriptions that differ, or that do not fit the publisher.

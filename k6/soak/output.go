@@ -88,7 +88,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	}
 	host, _ := os.Hostname() // "" on an error; only displayed
 	o.runner = shard.Runner{
-		TestID: cmp.Or(base.TestID, p.Environment["TESTID"], planned.TestID), RunID: base.RunID, Process: shard.NewProcess(), Index: index, Segment: "0:1",
+		TestID: cmp.Or(base.TestID, p.Environment["TESTID"], planned.TestID), RunID: base.RunID, Process: shard.NewID(), Index: index, Segment: "0:1",
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running, ReplacedStartUS: document.FirstStartUS,
 	}

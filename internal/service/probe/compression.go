@@ -11,9 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// compression returns a sentence for each stream that requested compression. For a compressed stream, the sentence
-// states the delay relative to the streams that did not request compression. If the service compressed no stream,
-// compression returns one sentence for all encodings.
+// compression returns a sentence for each stream that requested compression, except requests that the end of the probe
+// stopped. For a compressed stream, the sentence states the delay relative to the streams that did not request
+// compression. If the streams of all encodings opened uncompressed, compression returns one sentence for all of them.
 func (f *findings) compression() (out []string) {
 	uncompressed := 0
 	var reference []*track
@@ -89,14 +89,14 @@ func (f *findings) delay(t *track, reference []*track) string {
 
 // A batchCounter counts events that arrived together on a compressed stream, but separately on another stream.
 type batchCounter struct {
-	sent, arrived   time.Time // when the last event arrived on the other and on the compressed stream
-	isJoint         bool      // the last event arrived together with the previous one
-	batches, events int       // number of batches, and of the events in them
+	referenceAt, compressedAt time.Time // arrival of the last event on the other and on the compressed stream
+	isJoint                   bool      // the last event arrived together with the previous one
+	batches, events           int       // number of batches, and of the events in them
 }
 
-func (b *batchCounter) add(sent, arrived time.Time) {
+func (b *batchCounter) add(referenceAt, compressedAt time.Time) {
 	const separateGap, jointGap = 30 * time.Millisecond, 20 * time.Millisecond
-	isJoint := !b.sent.IsZero() && sent.Sub(b.sent) > separateGap && arrived.Sub(b.arrived).Abs() < jointGap
+	isJoint := !b.referenceAt.IsZero() && referenceAt.Sub(b.referenceAt) > separateGap && compressedAt.Sub(b.compressedAt).Abs() < jointGap
 	if isJoint {
 		if !b.isJoint {
 			b.batches++
@@ -104,7 +104,7 @@ func (b *batchCounter) add(sent, arrived time.Time) {
 		}
 		b.events++
 	}
-	b.sent, b.arrived, b.isJoint = sent, arrived, isJoint
+	b.referenceAt, b.compressedAt, b.isJoint = referenceAt, compressedAt, isJoint
 }
 
 func (b *batchCounter) sentence() string {
