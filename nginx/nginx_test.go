@@ -100,13 +100,20 @@ func serve(t *testing.T, network, address string, h http.HandlerFunc) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// start runs nginx with a configuration until the test ends.
-func start(t *testing.T, c Config) {
+// start runs nginx with a configuration, edited by pairs of old and new text, until the test ends.
+func start(t *testing.T, c Config, edits ...string) {
 	t.Helper()
 	var b strings.Builder
 	require.NoError(t, Render(&b, c))
+	text := b.String()
 	// The user of the image does not exist on this host.
-	reverse.Start(t, c.Dir, strings.ReplaceAll(b.String(), "user nginx;", "user root;"), "tcp", c.Listen)
+	for i, edits := 0, append([]string{"user nginx;", "user root;"}, edits...); i < len(edits); i += 2 {
+		if i > 0 {
+			require.Contains(t, text, edits[i])
+		}
+		text = strings.ReplaceAll(text, edits[i], edits[i+1])
+	}
+	reverse.Start(t, c.Dir, text, "tcp", c.Listen)
 }
 
 // addSockets adds the sockets of all backends but the first. backends is the number of all.

@@ -1,10 +1,8 @@
 package nginx
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,9 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
-
-	"github.com/sse-soak/sse-soak/internal/host/resources"
 )
 
 func TestPlainRequestsAreSpreadOverServers(t *testing.T) {
@@ -117,75 +112,4 @@ func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	log, err := os.ReadFile(c.ErrorLog)
 	require.NoError(t, err)
 	require.NotContains(t, string(log), "buffered to a temporary file")
-}
-
-func TestSilentStreamStaysOpen(t *testing.T) {
-	t.Parallel()
-	// By default the idle timeout is only slightly longer than the silence. CALIBRATE uses the idle timeout of the stack,
-	// one hour, with a silence of 100 s.
-	silence, idleTimeout := 2500*time.Millisecond, 4*time.Second
-	if os.Getenv("CALIBRATE") != "" {
-		silence, idleTimeout = 100*time.Second, time.Hour
-	}
-	c := newConfig(t)
-	c.IdleTimeout = idleTimeout
-	serve(t, "unix", c.Sockets[0], func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "data: 0\n")
-		_ = http.NewResponseController(w).Flush()
-		time.Sleep(silence)
-		_, _ = io.WriteString(w, "data: 1\n")
-	})
-	start(t, c)
-	started := time.Now()
-	resp, err := http.Get("http://" + c.Listen + "/event/connect?id=a")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	lines := bufio.NewReader(resp.Body)
-	for _, want := range []string{"data: 0\n", "data: 1\n"} {
-		line, err := lines.ReadString('\n')
-		require.NoError(t, err)
-		require.Equal(t, want, line)
-		if want == "data: 0\n" {
-			require.Less(t, time.Since(started), silence/2)
-		}
-	}
-}
-
-// resources.LogReader recognizes the log lines that nginx writes when its queue to the backend is full, or when it has
-// no free connection.
-func TestLogNamesTheFullResource(t *testing.T) {
-	t.Parallel()
-	awaitFull := func(c Config, count func(resources.NginxLog) int) {
-		var log resources.LogReader
-		client := http.Client{Timeout: time.Second, Transport: &http.Transport{}}
-		defer client.CloseIdleConnections()
-		require.Eventually(t, func() bool {
-			for range 20 {
-				go func() {
-					if resp, err := client.Get("http://" + c.Listen + "/default/services/calculator/status"); err == nil {
-						_ = resp.Body.Close()
-					}
-				}()
-			}
-			return count(log.Read(c.ErrorLog)) > 0
-		}, time.Minute, 100*time.Millisecond, "the log must name the full resource")
-	}
-	c := newConfig(t)
-	l, err := net.Listen("unix", filepath.Join(c.Dir, "1.sock"))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	raw, err := l.(*net.UnixListener).SyscallConn()
-	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) })) // no program accepts
-	require.NoError(t, err)
-	start(t, c)
-	awaitFull(c, func(l resources.NginxLog) int { return l.QueueFull })
-
-	smallConfig := newConfig(t)
-	smallConfig.Connections = -250 // 12 connections, both sides together
-	start(t, smallConfig)
-	silent, err := net.Listen("unix", filepath.Join(smallConfig.Dir, "1.sock"))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = silent.Close() })
-	awaitFull(smallConfig, func(l resources.NginxLog) int { return l.NoConnections })
 }

@@ -22,6 +22,12 @@ func Serve(t testing.TB, handle func(conn net.Conn)) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ServeOn(t, l, handle)
+	return l.Addr().String()
+}
+
+// ServeOn is like Serve, but accepts connections from the given listener.
+func ServeOn(t testing.TB, l net.Listener, handle func(conn net.Conn)) {
 	var calls sync.WaitGroup
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
@@ -52,7 +58,6 @@ func Serve(t testing.TB, handle func(conn net.Conn)) (address string) {
 		mu.Unlock()
 		calls.Wait()
 	})
-	return l.Addr().String()
 }
 
 // ServerTLS returns the TLS configuration of a server. The certificate is valid for 127.0.0.1, but no client trusts it.
