@@ -15,25 +15,25 @@ func (s *stage) open() {
 	if n == 0 {
 		return
 	}
-	a := &arrivals{stage: s, index: lib.NewSegmentedIndex(tuple), maxLanes: n}
-	a.passTurn(true)
+	a := &arrivals{stage: s, index: lib.NewSegmentedIndex(tuple), maxLanes: n, freeLane: make(chan struct{}, 1)}
+	a.advance()
+	a.pace()
 	a.workers.Wait()
 }
 
 // An arrivals value distributes the requests of an open stage among its lanes, in the order of their intended starts.
-// One free lane at a time has the turn: it waits until the next request is due, passes the turn on, and makes the
-// request.
 type arrivals struct {
 	stage    *stage
 	maxLanes int
-	workers  sync.WaitGroup
-	index    *lib.SegmentedIndex // used only by the lane that has the turn, as backlog
-	backlog  bool                // all lanes were busy, and each request since then was late
+	freeLane chan struct{}
 
 	mu        sync.Mutex
+	index     *lib.SegmentedIndex
+	next      ticket
+	finished  bool // next is due after the end of the stage, or the stage was interrupted
 	laneCount int
-	idle      []chan struct{} // one per lane that waits for the turn; the last one gets it
-	allBusy   bool            // no lane has the turn
+	idle      []chan ticket // one per idle lane, which waits for a ticket
+	workers   sync.WaitGroup
 }
 
 type ticket struct {
@@ -42,71 +42,122 @@ type ticket struct {
 	laneWait time.Duration // time until a lane was free
 }
 
-// next returns the next request when it is due, and drops the requests that did not start within their timeout. It
-// returns false at the end of the stage. The caller has the turn.
-func (a *arrivals) next() (t ticket, ok bool) {
-	s, dropped := a.stage, int64(0)
-	defer func() { s.drop(dropped) }()
-	for s.ctx.Err() == nil {
-		_, n := a.index.Next()
-		after := time.Duration(min(float64(n-1)/s.rate, maxNumber) * float64(time.Second)) // min prevents an overflow
-		if after >= s.duration {
-			break
-		}
-		t = ticket{due: s.start.Add(after), n: n - 1}
-		wait := time.Until(t.due)
-		if wait <= -s.timeout {
-			dropped++
-			continue
-		}
-		if a.backlog = a.backlog && wait < 0; a.backlog {
-			t.laneWait = -wait
-		}
-		sleep(s.ctx, wait)
-		return t, s.ctx.Err() == nil
-	}
-	return t, false
+func (a *arrivals) advance() {
+	_, n := a.index.Next()
+	after := time.Duration(min(float64(n-1)/a.stage.rate, maxNumber) * float64(time.Second)) // min prevents an overflow
+	a.next = ticket{due: a.stage.start.Add(after), n: n - 1}
+	a.finished = after >= a.stage.duration
 }
 
-// passTurn passes the turn to the lane that became idle last, or to a new lane if more requests follow. If all lanes are
-// busy, the next free one takes the turn.
-func (a *arrivals) passTurn(more bool) {
+// expire drops the requests that did not start within their timeout.
+func (a *arrivals) expire(now time.Time) {
+	var dropped int64
+	for !a.finished && now.Sub(a.next.due) >= a.stage.timeout {
+		dropped++
+		a.advance()
+	}
+	a.stage.drop(dropped)
+}
+
+// pace assigns the requests to lanes as they become due, until no request remains or the stage is interrupted.
+func (a *arrivals) pace() {
+	for {
+		wait, allBusy := a.assign()
+		switch {
+		case a.stage.ctx.Err() != nil || wait < 0:
+			a.stopLanes()
+			return
+		case allBusy: // a lane that becomes free takes the next request itself
+			timer := time.NewTimer(wait)
+			select {
+			case <-a.freeLane:
+			case <-timer.C:
+			case <-a.stage.ctx.Done():
+			}
+			timer.Stop()
+		default:
+			sleep(a.stage.ctx, wait)
+		}
+	}
+}
+
+// assign assigns the requests that are due, and returns the time until the next one is due; negative if no request
+// remains. allBusy reports whether a request is due and no lane is free. If so, wait is the time until that request
+// expires.
+func (a *arrivals) assign() (wait time.Duration, allBusy bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch last := len(a.idle) - 1; {
-	case last >= 0:
-		a.idle[last] <- struct{}{}
-		a.idle = a.idle[:last]
-	case more && a.laneCount < a.maxLanes:
-		a.laneCount++
-		a.workers.Go(a.work)
-	default:
-		a.allBusy = true
-	}
-}
-
-// takeTurn waits for the turn on wake, unless all lanes were busy.
-func (a *arrivals) takeTurn(wake chan struct{}) {
-	a.mu.Lock()
-	if a.allBusy {
-		a.allBusy, a.backlog = false, true
-		wake <- struct{}{}
-	} else {
-		a.idle = append(a.idle, wake)
-	}
-	a.mu.Unlock()
-	<-wake
-}
-
-// work is the goroutine of a lane, which starts with the turn. It makes requests until there are no more.
-func (a *arrivals) work() {
-	s, l, wake := a.stage, a.stage.newLane(), make(chan struct{}, 1)
-	for ; ; a.takeTurn(wake) {
-		t, ok := a.next()
-		a.passTurn(ok)
-		if !ok {
-			return
+	for {
+		now := time.Now()
+		a.expire(now)
+		switch last := len(a.idle) - 1; {
+		case a.finished:
+			return -1, false
+		case a.next.due.After(now):
+			return a.next.due.Sub(now), false
+		case last >= 0:
+			a.idle[last] <- a.next
+			a.idle = a.idle[:last]
+		case a.laneCount < a.maxLanes:
+			a.laneCount++
+			first := a.next
+			a.workers.Go(func() { a.work(first) })
+		default:
+			return a.next.due.Add(a.stage.timeout).Sub(now), true
 		}
+		a.advance()
+	}
+}
+
+// nextTicket returns the next request for a free lane. If no request is due, it waits on wake. It returns false at the
+// end of the stage.
+func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
+	a.mu.Lock()
+	now := time.Now()
+	a.expire(now)
+	t := a.next
+	switch {
+	case a.finished:
+		a.mu.Unlock()
+		a.signalFree()
+		return t, false
+	case !t.due.After(now):
+		if a.laneCount == a.maxLanes && len(a.idle) == 0 { // otherwise a lane was free, but pace was late
+			t.laneWait = now.Sub(t.due)
+		}
+		a.advance()
+		a.mu.Unlock()
+		return t, true
+	}
+	a.idle = append(a.idle, wake)
+	a.mu.Unlock()
+	a.signalFree()
+	t, ok := <-wake
+	return t, ok
+}
+
+func (a *arrivals) signalFree() {
+	select {
+	case a.freeLane <- struct{}{}:
+	default:
+	}
+}
+
+// stopLanes stops the idle lanes, and makes the other lanes stop after their current request.
+func (a *arrivals) stopLanes() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.finished = true
+	for _, wake := range a.idle {
+		close(wake)
+	}
+	a.idle = nil
+}
+
+// work is the goroutine of a lane: it makes requests until there are no more.
+func (a *arrivals) work(t ticket) {
+	s, l, wake := a.stage, a.stage.newLane(), make(chan ticket, 1)
+	for ok := true; ok && s.ctx.Err() == nil; t, ok = a.nextTicket(wake) {
 		if !s.awaitRPS(t.due.Add(s.timeout)) {
 			s.drop(1)
 			continue

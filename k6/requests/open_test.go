@@ -218,31 +218,6 @@ func TestWaitForAConnectionIsReported(t *testing.T) {
 	}
 }
 
-// The requests that are late because all lanes were busy have waited for a lane, also if two lanes become free together.
-func TestLaneWaitIsThatOfTheBacklog(t *testing.T) {
-	t.Parallel()
-	tuple, err := lib.NewExecutionTuple(nil, nil)
-	require.NoError(t, err)
-	s := &stage{ctx: t.Context(), start: time.Now().Add(-2 * time.Second)}
-	s.rate, s.duration, s.timeout = 1, time.Minute, time.Minute
-	first, second := make(chan struct{}, 1), make(chan struct{}, 1)
-	a := &arrivals{stage: s, index: lib.NewSegmentedIndex(tuple), maxLanes: 2, laneCount: 2, allBusy: true}
-	a.takeTurn(first)
-	a.idle = append(a.idle, second)
-	for _, wait := range []time.Duration{2 * time.Second, time.Second} {
-		request, ok := a.next()
-		require.True(t, ok)
-		require.GreaterOrEqual(t, request.laneWait, wait)
-		a.passTurn(true)
-	}
-	s.start = time.Now().Add(-1990 * time.Millisecond)
-	request, _ := a.next()
-	require.Zero(t, request.laneWait, "a request that was not late ends the backlog")
-	s.start = s.start.Add(-time.Minute / 2)
-	request, _ = a.next()
-	require.Zero(t, request.laneWait, "a lane was free")
-}
-
 // No request waits for --rps beyond the end of its stage.
 func TestRPSLimitsAStageWithinItsDuration(t *testing.T) {
 	t.Parallel()
