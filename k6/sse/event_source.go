@@ -58,7 +58,7 @@ func (m *Module) connect(obj *sobek.Object, rawURL string, options sobek.Value) 
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}
 	s.opts.setDefaults(state)
-	if err := m.parseOptions(options, &s.opts); err != nil {
+	if err := parseOptions(rt, options, &s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
 	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.request.Method, http.MethodGet))

@@ -9,62 +9,6 @@
   const isObject = (value) => Object(value) === value;
   let fire;
 
-  // checkText throws unless a part of a second request is a function or a template without unknown placeholders.
-  const checkText = (name, value) => {
-    const unknown = /\{first\.(?!(?:id|name|data)\}).*/s.exec(value);
-    if (typeof value !== 'function' && typeof value !== 'string') {
-      throw new TypeError(`EventSource: option then: ${name}: must be a string or a function, got ${value}`);
-    } else if (typeof value === 'string' && unknown) {
-      throw new TypeError(`EventSource: option then: ${name}: unknown placeholder ${quote(unknown[0].slice(0, 40))}; ` +
-        'use {first.id}, {first.name} or {first.data}');
-    }
-  };
-
-  // copyThen returns a copy of the parts of the option then that depend on the first event.
-  const copyThen = ({ url, headers, body = '' }) => {
-    checkText('url', url);
-    checkText('body', body);
-    Object.entries(headers ?? {}).forEach(([name, value]) => checkText(`headers: ${name}`, value));
-    return { url, headers: { ...headers }, body };
-  };
-
-  // fillText returns the result of a function of the first event, or a template with the escaped values of the event.
-  const fillText = (name, value, first, escape) => {
-    if (typeof value === 'string') {
-      return value.replace(/\{first\.(id|name|data)\}/g, (_, part) => escape(first[part]));
-    }
-    const text = value(first);
-    if (typeof text !== 'string') {
-      throw new Error(`EventSource: option then: ${name}: the function must return a string, got ${text}`);
-    }
-    return text;
-  };
-
-  // escapeFor returns the function that escapes a value in a body with the given Content-Type.
-  const escapeFor = (contentType) => {
-    const media = contentType.split(';')[0].trim().toLowerCase();
-    if (media === 'application/json' || media.endsWith('+json')) {
-      return (value) => JSON.stringify(value).slice(1, -1);
-    }
-    return media === 'application/x-www-form-urlencoded' ? encodeURIComponent : String;
-  };
-
-  // fillThen returns the second request for the first event of a stream. The service chooses the whole URL if the URL
-  // is only a placeholder.
-  const fillThen = (then, first) => {
-    const byService = /^\{first\.(id|name|data)\}$/.test(then.url);
-    const url = fillText('url', then.url, first, byService ? String : encodeURIComponent);
-    const headers = {};
-    let contentType = '';
-    for (const [name, value] of Object.entries(then.headers)) {
-      headers[name] = fillText(`headers: ${name}`, value, first, String);
-      if (name.toLowerCase() === 'content-type') {
-        contentType = headers[name];
-      }
-    }
-    return { url, byService, headers, body: fillText('body', then.body, first, escapeFor(contentType)) };
-  };
-
   // isListener reports whether the arguments type and callback name a listener. A callback that is null or undefined
   // names none. isListener throws for any other value that is not an object, and if callback is missing.
   const isListener = (args) => {
@@ -126,8 +70,7 @@
     addEventListener(type, callback, options) {
       const isNew = isListener(arguments) && !this.#listeners.some(this.#isEqual(type, callback));
       if (isNew) {
-        const once = isObject(options) && Boolean(options.once);
-        this.#set([...this.#listeners, { type: String(type), callback, once }]);
+        this.#set([...this.#listeners, { type: String(type), callback, once: isObject(options) && Boolean(options.once) }]);
       }
     }
 
@@ -139,8 +82,7 @@
 
     dispatchEvent(dispatched) {
       if (!isObject(dispatched) || dispatched.type === undefined) {
-        const got = quote(dispatched);
-        throw new TypeError(`EventSource.dispatchEvent: the event must be an object with a type, got ${got}`);
+        throw new TypeError(`EventSource.dispatchEvent: the event must be an object with a type, got ${quote(dispatched)}`);
       }
       dispatched.target = this;
       this.#dispatch(String(dispatched.type), dispatched);
@@ -232,5 +174,5 @@
       };
     }
   }
-  return { EventSource, fire, copyThen, fillThen };
+  return { EventSource, fire };
 };

@@ -41,9 +41,8 @@ type Module struct {
 	metrics *sseMetrics
 	proxies proxy.Chooser // nil: the proxies of the environment
 	exports modules.Exports
-	session *session // of the current iteration; used on the event loop only
-
-	fire, copyThen, fillThen sobek.Callable // see event_source.js
+	session *session       // of the current iteration; used on the event loop only
+	fire    sobek.Callable // dispatches an event; see event_source.js
 
 	client       *sseclient.Client // used on the event loop only
 	clientState  *lib.State        // the VU state that client uses

@@ -91,7 +91,7 @@ func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value)
 	return true, err
 }
 
-func (m *Module) parseOptions(v sobek.Value, o *sourceOptions) error {
+func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	if common.IsNullish(v) {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (m *Module) parseOptions(v sobek.Value, o *sourceOptions) error {
 		case name == "then":
 			second = v // its default timeout depends on another option
 		default:
-			if err := o.set(m.vu.Runtime(), name, v); err != nil {
+			if err := o.set(rt, name, v); err != nil {
 				return err
 			}
 		}
@@ -121,7 +121,7 @@ func (m *Module) parseOptions(v sobek.Value, o *sourceOptions) error {
 	}
 	o.FollowUpTimeout = o.ConnectTimeout
 	var err error
-	if o.secondRequest, err = m.parseThen(second, &o.FollowUpTimeout); err != nil {
+	if o.secondRequest, err = parseThen(rt, second, &o.FollowUpTimeout); err != nil {
 		return fmt.Errorf("option then: %w", err)
 	}
 	return nil

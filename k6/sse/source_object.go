@@ -14,7 +14,7 @@ var eventSourceJS string
 
 var eventSourceProgram = sobek.MustCompile("event_source.js", eventSourceJS, true)
 
-// eventSourceClass creates the class EventSource, and the functions fire, copyThen and fillThen. It is called once per VU.
+// eventSourceClass creates the class EventSource and sets fire. It is called once per VU.
 func (m *Module) eventSourceClass() sobek.Value {
 	rt := m.vu.Runtime()
 	define, err := rt.RunProgram(eventSourceProgram)
@@ -22,11 +22,8 @@ func (m *Module) eventSourceClass() sobek.Value {
 	call, _ := sobek.AssertFunction(define)
 	result, err := call(sobek.Undefined(), rt.ToValue(m.connect))
 	Must(rt, err)
-	parts := result.ToObject(rt)
-	for name, function := range map[string]*sobek.Callable{"fire": &m.fire, "copyThen": &m.copyThen, "fillThen": &m.fillThen} {
-		*function, _ = sobek.AssertFunction(parts.Get(name))
-	}
-	return parts.Get("EventSource")
+	m.fire, _ = sobek.AssertFunction(result.ToObject(rt).Get("fire"))
+	return result.ToObject(rt).Get("EventSource")
 }
 
 // A sourceObject is the Go part of an EventSource in JavaScript. event_source.js calls its methods.

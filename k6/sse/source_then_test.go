@@ -176,37 +176,39 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 		"the VU ends":          {`cancel();`, "", "closed:interrupted"},
 		"a handler throws":     {`throw new Error("no more");`, "", "closed:interrupted"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b, v := newPocketBase(), newVU(t)
-			requested := make(chan struct{})
-			b.retry = 3_600_000
-			b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
-				close(requested)
-				<-r.Context().Done()
-				return true
-			}
-			v.set("cancel", v.CancelContext)
-			v.set("endStream", func() { b.end <- struct{}{} })
-			v.set("requested", func() bool {
-				select {
-				case <-requested:
+		for kind, then := range map[string]string{"template": subscribe, "functions": subscribeByFunction} {
+			t.Run(fmt.Sprint(name, " ", kind), func(t *testing.T) {
+				t.Parallel()
+				b, v := newPocketBase(), newVU(t)
+				requested := make(chan struct{})
+				b.retry = 3_600_000
+				b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+					close(requested)
+					<-r.Context().Done()
 					return true
-				default:
-					return false
 				}
+				v.set("cancel", v.CancelContext)
+				v.set("endStream", func() { b.end <- struct{}{} })
+				v.set("requested", func() bool {
+					select {
+					case <-requested:
+						return true
+					default:
+						return false
+					}
+				})
+				v.set("url", b.serve(v))
+				v.mustRun("var log = []")
+				_, err := v.run(`
+					const s = new EventSource(url, { ledger, then: { ` + then + ` } });
+					s.addEventListener("then", () => log.push("then"));
+					const poll = setInterval(() => { if (requested()) { clearInterval(poll); ` + tt.script + ` } }, 5);
+				`)
+				require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
+				require.Equal(t, tt.want, v.str(`log.join(" ")`))
+				require.Equal(t, "connecting opened event:{} "+tt.closed, v.rec.String())
 			})
-			v.set("url", b.serve(v))
-			v.mustRun("var log = []")
-			_, err := v.run(`
-				const s = new EventSource(url, { ledger, then: { ` + subscribe + ` } });
-				s.addEventListener("then", () => log.push("then"));
-				const poll = setInterval(() => { if (requested()) { clearInterval(poll); ` + tt.script + ` } }, 5);
-			`)
-			require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
-			require.Equal(t, tt.want, v.str(`log.join(" ")`))
-			require.Equal(t, "connecting opened event:{} "+tt.closed, v.rec.String())
-		})
+		}
 	}
 }
 
@@ -290,35 +292,12 @@ func TestEachStreamWithASecondRequestEndsOnce(t *testing.T) {
 	require.Regexp(t, "event:hello closed:(server|reset)", all)
 }
 
-func TestTemplateEscapesItsValues(t *testing.T) {
-	t.Parallel()
-	v := newVU(t)
-	for _, tt := range []struct{ text, contentType, want string }{
-		{"", "", ""},
-		{"no placeholder", "", "no placeholder"},
-		{`{"id":"{first.id}"}`, "application/json; charset=utf-8", `{"id":"a\"b\\c"}`},
-		{`{"id":"{first.id}"}`, "application/problem+json", `{"id":"a\"b\\c"}`},
-		{"id={first.id}&name={first.name}", "application/x-www-form-urlencoded", "id=a%22b%5Cc&name=n%261"},
-		{"{first.name}{first.name}", "text/plain", "n&1n&1"},
-		{"<{first.data}>", "", "<{first.id}\n$&>"},
-		{"query { first { id } } {first", "", "query { first { id } } {first"},
-	} {
-		then := map[string]any{"url": "/{first.id}?n={first.name}", "headers": map[string]string{"content-type": tt.contentType}, "body": tt.text}
-		second, err := v.m.parseThen(v.VU.Runtime().ToValue(then), new(time.Duration))
-		require.NoError(t, err)
-		request, err := v.m.fillSecond(second, &firstEvent{ID: `a"b\c`, Name: "n&1", Data: "{first.id}\n$&"})
-		require.NoError(t, err)
-		require.Equal(t, tt.want, request.Body)
-		require.Equal(t, "/a%22b%5Cc?n=n%261", request.URL)
-	}
-}
-
 func TestExceptionOfASecondRequestEndsTheIteration(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		`{ url: "/", body: () => { throw new Error("no body"); } }`: "no body",
 		`{ url: () => 5 }`: "option then: url: the function must return a string, got 5",
-		`{ url: "/", headers: { A: () => undefined } }`: "option then: headers: A: the function must return a string, got undefined",
+		`{ url: "/", headers: { A: () => undefined } }`: "option then: A: the function must return a string, got undefined",
 	} {
 		b, v := newPocketBase(), newVU(t)
 		v.set("url", b.serve(v))

@@ -19,69 +19,101 @@ import (
 // with a given name. Some services send further events only after such a request.
 type secondRequest struct {
 	method string
-	event  string      // name of the event before the request; "": the first event with any name
-	ok     []int       // accepted statuses; empty: 200 to 299
-	parts  sobek.Value // the URL, the headers and the body; see copyThen in event_source.js
+	url    *text
+	header []headerText
+	body   *text  // nil: none
+	event  string // name of the event before the request; "": the first event with any name
+	ok     []int  // accepted statuses; empty: 200 to 299
 }
 
-// A firstEvent is the event that provides values for a second request.
-type firstEvent struct {
-	ID   string `js:"id"`   // the last event ID after the event
-	Name string `js:"name"` // "" if the event has none
-	Data string `js:"data"`
+// A text is a template, or a function of the first event that returns a string.
+type text struct {
+	template template
+	fn       sobek.Callable // nil: the template is used
+}
+
+type headerText struct {
+	name  string
+	value *text
 }
 
 // parseThen parses the option `then`, and stores its timeout, if any, in timeout.
-func (m *Module) parseThen(v sobek.Value, timeout *time.Duration) (*secondRequest, error) {
+func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secondRequest, error) {
 	obj, ok := v.(*sobek.Object)
 	if !ok {
 		return nil, fmt.Errorf("must be an object with a url, got %s", network.Quote(v))
 	}
-	o, rt := &secondRequest{method: http.MethodPost}, m.vu.Runtime()
+	o := &secondRequest{method: http.MethodPost}
 	for _, name := range obj.Keys() {
 		v := obj.Get(name)
 		if sobek.IsUndefined(v) {
 			continue
 		}
 		var err error
-		switch name {
-		case "method":
-			o.method, err = parseMethod(v)
-		case "headers":
-			err = checkHeaderNames(rt, v)
-		case "event":
-			o.event = v.String()
-		case "ok":
-			o.ok, err = parseStatuses(rt, v)
-		case "timeout":
+		if name == "timeout" {
 			*timeout, err = network.Duration(v)
-		case "url", "body":
-		default:
-			err = errors.New("unknown property; use method, url, headers, body, event, ok or timeout")
+		} else {
+			err = o.set(rt, name, v)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if u := obj.Get("url"); u == nil || sobek.IsUndefined(u) {
+	if o.url == nil {
 		return nil, errors.New("url is missing")
 	}
-	var err error
-	o.parts, err = m.copyThen(sobek.Undefined(), obj)
-	Must(rt, err)
 	return o, nil
 }
 
-func checkHeaderNames(rt *sobek.Runtime, v sobek.Value) error {
+func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err error) {
+	switch name {
+	case "method":
+		o.method, err = parseMethod(v)
+	case "url":
+		o.url, err = parseText(v)
+	case "headers":
+		o.header, err = parseHeaderTexts(rt, v)
+	case "body":
+		o.body, err = parseText(v)
+	case "event":
+		o.event = v.String()
+	case "ok":
+		o.ok, err = parseStatuses(rt, v)
+	default:
+		return errors.New("unknown property; use method, url, headers, body, event, ok or timeout")
+	}
+	return err
+}
+
+func parseText(v sobek.Value) (*text, error) {
+	if fn, ok := sobek.AssertFunction(v); ok {
+		return &text{fn: fn}, nil
+	}
+	s, ok := v.Export().(string)
+	if !ok {
+		return nil, fmt.Errorf("must be a string or a function, got %s", v)
+	}
+	t, err := parseTemplate(s)
+	return &text{template: t}, err
+}
+
+// parseHeaderTexts parses an object whose properties are header fields. It returns nil for null.
+func parseHeaderTexts(rt *sobek.Runtime, v sobek.Value) (out []headerText, err error) {
 	if common.IsNullish(v) {
-		return nil
+		return nil, nil
 	}
-	for _, name := range v.ToObject(rt).Keys() {
-		if err := sseclient.CheckHeader(name, ""); err != nil {
-			return err
+	obj := v.ToObject(rt)
+	for _, name := range obj.Keys() {
+		h := headerText{name: name}
+		if h.value, err = parseText(obj.Get(name)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		if err = sseclient.CheckHeader(name, ""); err != nil {
+			return nil, err
+		}
+		out = append(out, h)
 	}
-	return nil
+	return out, nil
 }
 
 // parseStatuses parses a list of statuses from 200 to 599.
@@ -100,48 +132,79 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 	return out, nil
 }
 
-// followUp reports whether the second request follows an event. If so, it sends the request from the event loop.
+func (o *secondRequest) follows(name []byte) bool { return o.event == "" || o.event == string(name) }
+
+// needsJS reports whether any part is a function, which must run on the event loop.
+func (o *secondRequest) needsJS() bool {
+	return o.url.fn != nil || o.body != nil && o.body.fn != nil ||
+		slices.ContainsFunc(o.header, func(h headerText) bool { return h.value.fn != nil })
+}
+
+// value returns the text for an event: the result of the function, or the template with escaped values.
+func (t *text) value(rt *sobek.Runtime, field string, e *firstEvent, escape func(string) string) (string, error) {
+	if t.fn == nil {
+		return t.template.fill(e, escape), nil
+	}
+	v, err := t.fn(sobek.Undefined(), rt.ToValue(e))
+	if err != nil {
+		return "", err
+	}
+	s, ok := v.Export().(string)
+	if !ok {
+		return "", fmt.Errorf("EventSource: option then: %s: the function must return a string, got %s", field, v)
+	}
+	return s, nil
+}
+
+// fill returns the request for an event, or the exception of a function. If needsJS returns true, fill must run on the
+// event loop.
+func (o *secondRequest) fill(rt *sobek.Runtime, e *firstEvent) (*sseclient.SecondRequest, error) {
+	escape := escapeURL
+	r := &sseclient.SecondRequest{Method: o.method, Header: make(http.Header), ByService: o.url.template.isPlaceholder()}
+	if r.ByService {
+		escape = noEscape
+	}
+	if len(o.ok) > 0 {
+		r.OK = func(status int) bool { return slices.Contains(o.ok, status) }
+	}
+	var err error
+	if r.URL, err = o.url.value(rt, "url", e, escape); err != nil {
+		return nil, err
+	}
+	for _, h := range o.header {
+		value, err := h.value.value(rt, h.name, e, noEscape)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set(h.name, value)
+	}
+	if o.body != nil {
+		r.Body, err = o.body.value(rt, "body", e, escapeFor(r.Header.Get("Content-Type")))
+	}
+	return r, err
+}
+
+// followUp reports whether the second request follows an event. If so, it sends the request, on the event loop if a
+// part of it is a function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
-	if second.event != "" && second.event != string(e.Name) {
+	if !second.follows(e.Name) {
 		return false
 	}
 	first := &firstEvent{ID: eventstream.Text(e.ID), Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data)}
+	if !second.needsJS() {
+		f.Send(second.fill(nil, first))
+		return true
+	}
 	s.post(func() error {
 		if s.ready == stateClosed || s.session.Interrupted() || !f.Pending() {
 			return nil
 		}
-		request, err := s.session.m.fillSecond(second, first)
+		request, err := second.fill(s.session.m.vu.Runtime(), first)
 		if err == nil {
 			f.Send(request, nil)
 		}
 		return err
 	})
 	return true
-}
-
-// fillSecond returns the second request for an event, or the exception of a function of the script.
-func (m *Module) fillSecond(o *secondRequest, first *firstEvent) (*sseclient.SecondRequest, error) {
-	rt := m.vu.Runtime()
-	v, err := m.fillThen(sobek.Undefined(), o.parts, rt.ToValue(first))
-	if err != nil {
-		return nil, err
-	}
-	var filled struct {
-		URL       string            `js:"url"`
-		Headers   map[string]string `js:"headers"`
-		Body      string            `js:"body"`
-		ByService bool              `js:"byService"`
-	}
-	Must(rt, rt.ExportTo(v, &filled))
-	r := &sseclient.SecondRequest{
-		Method: o.method, URL: filled.URL, Header: make(http.Header), Body: filled.Body, ByService: filled.ByService,
-	}
-	for name, value := range filled.Headers {
-		r.Header.Set(name, value)
-	}
-	if len(o.ok) > 0 {
-		r.OK = func(status int) bool { return slices.Contains(o.ok, status) }
-	}
-	return r, nil
 }

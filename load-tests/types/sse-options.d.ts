@@ -18,8 +18,8 @@ declare module "k6/x/soak" {
   }
 
   /**
-   * A part of a second request: a template, or a function that is called once per stream. Both wait for
-   * the event loop. An exception in the function ends the iteration.
+   * A part of a second request: a template, or a function that is called once per stream, on
+   * the event loop. An exception in it ends the iteration.
    *
    * In a template, `{first.id}`, `{first.name}` and `{first.data}` are replaced by values of the first
    * event. Any other name after `first.` throws a TypeError; other braces stay as they are. Values are
