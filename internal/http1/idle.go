@@ -66,13 +66,13 @@ func (i *IdleConns[C]) Take() (c C, idle time.Duration, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.expire()
-	last := len(i.conns) - 1
-	if last < 0 {
+	n := len(i.conns) - 1
+	if n < 0 {
 		return c, 0, false
 	}
-	taken := i.conns[last]
-	i.conns = slices.Delete(i.conns, last, last+1)
-	return taken.conn, time.Since(taken.since), true
+	last := i.conns[n]
+	i.conns = slices.Delete(i.conns, n, n+1)
+	return last.conn, time.Since(last.since), true
 }
 
 // NoteResponse records that the server responded on a connection that Take returned.

@@ -40,8 +40,8 @@ type eventSource struct {
 	status    int16   // HTTP status of the latest response; 0: none
 	ready     readyState
 
-	pending  atomic.Int32                    // number of queued tasks, which may add listeners
-	listened atomic.Pointer[map[string]bool] // types of events with listeners; nil: none so far
+	pending       atomic.Int32                    // number of queued tasks, which may add listeners
+	listenerTypes atomic.Pointer[map[string]bool] // types of events with listeners; nil: none so far
 }
 
 // connect implements the constructor (WHATWG HTML 9.2.2). The first attempt starts at once, and its result arrives in a

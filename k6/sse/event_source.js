@@ -1,10 +1,10 @@
 // The class EventSource (HTML standard, section 9.2.2), with the listeners and events of the DOM standard. Each virtual
 // user has its own class. connect() starts the stream of a source and returns its Go part, a sourceObject.
 (connect) => {
-  const event = Object.freeze({
+  const eventPrototype = Object.freeze({
     bubbles: false, cancelable: false, defaultPrevented: false, isTrusted: true, [Symbol.toStringTag]: 'Event',
   });
-  const messageEvent = Object.freeze(Object.create(event, { [Symbol.toStringTag]: { value: 'MessageEvent' } }));
+  const messagePrototype = Object.freeze(Object.create(eventPrototype, { [Symbol.toStringTag]: { value: 'MessageEvent' } }));
   const quote = (value) => (typeof value === 'string' ? JSON.stringify(value) : String(value));
   const isObject = (value) => Object(value) === value;
   let fire;
@@ -80,12 +80,12 @@
       }
     }
 
-    dispatchEvent(dispatched) {
-      if (!isObject(dispatched) || dispatched.type === undefined) {
-        throw new TypeError(`EventSource.dispatchEvent: the event must be an object with a type, got ${quote(dispatched)}`);
+    dispatchEvent(event) {
+      if (!isObject(event) || event.type === undefined) {
+        throw new TypeError(`EventSource.dispatchEvent: the event must be an object with a type, got ${quote(event)}`);
       }
-      dispatched.target = this;
-      this.#dispatch(String(dispatched.type), dispatched);
+      event.target = this;
+      this.#dispatch(String(event.type), event);
       return true; // events cannot be canceled
     }
 
@@ -116,8 +116,8 @@
     }
 
     // #dispatch calls the listeners of a type that existed at its start, unless an earlier one has removed them.
-    #dispatch(type, dispatched) {
-      Object.defineProperty(dispatched, 'currentTarget', { value: this, writable: true, configurable: true });
+    #dispatch(type, event) {
+      Object.defineProperty(event, 'currentTarget', { value: this, writable: true, configurable: true });
       try {
         for (const listener of this.#listeners) {
           if (listener.type !== type || !this.#listeners.includes(listener)) {
@@ -127,15 +127,15 @@
             this.#set(this.#listeners.filter((other) => other !== listener));
           }
           if (typeof listener.callback === 'function') {
-            listener.callback.call(this, dispatched);
+            listener.callback.call(this, event);
           } else if (typeof listener.callback.handleEvent === 'function') {
-            listener.callback.handleEvent(dispatched);
+            listener.callback.handleEvent(event);
           } else {
             throw new Error('EventSource: the listener has no function handleEvent');
           }
         }
       } finally {
-        dispatched.currentTarget = null;
+        Reflect.set(event, 'currentTarget', null); // a listener may have frozen the event
       }
     }
 
@@ -165,12 +165,12 @@
 
       // fire dispatches a new event. attributes are alternating names and values.
       fire = (source, isMessage, type, timeStamp, ...attributes) => {
-        const fired = { type, target: source, timeStamp };
+        const event = { type, target: source, timeStamp };
         for (let i = 0; i < attributes.length; i += 2) {
-          fired[attributes[i]] = attributes[i + 1];
+          event[attributes[i]] = attributes[i + 1];
         }
         // The prototype is set last, because its properties are read-only.
-        source.#dispatch(type, Object.setPrototypeOf(fired, isMessage ? messageEvent : event));
+        source.#dispatch(type, Object.setPrototypeOf(event, isMessage ? messagePrototype : eventPrototype));
       };
     }
   }

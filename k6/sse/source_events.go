@@ -14,7 +14,7 @@ import (
 //
 //go:noinline // if inlined, it would enlarge the stacks of streams without listeners
 func (s *eventSource) hasListener(name []byte) bool {
-	types := s.listened.Load()
+	types := s.listenerTypes.Load()
 	if types == nil {
 		return false
 	}

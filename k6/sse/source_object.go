@@ -53,11 +53,11 @@ func (o sourceObject) SetIdleTimeout(v sobek.Value) {
 
 // Listen stores the types of events with listeners. The goroutine that reads the stream may still be using the old ones.
 func (o sourceObject) Listen(types []string) {
-	listened := make(map[string]bool, len(types))
+	listenerTypes := make(map[string]bool, len(types))
 	for _, kind := range types {
-		listened[kind] = true
+		listenerTypes[kind] = true
 	}
-	o.s.listened.Store(&listened)
+	o.s.listenerTypes.Store(&listenerTypes)
 }
 
 // Close implements close() (WHATWG HTML 9.2.2). No event is dispatched after it.

@@ -90,6 +90,7 @@ func TestStandardEvents(t *testing.T) {
 			s.onopen = s.onmessage = s.onerror = describe;`,
 			"[object Event] true false false true true [object MessageEvent] true false false true true [object Event] true false false true true"},
 		"enumerable attributes":                {`s.onmessage = (e) => log.push(Object.keys(e));`, "type,target,timeStamp,data,lastEventId,origin,comment,receivedAt"},
+		"a listener may freeze the event":      {`s.onmessage = (e) => { Object.freeze(e); log.push("frozen"); };`, "frozen"},
 		"no current target after the dispatch": {`let event; s.onopen = (e) => { event = e; }; s.onmessage = () => log.push(event.currentTarget, event.target === s);`, " true"},
 		"the order of listeners": {`
 			s.addEventListener("message", () => log.push("a")); s.onmessage = () => log.push("handler"); s.addEventListener("message", () => log.push("b"));`,

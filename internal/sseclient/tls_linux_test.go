@@ -27,8 +27,9 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// connectTLS returns a client after the handshake, the socket from which it reads, and the encrypted output of write.
-func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *tls.Conn, source *socket, output []byte) {
+// connectTLS returns a client after the handshake, the socket from which it reads, and the encrypted twoEvents.
+func connectTLS(t *testing.T, version uint16) (client *tls.Conn, source *socket, output []byte) {
+	t.Helper()
 	clientConn, serverConn := net.Pipe()
 	t.Cleanup(func() { _, _ = clientConn.Close(), serverConn.Close() })
 	config := sockets.ServerTLS().Clone()
@@ -42,7 +43,8 @@ func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *
 	require.NoError(t, client.Handshake())
 	require.NoError(t, <-done)
 	l.Pending = new(bytes.Buffer)
-	write(server)
+	_, err := io.WriteString(server, twoEvents)
+	require.NoError(t, err)
 	source = new(socket)
 	raw.Conn = source
 	return client, source, l.Pending.Bytes()
@@ -52,7 +54,7 @@ func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *
 func TestTLSReleasesHandshake(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		client, source, output := connectTLS(t, version, func(w io.Writer) { _, _ = io.WriteString(w, twoEvents) })
+		client, source, output := connectTLS(t, version)
 		releaseHandshake(client)
 		for _, name := range []string{"rawInput", "hand"} {
 			buffer, ok := bufferOf(client, name)
