@@ -10,6 +10,7 @@ type cursor struct {
 	log        *Log
 	last       uint64 // number of the message that arrived last, or 0
 	joined     uint32 // ordinal of the last stream whose place in the log is certain
+	greeted    uint32 // ordinal of the last stream that had a greeting
 	deviations *Deviations
 	pending    []pendingPrint // messages of a stream that has just opened, whose numbers are not known yet
 }
@@ -49,27 +50,31 @@ type Fingerprint struct {
 func (l *Ledger) UseLog(log *Log) { l.messages.cursor = &cursor{log: log} }
 
 // DeliveredUnnumbered counts a message without a number. The log of its topic determines the number.
-func (l *Ledger) DeliveredUnnumbered(p Fingerprint) (delta Delta) {
+func (l *Ledger) DeliveredUnnumbered(p Fingerprint) Delta {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endSilence(p.At)
 	c := l.messages
 	faultsBefore := c.faultCount()
-	delta = c.follow(&p)
+	delta, isGreeting := c.follow(&p)
 	delta.Faults = c.faultCount() - faultsBefore
-	l.cutMessage(p.At, c.cursor.last, &delta)
+	if !isGreeting {
+		l.cutMessage(p.At, c.cursor.last, &delta)
+	}
 	return delta
 }
 
-func (c *deliveries) follow(p *Fingerprint) (delta Delta) {
+// follow counts a message. A greeting does not show that the stream resumed.
+func (c *deliveries) follow(p *Fingerprint) (delta Delta, isGreeting bool) {
 	f := c.cursor
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	if span := c.openSpan(); span != nil {
 		if c.isGreeting(span, p) {
+			f.greeted = c.stream.count
 			delta.repeated = true
 			c.fault().Repeated++
-			return delta
+			return delta, true
 		}
 		span.addFingerprint(p)
 	}
@@ -81,7 +86,7 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta) {
 	default:
 		c.place(p, &delta)
 	}
-	return delta
+	return delta, false
 }
 
 // isGreeting reports whether a message is a greeting, which the service sends at the start of each stream, on a stream
@@ -91,7 +96,7 @@ func (c *deliveries) isGreeting(span *Span, p *Fingerprint) bool {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
 	number := uint64(first)
-	if !known || number == f.last || !span.Resumed || c.hasMessage || p.At-span.From >= joinTime {
+	if !known || number == f.last || !span.Resumed || c.hasMessage || f.greeted == c.stream.count || p.At-span.From >= joinTime {
 		return false
 	}
 	e := f.log.at(number)

@@ -68,6 +68,7 @@ func TestResumesOfComparedClients(t *testing.T) {
 		"one again, and one lost": {[]uint64{7, 8, 10}, 1, 1},
 		"the last three again":    {[]uint64{5, 6, 7, 8, 9, 10}, 0, 3},
 		"a greeting again":        {[]uint64{1, 8, 9, 10}, 0, 0},
+		"a greeting twice":        {[]uint64{1, 1, 8, 9, 10}, 0, 1},
 		"the first two again":     {[]uint64{1, 2, 8, 9, 10}, 0, 1},
 	} {
 		for clients := 1; clients <= 4; clients++ {
@@ -82,9 +83,20 @@ func TestResumesOfComparedClients(t *testing.T) {
 			require.Equal(t, [4]uint64{lost, duplicated, 0, 0}, faultCounts(v),
 				"%s, %d clients: %v", name, clients, v.Reasons)
 			i := slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })
-			require.Equal(t, [2]uint64{lost, duplicated}, [2]uint64{v.Cuts[i].Lost, v.Cuts[i].Duplicated}, "%s, %d clients", name, clients)
+			require.Equal(t, [3]uint64{lost, duplicated, 0}, [3]uint64{v.Cuts[i].Lost, v.Cuts[i].Duplicated, v.Cuts[i].Repeated}, "%s, %d clients", name, clients)
 		}
 	}
+}
+
+func TestGreetingDoesNotShowAResume(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.plan.CutsPerSecond, s.plan.CutShares = .1, "rst"
+	s.disconnect(func(stream int) bool { return stream == 0 }, true, true, func(int) []uint64 { return []uint64{1} })
+	s.setContent(func(stream, message int) bool { return stream == 0 && message > 10 })
+	v := s.judge(t)
+	i := slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })
+	require.Equal(t, [3]int{1, 0, 0}, [3]int{v.Cuts[i].Count, v.Cuts[i].Resumed, v.Cuts[i].WithoutLoss}, "%v", v.Reasons)
 }
 
 // After a restart of the service, all clients resume at once. The messages of the outage were sent while no stream was
