@@ -44,6 +44,9 @@ func (s *Shard) check() error {
 	if s.Connect == nil || s.FirstMessage == nil || s.Lateness == nil {
 		return errors.New("connect, first_noop or lateness is missing")
 	}
+	if len(s.Points) > MaxPoints {
+		return fmt.Errorf("points must have at most %d elements", MaxPoints)
+	}
 	if s.Latency != nil && s.Latency.Histogram == nil {
 		return errors.New("latency.histogram is missing")
 	}

@@ -80,6 +80,7 @@ func (p *feedPiece) add(e, previous ledger.Entry) {
 }
 
 func (in *boundedReader) feeds(s *Shard) error {
+	s.Feeds = nil // of an earlier list with the same key
 	extras := 0
 	return in.elements("feeds", maxPieces, func() error {
 		var piece feedPiece

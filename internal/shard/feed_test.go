@@ -2,7 +2,9 @@ package shard
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,23 @@ func TestHourOfAFeedNeedsLessThan4MB(t *testing.T) {
 	require.Equal(t, s.Feeds, read.Feeds)
 	for r := range read.Records() {
 		require.Equal(t, s.Connections[0].Deviations, r.Deviations)
+	}
+}
+
+// A duplicate key replaces the earlier list, so the limits of a list hold for the whole shard.
+func TestLaterListReplacesAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	feeds, published := newFeedShard(20), newEmptyShard(planFor(1, 1), 1)
+	published.Published = publishedSample(t)
+	for list, s := range map[string]*Shard{"feeds": feeds, "messages": published} {
+		text := jsonOf(t, s)
+		var fields map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(text), &fields))
+		key := `"` + list + `":`
+		read, err := Read(bytes.NewReader(pack(t, []byte(strings.Replace(text, key, key+string(fields[list])+","+key, 1)))))
+		require.NoError(t, err)
+		require.Equal(t, s.Feeds, read.Feeds)
+		require.Equal(t, text, jsonOf(t, read))
 	}
 }
 

@@ -112,8 +112,8 @@ func (in *boundedReader) published(p *Published) error {
 	return err
 }
 
-// listReader reads long lists of a type. It doubles the capacity, because append would allocate five times the memory in
-// total.
+// listReader reads long lists of a type. It doubles the capacity, because append would allocate five times the memory
+// in total.
 func listReader[T any](in *boundedReader, name string, limit int) *jsonv2.Unmarshalers {
 	return readerOf(in, func(list *[]T) error {
 		*list = nil
@@ -186,6 +186,9 @@ func (in *boundedReader) records(s *Shard) error {
 }
 
 func (in *boundedReader) messages(p *Published) error {
+	if p != nil {
+		clear(p.columns) // of an earlier list with the same key
+	}
 	size := 0
 	return in.elements("messages", maxPieces, func() error {
 		var part piece
