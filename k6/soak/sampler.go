@@ -85,6 +85,9 @@ func (s *sampler) sample() shard.ProcessUsage {
 
 // rss returns the resident memory in bytes, 0 if it is unknown. It also updates rssMax.
 func (s *sampler) rss() uint64 {
+	if s.self == nil {
+		return 0
+	}
 	m, err := s.self.MemoryInfo()
 	if err != nil {
 		return 0
@@ -143,12 +146,12 @@ type secondSamples struct {
 }
 
 // add adds a sample of the time since the last call. The first call only sets the start. stall and wait are the longest
-// in that time.
+// in that time. An unknown usage of the process counts as unchanged, because stages are judged by stall and wait.
 func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration) {
 	l.stall = max(l.stall, stall)
 	u, ok := s.usage()
 	if !ok {
-		return
+		u = l.lastUsage
 	}
 	if !l.sampledAt.IsZero() {
 		l.list = append(l.list, shard.Second{

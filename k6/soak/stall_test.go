@@ -93,6 +93,16 @@ func TestSecondsFollowEachOther(t *testing.T) {
 	require.Zero(t, p.takeStall())
 }
 
+func TestSecondsHaveStallsWithoutTheUsageOfTheProcess(t *testing.T) {
+	t.Parallel()
+	var p secondSamples
+	start := time.UnixMicro(1_700_000_000_000_000)
+	for i := range 2 {
+		p.add(start.Add(time.Duration(i)*time.Second), &sampler{}, 5*time.Millisecond, 0)
+	}
+	require.Equal(t, []shard.Second{{FromUS: start.UnixMicro(), ToUS: start.Add(time.Second).UnixMicro(), StallMS: 5, WaitMS: 5}}, p.list)
+}
+
 // The process may have waited for a core before the sampler started, for instance while k6 read the script.
 func TestFirstSampleExcludesEarlierRunDelay(t *testing.T) {
 	t.Parallel()
