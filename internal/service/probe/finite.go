@@ -92,15 +92,15 @@ func (s *session) noTerminalEvent() error {
 	return errors.New(rule + "no event follows the content, ends every response and occurs nowhere else; write the description manually (docs/finite.md)")
 }
 
-// blocks returns the blocks of a response that have data, without heartbeats. It stores the heartbeat in f. A
-// [DONE] after response.completed is one too, because the events before it are those of the Responses API.
+// blocks returns the blocks of a response that have data, without heartbeats. It stores the heartbeat in f. In the
+// Responses API, a [DONE] after the terminal event counts as a heartbeat.
 func (f *finiteResponses) blocks(t *track) series {
 	out := series{track: t}
 	for _, u := range t.units() {
 		switch {
 		case len(u.Event) <= maxQuoted && heartbeatName.Match(u.Event):
 			f.heartbeat = eventIs(string(u.Event))
-		case string(u.Data) == "[DONE]" && len(out.units) > 0 && out.units[len(out.units)-1].EventName() == "response.completed":
+		case string(u.Data) == "[DONE]" && len(out.units) > 0 && endOfResponsesAPI.MatchString(out.units[len(out.units)-1].EventName()):
 			f.heartbeat = object{{name: "data", value: "[DONE]"}}
 		case u.HasData:
 			out.units = append(out.units, u)
@@ -108,6 +108,8 @@ func (f *finiteResponses) blocks(t *track) series {
 	}
 	return out
 }
+
+var endOfResponsesAPI = regexp.MustCompile(`^response\.(completed|incomplete)$`)
 
 func (f *finiteResponses) last() *unit {
 	blocks := f.responses[0].units
@@ -117,6 +119,9 @@ func (f *finiteResponses) last() *unit {
 // findDone returns a condition that only the last block of each response meets, or nil. The condition is the name of
 // the event, a value in its JSON, or its data.
 func (f *finiteResponses) findDone() object {
+	if key := eventIs("response.completed"); f.endsAll(apis[literal(key)].done) { // some or all answers may be incomplete
+		return key
+	}
 	last := f.last()
 	var options, unlikely []object
 	if len(last.Event) > 0 && len(last.Event) <= maxQuoted {
@@ -146,7 +151,7 @@ func (f *finiteResponses) findDone() object {
 	return nil
 }
 
-func (f *finiteResponses) endsAll(done object) bool {
+func (f *finiteResponses) endsAll(done any) bool {
 	s := compile(anyURL, "unchecked", field{name: "end", value: object{{name: "by", value: "event"}, {name: "done", value: done}}})
 	if s == nil {
 		return false

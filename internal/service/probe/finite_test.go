@@ -75,6 +75,9 @@ data: {"n":3,"text":"c"}`, "event: finished\ndata: {}"},
 		{"an API with [DONE] after the terminal event", []string{`event: response.output_text.delta
 data: {"delta":"a","i":0}`, "event: response.completed\ndata: {}", "data: [DONE]"},
 			[]string{`"heartbeat":{"data":"[DONE]"}`, `"failed":[{"event":"response.failed"}`}, []string{"--service openai-responses"}},
+		{"an API whose answers are incomplete", []string{`event: response.output_text.delta
+data: {"delta":"a","i":0}`, "event: response.incomplete\ndata: {}", "data: [DONE]"},
+			[]string{`"done":[{"event":"response.completed"},{"event":"response.incomplete"}]`, `"failed":[{"event":"response.failed"}`}, []string{"--service openai-responses"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
