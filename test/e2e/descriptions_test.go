@@ -38,6 +38,11 @@ func changeModule(t *testing.T, name string, oldNew ...string) string {
 // longRun has settings for services that do not resume. With these settings, most messages can be checked.
 var longRun = []string{"--seconds", "22", "--publish-rate", fmt.Sprint(2 * serviceTopics)}
 
+// sentToStreams returns the number of messages that the streams receive in total if no message is lost.
+func sentToStreams(v *verdict.Verdict) uint64 {
+	return v.Messages.Published.Confirmed / serviceTopics * serviceStreams
+}
+
 // A service may end its streams after their lifetime. Messages between two streams are expected only if the second one
 // resumes the first.
 func TestClosedStreamsReconnect(t *testing.T) {
@@ -64,7 +69,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 			require.GreaterOrEqual(t, v.Connections.Reconnected, serviceStreams)
 			require.Equal(t, serviceStreams, v.Connections.Completed)
 			m := v.Messages
-			all := m.Published.Confirmed / serviceTopics * serviceStreams // messages on the streams if none is lost
+			all := sentToStreams(v)
 			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
 			require.Zero(t, m.Missed)
 			require.Zero(t, v.Evidence.Undetectable)
@@ -72,6 +77,45 @@ func TestClosedStreamsReconnect(t *testing.T) {
 				require.Equal(t, all, m.Received)
 			} else {
 				require.Greater(t, m.Received, all/2)
+			}
+		})
+	}
+}
+
+// If a disconnected client reconnects, a service that resumes streams must send the missed messages.
+func TestResumedStreamExpectsMissedMessages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		options          services.Options
+		want             verdict.Outcome
+		args             []string
+		minLost, maxLost uint64 // messages that each stream does not receive
+	}{
+		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},  // the service does not announce the gap
+		{"sse-starlette", services.Options{}, verdict.Pass, longRun, 1, 6}, // the service does not resume
+	} {
+		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
+			t.Parallel()
+			r := startService(t, c.name, c.options)
+			o := faulty.Options{}
+			for range serviceStreams { // each client's first stream reaches its third message before any second stream
+				o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Reset, Message: 3, Once: true})
+			}
+			s := soakService(t, r, "cut-", o, append([]string{"--reconnect"}, c.args...)...)
+			v := s.verdict()
+			require.Equal(t, c.want, v.Verdict, s.out.String())
+			require.Len(t, s.proxy.Actions(), serviceStreams)
+			require.Equal(t, serviceStreams, v.Connections.Reconnected)
+			require.Equal(t, serviceStreams, v.Connections.Completed)
+			m, all := v.Messages, sentToStreams(v)
+			require.LessOrEqual(t, m.Received, all-c.minLost*serviceStreams, s.out.String())
+			require.GreaterOrEqual(t, m.Received, all-c.maxLost*serviceStreams, s.out.String())
+			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
+			require.Zero(t, v.Evidence.Undetectable)
+			if c.want == verdict.Fail {
+				require.Equal(t, all-m.Received, m.Missed)
+				require.Regexp(t, `^cut-[0-9]+ missed messages? 3 .*of topic cut-topic-[0-9]+, published at `, findings(v, ledger.KindLost)[0])
 			}
 		})
 	}

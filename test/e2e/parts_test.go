@@ -165,8 +165,8 @@ func TestSeveralBackends(t *testing.T) {
 	require.FileExists(t, r.dir.Path("backend-2.log"))
 }
 
-// startLaptop starts a k6 process with the command in README.md, and with further variables. fmt.Sprint of its Stdout is
-// its output.
+// startLaptop starts a k6 process with the command in README.md, and with further variables. fmt.Sprint of its Stdout
+// is its output.
 func startLaptop(t *testing.T, url, prefix string, connections int, shards string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
@@ -271,4 +271,21 @@ func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	require.Regexp(t, `laptop-b-\d missed message \d+, which .* of 10 clients received`, reasons(v))
 	require.NotContains(t, reasons(v), "laptop-a-")
 	require.Len(t, proxy.Actions(), 4)
+}
+
+func TestKilledLaptopIsInvalid(t *testing.T) {
+	t.Parallel()
+	url, shards, env := backend(t, "NOOP_INTERVAL=1s"), t.TempDir(), []string{"NOOP_INTERVAL=1", "SECONDS=9"}
+	first, second := startLaptop(t, url, "laptop-a-", 6, shards, env...), startLaptop(t, url, "laptop-b-", 4, shards, env...)
+	await(t, "both laptops must write their first shards", func() bool {
+		files, err := filepath.Glob(filepath.Join(shards, "runner-1-*.json.gz"))
+		return err == nil && len(files) == 2
+	})
+	require.NoError(t, second.Process.Kill())
+	_ = second.Wait()
+	require.NoError(t, first.Wait(), fmt.Sprint(first.Stdout))
+	v, text := mergeFolder(t, shards)
+	require.Equal(t, verdict.Invalid, v.Verdict, text)
+	require.Contains(t, reasons(v), "runner 1 of laptop-b- on ")
+	require.Contains(t, reasons(v), "it left no final shard")
 }

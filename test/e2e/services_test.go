@@ -47,16 +47,22 @@ func stopSharedServices() {
 func startService(t *testing.T, name string, o services.Options) *services.Instance {
 	t.Helper()
 	if o != (services.Options{}) {
-		r, err := services.Start(t.Context(), name, o)
-		r = available(t, r, err)
-		t.Cleanup(r.Stop)
-		return r
+		return startOwnService(t, name, o)
 	}
 	start, _ := sharedServices.LoadOrStore(name, sync.OnceValues(func() (*services.Instance, error) {
 		return services.Start(context.Background(), name, services.Options{})
 	}))
 	r, err := start.(func() (*services.Instance, error))()
 	return available(t, r, err)
+}
+
+// startOwnService starts a service that no other test uses.
+func startOwnService(t *testing.T, name string, o services.Options) *services.Instance {
+	t.Helper()
+	r, err := services.Start(t.Context(), name, o)
+	r = available(t, r, err)
+	t.Cleanup(r.Stop)
+	return r
 }
 
 // available returns a started service. It calls untested.SkipMissing if this machine lacks a program of the service.
@@ -131,18 +137,28 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
+// eachOf runs a test for each of the services with the given names, in parallel.
+func eachOf(t *testing.T, names []string, test func(t *testing.T, name string)) {
+	t.Parallel()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, name)
+		})
+	}
+}
+
+// endsStreams reports whether a service ends streams by itself, so that its clients reconnect.
+func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
+
 // A soak of each service passes, and a second soak finds faults of a proxy. The two soaks of a service run one after
 // the other, because the service may be slow.
 func TestThirdPartyServices(t *testing.T) {
-	t.Parallel()
-	for _, name := range services.Names() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := startService(t, name, services.Options{})
-			t.Run("clean", func(t *testing.T) { requireCleanSoak(t, r) })
-			t.Run("faults", func(t *testing.T) { requireProxyFaults(t, r) })
-		})
-	}
+	eachOf(t, services.Names(), func(t *testing.T, name string) {
+		r := startService(t, name, services.Options{})
+		t.Run("clean", func(t *testing.T) { requireCleanSoak(t, r) })
+		t.Run("faults", func(t *testing.T) { requireProxyFaults(t, r) })
+	})
 }
 
 func requireCleanSoak(t *testing.T, r *services.Instance) {
@@ -211,7 +227,7 @@ func requireProxyFaults(t *testing.T, r *services.Instance) {
 	}
 	require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
 	lossKind, reconnects := ledger.KindDropped, 0
-	if r.Name == "mercure" || r.Name == "pocketbase" { // it ends streams by itself, so that its clients reconnect
+	if endsStreams(r.Name) {
 		lossKind, reconnects = ledger.KindEndedEarly, int(disconnects)
 	}
 	require.Len(t, findings(v, lossKind), int(disconnects))
@@ -308,4 +324,26 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 			require.NoFileExists(t, s.dir.Path(results.VerdictFile), "the load must not start")
 		})
 	}
+}
+
+// A restart of the service closes its streams. The clients reconnect only if the description states that the service
+// ends streams (endsStreams).
+func TestRestartedServiceDoesNotPass(t *testing.T) {
+	eachOf(t, []string{"nchan", "mercure"}, func(t *testing.T, name string) {
+		r := startOwnService(t, name, services.Options{})
+		s := soakService(t, r, "restart-", faulty.Options{})
+		await(t, "the publisher must send half of the messages", func() bool { return s.proxy.PublishCount() > publishedTotal/2 })
+		require.NoError(t, r.Restart(t.Context()))
+		v := s.verdict()
+		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+		require.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted, s.out.String())
+		if endsStreams(name) {
+			require.Len(t, findings(v, ledger.KindEndedEarly), serviceStreams)
+			require.Equal(t, serviceStreams, v.Connections.Completed)
+			require.Equal(t, serviceStreams, v.Connections.Reconnected)
+		} else {
+			require.Len(t, findings(v, ledger.KindDropped), serviceStreams)
+			require.Equal(t, serviceStreams, v.Connections.Dropped)
+		}
+	})
 }

@@ -97,6 +97,13 @@ func (p *Proxy) Stop() {
 	<-p.done
 }
 
+// PublishCount returns the number of publish requests, including requests that the service did not receive.
+func (p *Proxy) PublishCount() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.publishCount
+}
+
 // Actions returns the actions so far.
 func (p *Proxy) Actions() []Action {
 	p.mutex.Lock()
