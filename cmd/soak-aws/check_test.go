@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
-// addTerraform adds a terraform that prints these settings and outputs to the PATH. It returns the path of a file with a
-// line for each change of resources.
+// addTerraform adds a terraform that prints these settings and outputs to the PATH. It returns the path of a file with
+// a line for each change of resources.
 func addTerraform(t *testing.T, settings, outputs string) (changes string) {
 	t.Helper()
 	bin := addPrograms(t, map[string]string{
@@ -161,8 +162,8 @@ func TestExamplesOfResources(t *testing.T) {
 	}
 }
 
-// terraform.tfvars and the environment override the command line, so a difference is an error. The price of the settings
-// must not exceed --max-usd.
+// terraform.tfvars and the environment override the command line, so a difference is an error. The price of the
+// settings must not exceed --max-usd.
 func TestUpChecksTheSettings(t *testing.T) {
 	startAWS(t)
 	d := newPlannedDeployment(t, defaults, "{}")
@@ -176,8 +177,15 @@ func TestUpChecksTheSettings(t *testing.T) {
 
 	d.skipConfirm, d.maxUSD = true, .1
 	require.ErrorContains(t, d.up(t.Context(), streams{}), "over the $0.10 of --max-usd; use fewer or smaller hosts, or a shorter ttl_minutes; nothing was created")
+	terraform, err := exec.LookPath("terraform")
+	require.NoError(t, err)
+	changes := filepath.Join(filepath.Dir(terraform), "changes")
+	require.NoFileExists(t, changes, "nothing may be applied over the budget")
 	d.maxUSD = 1
-	require.ErrorContains(t, d.up(t.Context(), streams{}), errNoOutputs.Error(), "the fake terraform must have applied the settings without a result")
+	require.ErrorContains(t, d.up(t.Context(), streams{}), errNoOutputs.Error(), "the fake terraform has no result")
+	applied, err := os.ReadFile(changes)
+	require.NoError(t, err)
+	require.Regexp(t, "^apply[^\n]*\n$", string(applied))
 }
 
 // defaultSettings returns the default settings of infra/terraform, with a number of runner hosts.
