@@ -105,7 +105,7 @@ func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE campaign_streams gauge\ncampaign_streams %d\n# TYPE campaign_kept_bytes gauge\ncampaign_kept_bytes %d\n", value, s.queuedBytes())
 }
 
-// tcpUserTimeout is TCP_USER_TIMEOUT of Linux.
+// tcpUserTimeout is TCP_USER_TIMEOUT of Linux, which package syscall does not have.
 const tcpUserTimeout = 18
 
 func (s *Service) setAckTimeout(ctx context.Context, c net.Conn) context.Context {

@@ -150,8 +150,10 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	p.conns[client], p.conns[server] = struct{}{}, struct{}{}
 	p.mu.Unlock()
 	_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
-	go forward(server, client)
-	forward(client, server)
+	var directions sync.WaitGroup
+	directions.Go(func() { forward(server, client) })
+	directions.Go(func() { forward(client, server) })
+	directions.Wait()
 	p.mu.Lock()
 	delete(p.conns, client)
 	delete(p.conns, server)
