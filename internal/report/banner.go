@@ -138,7 +138,7 @@ func (s *pageBuilder) tiles() []Tile {
 	v, c := s.v, s.v.Connections
 	open := ""
 	if v.OpenSeconds != nil {
-		open = ", connected for " + v.OpenSeconds.Percent() + " of the time" + unconnected(c)
+		open = ", connected for " + v.OpenSeconds.Percent() + " of the time" + unobservedNote(c)
 	}
 	if c.Reconnecting > 0 {
 		open = ", " + format.Thousands(c.Reconnecting) + " reconnecting" + open

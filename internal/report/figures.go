@@ -50,8 +50,8 @@ func figures(v *verdict.Verdict) Section {
 	return out.section("figures", "")
 }
 
-// unconnected explains why unobserved clients lower the share of connected time.
-func unconnected(c verdict.Connections) string {
+// unobservedNote explains why unobserved clients lower the share of connected time.
+func unobservedNote(c verdict.Connections) string {
 	if c.Unobserved == 0 {
 		return ""
 	}
@@ -67,7 +67,7 @@ func (f *facts) connections(v *verdict.Verdict) {
 	}
 	f.add("streams", "%s", text)
 	if h := v.OpenSeconds; h != nil && h.Planned > 0 {
-		f.add("connected", "%s of the planned time%s", h.Percent(), unconnected(c))
+		f.add("connected", "%s of the planned time%s", h.Percent(), unobservedNote(c))
 	}
 }
 

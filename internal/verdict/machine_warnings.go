@@ -83,31 +83,31 @@ func (m *MachineReport) stealWarnings(s *concurrentFaults) (out []string) {
 	}
 	if s.lateBySteal > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used the CPU of this machine (steal), first %s: the hypervisor may be the cause",
-			format.Plural(s.lateBySteal, "message arrived", "messages arrived"), m, c.first()))
+			format.Plural(s.lateBySteal, "message arrived", "messages arrived"), m, c.firstIncrease()))
 	}
 	return out
 }
 
 // counterWarnings returns the warnings of the counters that show a shortage on the machine.
 func (m *MachineReport) counterWarnings() (out []string) {
-	overflows, drops, retransmits, share := m.counter(machine.Overflows), m.counter(machine.Drops), m.counter(machine.Retrans), m.RetransmittedShare()
-	table, kills, step := m.counter(machine.ConntrackEntries), m.counter(machine.OOMKills), m.counter(machine.ClockStep)
+	overflows, drops, retransmits, share := m.counterOrZero(machine.Overflows), m.counterOrZero(machine.Drops), m.counterOrZero(machine.Retrans), m.RetransmittedShare()
+	table, kills, step := m.counterOrZero(machine.ConntrackEntries), m.counterOrZero(machine.OOMKills), m.counterOrZero(machine.ClockStep)
 	for _, w := range []struct {
 		applies bool
 		text    string
 	}{
 		{m.Target && overflows.Increase > 0, fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): the listener accepts too slowly, or its backlog or net.core.somaxconn is too small",
-			format.Count(int(overflows.Increase), "connect"), m, overflows.first(), format.Thousands(int(drops.Increase)))},
+			format.Count(int(overflows.Increase), "connect"), m, overflows.firstIncrease(), format.Thousands(int(drops.Increase)))},
 		{m.Target && overflows.Increase == 0 && drops.Increase > 0, fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), although no accept queue was full: check memory, and the descriptors of the listener",
-			m, format.Count(int(drops.Increase), "connect"), drops.first())},
+			m, format.Count(int(drops.Increase), "connect"), drops.firstIncrease())},
 		{share > maxRetransmittedShare && retransmits.Increase >= minRetransmitted, fmt.Sprintf("%s retransmitted %s of its TCP segments, %.1f %% (RetransSegs): the network loses packets; most paths of the Internet have under %.0f %%",
 			m, format.Thousands(int(retransmits.Increase)), 100*share, 100*maxRetransmittedShare)},
 		{table.HighestShare >= maxTrackedShare, fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full, the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
 			m, 100*table.HighestShare, format.Clock(float64(table.highestUS)/1e6))},
 		{kills.Increase > 0, fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); run journalctl -k on this machine for details",
-			m, format.Count(int(kills.Increase), "process"), kills.first())},
+			m, format.Count(int(kills.Increase), "process"), kills.firstIncrease())},
 		{step.Increase != 0, fmt.Sprintf("the wall clock of %s jumped by %s, first %s: an NTP step, or a paused virtual machine; counts and latencies of its runners use another clock",
-			m, format.Duration(time.Duration(step.Increase*float64(time.Second))), step.first())},
+			m, format.Duration(time.Duration(step.Increase*float64(time.Second))), step.firstIncrease())},
 	} {
 		if w.applies {
 			out = append(out, w.text)
@@ -118,8 +118,8 @@ func (m *MachineReport) counterWarnings() (out []string) {
 
 // RetransmittedShare returns the share of TCP segments that were retransmitted; 0 if none is known to have been sent.
 func (m *MachineReport) RetransmittedShare() float64 {
-	if sent := m.counter(machine.OutSegs).Increase; sent > 0 {
-		return m.counter(machine.Retrans).Increase / sent
+	if sent := m.counterOrZero(machine.OutSegs).Increase; sent > 0 {
+		return m.counterOrZero(machine.Retrans).Increase / sent
 	}
 	return 0
 }

@@ -55,24 +55,24 @@ func (m *MachineReport) Counter(name string) *MachineCounter {
 	return nil
 }
 
-// counter returns a counter of the machine; zero if it was not read.
-func (m *MachineReport) counter(name string) (out MachineCounter) {
+// counterOrZero returns a counter of the machine; zero if it was not read.
+func (m *MachineReport) counterOrZero(name string) (out MachineCounter) {
 	if c := m.Counter(name); c != nil {
 		out = *c
 	}
 	return out
 }
 
-// first returns the time of the first increase; "" if the counter did not increase.
-func (c *MachineCounter) first() string {
+// firstIncrease returns the time of the first increase; "" if the counter did not increase.
+func (c *MachineCounter) firstIncrease() string {
 	if len(c.increases) == 0 {
 		return ""
 	}
 	return formatStretch(c.increases[0])
 }
 
-// MachinesOf returns the machines of a run, each once. Runners with the same boot id, or without a boot id with the same
-// host name, are on the same machine. A record of Prometheus that describes none of them adds a machine.
+// MachinesOf returns the machines of a run, each once. Runners with the same boot id, or without a boot id with the
+// same host name, are on the same machine. A record of Prometheus that describes none of them adds a machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {
