@@ -4,8 +4,8 @@
 //
 // net/http parses requests. The backend takes the connection of an accepted stream from net/http as a bare descriptor
 // (connect.go). From then on one goroutine, the scheduler (hub.go), owns the descriptor. It shares large batches of
-// writes with a few helpers (hub_write.go). Another goroutine waits in epoll for clients that disconnect (kernel_linux.go).
-// Streams have no goroutines of their own, except under TLS (tls_writer.go).
+// writes with a few helpers (hub_write.go). Another goroutine waits in epoll for clients that disconnect
+// (kernel_linux.go). Streams have no goroutines of their own, except under TLS (tls_writer.go).
 package main
 
 import (

@@ -5,13 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
-	"syscall"
 )
 
 // Trust makes the TLS clients of this process and of its children trust the certificates in the file ca, if ca is not
@@ -65,24 +62,4 @@ func WithRemedy(err error) error {
 		return fmt.Errorf("this machine has no IPv6 address (%w); use an IPv4 address of the service, or enable IPv6", err)
 	}
 	return err
-}
-
-// LacksIPv6 reports whether a dial failed because its address is an IPv6 address and this machine has none. The system
-// returns the same error if no local port is left.
-func LacksIPv6(err error) bool {
-	var dial *net.OpError
-	if !errors.Is(err, syscall.EADDRNOTAVAIL) || !errors.As(err, &dial) {
-		return false
-	}
-	to, ok := dial.Addr.(*net.TCPAddr)
-	return ok && to.IP.To4() == nil && !HasIPv6()
-}
-
-// HasIPv6 reports whether this machine has an IPv6 address, or its addresses are unknown. Tests replace it.
-var HasIPv6 = func() bool {
-	addresses, err := net.InterfaceAddrs()
-	return err != nil || slices.ContainsFunc(addresses, func(a net.Addr) bool {
-		address, ok := a.(*net.IPNet)
-		return ok && address.IP.To4() == nil
-	})
 }

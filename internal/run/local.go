@@ -4,19 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/host/preflight"
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/run/target"
@@ -225,8 +221,9 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 	return failures, unreachable
 }
 
-// judge makes the verdict, or ends this machine's part of a run. With --shards, and if all shards were copied to the folder of the run, judge also copies the
-// manifest and the evidence of this machine to the location of the shards. A failure of this causes only a warning.
+// judge makes the verdict, or ends this machine's part of a run. With --shards, and if all shards were copied to the
+// folder of the run, judge also copies the manifest and the evidence of this machine to the location of the shards. A
+// failure of this causes only a warning.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	if d.runnerNumber > 0 {
 		return d.finishPart(graceful, force)
@@ -244,28 +241,4 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 func (d *local) close(force context.Context) {
 	d.stopControl(force)
 	d.allTargets().Stop(force)
-}
-
-// findProxies records the proxies of the runners. It warns about each, because a proxy is part of the measured system.
-func (s *session) findProxies() error {
-	if s.Suite.Target.Kind == suite.MutualTLS { // its handshakes never use a proxy
-		return nil
-	}
-	for _, target := range append(s.Plan.BackendURLs(), s.ClusterURL) {
-		p, err := proxy.FromEnvironmentTo(target)
-		if err != nil {
-			return UsageError{err}
-		}
-		if p == nil || slices.Contains(s.record.Proxies, p.String()) {
-			continue
-		}
-		s.record.Proxies = append(s.record.Proxies, p.String())
-		host := target
-		if u, err := url.Parse(target); err == nil {
-			host = u.Host
-		}
-		s.warn(fmt.Sprintf("the runners connect to %s through the proxy %s (%s), whose delays, disconnects and refusals count as the service's; list the host in NO_PROXY to connect directly",
-			host, p, p.Variable()))
-	}
-	return nil
 }
