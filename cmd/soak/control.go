@@ -17,9 +17,10 @@ func controlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   run.ControlCommand,
 		Short: "Run a reference server for runners on other machines: one event per second on each stream",
-		Long: "The control group is a group of streams to a reference server. It shows delays of the load generator. control runs a reference\n" +
-			"server for runners on other machines and for k6 without soak. Pass the URL of the server to\n" +
-			"them as CONTROL_URL (docs/distributed.md). `soak run` starts a reference server for its own runners.",
+		Long: "The control group is a group of streams to a reference server. It shows delays of the load\n" +
+			"generator. control runs a reference server for runners on other machines and for k6 without soak.\n" +
+			"Pass the URL of the server to them as CONTROL_URL (docs/distributed.md). `soak run` starts a\n" +
+			"reference server for its own runners.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := run.UntilSignal(cmd.Context())

@@ -21,10 +21,13 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX/TESTID",
 		Short: "Merge the results of all runners into one verdict",
-		Long: "merge reads the shards (the runners' files of results) in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\n" +
-			"For a bucket, insert /TESTID into the value of `soak run --shards`, before any parameters: s3://BUCKET/PREFIX?region=R\n" +
-			"becomes s3://BUCKET/PREFIX/TESTID?region=R. merge first downloads the files of the run to the folder TESTID in --out. gocloud.dev defines the parameters of the URL, such as\n" +
-			"region, endpoint, use_path_style and profile; credentials come from the environment, a profile or the role of the machine.\n\n" +
+		Long: "merge reads the shards (the runners' files of results) in DIR (or DIR/shards), adds them up,\n" +
+			"judges them and writes verdict.json and the reports into DIR.\n\n" +
+			"For a bucket, insert /TESTID into the value of `soak run --shards`, before any parameters:\n" +
+			"s3://BUCKET/PREFIX?region=R becomes s3://BUCKET/PREFIX/TESTID?region=R. merge first downloads the\n" +
+			"files of the run to the folder TESTID in --out. gocloud.dev defines the parameters of the URL, such\n" +
+			"as region, endpoint, use_path_style and profile. Credentials come from the environment, a profile\n" +
+			"or the role of the machine.\n\n" +
 			exitCodes,
 		Args: oneArg("folder of a run, such as results/latest, or one bucket"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
