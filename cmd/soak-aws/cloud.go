@@ -90,8 +90,8 @@ func tagFilter(key, value string) string { return "Name=tag:" + key + ",Values="
 // unreachableLimit is the time for which poll continues without AWS, because a laptop may lose its network or sleep.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready until ready returns true, a refusal, or an AWS error other than ThrottlingException. After other errors it
-// retries for unreachableLimit. After limit it returns context.DeadlineExceeded.
+// poll calls ready until ready returns true, a refusal, or an AWS error other than ThrottlingException. After other
+// errors it retries for unreachableLimit. After limit it returns context.DeadlineExceeded.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, lastResponse := time.Now(), time.Now(); ; {
 		done, err := ready()

@@ -272,8 +272,8 @@ func TestDisconnectedTunnelReopens(t *testing.T) {
 	}
 }
 
-// The tunnel sends requests, because AWS ends idle sessions. While AWS refuses sessions, the tunnel retries, and warns of
-// the refusals only once.
+// The tunnel sends requests, because AWS ends idle sessions. While AWS refuses sessions, the tunnel retries, and warns
+// of the refusals only once.
 func TestTunnelRetries(t *testing.T) {
 	stack := startStack(t)
 	log, disconnect := addSessions(t, stack.Listener.Addr().String())

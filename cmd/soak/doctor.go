@@ -80,7 +80,8 @@ var relevantSettings = []string{
 	"SERVICE", "TOPIC", "TOPICS", "PUBLISH_RATE", "NOOP_INTERVAL", "CA", "INSECURE", "FOLLOW_REDIRECTS", "ACCEPT_ENCODING",
 }
 
-// tryTarget opens one stream of the service; with the noop protocol, one at each URL. Only wrong usage is an error; other failures are in the finding.
+// tryTarget opens one stream of the service; with the noop protocol, one at each URL. Only wrong usage is an error;
+// other failures are in the finding.
 func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 	f := preflight.Finding{Group: "service", Name: "stream", State: preflight.OK, Result: "opened at " + c.Plan.BackendURL}
 	c.Stdout = io.Discard

@@ -55,8 +55,8 @@ func command(kind, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
 }
 
-// maxSummary is the size in bytes above which a summary is shortened. GitHub accepts 1 MiB from each step, and a step may
-// run soak several times.
+// maxSummary is the size in bytes above which a summary is shortened. GitHub accepts 1 MiB from each step, and a step
+// may run soak several times.
 const maxSummary = 200 << 10
 
 // summary returns the text of report.md. It shortens text longer than maxSummary, and names the file with the rest.

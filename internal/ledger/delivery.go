@@ -104,8 +104,8 @@ type deliveries struct {
 	cursor      *cursor // nil: messages carry numbers
 }
 
-// maxLost limits the count of lost messages, because ids that are no sequence have huge gaps, and a merge accepts no count
-// above twice this limit.
+// maxLost limits the count of lost messages, because ids that are no sequence have huge gaps, and a merge accepts no
+// count above twice this limit.
 const maxLost = 1 << 36
 
 type corruptions struct {
@@ -331,7 +331,8 @@ func (c *deliveries) fill(r *Record) {
 	}
 }
 
-// fillLists adds the lists of Record that Sums omits. With Config.Published, holes are listed instead of counted as lost.
+// fillLists adds the lists of Record that Sums omits. With Config.Published, holes are listed instead of counted as
+// lost.
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
 	c.fillDeviations(r)

@@ -10,8 +10,9 @@
 //     not arrive, whether or not the server sent it.
 //
 // A late noop that arrives before the next one is due fills its own slot, so lateness does not count as loss; see
-// slots. docs/accounting.md lists the assumptions. Other messages are counted by number alone (deliveries). If they carry
-// no numbers, the Log of their topic numbers them. A Response counts the chunks of a response that ends by itself.
+// slots. docs/accounting.md lists the assumptions. Other messages are counted by number alone (deliveries). If they
+// carry no numbers, the Log of their topic numbers them. A Response counts the chunks of a response that ends by
+// itself.
 package ledger
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// An api has the templates of the answers of one API. [answer.fill] lists the placeholders of a template. The templates
-// of refusal are $message, which is JSON, and $type.
+// An api has the templates of the answers of one API. [answer.fill] lists the placeholders of a template. The
+// placeholders of refusal are $message, which is JSON, and $type.
 type api struct {
 	name         string // of the API's description in load-tests/services
 	path         string

@@ -19,8 +19,8 @@ const ControlCommand = "control"
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
 // serveControl starts the reference server of the control group in a separate process, so that a stall of a runner does
-// not affect the target. It sets the target's URL in the plan, unless the plan has the URL of another reference server.
-// In that case, only a part starts a target. A failed start causes only a warning.
+// not affect the server. It sets the server's URL in the plan, unless the plan has the URL of another reference server.
+// In that case, only a part starts a server. A failed start causes only a warning.
 func (d *local) serveControl() {
 	if d.Executable == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.runnerNumber == 0 {
 		return

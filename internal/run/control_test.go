@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// Runners in a cluster get the address of the reference server of their control group. The target is created with the
+// Runners in a cluster get the address of the reference server of their control group. The server is created with the
 // run, unless CONTROL_URL names another one. Without the permission to create it, the run has no control group.
 func TestControlGroupInACluster(t *testing.T) {
 	t.Parallel()

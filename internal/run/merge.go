@@ -71,9 +71,10 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 	})
 }
 
-// Judge makes the verdict of a run from its files, and every report. baseline is a run of the same plan to compare with;
-// "" selects the last such run next to d that passed without a regression. expect is as in Merge. problems make the verdict invalid. If a report
-// cannot be written, Judge returns the verdict and an error. Judge limits the memory of this process to mergeMemory.
+// Judge makes the verdict of a run from its files, and every report. baseline is a run of the same plan to compare
+// with; "" selects the last such run next to d that passed without a regression. expect is as in Merge. problems make
+// the verdict invalid. If a report cannot be written, Judge returns the verdict and an error. Judge limits the memory
+// of this process to mergeMemory.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.JudgeExpecting(expect, problems...)

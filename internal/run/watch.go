@@ -26,7 +26,8 @@ const (
 	bucketInterval = 15 * time.Second
 )
 
-// pauseFactor is the pause after a poll as a multiple of the poll's duration, so polls run for less than 1/20 of the time.
+// pauseFactor is the pause after a poll as a multiple of the poll's duration, so polls run for less than 1/20 of the
+// time.
 const pauseFactor = 20
 
 // A WatchConfig selects a run of another session, and configures the page that shows it.

@@ -116,8 +116,8 @@ func (s *Service) Reader(run string) *Reader {
 }
 
 // WithFamily makes the reader classify messages of other topics of the run as OtherTopic instead of Foreign. Their
-// markers are family and a number, which may be corrupted. WithFamily has no effect if streams may receive other topics: if publish has no
-// {topic}, or if url(n) returns the URL.
+// markers are family and a number, which may be corrupted. WithFamily has no effect if streams may receive other
+// topics: if publish has no {topic}, or if url(n) returns the URL.
 func (r *Reader) WithFamily(family string) *Reader {
 	if s := r.service; s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)

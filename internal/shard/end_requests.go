@@ -27,7 +27,8 @@ type EndOutcome struct {
 	Duration *Histogram `json:"duration"`
 }
 
-// maxServers is the maximum number of servers that a shard lists by name. All others count as Other, to limit the memory.
+// maxServers is the maximum number of servers that a shard lists by name. All others count as Other, to limit the
+// memory.
 const maxServers = 100
 
 const (

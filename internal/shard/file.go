@@ -65,8 +65,8 @@ func Write(path string, s *Shard) error {
 	})
 }
 
-// writeJSON writes a shard as JSON. It encodes the long lists last, element by element, because all records together need
-// as much memory as the streams.
+// writeJSON writes a shard as JSON. It encodes the long lists last, element by element, because all records together
+// need as much memory as the streams.
 func writeJSON(w io.Writer, s *Shard) error {
 	type Fields Shard
 	file := struct {

@@ -37,8 +37,8 @@ func (m *Merged) checkOverlap() {
 }
 
 // checkCommonTime reports two of the finished runners that ran at the same time for less than minCommonTime of the
-// planned hold. lastStart is the index of the runner that started last. A runner that ended early counts with the planned
-// time, because other checks report early ends.
+// planned hold. lastStart is the index of the runner that started last. A runner that ended early counts with the
+// planned time, because other checks report early ends.
 func (m *Merged) checkCommonTime(finished []int, lastStart int) {
 	planned := m.Plan.Hold()
 	end := func(i int) int64 {

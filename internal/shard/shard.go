@@ -239,9 +239,9 @@ type ScriptCheck struct {
 	Fails  int64  `json:"fails"`
 }
 
-// A Metric is one k6 metric in a form that a merge adds up. A counter has its sum, and a gauge its extremes. A rate has the
-// number of true values (Sum) and of all values (Count). A trend has a histogram, in microseconds for times. If a suite
-// splits by tags, each combination of their values has a Metric.
+// A Metric is one k6 metric in a form that a merge adds up. A counter has its sum, and a gauge its extremes. A rate has
+// the number of true values (Sum) and of all values (Count). A trend has a histogram, in microseconds for times. If a
+// suite splits by tags, each combination of their values has a Metric.
 type Metric struct {
 	Name      string            `json:"name"`
 	Tags      map[string]string `json:"tags,omitempty"`

@@ -54,8 +54,8 @@ func TestFinitePassNamesTheOtherResponses(t *testing.T) {
 	require.Contains(t, v.Summary(), "; 1 response refused; 1 response open after the terminal event; 2 responses abandoned by the client")
 }
 
-// The chunks of each runner add up to the chunks of the run. If the service numbers chunks from 0, a response that starts
-// at 1 lost its first chunk.
+// The chunks of each runner add up to the chunks of the run. If the service numbers chunks from 0, a response that
+// starts at 1 lost its first chunk.
 func TestFiniteCountsTheChunksOfEachRunner(t *testing.T) {
 	t.Parallel()
 	r := newFiniteRun(nil, ledger.ResponseComplete, ledger.ResponseComplete)

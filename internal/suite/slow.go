@@ -180,7 +180,8 @@ func (s *slowStreams) checkAllSlow() verdict.Check {
 }
 
 // checkAccepted returns the check that the service accepted all messages, or nil for a feed, because the run publishes
-// nothing. If the service accepted none of the broadcasts, it probably has no endpoint for them, so the check is a doubt.
+// nothing. If the service accepted none of the broadcasts, it probably has no endpoint for them, so the check is a
+// doubt.
 func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil
@@ -200,8 +201,8 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 	return []verdict.Check{c}
 }
 
-// checkBuffers returns the check that each slow stream was disconnected or fell FILL_KB behind. If it is not met, the run
-// is invalid unless another check fails it.
+// checkBuffers returns the check that each slow stream was disconnected or fell FILL_KB behind. If it is not met, the
+// run is invalid unless another check fails it.
 func (s *slowStreams) checkBuffers(r *Run, compressed bool) verdict.Check {
 	remedy := "send more data (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
 	if s.feed {

@@ -21,9 +21,9 @@ const streamMargin = time.Second
 const arrivalSpread = 100 * time.Millisecond
 
 // comparePublished compares the messages that the ith client received with the messages published to its topic. Without
-// a publisher, it compares them with the messages that other clients received (see compareClients). It returns the record
-// of the client with the losses added. A message is expected if the service confirmed it and one of these conditions is
-// met:
+// a publisher, it compares them with the messages that other clients received (see compareClients). It returns the
+// record of the client with the losses added. A message is expected if the service confirmed it and one of these
+// conditions is met:
 //   - a stream was open from the margin before the message was published until the margin after it was confirmed;
 //   - the message was published between two streams, and the second one resumed the first;
 //   - the service keeps the order, and messages before and after this one arrived on one stream or on streams that
@@ -192,8 +192,8 @@ func (a *account) lastDelay(runner *shard.Runner) time.Duration {
 }
 
 // mayBePending reports whether a message may have been in transit at the end of the run: no later message arrived, and
-// its age was under 1.5 times the delay of the last message that arrived. If a buffer held messages for longer, that time
-// replaces the delay (docs/accounting.md).
+// its age was under 1.5 times the delay of the last message that arrived. If a buffer held messages for longer, that
+// time replaces the delay (docs/accounting.md).
 func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.lastEnd+(a.margin-a.transit*3/2).Microseconds()
 }

@@ -159,8 +159,8 @@ func TestGeneratorExplainsLateness(t *testing.T) {
 	}
 }
 
-// If a runner stalled and was then terminated, the last events of its streams and its control group are in the bucket before
-// the stall.
+// If a runner stalled and was then terminated, the last events of its streams and its control group are in the bucket
+// before the stall.
 func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	t.Parallel()
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {

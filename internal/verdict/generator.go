@@ -48,8 +48,8 @@ func generator(m *shard.Merged) (g Generator) {
 	return g
 }
 
-// isSaturated reports whether the load generator may have delayed messages, or waited for a CPU. Such waits count even if
-// the control group was on time, because slopes are judged in milliseconds.
+// isSaturated reports whether the load generator may have delayed messages, or waited for a CPU. Such waits count even
+// if the control group was on time, because slopes are judged in milliseconds.
 func (s *Streams) isSaturated() bool { return s.generatorDelay() > 0 || useOf(s.m).HasLongWait() }
 
 // generatorDelay returns the longest delay of the load generator if it can make a message late (see explains);

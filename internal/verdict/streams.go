@@ -258,8 +258,8 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 	}
 }
 
-// floorTolerance returns the time by which the first message may be later than one interval, plus the time before the end
-// in which no message is expected: the tolerances of the ledger.
+// floorTolerance returns the time by which the first message may be later than one interval, plus the time before the
+// end in which no message is expected: the tolerances of the ledger.
 func floorTolerance(p *plan.Plan) time.Duration {
 	return p.Interval()/2 + min(p.LateLimit(), p.Interval()/2)
 }

@@ -14,8 +14,8 @@ import (
 // maxClauses is the maximum number of unmet checks that a summary describes.
 const maxClauses = 4
 
-// Summary returns the verdict in one sentence, with the figures that explain it: "FAIL: 2 of 2,016 messages lost on 2 of
-// 60 clients; first fault at 06:54:42 UTC".
+// Summary returns the verdict in one sentence, with the figures that explain it: "FAIL: 2 of 2,016 messages lost on 2
+// of 60 clients; first fault at 06:54:42 UTC".
 func (v *Verdict) Summary() string {
 	switch {
 	case v.Sentence != "":
@@ -146,8 +146,8 @@ func (v *Verdict) failSummary() string {
 	return text
 }
 
-// clause describes an unmet check; "" for checks of the script, and if another check describes the cause. hasTime reports
-// whether findings have the time of the fault.
+// clause describes an unmet check; "" for checks of the script, and if another check describes the cause. hasTime
+// reports whether findings have the time of the fault.
 func (v *Verdict) clause(c *Check) (text string, hasTime bool) {
 	s, m := v.Connections, v.Messages
 	streams := func(n int, fault string) (string, bool) {

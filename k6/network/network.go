@@ -35,8 +35,8 @@ func State(vu modules.VU, module string) *lib.State {
 	return state
 }
 
-// Duration parses a number of milliseconds or a string such as "10s". A negative duration is an error, and so is a number
-// that a time.Duration cannot hold.
+// Duration parses a number of milliseconds or a string such as "10s". A negative duration is an error, and so is a
+// number that a time.Duration cannot hold.
 func Duration(v sobek.Value) (time.Duration, error) {
 	d, err := types.GetDurationValue(v.Export())
 	_, isText := v.Export().(string)

@@ -1,4 +1,4 @@
-"""Runs the AWS command line in forks of a process that has loaded it, because loading takes more than a second of CPU time.
+"""Runs the AWS CLI in forks of a process that has loaded it, because loading takes more than a second of CPU time.
 
 Usage: forking.py SOCKET. A client sends {"args": [...], "env": {...}} with descriptors for output and errors, and gets the exit code.
 """

@@ -112,7 +112,8 @@ func (m *machine) log() string {
 	return string(output)
 }
 
-// remove removes the machine. It first shuts the machine down, as AWS would, so that the containers on it stop gracefully.
+// remove removes the machine. It first shuts the machine down, as AWS would, so that the containers on it stop
+// gracefully.
 func (m *machine) remove() {
 	if m.t.Failed() {
 		m.t.Log(m.log())

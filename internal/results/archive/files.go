@@ -147,7 +147,8 @@ func (m *maker) hasPackedSecret(packed io.Reader) (bool, error) {
 	return m.copyRedacted(io.Discard, text)
 }
 
-// unpack returns a reader of the content of a compressed file. The reader fails with errUnpackedTooLarge after maxFile bytes.
+// unpack returns a reader of the content of a compressed file. The reader fails with errUnpackedTooLarge after maxFile
+// bytes.
 func unpack(packed io.Reader) (io.Reader, error) {
 	in, err := gzip.NewReader(packed)
 	if err != nil {

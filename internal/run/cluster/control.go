@@ -28,7 +28,7 @@ func ControlURL(namespace, id string) string {
 }
 
 // CreateControl creates the reference server of a run's control group, with the image of its runners. The pod prefers
-// a node without runners. The TestRun owns the target, so the cluster deletes both together.
+// a node without runners. The TestRun owns the server, so the cluster deletes both together.
 func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructured, id string) error {
 	current, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
 	if err != nil {

@@ -44,7 +44,8 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 	}
 }
 
-// followPod starts to copy the log of a pod, unless the log is already being copied or is complete, or finish was called.
+// followPod starts to copy the log of a pod, unless the log is already being copied or is complete, or finish was
+// called.
 func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
