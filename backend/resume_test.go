@@ -199,7 +199,7 @@ func TestBroadcastReachesEachIDOnce(t *testing.T) {
 	}
 	s.open("reader")
 	s.open("slow")
-	s.hub.call(func() { s.hub.backlogOf(s.hub.devices["slow"], 0).room = 0 })
+	s.hub.call(func() { s.hub.backlogOf(s.hub.devices["slow"], time.Hour).room = 0 }) // no flush before the broadcast
 	s.request("POST", "/event/broadcast", "all")
 	require.Equal(t, "slow", s.rows("slow")["slow"].Closed)
 	var last uint64
