@@ -90,8 +90,8 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta, isGreeting bool) {
 }
 
 // isGreeting reports whether a message is a greeting, which the service sends at the start of each stream, on a stream
-// that has just resumed. It is the first message of the client, or older than its first stream. It is not the message
-// before the outage, which a resume may duplicate.
+// that has just resumed. Such a message was the first one of the client, or is older than its first stream. It is not
+// the message before the outage, which a resume may duplicate.
 func (c *deliveries) isGreeting(span *Span, p *Fingerprint) bool {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]

@@ -166,7 +166,7 @@ func (l *Ledger) highest() uint64 {
 }
 
 // cutLost records the end of a stream for the last cut, if that end is an effect of the cut: the client disconnected,
-// the service closed the stream during or right after the pause, or the next stream ended before its first message.
+// the service closed the stream during or right after the pause, or a stream ended before the next message.
 func (l *Ledger) cutLost(at Instant) {
 	if l.stream.cuts == nil {
 		return
@@ -238,7 +238,7 @@ func (l *Ledger) cutMessage(at Instant, number uint64, delta *Delta) {
 	}
 }
 
-// fill records that a message arrived whose number was skipped at a cut.
+// fill records the arrival of a message whose number was skipped at a cut.
 func (c *Cuts) fill(number uint64) {
 	for i := range c.List {
 		if cut := &c.List[i]; cut.LastNumber < number && number < cut.Next {

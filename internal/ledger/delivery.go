@@ -34,8 +34,8 @@ type Span struct {
 	// received none.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
-	// Prints is the number of messages without a number that this stream received, and Sum is their Checksum. On a
-	// stream that did not resume, both omit the messages of the first second.
+	// Prints is the number of messages without a number that this stream received, and Sum is their Checksum. Both omit
+	// a greeting and, on a stream that did not resume, the messages of the first second.
 	Prints uint64 `json:"prints,omitempty"`
 	Sum    uint64 `json:"sum,omitempty"`
 }
@@ -104,7 +104,7 @@ type deliveries struct {
 	cursor      *cursor // nil: messages carry numbers
 }
 
-// maxLost limits the count of lost messages, because ids that are no sequence have huge gaps, and a merge accepts no
+// maxLost limits the count of lost messages, because ids that are not a sequence have huge gaps, and a merge accepts no
 // count above twice this limit.
 const maxLost = 1 << 36
 

@@ -6,7 +6,7 @@ import (
 )
 
 // extras contains the fields that few clients need. Exported fields have the same meaning as in Record, except for
-// OutageTime and Longest.
+// OutageTime and Longest. Findings and Unlisted omit the findings of the counters.
 type extras struct {
 	Counts // counts that no counter has, such as heartbeats
 

@@ -55,10 +55,10 @@ func (l *Ledger) checkFirst(n *Noop) {
 }
 
 // numbersDecide reports whether the record uses the count by number. At least half of the runner's classified
-// clients must also have a sequence, because at a few clients random ids look like a sequence.
+// clients must also have a sequence, because the random ids of a few clients may look like a sequence.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
-	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.otherStreams.Load()
+	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.nonSequences.Load()
 }
 
 func (l *Ledger) counterOf(byNumber bool) *counter {
@@ -93,7 +93,7 @@ func (c *Config) countClass(class idClass, n int64) {
 	case sequenceIDs:
 		c.sequences.Add(n)
 	case otherIDs:
-		c.otherStreams.Add(n)
+		c.nonSequences.Add(n)
 	case unknownIDs:
 	}
 }

@@ -190,8 +190,8 @@ func (l *Ledger) checkLifetime(at Instant, endedByServer bool) {
 	l.stream.lifetimeOver = endedByServer
 }
 
-// lifetimeDivisor is the divisor of the tolerance: a stream may exceed its maximum lifetime by one twentieth, because
-// clocks differ and machines are busy.
+// lifetimeDivisor is the divisor of the tolerance: a stream may exceed its maximum lifetime by at least one twentieth,
+// because clocks differ and machines are busy.
 const lifetimeDivisor = 20
 
 // checkLongestLifetime counts a stream as overdue if it was open longer than its maximum lifetime plus a tolerance.

@@ -38,12 +38,14 @@ type Log struct {
 
 // An Entry is one message of a Log.
 type Entry struct {
-	Print         uint64  // Fingerprint.Sum of the message
-	At            Instant // first arrival
-	Count         uint32  // streams that received it
-	Live          bool    // a stream received it after joinTime, not first; or a resumed one after another stream
-	Repeat        bool    // an earlier entry has the same fingerprint, so this one may be a copy
-	repeatedLater bool    // a later entry has the same fingerprint; set only in the first entry with the fingerprint
+	Print uint64  // Fingerprint.Sum of the message
+	At    Instant // first arrival
+	Count uint32  // streams that received it
+	// Live reports whether a stream received the message after joinTime and after another message, or a resumed stream
+	// received it after another stream.
+	Live          bool
+	Repeat        bool // an earlier entry has the same fingerprint, so this one may be a copy
+	repeatedLater bool // a later entry has the same fingerprint; set only in the first entry with the fingerprint
 }
 
 // An Extra is a message that has the content of an earlier message. Some streams received it after the message with the
@@ -112,7 +114,7 @@ func (l *Log) countReceived(from, to uint64, before Instant) (count uint64) {
 	return count
 }
 
-// extra counts a message that a stream received again after another one, and returns the index of its Extra.
+// extra counts a message that a stream received again after another message, and returns the index of its Extra.
 func (l *Log) extra(after uint64, p *Fingerprint, resumed bool) int {
 	i := slices.IndexFunc(l.extras, func(e Extra) bool { return e.After == after && e.Print == p.Sum })
 	if i < 0 {

@@ -39,7 +39,7 @@ type placement int
 
 const (
 	inOrder  placement = iota // the next number, or a later one
-	filled                    // a number of a hole
+	filled                    // a new number below the highest one
 	repeated                  // a number that arrived before
 )
 

@@ -30,7 +30,7 @@ type Refusal struct {
 	Last   Instant `json:"last_ns"`
 }
 
-// The reasons for attempts that failed because the runner, not the service, had no port, descriptor or IPv6 address.
+// The reasons of attempts that failed because the runner, not the service, had no port, descriptor or IPv6 address.
 const (
 	ReasonNoPort       = "no local port left"
 	ReasonNoDescriptor = "no file descriptor left"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// medianGaps is the minimum number of gaps whose median is precise enough to count intervals.
+// medianGaps is the number of gaps whose median is precise enough to count the intervals of later gaps.
 const medianGaps = 7
 
 // pace measures the actual interval of a stream: the time from the first to the last noop, divided by the number of

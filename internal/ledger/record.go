@@ -28,7 +28,7 @@ type Record struct {
 	Interval      time.Duration `json:"interval_ns,omitempty"`
 	IntervalError time.Duration `json:"interval_error_ns,omitempty"`
 
-	Others []EventCount `json:"others,omitempty"` // named events that are not noops
+	Others []EventCount `json:"others,omitempty"` // named events that are not messages
 
 	Last        uint64        `json:"last,omitempty"`       // highest number of the latest sequence; see Numberings
 	Numberings  int           `json:"numberings,omitempty"` // number of sequences that started at 1; 0 counts as 1

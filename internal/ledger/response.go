@@ -283,7 +283,7 @@ func (r *Response) Coverage() Coverage {
 }
 
 // FirstNumber returns the number from which the service numbers chunks: 0 or 1. ok is false if chunks are counted in
-// a different way, or only a statement of the service shows a loss.
+// a different way, or only a statement of the service shows a fault.
 func (r *Response) FirstNumber() (number uint64, ok bool) {
 	w := &r.wire
 	byStatement := r.statedFaults != Totals{} && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0

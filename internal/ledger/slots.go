@@ -22,7 +22,7 @@ const (
 // slots is the schedule of a stream as its arrivals show it. One noop is expected per interval; anchor is the time of
 // the slot to which the last arrival was assigned.
 //
-// If an arrival is n slots after the last one, n−1 slots are in doubt. Their noops were not sent, or were delayed and
+// If an arrival is n slots after the last one, n−1 slots are in doubt. Their noops are missing, or were delayed and
 // follow in one burst, because TCP keeps the order. balance is the number of slots in doubt. Arrivals before the next
 // slot decrement balance. Without numbers, the first arrival on a later slot ends the doubt, and the remaining slots
 // are missed. With numbers, the doubt lasts to the end, because no later noop can be mistaken for an earlier one.
@@ -76,8 +76,8 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 }
 
 // fill compares the n slots that passed up to an arrival with the covered noops, which arrived or are known by their
-// number. If settle is set, fill ends the doubt and returns the number of empty slots. burst reports whether the
-// arrival directly followed the previous one, so that it does not show when it was due.
+// number. If settle is set and n is not 0, fill ends the doubt about earlier slots and returns the number of empty ones.
+// burst reports whether the arrival directly followed the previous one, so that it does not show when it was due.
 //
 // Numbers may be ahead of the slots by lead, the count of missing lower numbers, as between two swapped noops. If they
 // are further ahead, the schedule is earlier than assumed, and the anchor moves. Thus noops that a server sends too
@@ -127,7 +127,7 @@ func (s *slots) isTooEarly(at Instant, interval time.Duration) bool {
 }
 
 // tolerance returns the time before the end in which a due noop may be in transit: the configured time, or 1.5 times
-// the spread if that is longer. After few noops, jitter replaces that product.
+// the spread if that is longer. After 1 to minJitterArrivals−1 arrivals, jitter replaces that product.
 func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	spread := s.spread * 3 / 2
 	if s.arrivals > 0 && s.arrivals < minJitterArrivals {
@@ -149,7 +149,7 @@ func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uin
 }
 
 // isOneBurst reports whether all noops of the stream arrived in one burst, with fewer noops than slots. The slot of the
-// anchor may then be the empty one.
+// anchor may then be empty.
 func (s *slots) isOneBurst() bool { return s.arrivals == 0 && s.balance > 0 }
 
 // expected returns the number of slots that passed between the anchor and the instant that is tolerance before end.
@@ -157,7 +157,7 @@ func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 
 	return wholeIntervals(end-s.anchor-tolerance, interval)
 }
 
-// nextDue returns the time of the first slot without a noop after an instant.
+// nextDue returns the time of the first slot that is after an instant and has no noop.
 func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 	next := s.anchor
 	if s.isOnSlot(last, interval) {

@@ -164,7 +164,7 @@ func (c *correction) dropFaults(p period) {
 	})
 }
 
-// numberRange returns the lowest and the highest number of spans, or 0 if they received no message.
+// numberRange returns the lowest and the highest message number of spans, or 0 if they received no message.
 func numberRange(spans []ledger.Span) (low, high uint64) {
 	for _, s := range spans {
 		if s.First > 0 && (low == 0 || s.First < low) {

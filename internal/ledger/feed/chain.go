@@ -17,9 +17,9 @@ type chain struct {
 type placing int
 
 const (
-	unplaced  placing = iota // no part of the feed equals its messages
-	placed                   // exactly one part equals its messages, or it received none
-	ambiguous                // several parts equal its messages, or may equal them if a clock is wrong
+	unplaced  placing = iota // no part of the feed equals the messages of the chain
+	placed                   // exactly one part equals these messages, or the chain received none
+	ambiguous                // several parts equal these messages, or may equal them if a clock is wrong
 )
 
 func (f *Feed) chains(log int, r *ledger.Record) (chains []chain) {

@@ -229,8 +229,8 @@ func (c *correction) renumber() {
 	}
 }
 
-// renumberCuts renumbers the messages before and after each cut. If the message after a cut is a copy, it gets the
-// number of the message before the cut.
+// renumberCuts renumbers the messages before and after each cut. If the message after a cut is a copy or a changed
+// message, it gets the number of the message before the cut.
 func (c *correction) renumberCuts() {
 	if c.record.Cuts == nil {
 		return

@@ -52,8 +52,9 @@ func repairRecord(l *Log, r *ledger.Record, atLeastOnce bool) *ledger.Record {
 	return &out
 }
 
-// trimStarts returns the record, corrected if, at its start, a stream received only some of several consecutive
-// messages with the same content. It received the last ones, because the others were sent before it started.
+// trimStarts returns the record, with a correction for each stream that received, at its start, only some of several
+// consecutive messages with the same content. Such a stream received the last ones, because the others were sent before
+// it started.
 func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	out, changed := *r, false
 	for i := range r.Spans {
