@@ -180,8 +180,8 @@ func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	return hasFinding
 }
 
-// listsAll reports whether a record lists all of its findings of the given kinds. The list has a limited length, and
-// late messages may fill it.
+// listsAll reports whether a record certainly lists all of its findings of the given kinds. The list has a limited
+// length, and late messages may fill it.
 func listsAll(r *shard.Connection, kinds []ledger.Kind) bool {
 	if r.Unlisted == 0 || !slices.Contains(kinds, ledger.KindTail) {
 		return r.Unlisted == 0

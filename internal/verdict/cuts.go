@@ -27,8 +27,8 @@ type Cuts struct {
 	WithoutLoss int    `json:"without_loss"`
 	Lost        uint64 `json:"lost"` // messages, including messages in gaps that the service announced
 	Duplicated  uint64 `json:"duplicated"`
-	Repeated    uint64 `json:"repeated,omitempty"` // duplicates of a service that allows them
-	Announced   uint64 `json:"announced"`          // announcements of missing messages by the service
+	Repeated    uint64 `json:"repeated,omitempty"` // duplicates, if the description allows them
+	Announced   uint64 `json:"announced"`          // announcements of the service that messages are missing
 	// OutageMS is the time from the cut to the first message after it.
 	OutageMS Quantiles `json:"outage_ms"`
 

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// The reasons of connection errors that have their own sentences or rules.
+// The reasons of ended streams and failed attempts that have their own sentences or rules.
 const (
 	causeIdle     = "idle"            // the client closed the stream, because no byte had arrived within the idle timeout
 	causeTimeout  = "connect_timeout" // the server did not answer an attempt to connect

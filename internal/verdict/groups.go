@@ -18,7 +18,7 @@ import (
 type FindingGroup struct {
 	Kind        string   `json:"kind"`
 	Connections int      `json:"connections"`
-	Count       uint64   `json:"count"`            // messages, or clients if the kind is not about messages
+	Count       uint64   `json:"count"`            // messages, or findings if the kind is not about messages
 	Runner      int      `json:"runner,omitempty"` // the index of the runner of all findings; 0: several runners, or the run has only one
 	FirstUnix   float64  `json:"first_unix_s"`
 	LastUnix    float64  `json:"last_unix_s"`
@@ -292,7 +292,7 @@ func (s *Streams) subjectOf(r *shard.Connection, f ledger.Finding) subject {
 	return message
 }
 
-// weightOf returns how many messages or clients a finding counts for.
+// weightOf returns the number of messages of a finding, or 1 if the finding is not about messages.
 func weightOf(f ledger.Finding) uint64 {
 	switch f.Kind { //nolint:exhaustive // all others count for one
 	case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
@@ -330,7 +330,7 @@ func (s *Streams) countKinds() {
 	}
 }
 
-// Total returns the number of findings of a kind, listed or not.
+// Total returns the number of faults of a kind; see KindCount.
 func (f *FindingSummary) Total(kind ledger.Kind) uint64 {
 	for _, k := range f.Kinds {
 		if k.Kind == string(kind) {

@@ -7,7 +7,7 @@ type CheckID string
 const (
 	CheckComplete    CheckID = "run.complete"     // every runner and planned client was observed
 	CheckActions     CheckID = "run.actions"      // the commands of --at succeeded
-	CheckTargetUp    CheckID = "target.up"        // no process of the target crashed
+	CheckTargetUp    CheckID = "target.up"        // no process of the target crashed or was restarted
 	CheckAnswers     CheckID = "target.answers"   // the target answered at the end
 	CheckPackets     CheckID = "machines.packets" // AWS dropped no packets of a machine
 	CheckVerdict     CheckID = "run.verdict"      // the verdict itself, if no check decided it

@@ -71,8 +71,9 @@ func (c *MachineCounter) firstIncrease() string {
 	return formatStretch(c.increases[0])
 }
 
-// MachinesOf returns the machines of a run, each once. Runners with the same boot id, or without a boot id with the
-// same host name, are on the same machine. A record of Prometheus that describes none of them adds a machine.
+// MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. So are
+// runners without a boot id that have the same host name. A record of Prometheus that describes none of these machines
+// adds a machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {

@@ -13,10 +13,10 @@ import (
 // Messages holds the counts of all messages.
 type Messages struct {
 	ledger.Totals
-	// Floor is connections × floor(open time / interval), for comparison (docs/accounting.md); 0 if messages have no
+	// Floor is clients × floor(open time / interval), for comparison (docs/accounting.md); 0 if messages have no
 	// interval.
 	Floor      uint64 `json:"floor,omitempty"`
-	Repeated   uint64 `json:"repeated,omitempty"`   // duplicates of a service that allows them
+	Repeated   uint64 `json:"repeated,omitempty"`   // duplicates, if the description allows them
 	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
 	Misrouted  uint64 `json:"misrouted,omitempty"`  // messages of this run on streams of other topics
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // not counted as messages

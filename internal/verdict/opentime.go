@@ -257,15 +257,15 @@ func (s *Streams) overruns(excessOf func(*shard.Connection) excess) (out overrun
 
 func (s *Streams) outageSentence(c *shard.Connection) string {
 	o, r := c.Longest, s.m.Runners[c.Runner]
-	event := "it reconnected"
+	ending := "it reconnected"
 	switch {
 	case o.From >= c.ClosedAt:
-		event = "the run ended"
+		ending = "the run ended"
 	case o.From < c.OpenedAt:
-		event = "its first stream opened"
+		ending = "its first stream opened"
 	}
 	return fmt.Sprintf("%s had no stream for %s, from %s until %s%s%s", c.ID, format.Duration(o.To-o.From),
-		format.TimeOfDay(r.At(o.From)), event, refusals("; meanwhile it was refused ", o.Refusals), cmp.Or(retryText(&o), lastRefusalText(o, event)))
+		format.TimeOfDay(r.At(o.From)), ending, refusals("; meanwhile it was refused ", o.Refusals), cmp.Or(retryText(&o), lastRefusalText(o, ending)))
 }
 
 // retryText states the reconnection time that the service requested, if it explains at least half of an outage;
@@ -277,10 +277,10 @@ func retryText(o *ledger.Outage) string {
 	return fmt.Sprintf("; the service had requested a reconnection time of %s (retry)", format.Duration(o.Requested))
 }
 
-// lastRefusalText states when the last attempt of an outage was refused, and how much later the outage ended. event
+// lastRefusalText states when the last attempt of an outage was refused, and how much later the outage ended. ending
 // describes that end, such as "it reconnected". In between, the client was waiting for its next attempt, so this time
 // is not an outage of the service.
-func lastRefusalText(o ledger.Outage, event string) string {
+func lastRefusalText(o ledger.Outage, ending string) string {
 	if len(o.Refusals) == 0 {
 		return ""
 	}
@@ -288,7 +288,7 @@ func lastRefusalText(o ledger.Outage, event string) string {
 	for _, r := range o.Refusals {
 		last = max(last, r.Last)
 	}
-	return fmt.Sprintf("; the last refusal was %s after the start of the outage, and %s %s later", format.Duration(last-o.From), event, format.Duration(o.To-last))
+	return fmt.Sprintf("; the last refusal was %s after the start of the outage, and %s %s later", format.Duration(last-o.From), ending, format.Duration(o.To-last))
 }
 
 // refusals returns prefix, followed by the number of failed attempts for each reason; "" for an empty list.

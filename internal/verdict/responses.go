@@ -139,10 +139,10 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 	}
 	for _, c := range []struct {
 		n     uint64
-		event string
+		fault string
 	}{{f.Counts.Missed, "missed"}, {f.Counts.Duplicated, "duplicated"}, {f.Counts.Reordered, "reordered"}, {f.Counts.Corrupted, "corrupted"}} {
 		if c.n > 0 {
-			text += fmt.Sprintf(", %s %s", format.Count(c.n, "chunk"), c.event)
+			text += fmt.Sprintf(", %s %s", format.Count(c.n, "chunk"), c.fault)
 		}
 	}
 	if f.FirstMissing != nil {
@@ -154,7 +154,7 @@ func ResponseSentence(f *shard.ResponseFinding) string {
 	return text
 }
 
-// ResponseStates describes the states of responses.
+// ResponseStates describes the states of responses, except ResponseAbandoned, of which reports have only a count.
 var ResponseStates = map[ledger.ResponseState]string{
 	ledger.ResponseComplete:   "complete",
 	ledger.ResponseTruncated:  "truncated",

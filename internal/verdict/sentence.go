@@ -254,8 +254,8 @@ func serverText(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// corruption describes a corrupted message. Note is the content of the message if messages are counted by interval and
-// its number is possible; otherwise Note is the fault.
+// corruption describes a corrupted message. Note is the content of the message if messages have an interval and the
+// number of this message is possible; otherwise Note is the fault.
 func (w Formatter) corruption(f ledger.Finding) string {
 	if data := w.Service.Data; data != "" && w.Service.HasInterval() && f.Source != ledger.SourceNumber {
 		return fmt.Sprintf("%q instead of %q", f.Note, data)
@@ -292,7 +292,7 @@ func explanation(r ledger.Record, f ledger.Finding) string {
 // overflowText states that the highest number before a fault is the limit of a common integer type, or returns "".
 func overflowText(r ledger.Record, f ledger.Finding) string {
 	highest := r.Last
-	switch f.Kind { //nolint:exhaustive // the other kinds of faults are no consequence of an overflow
+	switch f.Kind { //nolint:exhaustive // the other kinds of faults are not consequences of an overflow
 	case ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered:
 	case ledger.KindCorrupted: // a negative number
 		if f.From > 0 {

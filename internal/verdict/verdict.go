@@ -87,7 +87,7 @@ type Verdict struct {
 	streams *Streams // see Records
 }
 
-// Connections counts clients, not streams: a client that reconnects counts once.
+// Connections counts clients, not streams: a client that reconnects counts once, except in Reconnected.
 type Connections struct {
 	Planned   int `json:"planned"`
 	Opened    int `json:"opened"`
@@ -137,7 +137,7 @@ type Generator struct {
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // maximum delay with which a runner woke up
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"saturated"` // the check generator.kept-up is not met, or runners waited for a CPU for long
+	Saturated       bool    `json:"saturated"` // the check generator.kept-up is not met, or runners waited too long for a CPU
 }
 
 // A Server is the result of the comparison of the server's own count with the messages that arrived.

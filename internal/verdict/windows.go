@@ -30,7 +30,7 @@ type Window struct {
 	// ControlLate is the maximum lateness of an event of the control group, excluding delays of its reference server.
 	ControlLate float64 `json:"control_lateness_max_ms,omitempty"`
 	Memory      uint64  `json:"backend_rss_max_bytes,omitempty"`
-	RunnerMem   uint64  `json:"runner_rss_max_bytes"` // memory of all runners together
+	RunnerMem   uint64  `json:"runner_rss_max_bytes"` // maximum memory of all runners together
 	RunnerCPU   float64 `json:"runner_cpu_avg_percent"`
 }
 
