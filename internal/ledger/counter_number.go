@@ -38,8 +38,8 @@ func (c *numberCounter) keepsUp() bool {
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
 }
 
-// plausible reports whether the first number of a stream fits a client whose numbers start at 1.
-func (c *numberCounter) plausible(at Instant, number uint64) bool {
+// isPlausible reports whether the first number of a stream fits a client whose numbers start at 1.
+func (c *numberCounter) isPlausible(at Instant, number uint64) bool {
 	return number > 0 && number <= c.numbers.highest+2+wholeIntervals(at-c.stream.openedAt, c.interval())
 }
 

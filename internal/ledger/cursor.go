@@ -7,12 +7,12 @@ const maxDeviations = 4096
 
 // A cursor is the place of one client in the Log of its topic.
 type cursor struct {
-	log        *Log
-	last       uint64 // number of the message that arrived last, or 0
-	joined     uint32 // ordinal of the last stream whose place in the log is certain
-	greeted    uint32 // ordinal of the last stream that had a greeting
-	deviations *Deviations
-	pending    []pendingPrint // messages of a stream that has just opened, whose numbers are not known yet
+	log           *Log
+	last          uint64 // number of the message that arrived last, or 0
+	joinedStream  uint32 // ordinal of the last stream whose place in the log is certain
+	greetedStream uint32 // ordinal of the last stream that had a greeting
+	deviations    *Deviations
+	pending       []pendingPrint // messages of a stream that has just opened, whose numbers are not known yet
 }
 
 // Deviations are the differences between the messages of a client and the Log, apart from missing messages.
@@ -71,7 +71,7 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta, isGreeting bool) {
 	defer f.log.mu.Unlock()
 	if span := c.openSpan(); span != nil {
 		if c.isGreeting(span, p) {
-			f.greeted = c.stream.count
+			f.greetedStream = c.stream.count
 			delta.repeated = true
 			c.fault().Repeated++
 			return delta, true
@@ -79,7 +79,7 @@ func (c *deliveries) follow(p *Fingerprint) (delta Delta, isGreeting bool) {
 		span.addFingerprint(p)
 	}
 	switch next := f.last + 1; {
-	case f.joined == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum:
+	case f.joinedStream == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum:
 		c.receive(next, p.At, &delta)
 	case c.isJoining():
 		c.join(p, &delta)
@@ -96,7 +96,7 @@ func (c *deliveries) isGreeting(span *Span, p *Fingerprint) bool {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
 	number := uint64(first)
-	if !known || number == f.last || !span.Resumed || c.hasMessage || f.greeted == c.stream.count || p.At-span.From >= joinTime {
+	if !known || number == f.last || !span.Resumed || c.hasMessage || f.greetedStream == c.stream.count || p.At-span.From >= joinTime {
 		return false
 	}
 	e := f.log.at(number)
@@ -253,7 +253,7 @@ func (c *deliveries) receive(number uint64, at Instant, delta *Delta) {
 	opened, span := c.openedAt(), c.openSpan()
 	e.Live = e.Live || at-opened > joinTime && c.hasMessage || e.Count > 1 && span != nil && span.Resumed
 	if at-opened > joinTime || e.Count > 1 && e.At >= opened-skew || !c.isJoining() {
-		f.joined = c.stream.count
+		f.joinedStream = c.stream.count
 	}
 	highest := c.numbers.highest
 	if c.record(number, at) == filled {

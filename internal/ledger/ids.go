@@ -47,7 +47,7 @@ const (
 
 // checkFirst stops the count by number if the first noop shows that the ids do not number the noops of this client.
 func (l *Ledger) checkFirst(n *Noop) {
-	if c := l.byNumber; c != nil && (n.OtherID || !c.plausible(n.At, n.Number)) {
+	if c := l.byNumber; c != nil && (n.OtherID || !c.isPlausible(n.At, n.Number)) {
 		if l.byNumber = nil; n.OtherID || n.Number > 0 {
 			l.classify(otherIDs)
 		}

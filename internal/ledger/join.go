@@ -12,7 +12,7 @@ type pendingPrint struct {
 // resume. A message with known content may then be part of the history that some services send to each new stream.
 func (c *deliveries) isJoining() bool {
 	span := c.openSpan()
-	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
+	return c.cursor.joinedStream != c.stream.count && (span == nil || !span.Resumed)
 }
 
 // join counts a message of a stream whose place in the log is uncertain. If the log has an entry with the same content,

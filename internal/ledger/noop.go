@@ -74,7 +74,7 @@ func (l *Ledger) Noop(n Noop) Delta {
 func (l *Ledger) NumberedEvent(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c := l.byNumber; c != nil && number > 0 && (l.clock.Arrived() > 0 || c.plausible(at, number)) {
+	if c := l.byNumber; c != nil && number > 0 && (l.clock.Arrived() > 0 || c.isPlausible(at, number)) {
 		c.numberedEvent(at, number)
 	}
 }

@@ -47,9 +47,9 @@ func TestConnectTimeStartsAtTheFirstDial(t *testing.T) {
 	require.Zero(t, r.Survived)
 }
 
-// All attempts of a client that reconnects are refused. At the end, the client is between two attempts, in an attempt,
-// or in its only attempt.
-func TestRefusedConnection(t *testing.T) {
+// All attempts of a client are refused or receive no answer. At the end, the client is between two attempts, in an
+// attempt, or in its only attempt.
+func TestRefusedClient(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		end      func(p *tape)

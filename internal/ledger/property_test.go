@@ -143,7 +143,7 @@ func TestCleanStreamsPass(t *testing.T) {
 	}
 }
 
-// For each steady connection, Steady returns the same counts as Sums, after each noop of any scenario.
+// For each steady client, Steady returns the same counts as Sums, after each noop of any scenario.
 func TestSteadyEqualsSums(t *testing.T) {
 	t.Parallel()
 	var steady, others atomic.Int64

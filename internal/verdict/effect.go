@@ -66,13 +66,13 @@ type loss struct {
 func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 	for client, c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
-		var connection *shard.Connection
+		var record *shard.Connection // a copy; nil: no loss so far
 		add := func(o *ledger.Outage, from, to ledger.Instant, reconnected bool) {
-			if connection == nil {
+			if record == nil {
 				copied := *c
-				connection = &copied
+				record = &copied
 			}
-			all = append(all, loss{o, client, connection, format.Unix(r.At(from)), format.Unix(r.At(to)), reconnected})
+			all = append(all, loss{o, client, record, format.Unix(r.At(from)), format.Unix(r.At(to)), reconnected})
 		}
 		cuts := 0
 		addPlanned := func(at ledger.Instant, byClient bool) { // an end that the action did not cause

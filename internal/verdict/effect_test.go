@@ -143,7 +143,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 		{From: second(62), To: second(63), Planned: true}, {From: second(64), To: second(65)}, {From: second(66), To: second(70)},
 	}
 	r.Survived = 4
-	r = &m.Connections.Edit(1).Record // a connection whose next stream had not opened when the run ended
+	r = &m.Connections.Edit(1).Record // a client whose next stream had not opened when the run ended
 	r.ClosedAt, r.LastOutage = second(64), &ledger.Outage{From: second(64), To: second(65), Planned: true}
 	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Losses})

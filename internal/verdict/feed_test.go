@@ -229,7 +229,7 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 		"personal content": {func(s *sharedRun) {
 			s.content = func(stream, message int) []uint64 { return []uint64{uint64(100*stream + message)} } // #nosec G115 -- positive
 		}, Invalid, 0, "the clients received different messages, most of which reached only one client each: set message.same to the part that is the same for all"},
-		// The first message of a stream may be a greeting, so its loss is no fault, but must be stated.
+		// The first message of a stream may be a greeting, so its loss is not a fault, but must be stated.
 		"the first message is lost": {func(s *sharedRun) {
 			s.setContent(func(stream, message int) bool { return stream == 2 && message == 1 })
 		}, Pass, 0, "PASS: 4 clients received the same 19 messages; 1 more did not arrive and was not expected;"},

@@ -81,7 +81,7 @@ type bundle struct {
 	cause
 	subject
 	isMixed     bool // the subjects differ
-	connections int
+	clients     int
 	count       uint64
 	first, last time.Time
 	longest     time.Duration // the maximum lateness
@@ -202,7 +202,7 @@ func (s *Streams) addToBundle(b *bundle, c cause, message subject, n int, r *sha
 	b.longest = max(b.longest, f.Lateness)
 	if b.lastNumber != n {
 		b.lastNumber = n
-		b.connections++
+		b.clients++
 		if len(b.ids) < maxIDs {
 			b.ids = append(b.ids, r.ID)
 		}
@@ -241,7 +241,7 @@ func (s *Streams) listGroups(clusters map[cause][]*cluster) {
 			}
 			for _, b := range bundles {
 				g := FindingGroup{
-					Kind: string(b.kind), Connections: b.connections, Count: b.count, FirstUnix: format.Unix(b.first), LastUnix: format.Unix(b.last), IDs: b.ids, Text: b.text,
+					Kind: string(b.kind), Connections: b.clients, Count: b.count, FirstUnix: format.Unix(b.first), LastUnix: format.Unix(b.last), IDs: b.ids, Text: b.text,
 				}
 				if b.runner >= 0 && len(s.m.Runners) > 1 {
 					g.Runner = s.m.Runners[b.runner].Index

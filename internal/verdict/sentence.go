@@ -103,7 +103,7 @@ func predicate(kind ledger.Kind, messages string) string {
 
 func (w Formatter) group(b *bundle, runner int) string {
 	clock := ", " + period(b.first, b.last)
-	if b.connections == 1 {
+	if b.clients == 1 {
 		if b.isMixed || !b.numbered {
 			return fmt.Sprintf("%s %s%s; first: %s", b.id, w.phrase(b), clock, b.text)
 		}
@@ -112,11 +112,11 @@ func (w Formatter) group(b *bundle, runner int) string {
 		}
 		return fmt.Sprintf("%s %s, %d times%s", b.id, w.phrase(b), b.findings, clock)
 	}
-	subject := format.Thousands(b.connections) + " clients"
+	subject := format.Thousands(b.clients) + " clients"
 	if b.kind == ledger.KindDropped || b.kind == ledger.KindEndedEarly || b.kind == ledger.KindOverdue {
-		subject = format.Thousands(b.connections) + " streams"
+		subject = format.Thousands(b.clients) + " streams"
 	}
-	if b.connections == w.Plan.Connections {
+	if b.clients == w.Plan.Connections {
 		subject = "all " + subject
 	}
 	if runner > 0 {
@@ -134,7 +134,7 @@ func (w Formatter) group(b *bundle, runner int) string {
 
 func (w Formatter) phrase(b *bundle) string {
 	noun := w.Service.Noun()
-	verb, possessive := format.Form(b.connections, "was", "were"), format.Form(b.connections, "its", "their")
+	verb, possessive := format.Form(b.clients, "was", "were"), format.Form(b.clients, "its", "their")
 	messages := w.messages(b)
 	switch b.kind {
 	case ledger.KindLost:
@@ -173,7 +173,7 @@ func (w Formatter) messages(b *bundle) string {
 	switch {
 	case !b.isMixed && b.numbered:
 		return w.nameOf(b.topic)(b.from, b.to)
-	case !b.isMixed && b.connections > 1 && b.subject.count > 0:
+	case !b.isMixed && b.clients > 1 && b.subject.count > 0:
 		return format.Plural(b.subject.count, noun, noun+"s") + " each"
 	}
 	return format.Plural(b.count, noun, noun+"s")

@@ -115,8 +115,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 func (s *Streams) Records() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
-			if connection := s.corrections[i]; connection != nil {
-				c = connection
+			if corrected := s.corrections[i]; corrected != nil {
+				c = corrected
 			}
 			if !yield(i, c) {
 				return

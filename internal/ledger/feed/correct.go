@@ -83,7 +83,7 @@ func (c *correction) countCopies() {
 		c.record.Received--
 		e := &c.logs[c.log].Entries[n-1]
 		other, changed := c.changed[c.ids[c.log][n-1]]
-		if c.Repeats && !changed || changed && c.uncertain(e.At) {
+		if c.Repeats && !changed || changed && c.isUncertain(e.At) {
 			c.record.Repeated++
 			continue
 		}
@@ -100,7 +100,7 @@ func (c *correction) countCopies() {
 // permitCopies counts copies right after the start of a stream as repeated if content repeats.
 func (c *correction) permitCopies() {
 	c.record.Findings = slices.DeleteFunc(c.record.Findings, func(f ledger.Finding) bool {
-		if f.Kind != ledger.KindDuplicated || !c.uncertain(f.At) {
+		if f.Kind != ledger.KindDuplicated || !c.isUncertain(f.At) {
 			return false
 		}
 		c.record.Duplicated--
@@ -142,7 +142,7 @@ func (c *correction) countDisorder() {
 			if number == 0 {
 				continue
 			}
-			if number < highest && !c.uncertain(c.arrival(n)) {
+			if number < highest && !c.isUncertain(c.arrival(n)) {
 				c.record.Reordered++
 				c.record.AddFinding(ledger.Finding{Kind: ledger.KindReordered, From: n, At: c.arrival(n)})
 			}
@@ -174,9 +174,9 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	return numbers
 }
 
-// uncertain reports whether the place of a message that arrived at an instant is uncertain. This is the case if content
+// isUncertain reports whether the place of a message that arrived at an instant is uncertain. This is the case if content
 // repeats, and a stream that did not resume had just started.
-func (c *correction) uncertain(at ledger.Instant) bool {
+func (c *correction) isUncertain(at ledger.Instant) bool {
 	if !c.HasRepeatedContent() {
 		return false
 	}

@@ -168,7 +168,7 @@ func (l *linker) dropOutliers() {
 		switch id := l.ids[i]; {
 		case inOrder[k]:
 			last = k
-		case max(distance, -distance) > searchRange || !l.near(i, id):
+		case max(distance, -distance) > searchRange || !l.isNear(i, id):
 			l.ids[i], l.nodes[id].log = 0, -1
 		}
 	}
@@ -319,7 +319,7 @@ func (l *linker) findNearby(i int, at uint32) uint32 {
 	}
 	found := uint32(0)
 	consider := func(id uint32) {
-		if l.fits(i, id) && l.near(i, id) && (found == 0 || l.distance(i, id) < l.distance(i, found)) {
+		if l.fits(i, id) && l.isNear(i, id) && (found == 0 || l.distance(i, id) < l.distance(i, found)) {
 			found = id
 		}
 	}

@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A step is an event of a client: a message arrives, or the client reconnects.
+// A step is one step of a client: a message arrives, or the client reconnects.
 type step struct {
 	message int  // 0: the stream ends, and a new one opens
 	resumed bool // the new stream resumes
 }
 
-// A script contains the events of one client, and the counts that the model expects.
+// A script contains the steps of one client, and the counts that the model expects.
 type script struct {
 	name       string
 	steps      []step
@@ -72,7 +72,7 @@ func (s *script) received() (numbers []int) {
 	return numbers
 }
 
-// A simulation passes the events of clients to ledgers of one or more runners.
+// A simulation passes the steps of clients to ledgers of one or more runners.
 type simulation struct {
 	logs    []*ledger.Log
 	ledgers []*ledger.Ledger

@@ -35,7 +35,7 @@ func (l *linker) distance(i int, id uint32) time.Duration {
 	return (l.nodes[id].at - l.entries[i].At - l.shift).Abs()
 }
 
-func (l *linker) near(i int, id uint32) bool { return l.distance(i, id) <= maxDelay }
+func (l *linker) isNear(i int, id uint32) bool { return l.distance(i, id) <= maxDelay }
 
 type offset struct {
 	difference ledger.Instant
