@@ -78,7 +78,7 @@ func (c *counter) endMeasurement() {
 
 // measures reports whether the gap before this noop counts toward the pace. It starts the measurement at the first noop
 // of the first stream, and on later streams after the replayed noops. A noop that may have waited for the end of a
-// pause of the client ends the measurement.
+// pause of the client ends the measurement, and a later noop starts another one.
 func (c *counter) measures(at Instant) bool {
 	if c.stream.cuts.pauseBetween(at-c.interval(), at) > 0 {
 		c.endMeasurement()

@@ -94,7 +94,7 @@ const (
 	Completed  State = "completed"  // the stream ended as planned
 	Dropped    State = "dropped"    // the stream ended before its end was requested
 	Refused    State = "refused"    // no stream was opened
-	Unfinished State = "unfinished" // the run was stopped, or the stream was closed by the script or did not end properly on request
+	Unfinished State = "unfinished" // the run was stopped, the script closed the stream, or a requested end failed
 )
 
 // The reasons for an end by the client, as arguments of Closed.
@@ -122,7 +122,7 @@ type Ledger struct {
 	state    State
 	attempts uint32
 
-	// connectIsPlain reports whether no attempt failed before the first stream. The outage before it then needs no extras.
+	// connectIsPlain reports whether no attempt failed before the first stream. That outage then needs no extras.
 	connectIsPlain bool
 	opening        bool // no stream has opened since the attempt at dials.first
 	idState        resumeIDState
@@ -214,8 +214,8 @@ func (l *Ledger) Counting() Counting { return l.stream.cfg.Counting }
 func (l *Ledger) ID() string { return l.id }
 
 // UndecidedTime returns the time until it is known whether the noop of the present slot is lost or in transit. It
-// returns 0 if no noop is due, or if none has arrived on an open stream. A script waits for that time before it requests
-// the end, so that no noop is undecided.
+// returns 0 if no noop is due, or if none has arrived on an open stream. A script waits for that time before it
+// requests the end, so that no noop is undecided.
 func (l *Ledger) UndecidedTime(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

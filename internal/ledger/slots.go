@@ -76,7 +76,7 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 }
 
 // fill compares the n slots that passed up to an arrival with the covered noops, which arrived or are known by their
-// number. If settle is set and n is not 0, fill ends the doubt about earlier slots and returns the number of empty ones.
+// number. If settle is set and n is not 0, fill ends the doubt about earlier slots, and returns how many are empty.
 // burst reports whether the arrival directly followed the previous one, so that it does not show when it was due.
 //
 // Numbers may be ahead of the slots by lead, the count of missing lower numbers, as between two swapped noops. If they

@@ -68,12 +68,12 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 // addCoverage adds one client. It omits clients without a stream, and clients of a topic without confirmed messages. It
 // also omits the clients of a runner that ended early or replaced another one.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
-	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
+	if len(topic.confirmedNumbers) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return
 	}
-	n := a.checkedMessages(topic.confirmed)
+	n := a.checkedMessages(topic.confirmedNumbers)
 	s.Messages.Checked += clamp.Uint64(n)
-	c, share := &s.coverage, float64(n)/float64(len(topic.confirmed))
+	c, share := &s.coverage, float64(n)/float64(len(topic.confirmedNumbers))
 	if c.lowestID == "" || share < c.lowest {
 		c.lowest, c.lowestID = share, a.r.ID
 	}
@@ -81,7 +81,7 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 		return
 	}
 	if c.clients++; c.clients == 1 {
-		c.first = fmt.Sprintf("%s, %d of %s%s", a.r.ID, n, format.Count(len(topic.confirmed), "message"), topic.subject())
+		c.first = fmt.Sprintf("%s, %d of %s%s", a.r.ID, n, format.Count(len(topic.confirmedNumbers), "message"), topic.subject())
 	}
 	c.streams += len(a.r.Spans)
 	for _, stream := range a.r.Spans {

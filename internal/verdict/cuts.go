@@ -40,8 +40,8 @@ type cutAccount struct {
 	lost    map[int][]cutLoss // by client: the messages that were lost at each of its cuts
 	allowed uint64            // lost messages of all cuts that ALLOW_ANNOUNCED_GAPS allows
 
-	untested []string // sentences about cuts without an observed resume
-	broken   []string // sentences about cuts with a loss, a duplicate, an announced gap or numbers that restarted
+	untestedTexts []string // sentences about cuts without an observed resume
+	brokenTexts   []string // sentences about cuts with a loss, a duplicate, an announced gap or numbers that restarted
 }
 
 // A cutLoss counts the messages that a client lost at one cut. allowed is the part that ALLOW_ANNOUNCED_GAPS allows.
@@ -129,7 +129,7 @@ func (s *Streams) addCuts() {
 			}
 		}
 		if r.Cuts.Unlisted > 0 {
-			s.cuts.untested = append(s.cuts.untested, fmt.Sprintf("%s was disconnected so often that the effect of %s is unknown", r.ID, format.Plural(r.Cuts.Unlisted, "disconnect", "disconnects")))
+			s.cuts.untestedTexts = append(s.cuts.untestedTexts, fmt.Sprintf("%s was disconnected so often that the effect of %s is unknown", r.ID, format.Plural(r.Cuts.Unlisted, "disconnect", "disconnects")))
 		}
 	}
 	for _, kind := range plan.CutKinds() {
@@ -191,7 +191,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost cutLoss) {
 		sum.Ended++
 	}
 	if reason := s.untestedReason(r, c); reason != "" {
-		s.cuts.untested = append(s.cuts.untested, s.cutSentence(r, c)+reason)
+		s.cuts.untestedTexts = append(s.cuts.untestedTexts, s.cutSentence(r, c)+reason)
 		return
 	}
 	if c.Lost {
@@ -204,7 +204,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost cutLoss) {
 		sum.WithoutLoss++
 	case c.Announced > 0 && s.m.Plan.AllowGaps && lost.all == lost.allowed && c.Duplicated == 0 && !restarts:
 	default:
-		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.lossText(c, lost.all-lost.allowed))
+		s.cuts.brokenTexts = append(s.cuts.brokenTexts, s.cutSentence(r, c)+s.lossText(c, lost.all-lost.allowed))
 	}
 }
 
@@ -263,14 +263,14 @@ func (s *Streams) CutChecks() []Check {
 	}
 	resumeCheck := Check{
 		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(all.Ended), Actual: fmt.Sprint(all.Resumed),
-		Pass: len(s.cuts.untested) == 0, Why: "resume was not tested", Reasons: s.cuts.untested,
+		Pass: len(s.cuts.untestedTexts) == 0, Why: "resume was not tested", Reasons: s.cuts.untestedTexts,
 	}
 	lossCheck := Check{
-		ID: CheckCutLoss, Name: "disconnects with lost or repeated messages", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
-		Pass: len(s.cuts.broken) == 0, Why: "clients lose or repeat data when they resume",
+		ID: CheckCutLoss, Name: "disconnects with lost or repeated messages", Limit: "0", Actual: fmt.Sprint(len(s.cuts.brokenTexts)),
+		Pass: len(s.cuts.brokenTexts) == 0, Why: "clients lose or repeat data when they resume",
 	}
 	if !lossCheck.Pass {
-		lossCheck.Reasons = append([]string{s.brokenCutsText(&all)}, s.cuts.broken...)
+		lossCheck.Reasons = append([]string{s.brokenCutsText(&all)}, s.cuts.brokenTexts...)
 	}
 	countCheck := Check{
 		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(all.Planned), Actual: fmt.Sprint(all.Count), Pass: len(missing) == 0,
@@ -281,7 +281,7 @@ func (s *Streams) CutChecks() []Check {
 }
 
 func (s *Streams) brokenCutsText(all *Cuts) string {
-	text := fmt.Sprintf("%d of %s led to faults: %s lost, %d received twice", len(s.cuts.broken), format.Plural(all.Count, "disconnect", "disconnects"),
+	text := fmt.Sprintf("%d of %s led to faults: %s lost, %d received twice", len(s.cuts.brokenTexts), format.Plural(all.Count, "disconnect", "disconnects"),
 		format.Plural(all.Lost-min(s.cuts.allowed, all.Lost), s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), all.Duplicated)
 	if n := all.Announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))

@@ -60,13 +60,13 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 	}
 	for n := range t.aligned.Messages {
 		if t.isExpected(n) {
-			t.topic.confirmed = append(t.topic.confirmed, clamp.Uint64(n)+1)
+			t.topic.confirmedNumbers = append(t.topic.confirmedNumbers, clamp.Uint64(n)+1)
 		} else if count := uint64(t.aligned.Messages[n].Count); 2*count > clamp.Uint64(t.clients) && !t.hasSingleRecipients {
 			// Most streams began with this message, so the other clients may have lost it.
 			s.Messages.NotExpected += max(count, clamp.Uint64(t.clients)) - count
 		}
 	}
-	t.topic.Messages = clamp.Uint64(len(t.topic.confirmed))
+	t.topic.Messages = clamp.Uint64(len(t.topic.confirmedNumbers))
 	if s.comparedTopics == nil {
 		s.comparedTopics = map[string]*comparedTopic{}
 	}

@@ -321,7 +321,7 @@ func (s *Streams) countKinds() {
 		{ledger.KindAnnounced, all.AnnouncedGaps},
 		{ledger.KindIDReset, all.IDResets},
 		{ledger.KindNoID, all.NoIDs},
-		{ledger.KindRestarted, clamp.Uint64(s.listed[ledger.KindRestarted])},
+		{ledger.KindRestarted, clamp.Uint64(s.listedCounts[ledger.KindRestarted])},
 		{ledger.KindLate, all.Late},
 	} {
 		if total.n > 0 {

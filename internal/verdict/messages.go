@@ -74,8 +74,8 @@ type Topic struct {
 	Diverged     []string `json:"diverged,omitempty"`
 	DivergedUnix float64  `json:"diverged_unix_s,omitempty"`
 
-	counts    ledger.Counts // sum over the streams
-	confirmed []uint64      // the numbers of the messages that were confirmed or, in a feed, expected to reach all clients
+	counts           ledger.Counts // sum over the streams
+	confirmedNumbers []uint64      // of messages that were confirmed or, in a feed, expected on all clients
 }
 
 const maxTopics = 50
@@ -88,7 +88,7 @@ func (s *Streams) listTopics() {
 			if s.topics[name] != nil {
 				continue
 			}
-			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmed: confirmedNumbers(p.Topic(i))}
+			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmedNumbers: confirmedNumbers(p.Topic(i))}
 			s.topics[name] = t
 			if len(s.Messages.Topics) < maxTopics {
 				s.Messages.Topics = append(s.Messages.Topics, t)

@@ -31,7 +31,7 @@ type Streams struct {
 	corrections    map[int]*shard.Connection // by index: records that Records yields in place of the runners' records
 	counts         []ledger.Counts           // of each runner
 	sum            ledger.Counts             // of all runners
-	listed         map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
+	listedCounts   map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
 	intervalCount  int                       // streams whose interval was measured
 	topics         map[string]*Topic
 	comparedTopics map[string]*comparedTopic // by name; nil: clients are not compared with each other
@@ -63,7 +63,7 @@ const maxFindings = 50
 func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s := &Streams{
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
-		corrections: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
+		corrections: map[int]*shard.Connection{}, listedCounts: map[ledger.Kind]int{},
 	}
 	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.HTTP2 = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.HTTP2
 	s.Server.Known = server != nil
@@ -193,7 +193,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 
 func (s *Streams) listFindings(r *shard.Connection) {
 	for _, f := range r.Findings {
-		if s.listed[f.Kind]++; s.listed[f.Kind] > maxFindings {
+		if s.listedCounts[f.Kind]++; s.listedCounts[f.Kind] > maxFindings {
 			continue
 		}
 		at := s.m.Runners[r.Runner].At(f.At)

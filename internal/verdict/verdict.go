@@ -137,7 +137,8 @@ type Generator struct {
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // maximum delay with which a runner woke up
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"saturated"` // the check generator.kept-up is not met, or runners waited too long for a CPU
+	// Saturated reports whether the check generator.kept-up is not met, or runners waited too long for a CPU.
+	Saturated bool `json:"saturated"`
 }
 
 // A Server is the result of the comparison of the server's own count with the messages that arrived.

@@ -12,10 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A WatchedTime is the client time that was observed in a run with a runner that ended early. For a client that
-// endedEarly reports, it starts with the first stream. It ends with the last stream or the last known message, whichever
-// is later. For any other client it lasts as long as the runner, at most for the planned time. No message is expected in
-// the rest of the time.
+// A WatchedTime is the client time that was observed in a run with a runner that ended early: the sum over the clients.
+// For a client that endedEarly reports, the time starts with the first stream. It ends with the last stream or the last
+// known message, whichever is later. For any other client it lasts as long as the runner, at most for the planned time.
+// No message is expected in the rest of the time.
 type WatchedTime struct {
 	Planned float64 `json:"planned"` // seconds
 	Watched float64 `json:"watched"` // seconds

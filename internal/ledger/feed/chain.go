@@ -102,7 +102,7 @@ func (f *Feed) certainPart(log int, r *ledger.Record, c chain) (longest part, ok
 			stop++
 		}
 		if stop-start > longest.end-longest.first {
-			longest = part{start, stop, period{s.sent[start] - shift - maxSpread, s.sent[stop-1] - shift + maxSpread}}
+			longest = part{start, stop, period{s.times[start] - shift - maxSpread, s.times[stop-1] - shift + maxSpread}}
 		}
 		start = stop
 	}

@@ -39,13 +39,13 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 
 type correction struct {
 	*Feed
-	log         int
-	raw         *ledger.Record // by the numbers of the log
-	source      *ledger.Record // raw with the simplest explanation of its deviations
-	record      ledger.Record
-	certainFrom []ledger.Instant // see Correction
-	received    []uint64         // feed numbers of received messages that are extras of the log, or changed
-	findings    []ledger.Finding // with feed numbers
+	log             int
+	raw             *ledger.Record // by the numbers of the log
+	source          *ledger.Record // raw with the simplest explanation of its deviations
+	record          ledger.Record
+	certainFrom     []ledger.Instant // see Correction
+	receivedNumbers []uint64         // feed numbers of received messages that are extras of the log, or changed
+	findings        []ledger.Finding // with feed numbers
 }
 
 // numberOf returns the feed number of an entry of the log, or 0 for a copy, a changed message or an unknown entry.
@@ -65,10 +65,10 @@ func (c *correction) countRepeats() {
 	}
 	for _, a := range d.Repeats {
 		number := uint64(c.nodes[c.extras[c.log][a.Extra]].number)
-		if number == 0 || slices.Contains(c.received, number) {
+		if number == 0 || slices.Contains(c.receivedNumbers, number) {
 			continue
 		}
-		c.received = append(c.received, number)
+		c.receivedNumbers = append(c.receivedNumbers, number)
 		countAsReceived(&c.record, a, c.Repeats)
 	}
 	c.record.Undetectable += d.Unlisted
@@ -82,7 +82,7 @@ func (c *correction) countCopies() {
 		}
 		c.record.Received--
 		e := &c.logs[c.log].Entries[n-1]
-		other, changed := c.changed[c.ids[c.log][n-1]]
+		other, changed := c.originals[c.ids[c.log][n-1]]
 		if c.Repeats && !changed || changed && c.isUncertain(e.At) {
 			c.record.Repeated++
 			continue
@@ -112,7 +112,7 @@ func (c *correction) permitCopies() {
 // change counts entry n of the log as corrupted, because it arrived in place of the message with the given feed number.
 func (c *correction) change(number, n uint64) {
 	c.record.Corrupted++
-	c.received = append(c.received, number)
+	c.receivedNumbers = append(c.receivedNumbers, number)
 	c.findings = append(c.findings, ledger.Finding{Kind: ledger.KindCorrupted, From: number, At: c.logs[c.log].Entries[n-1].At, Note: changedNote})
 }
 
@@ -174,8 +174,8 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	return numbers
 }
 
-// isUncertain reports whether the place of a message that arrived at an instant is uncertain. This is the case if content
-// repeats, and a stream that did not resume had just started.
+// isUncertain reports whether the place of a message that arrived at an instant is uncertain. This is the case if
+// content repeats, and a stream that did not resume had just started.
 func (c *correction) isUncertain(at ledger.Instant) bool {
 	if !c.HasRepeatedContent() {
 		return false
@@ -214,7 +214,7 @@ func (c *correction) renumber() {
 		c.record.AddFinding(f)
 	}
 	r.First, r.Last = c.ends(c.source.First, c.source.Last)
-	for _, n := range c.received {
+	for _, n := range c.receivedNumbers {
 		if r.First == 0 || n < r.First {
 			r.First = n
 		}
@@ -279,7 +279,7 @@ func (c *correction) holes() (holes []ledger.Range) {
 	r := &c.record
 	var missing []uint64
 	add := func(n uint64) {
-		if n > r.First && n < r.Last && !slices.Contains(c.received, n) {
+		if n > r.First && n < r.Last && !slices.Contains(c.receivedNumbers, n) {
 			missing = append(missing, n)
 		}
 	}

@@ -45,7 +45,7 @@ type Feed struct {
 	disorderOf map[uint32]int    // index in disorders by id
 	missing    [][]ledger.Range  // per log: numbers of messages that it lacks
 	unnumbered [][]uint64        // per log: its numbers of copies and changed messages
-	changed    map[uint32]uint32 // see changes
+	originals  map[uint32]uint32 // see changes
 	// repeated reports whether a message has the content of an earlier one.
 	repeated    bool
 	series      series
@@ -188,10 +188,10 @@ func (f *Feed) places(order []uint32) []uint32 {
 // if at most half of the open streams received it.
 func (f *Feed) number(order []uint32, records Records) {
 	copies := f.copies(order, records)
-	f.changed = f.changes(order, copies, records)
+	f.originals = f.changes(order, copies, records)
 	for _, id := range order {
 		n := &f.nodes[id]
-		if _, isChanged := f.changed[id]; isChanged || copies[id] {
+		if _, isChanged := f.originals[id]; isChanged || copies[id] {
 			continue
 		}
 		f.repeated = f.repeated || n.repeated

@@ -13,8 +13,9 @@ type deviation struct {
 	at     ledger.Instant
 }
 
-// received returns the prints that a chain received after its first second. ok reports whether their checksum matches.
-func (f *Feed) received(log int, r *ledger.Record, chain chain) (prints []uint64, ok bool) {
+// receivedPrints returns the prints that a chain received after its first second. ok reports whether their checksum
+// matches.
+func (f *Feed) receivedPrints(log int, r *ledger.Record, chain chain) (prints []uint64, ok bool) {
 	spans, entries := r.Spans[chain.from:chain.to+1], f.logs[log].Entries
 	low, high := numberRange(spans)
 	if low == 0 {
@@ -92,7 +93,7 @@ func checksums(prints []uint64) []ledger.Checksum {
 
 // contradicts reports whether the messages of a chain differ from a part of the series, wherever the chain starts.
 func (c *correction) contradicts(chain chain, p part) bool {
-	prints, ok := c.Feed.received(c.log, c.raw, chain)
+	prints, ok := c.receivedPrints(c.log, c.raw, chain)
 	if !ok {
 		return false
 	}

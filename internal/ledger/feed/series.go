@@ -12,7 +12,7 @@ import (
 type series struct {
 	numbers []uint64          // feed numbers of the messages
 	sums    []ledger.Checksum // sums[n] is the checksum of the first n messages
-	sent    []ledger.Instant  // times of the messages, ascending
+	times   []ledger.Instant  // when the messages were sent, ascending
 	unique  []bool            // no other message has this content
 	live    []uint32          // live[n] is the number of expected messages up to number n
 	proven  []bool            // a chain that has a place received it
@@ -31,7 +31,7 @@ func (f *Feed) setSeries(records Records) {
 		if m := &f.Messages[i]; m.Count > 1 || f.nodes[m.id].live || late[m.id] {
 			s.numbers = append(s.numbers, uint64(i)+1)
 			s.sums = append(s.sums, s.sums[len(s.sums)-1].Add(f.nodes[m.id].print))
-			s.sent = append(s.sent, m.At)
+			s.times = append(s.times, m.At)
 		}
 	}
 	times := map[uint64]int{}
@@ -39,7 +39,7 @@ func (f *Feed) setSeries(records Records) {
 		times[f.nodes[f.Messages[i].id].print]++
 	}
 	s.proven, s.follows, s.unique = make([]bool, len(s.numbers)), make([]bool, len(s.numbers)), make([]bool, len(s.numbers))
-	_, s.sent = orderedTimes(s.sent)
+	_, s.times = orderedTimes(s.times)
 	for i, n := range s.numbers {
 		s.unique[i] = times[f.nodes[f.Messages[n-1].id].print] == 1
 	}
@@ -80,8 +80,8 @@ func (s *series) sum(from, to int) ledger.Checksum {
 
 // between returns the index of the first message that was sent between two instants, and the index after the last one.
 func (s *series) between(from, to ledger.Instant) (first, end int) {
-	first, _ = slices.BinarySearch(s.sent, from)
-	end, _ = slices.BinarySearch(s.sent, to+1)
+	first, _ = slices.BinarySearch(s.times, from)
+	end, _ = slices.BinarySearch(s.times, to+1)
 	return first, end
 }
 
