@@ -122,7 +122,7 @@ type Ledger struct {
 	state    State
 	attempts uint32
 
-	// connectIsPlain reports whether no attempt failed before the first stream. That outage then needs no extras.
+	// connectIsPlain reports whether no attempt failed before the first stream, so that the first connect needs no extras.
 	connectIsPlain bool
 	opening        bool // no stream has opened since the attempt at dials.first
 	idState        resumeIDState

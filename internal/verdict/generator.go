@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A CPUUse has the times of a load generator in seconds, and its longest stall. CPU and Wait are summed over its threads.
+// A CPUUse has the times of a load generator in seconds, and its longest stall. CPU and Wait are sums over its threads.
 type CPUUse struct {
 	CPU   float64       // time on a core
 	Wait  float64       // time ready to run, without a core
