@@ -125,7 +125,7 @@ func (c *clockCounter) countsForPace(at Instant) bool {
 }
 
 // countFirst counts the undetectable losses at the first noop of a stream, and sets slots.firstLate. A noop that was
-// due between the headers and the first noop may have been lost, and the number expected in an outage is an estimate.
+// due between the headers and the first noop may have been lost. The number expected in an outage is an estimate.
 func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
 	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), immediateStart) {

@@ -167,7 +167,7 @@ func TestPauseDoesNotMakeNoopsLate(t *testing.T) {
 	}
 }
 
-// A client that pauses detects only afterwards that the service ended its stream on time.
+// A client that pauses detects only afterward that the service ended its stream on time.
 func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

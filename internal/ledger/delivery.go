@@ -104,7 +104,7 @@ type deliveries struct {
 	cursor      *cursor // nil: messages carry numbers
 }
 
-// maxLost limits the count of lost messages, because ids that are not a sequence have huge gaps, and a merge accepts no
+// maxLost limits the count of lost messages, because ids that are not a sequence have huge gaps. A merge accepts no
 // count above twice this limit.
 const maxLost = 1 << 36
 

@@ -55,7 +55,7 @@ func (l *Ledger) checkFirst(n *Noop) {
 }
 
 // numbersDecide reports whether the record uses the count by number. At least half of the runner's classified
-// clients must also have a sequence, because the random ids of a few clients may look like a sequence.
+// clients must also have a sequence. The random ids of a few clients may look like one.
 func (l *Ledger) numbersDecide() bool {
 	c, cfg := l.byNumber, l.stream.cfg
 	return c != nil && l.clock.Arrived() > 0 && c.isSequence() && cfg.sequences.Load() >= cfg.nonSequences.Load()

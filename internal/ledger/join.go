@@ -54,9 +54,9 @@ func (c *deliveries) join(p *Fingerprint, delta *Delta) {
 	f.pending = append(f.pending, pendingPrint{p.Sum, p.At})
 }
 
-// anchor returns the number of a message with known content. This is the number of an entry that was added since the
-// stream opened, or the number after the last entry if the message is new. anchor returns 0 if there is no such entry,
-// or the place is uncertain. live reports whether an entry that was added since the stream opened has this content.
+// anchor returns the number of a message with known content: the number of an entry that was added since the stream
+// opened, or the number after the last entry if the message is new. anchor returns 0 if there is no such entry, or the
+// place is uncertain. live reports whether an entry that was added since the stream opened has this content.
 func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	log := c.cursor.log
 	pending := len(c.cursor.pending)
@@ -98,9 +98,8 @@ func (c *deliveries) anchor(p *Fingerprint) (number uint64, live bool) {
 	return number, live
 }
 
-// receivesFirst reports whether a message with known content is new. It is new if it arrives too late to be part of a
-// history, no other stream has received a new message since the current stream opened, and it may be a repeat of
-// another message.
+// receivesFirst reports whether a message with known content is new: it may be a repeat of another message, and arrives
+// too late to be part of a history. Also, no other stream has received a new message since the current stream opened.
 func (c *deliveries) receivesFirst(p *Fingerprint) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joinTime && log.at(log.last()).At <= opened && log.isAmbiguous(uint64(log.index[p.Sum]))

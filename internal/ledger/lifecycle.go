@@ -173,8 +173,8 @@ func (l *Ledger) streamClosed(at Instant, reason string, endedByServer, reconnec
 	}
 }
 
-// clientEnds reports whether the client ends the stream. The client does so if the service accepts no request to end
-// streams, if the request could not be sent, or if the stream was not open when the end was requested.
+// clientEnds reports whether the client ends the stream: the service accepts no request to end streams, the request
+// could not be sent, or the stream was not open when the end was requested.
 func (l *Ledger) clientEnds() bool {
 	return l.stream.cfg.ClientEnds || l.stream.clientEnds || l.stream.openedAfterRequest()
 }

@@ -6,8 +6,8 @@ func (c *deliveries) startsWithoutResume() bool {
 	return c.stream.count > 1 && !c.hasMessage && (span == nil || !span.Resumed)
 }
 
-// startsAnew reports whether the first number of a stream is at least as near to the lowest number of the client as to
-// the highest one. The stream then has its own numbers, of which the first ones may be lost. Otherwise it repeats or
+// startsAnew reports whether the first number of a stream is no nearer to the highest number of the client than to the
+// lowest one. The stream then has its own numbers, of which the first ones may be lost. Otherwise it repeats or
 // continues the numbers of the previous stream.
 func (c *deliveries) startsAnew(number uint64) bool {
 	return number <= c.first || number <= c.numbers.highest && number-c.first <= c.numbers.highest-number

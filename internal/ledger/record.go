@@ -66,7 +66,7 @@ type Record struct {
 }
 
 // IsDisconnected reports whether the client was reconnecting when the end of its streams was requested, and opened no
-// stream afterwards.
+// stream afterward.
 func (r Record) IsDisconnected() bool { return r.LastOutage != nil && r.LastOutage.From >= r.ClosedAt }
 
 // ReceivedWithoutFault reports whether the state is Completed, at least one message arrived, none is missing, and each

@@ -305,7 +305,7 @@ func TestManyTopicsAreCompared(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "gold-207 missed message 13 of topic topic-7")
 }
 
-// If contents repeat and the service may deliver a message twice, a message at half of the clients may be a copy, or
+// Contents repeat, and the service may deliver a message twice. A message at half of the clients may then be a copy, or
 // lost at the others.
 func TestMessageAtHalfOfTheClientsMayBeACopy(t *testing.T) {
 	t.Parallel()

@@ -128,8 +128,8 @@ func (c *correction) original(print, n uint64) uint64 {
 	return 0
 }
 
-// countDisorder counts the messages that arrived after a message with a higher number, unless messages may arrive in
-// any order or the place of the message is uncertain.
+// countDisorder counts the messages that arrived after a message with a higher number. It omits messages whose place is
+// uncertain. If messages may arrive in any order, it counts none.
 func (c *correction) countDisorder() {
 	if c.AnyOrder {
 		return

@@ -131,8 +131,8 @@ func (l *linker) matchContexts() {
 	}
 }
 
-// contexts maps the hash of each sequence of length messages to the place of its last message, or to -1 if the sequence
-// occurs at several places.
+// contexts maps the hash of each sequence of length messages to the place of its last message. If a sequence occurs at
+// several places, its hash maps to -1.
 func contexts(prints []uint64, length int) map[uint64]int {
 	const prime = 0x100000001b3
 	places := map[uint64]int{}

@@ -2,9 +2,9 @@ package feed
 
 import "time"
 
-// A log is monotonous if it has 2 to fewContents contents, several streams received a message whose content repeats,
-// and the mean interval is below shortInterval. Several messages with the same content may then be in transit at the
-// same time, so it is unknown which of them a stream lacks.
+// A log is monotonous if it has 2 to fewContents contents, and the mean interval is below shortInterval. Several
+// streams must have received a message whose content repeats. Several messages with the same content may then be in
+// transit at the same time, so it is unknown which of them a stream lacks.
 const (
 	fewContents   = 5
 	shortInterval = 60 * time.Millisecond

@@ -10,7 +10,7 @@ import (
 const lookback = 4
 
 // repairRecord returns a record with the simplest explanation of its deviations. During the run, the runner did not yet
-// know later messages of other streams, and may have mistaken a message for another one with the same content.
+// know later messages of other streams. It may have mistaken a message for another one with the same content.
 func repairRecord(l *Log, r *ledger.Record, atLeastOnce bool) *ledger.Record {
 	if len(r.Holes) == 0 {
 		return r

@@ -97,8 +97,8 @@ func faults(w *simulation) (lost, others uint64) {
 	return lost, others
 }
 
-// A loss long after the start of a stream is found, unless all messages have the same content, or the position of the
-// stream was uncertain until then. If most messages are uncertain, the verdict is invalid.
+// A loss long after the start of a stream is found. Exceptions: all messages have the same content, or the position of
+// the stream was uncertain until then. If most messages are uncertain, the verdict is invalid.
 func TestTimedFeedWithOneLoss(t *testing.T) {
 	t.Parallel()
 	const runs, stream, message, interval = 30, 1, 60, 100 * time.Millisecond
