@@ -129,7 +129,7 @@ func (c *counter) firstSlots(at Instant) int64 {
 	return 1
 }
 
-// anchorAtHeaders counts slots from the headers if no noop has shown their phase.
+// anchorAtHeaders counts slots from the headers if no noop has shown their schedule.
 func (c *counter) anchorAtHeaders() {
 	if c.slots.anchor == 0 {
 		c.slots.anchor = c.stream.openedAt
@@ -198,7 +198,7 @@ func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }
 
-// emptySlots returns how many slots of the stream were due more than tolerance before at, if the phase is unknown.
+// emptySlots returns how many slots of the stream were due more than tolerance before at, if the schedule is unknown.
 func (c *counter) emptySlots(at Instant, tolerance time.Duration) uint64 {
 	age := at - c.stream.openedAt - tolerance
 	if age < share(c.interval(), maxFirstDue) {
@@ -222,8 +222,8 @@ func (c *counter) tail(end Instant) uint64 {
 	return c.slots.expected(end, interval, tolerance)
 }
 
-// tailWithoutPhase is tail for a stream on which no noop has shown when slots are due.
-func (c *counter) tailWithoutPhase(end Instant) uint64 {
+// tailWithoutSchedule is tail for a stream on which no noop has shown when slots are due.
+func (c *counter) tailWithoutSchedule(end Instant) uint64 {
 	empty := c.emptySlots(end, c.endTolerance())
 	if empty > 0 || c.stream.count == 1 {
 		c.Undetectable += 2 // one at each end

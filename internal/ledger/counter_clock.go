@@ -24,9 +24,9 @@ func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
 
-// phaseNoops is the number of noops after which the phase of a stream is precise. If an early arrival after these noops
-// is the last one, it counts as a copy.
-const phaseNoops = 5
+// scheduleNoops is the number of noops after which the schedule of a stream is precise. If an early arrival after these
+// noops is the last one, it counts as a copy.
+const scheduleNoops = 5
 
 func (c *clockCounter) noop(n *Noop) (delta Delta) {
 	interval := c.interval()
@@ -77,17 +77,17 @@ func (c *clockCounter) noop(n *Noop) (delta Delta) {
 // one fills a slot in doubt. An arrival without a slot is a duplicate.
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
-	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
+	uncertain, scheduleKnown := c.slots.balance > 0, c.slots.scheduleKnown
 	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // the last arrival belonged to an earlier slot
 	regular := (gap - interval).Abs() < share(interval, earlyShare)
 	if c.slots.longGap && regular {
 		c.Undetectable++ // the previous noop was on time, so one before it may have been lost
 	}
-	longGap := c.hasMessage && !phaseKnown && !uncertain && gap > interval+share(interval, jitter)
+	longGap := c.hasMessage && !scheduleKnown && !uncertain && gap > interval+share(interval, jitter)
 	passed = c.passedSlots(at)
 	c.slots.longGap = longGap && passed == 1
 	switch {
-	case lastWasLate && !phaseKnown && regular: // the last arrival was on time after all, and these two show the phase
+	case lastWasLate && !scheduleKnown && regular: // the last arrival was on time after all, and these two show the schedule
 		c.slots.anchor, passed = at, 1
 	case lastWasLate && passed > 0: // this arrival fills the slot of the last one
 		c.slots.balance--
@@ -97,7 +97,7 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	case passed > 0:
 	case uncertain:
 		duplicate = c.slots.isTooEarly(at, interval)
-	case c.phaseUnknown(at, gap):
+	case c.isScheduleUnknown(at, gap):
 		c.slots.anchor, passed = at, 1
 	default:
 		duplicate = true
@@ -148,10 +148,10 @@ func (c *clockCounter) countAsDuplicate() {
 	c.slots.anchor, c.early = c.early.previous, earlyArrival{}
 }
 
-// phaseUnknown reports whether an arrival before the next slot may be on time, because the first noop may have been
-// late.
-func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
-	if c.slots.phaseKnown {
+// isScheduleUnknown reports whether an arrival before the next slot may be on time, because the first noop may have
+// been late.
+func (c *clockCounter) isScheduleUnknown(at Instant, gap time.Duration) bool {
+	if c.slots.scheduleKnown {
 		return false
 	}
 	distinct := gap >= c.interval()/4 || c.slots.firstLate // not a copy of the previous noop
@@ -172,7 +172,7 @@ func (c *clockCounter) streamLost(at Instant) {
 
 // close ends the count. The last stream ended at end, and the client was disconnected until last.
 func (c *clockCounter) close(end, last Instant) {
-	if c.early.time > 0 && c.Arrived() > phaseNoops {
+	if c.early.time > 0 && c.Arrived() > scheduleNoops {
 		c.countAsDuplicate()
 	}
 	at, undetectable := c.lastAt, c.Undetectable
@@ -189,7 +189,7 @@ func (c *clockCounter) close(end, last Instant) {
 		c.slots.anchor += time.Duration(missed) * c.interval() // #nosec G115 -- intervals of one run
 		fallthrough
 	default:
-		tail = c.tailWithoutPhase(end)
+		tail = c.tailWithoutSchedule(end)
 	}
 	c.addEmptySlots(at, c.counter.close(end, last, tail))
 	if c.Undetectable == undetectable && (few || late) {

@@ -186,7 +186,7 @@ func (c *numberCounter) fillSlots(at Instant, growth int64) int64 {
 	}
 	passed := c.due(c.passedSlots(at))
 	switch {
-	case !c.hasMessage && growth > passed: // the phase is still unknown: the numbers show how many slots passed
+	case !c.hasMessage && growth > passed: // the schedule is still unknown: the numbers show how many slots passed
 		c.headStart = growth - passed
 		passed = growth
 	case growth == 0 && c.headStart > 0: // a noop with a lower number than the first noop arrived after it
@@ -230,8 +230,8 @@ func (c *numberCounter) restart(at Instant) {
 	}
 }
 
-// knowsPhase reports whether a noop that was not replayed has shown when slots of the present stream are due.
-func (c *numberCounter) knowsPhase() bool {
+// knowsSchedule reports whether a noop that was not replayed has shown when slots of the present stream are due.
+func (c *numberCounter) knowsSchedule() bool {
 	return c.hasMessage && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
 }
 
@@ -239,23 +239,23 @@ func (c *numberCounter) knowsPhase() bool {
 func (c *numberCounter) streamLost(at Instant) {
 	c.anchorAtHeaders()
 	silent := c.emptySlots(at, c.stream.cfg.tolerance())
-	if c.knowsPhase() {
+	if c.knowsSchedule() {
 		silent = wholeIntervals(at-c.slots.anchor-c.stream.cfg.tolerance(), c.interval())
 	}
 	c.silentSlots += int64(silent) // #nosec G115 -- intervals of one run
 }
 
 // close ends the count like counter.close. replayable is the number of noops of the last outage that the service may
-// still replay. unknown reports whether losses are undetectable because no noop has shown the phase.
+// still replay. unknown reports whether losses are undetectable because no noop has shown the schedule.
 func (c *numberCounter) close(end, at Instant, replayable uint64) (unknown bool) {
 	c.anchorAtHeaders()
 	var tail uint64
 	undetectable := c.Undetectable
-	if c.knowsPhase() {
+	if c.knowsSchedule() {
 		tail = c.tail(end)
 	} else {
-		silent, empty := uint64(c.silentSlots), c.tailWithoutPhase(end) // #nosec G115 -- a count
-		if tail = silent; at == end {                                   // otherwise streamLost has counted these slots
+		silent, empty := uint64(c.silentSlots), c.tailWithoutSchedule(end) // #nosec G115 -- a count
+		if tail = silent; at == end {                                      // otherwise streamLost has counted these slots
 			tail += empty
 		}
 		if !c.stream.openedAfterRequest() {

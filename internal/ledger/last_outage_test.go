@@ -185,7 +185,7 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 }
 
 // Replayed noops show that the service stored them, but not when the next one is due.
-func TestReplayedNoopsDoNotShowThePhase(t *testing.T) {
+func TestReplayedNoopsDoNotShowTheSchedule(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                 string

@@ -18,7 +18,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 	numbered := r.IntN(2) == 0
 	slots := 3 + r.IntN(7)
 	interval := 990 + r.IntN(21)
-	phase := 5 + r.IntN(1100)
+	firstDue := 5 + r.IntN(1100)
 	jitter := r.IntN(301)
 	if r.IntN(2) == 0 {
 		jitter = r.IntN(20)
@@ -42,7 +42,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 		return at
 	}
 	for slot := range slots {
-		at := phase + slot*interval
+		at := firstDue + slot*interval
 		if jitter > 0 {
 			at += r.IntN(jitter)
 		}
@@ -57,7 +57,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 			continue
 		}
 		faulty++
-		early = early || slot == 0 // at most one of the first two noops is faulty, because they determine the phase
+		early = early || slot == 0 // at most one of the first two noops is faulty, because they determine the schedule
 		kind := r.IntN(5)
 		if numbered && slot == 0 { // the start of a numbered stream is not determined by the clock
 			kind = 2 * r.IntN(2)
@@ -77,7 +77,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 			deliver(at)
 		}
 	}
-	s.end = phase + (slots-1)*interval + r.IntN(1000)
+	s.end = firstDue + (slots-1)*interval + r.IntN(1000)
 	for len(s.arrivals) > 0 && s.arrivals[len(s.arrivals)-1].at > s.end {
 		s.arrivals = s.arrivals[:len(s.arrivals)-1]
 	}

@@ -45,17 +45,17 @@ func (s *refStream) replays(within int) (n int) {
 func (l *refClient) emptySlots(s *refStream, replays, until int) (fewest int) {
 	fewest = refMaxNoops
 	regular := s.arrivals[replays:]
-	for phase := 0; phase <= l.latest; phase++ {
+	for firstDue := 0; firstDue <= l.latest; firstDue++ {
 		explained := len(regular) == 0
 		if !explained {
-			offset := (regular[0].at - s.opened - phase) % refInterval
-			explained = regular[0].at-s.opened >= phase && offset <= refNoise
+			offset := (regular[0].at - s.opened - firstDue) % refInterval
+			explained = regular[0].at-s.opened >= firstDue && offset <= refNoise
 		}
 		if !explained {
 			continue
 		}
 		due := 0
-		for at := s.opened + phase; at <= until; at += refInterval {
+		for at := s.opened + firstDue; at <= until; at += refInterval {
 			due++
 		}
 		arrived := 0
@@ -196,7 +196,7 @@ func (l *refClient) disagreement(r Record) string {
 		return fmt.Sprintf("a false pass: want %+v", want)
 	case missed > want.lost+1 || missed+undetectable+1 < want.lost:
 		return fmt.Sprintf("another count: want %+v", want)
-	// Replays may hide the phase, and thus one loss.
+	// Replays may hide the schedule, and thus one loss.
 	case missed+undetectable < want.lost+want.undetectable && (undetectable == 0 || missed+undetectable < want.lost+want.undetectable-1):
 		return fmt.Sprintf("more undetectable losses than the record reports: want %+v", want)
 	}

@@ -73,7 +73,7 @@ func playRandomClient(seed, n uint64) (f *randomClient, rec Record) {
 			fmt.Fprintf(&f.text, "restart after %d slots, ", missed)
 			f.number, f.batches = 0, append(f.batches, nil)
 			f.lost += missed
-			f.playSlots(2, 0) // the first noops arrive; otherwise the phase would be unknown
+			f.playSlots(2, 0) // the first noops arrive; otherwise the schedule would be unknown
 		} else {
 			fmt.Fprintf(&f.text, "resume after %d slots, ", missed)
 			for range missed {

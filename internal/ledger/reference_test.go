@@ -52,30 +52,30 @@ type explanations struct{ all, open ways }
 // that differs from the planned one by up to 1%.
 func (s *reference) explain() (o explanations) {
 	for interval := refInterval - refDrift; interval <= refInterval+refDrift; interval += 2 {
-		for _, phase := range s.phases(interval) {
-			s.explainSchedule(phase, interval, &o)
+		for _, firstDue := range s.firstDues(interval) {
+			s.explainSchedule(firstDue, interval, &o)
 		}
 	}
 	return o
 }
 
-// phases returns the possible due times of the first noop. For each of them, one of the received noops was exactly on
-// time. If all noops arrived in one burst, or none arrived, no noop needs to have been on time.
-func (s *reference) phases(interval int) (out []int) {
+// firstDues returns the possible due times of the first noop. For each of them, one of the received noops was exactly
+// on time. If all noops arrived in one burst, or none arrived, no noop needs to have been on time.
+func (s *reference) firstDues(interval int) (out []int) {
 	if n := len(s.arrivals); n == 0 || s.arrivals[n-1].at-s.arrivals[0].at <= refInterval/50 {
 		latest := s.latest
 		if len(s.arrivals) == 0 {
 			latest = refInterval
 		}
-		for phase := 10; phase <= latest; phase += 10 {
-			out = append(out, phase)
+		for firstDue := 10; firstDue <= latest; firstDue += 10 {
+			out = append(out, firstDue)
 		}
 		return out
 	}
 	for _, a := range s.arrivals {
-		for phase := a.at; phase > 0; phase -= interval {
-			if phase <= s.latest {
-				out = append(out, phase)
+		for firstDue := a.at; firstDue > 0; firstDue -= interval {
+			if firstDue <= s.latest {
+				out = append(out, firstDue)
 			}
 		}
 	}
@@ -83,8 +83,8 @@ func (s *reference) phases(interval int) (out []int) {
 }
 
 // explainSchedule finds all ways to assign the arrivals to the slots of one schedule.
-func (s *reference) explainSchedule(phase, interval int, o *explanations) {
-	due := func(slot int) int { return phase + (slot-1)*interval } // from 1
+func (s *reference) explainSchedule(firstDue, interval int, o *explanations) {
+	due := func(slot int) int { return firstDue + (slot-1)*interval } // from 1
 	slots := 0
 	for due(slots+1) <= s.end {
 		slots++

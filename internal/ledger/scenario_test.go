@@ -30,7 +30,7 @@ type scenario struct {
 	swaps      int
 	delays     int // delays longer than half an interval
 	// determined reports whether the clock alone can show the faults: they are apart, the noise is small, and the
-	// phase shows the loss of a first noop.
+	// schedule shows the loss of a first noop.
 	determined bool
 	text       strings.Builder
 }
@@ -125,7 +125,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			n := 1 + r.IntN(3)
 			delay := (float64(n) + .3*r.Float64()) * float64(interval)
 			s.delays++
-			s.determined = s.determined && slot > 1 // in the first slot, the phase is not known yet
+			s.determined = s.determined && slot > 1 // in the first slot, the schedule is not known yet
 			s.describe("%d:delayed %.2f", slot, delay/float64(interval))
 			release := at + Instant(delay)
 			deliver(wireEvent{at: release, number: num()})

@@ -29,17 +29,17 @@ func noopAt(every time.Duration, t float64, number uint64) Noop {
 func TestLossAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{sec, 3 * sec, 15 * sec} {
-		for _, phase := range []float64{.2, .7, 1} {
+		for _, firstDue := range []float64{.2, .7, 1} {
 			for _, numbered := range []bool{false, true} {
 				var noops []Noop
 				for slot := range 9 {
 					if slot == 7 {
 						continue
 					}
-					noops = append(noops, noopAt(every, phase+float64(slot), numberIf(numbered, uint64(len(noops)+1))))
+					noops = append(noops, noopAt(every, firstDue+float64(slot), numberIf(numbered, uint64(len(noops)+1))))
 				}
-				r := playAt(every, phase+8+.01, noops...)
-				require.EqualValues(t, 1, r.Missed(), "every %s from %v, numbered %v: %+v", every, phase, numbered, r)
+				r := playAt(every, firstDue+8+.01, noops...)
+				require.EqualValues(t, 1, r.Missed(), "every %s from %v, numbered %v: %+v", every, firstDue, numbered, r)
 			}
 		}
 	}

@@ -30,13 +30,13 @@ type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
 	// spread is the maximum time by which a noop that was not delayed arrived after its slot.
-	spread      time.Duration
-	consecutive bool // the last arrival was one slot after the previous one
-	phaseKnown  bool // there were two consecutive arrivals without a hole
-	// arrivals is the number of arrivals on their own slot, up to phaseNoops.
+	spread        time.Duration
+	consecutive   bool // the last arrival was one slot after the previous one
+	scheduleKnown bool // there were two consecutive arrivals without a hole
+	// arrivals is the number of arrivals on their own slot, up to scheduleNoops.
 	arrivals  int8
 	firstLate bool // the first arrival of the stream was after its first slot
-	longGap   bool // while the phase was unknown, the last gap was longer than jitter explains
+	longGap   bool // while the schedule was unknown, the last gap was longer than jitter explains
 }
 
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
@@ -54,7 +54,7 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	if since < interval/2 {
 		return 0
 	}
-	s.arrivals = min(s.arrivals+1, phaseNoops)
+	s.arrivals = min(s.arrivals+1, scheduleNoops)
 	n := int64((since + interval/2) / interval)
 	s.anchor += time.Duration(n) * interval
 	drift := at - s.anchor
@@ -62,7 +62,7 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 		s.spread = max(s.spread, min(drift, share(interval, jitter)))
 	}
 	switch {
-	case n == 1 && drift < 0 && (s.balance <= 0 || !s.phaseKnown):
+	case n == 1 && drift < 0 && (s.balance <= 0 || !s.scheduleKnown):
 		// An early arrival is closer to the true schedule than the anchor, because no noop arrives before it is sent.
 		s.anchor = at
 	case n == 1 && drift < 0:
@@ -86,12 +86,12 @@ func (s *slots) fill(at Instant, n, covered, lead int64, burst, settle bool) (un
 	switch {
 	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
-	case !s.phaseKnown && n < covered && !burst:
-		// The phase is unknown, because the earlier arrivals were replayed or late. This arrival shows it better, and
+	case !s.scheduleKnown && n < covered && !burst:
+		// The schedule is unknown, because the earlier arrivals were replayed or late. This arrival shows it better, and
 		// does not count for a later slot.
 		s.anchor, lead = at, 0
 	}
-	s.phaseKnown = s.phaseKnown || s.consecutive && covered == 1
+	s.scheduleKnown = s.scheduleKnown || s.consecutive && covered == 1
 	s.balance += n - covered
 	if s.balance < -lead {
 		s.balance = -lead
@@ -115,7 +115,7 @@ func (s *slots) isOnSlot(last Instant, interval time.Duration) bool {
 }
 
 func (s *slots) maxEarliness(interval time.Duration) time.Duration {
-	if s.arrivals < phaseNoops {
+	if s.arrivals < scheduleNoops {
 		return share(interval, earlyAtFirst)
 	}
 	return share(interval, earlyShare)
