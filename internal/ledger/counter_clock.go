@@ -87,7 +87,7 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	passed = c.passedSlots(at)
 	c.slots.longGap = longGap && passed == 1
 	switch {
-	case lastWasLate && !scheduleKnown && regular: // the last arrival was on time after all, and these two show the schedule
+	case lastWasLate && !scheduleKnown && regular: // the last arrival was on time after all, so both show the schedule
 		c.slots.anchor, passed = at, 1
 	case lastWasLate && passed > 0: // this arrival fills the slot of the last one
 		c.slots.balance--

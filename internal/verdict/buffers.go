@@ -100,8 +100,8 @@ func Buffer(b *shard.Bursts) string {
 // minDueGap is the minimum interval at which messages are expected to arrive one by one.
 const minDueGap = 20 * time.Millisecond
 
-// isBuffered reports whether most messages arrived together although they were due one by one. It returns false for
-// compressed streams, because compressionChecks judges these.
+// isBuffered reports whether most messages arrived together although they were due one by one. It returns false if any
+// stream is compressed, because compressionChecks judges such streams.
 func (s *Streams) isBuffered() bool {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {
