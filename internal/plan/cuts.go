@@ -28,10 +28,10 @@ const (
 	defaultPause     = 5 // seconds
 	maxShare         = 1000
 	maxCuts          = 1000 // per second
-	reconnectSeconds = 3    // seconds for a stream to reconnect: a delay of 1 s to 2 s, and a connect
+	reconnectSeconds = 3    // seconds for a client to reconnect: a delay of 1 s to 2 s, and a connect
 
-	// publishMargin is the time in seconds from the first stream to the first published message (k6/soak/publishing.go).
-	// The last message is published as long before the end of the streams.
+	// publishMargin is the time in seconds from the first stream to the first published message, and from the last
+	// published message to the end of the streams (k6/soak/publishing.go).
 	publishMargin = 2
 )
 
@@ -148,7 +148,7 @@ func (p *Plan) checkCuts() error {
 	return nil
 }
 
-// cutOutage returns the seconds from a disconnect until the same stream can be disconnected again.
+// cutOutage returns the seconds from a disconnect until the same client can be disconnected again.
 func (p *Plan) cutOutage() float64 { return reconnectSeconds + p.NoopInterval }
 
 // MinStreamsForCuts returns the minimum number of streams with which CUTS_PER_SECOND is possible.

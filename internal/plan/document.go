@@ -20,8 +20,9 @@ type Document struct {
 	FirstStartUS int64             `json:"first_start_us,omitempty"` // start of the first runner that this one replaces, in Unix microseconds; 0: none
 }
 
-// declared returns the plan of the document. If it has no connections, the script declares the load. The result then
-// has only the settings that every suite has or that have no flag. All other settings have the defaults of scripts.
+// declared returns the plan of the document. If the plan has 0 connections, the script declares the load. The result
+// then has only the settings that every suite has or that have no flag. All other settings have the defaults of
+// scripts.
 func (d Document) declared() Plan {
 	if d.Plan.Connections > 0 {
 		return d.Plan
@@ -113,7 +114,7 @@ func (s *Source) Plan() (Plan, error) {
 	return p, err
 }
 
-// Document returns the document; its zero value without a document.
+// Document returns the document, or the zero value if there is none.
 func (s *Source) Document() (d Document) {
 	if s.document != nil {
 		d = *s.document

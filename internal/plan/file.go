@@ -119,7 +119,7 @@ func example(flag *pflag.Flag) string {
 	return fmt.Sprintf(", such as `%s: %s`", flag.Name, text)
 }
 
-// acceptsNumbers reports whether a suite has a setting for several numbers with the flag name.
+// acceptsNumbers reports whether a suite has a setting for several numbers whose flag has the given name.
 func acceptsNumbers(name string) bool {
 	for _, settings := range scriptSettings {
 		if slices.ContainsFunc(settings, func(s Setting) bool { return s.Flag() == name && s.Value == numbersType }) {

@@ -57,10 +57,10 @@ type Plan struct {
 	MaxConnectSlope   float64 `json:"max_connect_slope,omitempty"`      // maximum growth of the average connect time, in ms per hour; 0: no limit
 	MaxOutageS        float64 `json:"max_outage_s"`                     // maximum outage in seconds; -1: no limit; 0: 30
 	Control           int     `json:"control,omitempty"`                // number of streams of each runner to the reference server
-	ControlURL        string  `json:"control_url,omitempty"`            // "": no control group
-	BackWithinS       float64 `json:"back_within_s,omitempty"`          // seconds within which lost streams must reconnect; -1: no limit; 0: 60
+	ControlURL        string  `json:"control_url,omitempty"`            // URL of the reference server; "" in a runner: no control group
+	BackWithinS       float64 `json:"back_within_s,omitempty"`          // seconds within which clients must reconnect; -1: no limit; 0: 60
 	AcceptEncoding    string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
-	HTTPVersion       string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server
+	HTTPVersion       string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server over TLS, otherwise 1.1
 	FollowRedirects   bool    `json:"follow_redirects,omitempty"`       // streams follow redirects to other origins
 	PerConnection     int     `json:"streams_per_connection,omitempty"` // maximum number of streams per HTTP/2 connection; 0: limit of the server
 
@@ -236,8 +236,8 @@ func (p *Plan) Sockets(streams int) int {
 
 // StreamsPerVU returns the number of streams per virtual user that `soak run` chooses. A virtual user needs over twenty
 // times the memory of a stream, so several streams share one. Several virtual users let a runner use all its cores, and
-// the failure of one affects few streams. Their number is limited, because all of them have requests in flight when
-// their streams end.
+// the failure of one virtual user affects few streams. The number of virtual users is limited, because all of them have
+// requests in flight when their streams end.
 func (p *Plan) StreamsPerVU() int {
 	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
@@ -294,8 +294,8 @@ func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	return p.reconnectLimit(p.MaxOutageS, defaultMaxOutage)
 }
 
-// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. ok is false if BACK_WITHIN is -1,
-// or if clients do not reconnect.
+// BackWithin returns the time within which 99.9 % of the clients must reconnect after the loss of a stream. ok is false
+// if BACK_WITHIN is -1, or if clients do not reconnect.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return p.reconnectLimit(p.BackWithinS, defaultBackWithin)
 }

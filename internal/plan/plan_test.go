@@ -16,7 +16,7 @@ func validPlan() Plan {
 	return p
 }
 
-func TestDefaultIsTheOriginalTest(t *testing.T) {
+func TestDefaultPlan(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	require.NoError(t, p.Check())

@@ -59,7 +59,7 @@ func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 		{"two dots", func(p *Plan) { p.Service = ".." }, `or the path of a .js file, got ".."`},
 		{"topics without a rate", func(p *Plan) { p.PublishRate = 0 }, "TOPICS is 5, but PUBLISH_RATE is 0"},
 		{"a rate without topics", func(p *Plan) { p.Topics = 0 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
-		{"a negative number of topics", func(p *Plan) { p.Topics = -1 }, "TOPICS must be a whole number (0: publish nothing), got -1"},
+		{"a negative number of topics", func(p *Plan) { p.Topics = -1 }, "TOPICS must be a whole number up to 10000000 (0: publish nothing), got -1"},
 		{"more topics than streams", func(p *Plan) { p.Topics = 101 }, "TOPICS must be at most CONNECTIONS, got 101 and 100"},
 		{"a rate below the bounds", func(p *Plan) { p.PublishRate = .001 }, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 0.001"},
 		{"a rate above the bounds", func(p *Plan) { p.Topics, p.PublishRate = 100, 10001 }, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 10001"},

@@ -29,7 +29,7 @@ type Setting struct {
 	Rule      string   // for a value out of bounds: NAME must be RULE
 
 	Help       string // of the flag; "": no flag, `soak run` chooses the value
-	SuiteHelp  string // help of the same flag of `soak run SUITE`; "": suites have no such flag
+	SuiteHelp  string // help of the same flag of a suite whose script declares the plan; "": such suites have no such flag
 	Script     string // property in scripts (k6/x/soak), with a question mark if it is optional
 	ScriptHelp string // help in load-tests/types/soak.d.ts; "": Help
 	Doc        string // page with details

@@ -25,7 +25,7 @@ const (
 // DefaultConnections is the number of streams of a soak, unless CONNECTIONS or an option of k6 sets it.
 const DefaultConnections = 1200
 
-// MaxConnections is the maximum number of connections of a run. Within this bound no sum and no duration overflows.
+// MaxConnections is the maximum of CONNECTIONS. Within this bound no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
 // Settings returns the table of all settings of a plan, bound to the fields of p. It defines flags with help and
@@ -68,13 +68,13 @@ func (p *Plan) Settings() []Setting {
 			Help: "minimum percentage of planned client time that is watched, if runners end early"},
 		{Name: "WINDOW", Value: &p.WindowS, ZeroText: "3600", Min: 10, Max: year, Rule: "from 10 seconds to a year",
 			Help: "length of a window in seconds; reports of longer runs have a row per window"},
-		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, Rule: "positive MiB per hour, or 0 (no limit)", Doc: "docs/report.md",
+		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, Rule: "positive MiB per hour up to 1000000, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of target memory over all windows, in MiB per hour (0: no limit)"},
-		{Name: "MAX_LATENESS_SLOPE", Value: &p.MaxLatenessSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
+		{Name: "MAX_LATENESS_SLOPE", Value: &p.MaxLatenessSlope, Max: 1e6, Rule: "positive ms per hour up to 1000000, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of lateness p99 over all windows, in ms per hour (0: no limit)"},
-		{Name: "MAX_RECONNECT_SLOPE", Value: &p.MaxReconnectSlope, Max: 1e9, Rule: "a positive number per hour, or 0 (no limit)", Doc: "docs/report.md",
+		{Name: "MAX_RECONNECT_SLOPE", Value: &p.MaxReconnectSlope, Max: 1e9, Rule: "a positive number per hour up to 1000000000, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum hourly growth of reconnects per hour over all windows (0: no limit)"},
-		{Name: "MAX_CONNECT_SLOPE", Value: &p.MaxConnectSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
+		{Name: "MAX_CONNECT_SLOPE", Value: &p.MaxConnectSlope, Max: 1e6, Rule: "positive ms per hour up to 1000000, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of connect time over all windows, in ms per hour (0: no limit)"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: defaultMaxOutage.Seconds(), Max: year, NoLimit: true,
 			Rule: "positive seconds up to a year, or -1 (no limit)",
@@ -87,7 +87,7 @@ func (p *Plan) Settings() []Setting {
 			Script: "endTimeout?"},
 		{Name: "SERVICE", Value: &p.Service, ZeroText: NoopService, Doc: "docs/services.md", Scope: Runners,
 			Help: "service description: a name in load-tests/services, or the path of a .js file"},
-		{Name: "TOPICS", Value: &p.Topics, Max: MaxConnections, Rule: "a whole number (0: publish nothing)",
+		{Name: "TOPICS", Value: &p.Topics, Max: MaxConnections, Rule: fmt.Sprintf("a whole number up to %d (0: publish nothing)", MaxConnections),
 			Help: "number of topics to publish to; streams are spread evenly over them (0: none)", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
 		{Name: "PUBLISH_RATE", Value: &p.PublishRate, ZeroText: "0", Min: .01, Max: 10000, Rule: "from 0.01 to 10000 messages per second, or 0 (publish nothing)",
 			Help: "messages to publish per second, across all topics", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},

@@ -50,7 +50,7 @@ type Stretch struct {
 func (s Stretch) From() time.Time { return time.UnixMicro(s.FromUS) }
 func (s Stretch) To() time.Time   { return time.UnixMicro(s.ToUS) }
 
-// A Notice is an event that AWS announced for a machine.
+// A Notice is an announcement of AWS about a machine.
 type Notice struct {
 	Name string `json:"name"`       // "system-reboot", "spot terminate"
 	AtUS int64  `json:"at_unix_us"` // when it takes effect

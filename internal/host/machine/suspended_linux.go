@@ -7,8 +7,8 @@ import (
 )
 
 // SuspendedFor returns how long the machine has been suspended since its start: the difference between clocks with and
-// without suspension (clock_gettime(2)). It repeats a reading that was slow because the process waited for a CPU, so
-// the result is accurate to a quarter of SuspendedResolution. ok is false after ten slow readings or an error.
+// without suspension (clock_gettime(2)). It repeats a slow reading, during which the process may have waited for a CPU,
+// so the result is accurate to a quarter of SuspendedResolution. ok is false after ten slow readings or an error.
 func SuspendedFor() (d time.Duration, ok bool) {
 	for range 10 {
 		var before, boot, after unix.Timespec

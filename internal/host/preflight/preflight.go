@@ -1,5 +1,5 @@
-// Package preflight checks this machine before a run: its limits, its clock, and the programs that a run, a test or the
-// cloud needs. For each problem it names a remedy, such as a command or the value of a setting.
+// Package preflight checks this machine before a run: its limits, its clock, and the programs that the commands of
+// `soak` and `make` need. For each problem it names a remedy, such as a command or the value of a setting.
 package preflight
 
 import (
@@ -22,7 +22,7 @@ const (
 	perNginx   = 12 << 10  // of both sides of a proxied stream in nginx
 	perBackend = 3 << 10   // of a stream in the backend
 	perRunner  = 64 << 20  // of a k6 process without streams
-	minRunner  = 32 << 20  // the same, at least
+	minRunner  = 32 << 20  // minimum of a k6 process without streams
 )
 
 // spareFiles is the number of files that a process may need to open in addition to its connections.

@@ -10,5 +10,5 @@ func AllowedCPUs() CPUList { return nil }
 // CoreOf returns "", because cores are unknown on this system.
 func CoreOf(int) string { return "" }
 
-// startOn starts a command on any CPU, because this system cannot restrict a process to some of them.
+// startOn ignores the CPUs, because soak restricts processes to CPUs only on Linux.
 func startOn(cmd *exec.Cmd, _ CPUList) error { return cmd.Start() }

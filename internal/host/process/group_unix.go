@@ -27,7 +27,7 @@ func (p *Process) Guard() (release func(), err error) {
 	defer reader.Close()
 	cmd := exec.Command("/bin/sh", "-c", guard, "sh", strconv.Itoa(p.PID())) // #nosec G204 -- a constant script with a process id
 	cmd.Stdin = reader
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals to the group or the terminal do not reach the guard
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals to the group or from the terminal do not reach the guard
 	if err := cmd.Start(); err != nil {
 		_ = writer.Close()
 		return nil, fmt.Errorf("guard %s: %w", p.Name, err)

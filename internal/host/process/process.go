@@ -15,7 +15,7 @@ import (
 
 // A Spec describes a process to start.
 type Spec struct {
-	Name         string // for messages
+	Name         string // for errors
 	Path         string
 	Args         []string
 	Env          []string       // complete environment; nil: the environment of soak

@@ -116,7 +116,7 @@ type Capacity struct {
 }
 
 // readTraffic adds the traffic of all interfaces, and the speed and traffic of the network cards that report their
-// speed. An interface without a device, such as a bridge, is not a card: its bytes also pass through a card.
+// speed. An interface without a device, such as loopback or a bridge, is not a card.
 func (h *Host) readTraffic(fs procfs.FS) {
 	interfaces, err := fs.NetDev()
 	if err != nil {

@@ -58,7 +58,7 @@ type readings struct {
 	notices  []machine.Notice
 	boot     string
 	node     string
-	booted   int64
+	bootUnix int64 // seconds
 	cores    int
 }
 
@@ -79,7 +79,7 @@ func (r *readings) record(name string, lateThreshold time.Duration) *machine.Rec
 		w.AddNotice(n)
 	}
 	out := w.Record()
-	out.Boot, out.Node, out.BootedUnix, out.Cores = r.boot, r.node, r.booted, r.cores
+	out.Boot, out.Node, out.BootedUnix, out.Cores = r.boot, r.node, r.bootUnix, r.cores
 	return out
 }
 
@@ -100,7 +100,7 @@ func (m *machines) collect(ctx context.Context) error {
 	for query, put := range map[string]func(*readings, *model.Sample){
 		selector(hostInfo):                              func(r *readings, s *model.Sample) { r.boot = string(s.Metric["boot_id"]) },
 		selector("node_uname_info"):                     func(r *readings, s *model.Sample) { r.node = string(s.Metric["nodename"]) },
-		selector("node_boot_time_seconds"):              func(r *readings, s *model.Sample) { r.booted = int64(s.Value) },
+		selector("node_boot_time_seconds"):              func(r *readings, s *model.Sample) { r.bootUnix = int64(s.Value) },
 		selector(`node_cpu_seconds_total{mode="idle"}`): func(r *readings, _ *model.Sample) { r.cores++ },
 		selector(hostNotice): func(r *readings, s *model.Sample) {
 			r.notices = append(r.notices, machine.Notice{Name: string(s.Metric["what"]), AtUS: int64(s.Value) * 1e6})

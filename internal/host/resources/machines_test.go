@@ -21,7 +21,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// nodePage is a page of node_exporter on an AWS host whose driver dropped packets of two network cards.
+// nodePage is a page of node_exporter on an AWS host whose driver reports dropped packets of two network cards.
 const nodePage = `# TYPE node_ethtool_conntrack_allowance_exceeded untyped
 node_ethtool_conntrack_allowance_exceeded{device="ens5"} %d
 node_ethtool_conntrack_allowance_exceeded{device="ens6"} 5

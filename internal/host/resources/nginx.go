@@ -15,8 +15,8 @@ import (
 // fromNginx adds the resources of a process of nginx. Pages that processes share count once per process, so the sum
 // exceeds the memory that nginx uses.
 func (s *Sample) fromNginx(p *process.Process) {
-	runs, seconds := schedulerStats(int(p.Pid))
-	s.NginxRuns += runs
+	timeslices, seconds := schedulerStats(int(p.Pid))
+	s.NginxRuns += timeslices
 	s.RunSeconds += seconds
 	s.NginxFull = max(s.NginxFull, openShare(int(p.Pid)))
 	if seconds > 0 {

@@ -24,8 +24,8 @@ import (
 // between two DNS lookups. In other suites, and in short runs (plan.IsShort), local samples are one second apart.
 const Interval = 5 * time.Second
 
-// A Sample is one line of resources.ndjson. Unknown values are 0. Seconds and events are counted from the start of the
-// process or of the host.
+// A Sample is one line of resources.ndjson. Unknown values are 0. Counters count from the start of the process or of
+// the host.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
 	AtUS             int64   `json:"at_us,omitempty"` // Unix time in microseconds; 0: the sample is from Prometheus

@@ -29,8 +29,8 @@ type Service struct {
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
-		runs, seconds := schedulerStats(pid)
-		s.BackendRuns += runs
+		timeslices, seconds := schedulerStats(pid)
+		s.BackendRuns += timeslices
 		s.RunSeconds += seconds
 		groups[groupOf(pid)] = true
 	}
@@ -48,15 +48,15 @@ func (s *Sample) FromService(backends []int, nginx int) {
 
 // schedulerStats returns the number of times that the threads of a process were scheduled, and their CPU time in
 // seconds.
-func schedulerStats(pid int) (runs uint64, seconds float64) {
+func schedulerStats(pid int) (timeslices uint64, seconds float64) {
 	threads, _ := procfs.AllThreads(pid)
 	for _, thread := range threads {
 		if stat, err := thread.Schedstat(); err == nil {
-			runs += stat.RunTimeslices
+			timeslices += stat.RunTimeslices
 			seconds += float64(stat.RunningNanoseconds) / 1e9
 		}
 	}
-	return runs, seconds
+	return timeslices, seconds
 }
 
 // openShare returns the number of open descriptors of a process as a share of its limit; 0 if either is unknown.
@@ -116,7 +116,7 @@ func (s *Sample) readThrottled(group string) {
 	}
 }
 
-// NginxLog counts the messages about exhausted resources in nginx's error log.
+// NginxLog counts the entries about exhausted resources in nginx's error log.
 type NginxLog struct {
 	QueueFull     int `json:"nginx_log_backend_queue_full,omitempty"` // the accept queue of a backend's socket was full
 	NoConnections int `json:"nginx_log_no_connections,omitempty"`     // worker_connections was reached
@@ -130,7 +130,7 @@ func (l *NginxLog) Add(o NginxLog) {
 	l.NoFiles += o.NoFiles
 }
 
-// A LogReader counts the messages of nginx's error log for an NginxLog.
+// A LogReader counts the entries of nginx's error log for an NginxLog.
 type LogReader struct {
 	counts NginxLog // so far
 	offset int64    // of the first byte that is not read yet

@@ -45,7 +45,7 @@ func TestLogReaderCountsEachLineOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nginx.log")
 	var log LogReader
-	require.Zero(t, log.Read(path), "a missing log must have no messages")
+	require.Zero(t, log.Read(path), "a missing log must have no entries")
 	const (
 		queue       = `2026/11/22 19:00:00 [error] 7#7: *1 connect() to unix:/run/backend-1.sock failed (11: Resource temporarily unavailable) while connecting to upstream, client: 127.0.0.1` + "\n"
 		connections = `2026/11/22 19:00:00 [alert] 7#7: 512 worker_connections are not enough` + "\n"

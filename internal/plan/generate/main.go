@@ -1,4 +1,4 @@
-// Command generate writes the files that contain the table of settings: docs/reference/settings.md, the plan in
+// Command generate writes the files that are generated from package plan: docs/reference/settings.md, the plan in
 // load-tests/types/soak.d.ts, and load-tests/lib/plan.js. Its argument is the root of the repository.
 package main
 
