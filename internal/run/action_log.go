@@ -22,7 +22,7 @@ type actionLog struct {
 
 	mu       sync.Mutex
 	offset   int64          // number of bytes of raw that have been read
-	redacted *secret.Writer // writes to out, without secrets
+	redactor *secret.Writer // writes to out, without secrets
 	end      []byte         // the last maxOutput bytes of the log
 	err      error
 }
@@ -48,7 +48,7 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 		return nil, errors.Join(fmt.Errorf("open the log of the action: %w", err), out.Close())
 	}
 	l := &actionLog{raw: raw, out: out, stop: make(chan struct{})}
-	l.redacted = secrets.Writer(l)
+	l.redactor = secrets.Writer(l)
 	l.copier.Go(func() {
 		for {
 			select {
@@ -73,7 +73,7 @@ func (l *actionLog) copy() {
 	for {
 		n, err := l.raw.ReadAt(buffer, l.offset)
 		l.offset += int64(n)
-		_, writeErr := l.redacted.Write(buffer[:n])
+		_, writeErr := l.redactor.Write(buffer[:n])
 		l.err = errors.Join(l.err, writeErr)
 		if err != nil || n == 0 {
 			return
@@ -92,7 +92,7 @@ func (l *actionLog) tail() string {
 	l.copy()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := string(l.end) + string(l.redacted.Rest())
+	text := string(l.end) + string(l.redactor.Rest())
 	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-maxOutput, 0):]), "")
 }
 
@@ -100,5 +100,5 @@ func (l *actionLog) close() error {
 	close(l.stop)
 	l.copier.Wait()
 	l.copy()
-	return errors.Join(l.err, l.redacted.Close(), l.out.Close(), l.raw.Close())
+	return errors.Join(l.err, l.redactor.Close(), l.out.Close(), l.raw.Close())
 }

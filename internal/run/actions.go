@@ -129,7 +129,7 @@ func (s *session) actionLogPath(a plan.Action) string {
 func awaitOrphans(ctx, force context.Context, p *process.Process) {
 	for p.IsGroupRunning() {
 		select {
-		case <-time.After(time.Second): // poll, because the system may reuse the id of a group that has ended
+		case <-time.After(time.Second): // not only when ctx ends: another group may have the id by then
 		case <-ctx.Done():
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
 			return

@@ -192,7 +192,7 @@ func (d *attachedLocal) find(ctx context.Context) error {
 
 // checkTrust sets the targets. It returns an error if this process does not trust their certificates, because the
 // runners may trust them, and the check of the targets after the run would then fail the run. A target that does not
-// respond is no error.
+// respond is not an error.
 func (d *attachedLocal) checkTrust(ctx context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err
@@ -225,12 +225,12 @@ func (d *attachedLocal) restartControl() {
 func (d *attachedLocal) start(_ context.Context, r round) (roundRun, error) {
 	for _, last := range d.unfinished {
 		config := d.runnerConfig(r)
-		replaced, seconds, err := d.remaining(last, d.location, time.Now())
+		predecessor, seconds, err := d.remaining(last, d.location, time.Now())
 		if err != nil {
 			d.warn(err.Error())
 			continue
 		}
-		config.Index, config.Plan.Seconds, config.FirstStartUS, config.Survive = last.Runner.Index, seconds, replaced.startUS, true
+		config.Index, config.Plan.Seconds, config.FirstStartUS, config.Survive = last.Runner.Index, seconds, predecessor.startUS, true
 		group, err := runners.Start(config)
 		if err != nil {
 			d.warn(err.Error())

@@ -35,7 +35,7 @@ type Config struct {
 	Runner   string // "K/N": this machine runs only the Kth of N runners; "": all
 	Continue bool   // runner K ended early; this machine runs its clients until the end of the run
 
-	Backends   int    // number of backends to start here if the plan names no service
+	Backends   int    // number of backends to start here if the plan has no BACKEND_URL
 	NoNginx    bool   // connect to the backends directly
 	ClusterURL string // the cluster that the suite compares with the target; "": start one here
 
@@ -45,7 +45,7 @@ type Config struct {
 
 	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened
 
-	Executable string    // path of soak, which serves the control group's reference server; "": soak serves none
+	Executable string    // path of soak, which runs the control group's reference server; "": there is no such server
 	Version    string    // of soak
 	Commit     string    // of the build, with the suffix +dirty if files had changed; "": unknown
 	Variables  []string  // settings from environment variables, as NAME=value
@@ -188,7 +188,7 @@ func (s *session) completeSettings() error {
 	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Target.Streams && name != plan.NoopService {
 		return fmt.Errorf("SERVICE must be %s for %s, got %q; use `soak run` for other services", plan.NoopService, s.Suite.Name, name)
 	}
-	if s.Suite.Target.Streams { // backend and script use the same interval, and soak finds the ids of the streams by their prefix
+	if s.Suite.Target.Streams { // backend and script use the same interval, and soak finds the ids of the clients by their prefix
 		const defaultInterval = "1" // second
 		text := s.setting("NOOP_INTERVAL", defaultInterval)
 		interval, err := plan.ParseInterval(text)

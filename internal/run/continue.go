@@ -40,11 +40,11 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 		s.Continue = false
 		return nil
 	}
-	replaced, seconds, err := s.remaining(last, location, now)
+	predecessor, seconds, err := s.remaining(last, location, now)
 	if err != nil {
 		return UsageError{err}
 	}
-	s.replaced, s.Plan.Seconds = replaced, seconds
+	s.replacedRunner, s.Plan.Seconds = predecessor, seconds
 	return nil
 }
 

@@ -45,7 +45,7 @@ func TestReplaceableRunners(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, replacedRunner{runSeconds: 3600, startUS: start.UnixMicro()}, s.replaced)
+			require.Equal(t, replacedRunner{runSeconds: 3600, startUS: start.UnixMicro()}, s.replacedRunner)
 			require.Equal(t, start.UnixMicro(), s.document(nil).FirstStartUS)
 			require.Equal(t, 2400, s.Plan.Seconds, "the part must run only for the remaining time")
 		})
@@ -59,7 +59,7 @@ func TestContinueStartsRunnerWithoutShard(t *testing.T) {
 	p.TestID, p.Runners = "t", 2
 	s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: t.TempDir()}}, runnerNumber: 2}
 	require.NoError(t, s.replace(t.Context(), time.Now()))
-	require.Equal(t, replacedRunner{}, s.replaced)
+	require.Equal(t, replacedRunner{}, s.replacedRunner)
 	require.Equal(t, p.Seconds, s.Plan.Seconds)
 	require.False(t, s.Continue, "the runner must start from the beginning")
 }

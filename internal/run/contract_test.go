@@ -210,7 +210,7 @@ func (r *rig) pids() (pids []int) {
 	return pids
 }
 
-// With every driver, the same event has the same outcome.
+// With every driver, the same disturbance has the same outcome.
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
-// ControlCommand is the command of soak that serves the reference server of the control group, on the listening socket
-// that it inherits.
+// ControlCommand is the command of soak that runs the reference server of the control group. The server uses the
+// listening socket that the command inherits.
 const ControlCommand = "control"
 
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"

@@ -61,7 +61,7 @@ func TestControlGroupInACluster(t *testing.T) {
 	}
 }
 
-// If the reference server cannot be served, the run continues with a warning. A part serves a reference server even if
+// If the reference server cannot be started, the run continues with a warning. A part starts a reference server even if
 // it uses a reference server on another machine.
 func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestReferenceAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(c *Config)
 		serves bool
-		url    string // "": the URL of the reference server that is served here; "none": no URL
+		url    string // "": the URL of the reference server that is started here; "none": no URL
 		warns  string
 	}{
 		"local":           {func(*Config) {}, true, "", ""},

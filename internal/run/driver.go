@@ -26,8 +26,8 @@ type driver interface {
 	// openShards opens the location of shards at a URL that this machine can reach. The runners may need a different
 	// URL.
 	openShards(ctx context.Context, location string) (store.Store, error)
-	// targetState returns the failures of the target since prepare, such as crashes, and the addresses that no longer
-	// respond. These are faults of the service, not of the run.
+	// targetState returns the failures of the target since prepare, such as crashes, and sentences about the addresses
+	// that no longer respond. These are faults of the service, not of the run.
 	targetState(ctx context.Context) (failures []verdict.TargetFailure, unreachable []string)
 	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files and
 	// prints its counts.
@@ -40,7 +40,7 @@ type driver interface {
 type round struct {
 	dir    results.Dir // for logs and shards
 	shards string      // location that the runners write their shards to
-	// settings replaces settings of the script in a further round, by name.
+	// settings has the settings of a further round, by name. They replace those of the script.
 	settings map[string]string
 }
 

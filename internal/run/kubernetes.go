@@ -157,7 +157,7 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	err := f.Run.Wait(graceful, d.report)
 	if errors.Is(err, cluster.ErrUnreachable) {
 		d.connectionLost = true
-		return fmt.Errorf("%w; the run continues in the cluster; follow it with `soak attach %s`", err, d.Plan.TestID)
+		return fmt.Errorf("%w, but the run continues in the cluster; follow it with `soak attach %s`", err, d.Plan.TestID)
 	}
 	if phase := f.Phase(); graceful.Err() == nil || phase != cluster.Running {
 		return nil
@@ -240,7 +240,7 @@ type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)
 	poll     time.Duration
-	lastUnix map[int]int64 // time of the last reported bucket, by runner
+	lastUnix map[int]int64 // time of the last reported shard.ResponseBucket, by runner
 }
 
 // follow reads the checkpoints until ctx ends. Reading uses at most 1/pauseFactor of a core.

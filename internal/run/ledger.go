@@ -64,7 +64,7 @@ func (s *session) saveModelLedger(ctx context.Context) {
 		case !found && s.gauge() != "": // another model, with a gauge
 			return
 		case err != nil || !found && modelURL != "":
-			s.warn(fmt.Sprintf("read the ledger of the model at %s: %v; the times at which the model cancelled abandoned requests are unknown", model.URL, cmp.Or(err, errNoLedger)))
+			s.warn(fmt.Sprintf("read the ledger of the model at %s: %v, so the times at which the model cancelled abandoned requests are unknown", model.URL, cmp.Or(err, errNoLedger)))
 			return
 		case !found || !bytes.HasPrefix(text.Bytes(), []byte("{")): // another service
 			return

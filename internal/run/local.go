@@ -171,7 +171,7 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 	return nil
 }
 
-// openTarget returns the services at urls or, if urls is empty, starts count of them here.
+// openTarget returns the targets at urls or, if urls is empty, starts count targets here.
 func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (targets target.Targets, err error) {
 	if len(urls) == 0 {
 		if config.Backend, err = Program("backend"); err != nil {
@@ -223,7 +223,7 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 
 // judge makes the verdict, or ends this machine's part of a run. With --shards, and if all shards were copied to the
 // folder of the run, judge also copies the manifest and the evidence of this machine to the location of the shards. A
-// failure of this causes only a warning.
+// failure to copy them causes only a warning.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	if d.runnerNumber > 0 {
 		return d.finishPart(graceful, force)

@@ -22,8 +22,8 @@ import (
 const mergeMemory = 600 << 20
 
 // Merge makes the verdict from the shards at a location. It first copies shards in a bucket to a folder in out. It
-// writes the reports into the folder of the shards, and the verdict in words to stdout. expect is the required number
-// of laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number. Without a
+// writes the reports into the folder of the run, and the verdict in words to stdout. expect is the required number of
+// laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number. Without a
 // verdict, or if expect is results.ExpectAny, any number is valid.
 func Merge(location, out string, expect int, stdout io.Writer, options report.TerminalOptions, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {

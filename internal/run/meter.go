@@ -173,8 +173,8 @@ func (m *meter) read(ctx context.Context, parse func(io.Reader) error, open func
 	}
 }
 
-// readGauge adds the gauge that the run watches. It reads a gauge that names a process from this machine. Any other
-// gauge comes from Prometheus if that is configured, else from the metrics page of the service.
+// readGauge adds the gauge that the run watches. A gauge that names a process is the memory of this process on this
+// machine. Any other gauge comes from Prometheus if that is configured, else from the metrics page of the service.
 func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	address := os.Getenv("PROMETHEUS_URL")
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// finishPart delivers the files of one runner whose other runners are on other machines, and prints its counts. It makes
-// no verdict, because a verdict needs all parts.
+// finishPart delivers the files of a part of a run, and prints the counts of its runner. It makes no verdict, because a
+// verdict needs all parts.
 func (s *session) finishPart(graceful, force context.Context) (verdict.Outcome, error) {
 	if err := s.deliver(graceful, force); err != nil {
 		return "", err
@@ -43,8 +43,8 @@ func (s *session) finishPart(graceful, force context.Context) (verdict.Outcome, 
 	return outcome, nil
 }
 
-// findShard returns the most recently started shard of the runner with the given index, and the name of the shard; nil
-// if no shard matches. A runner and each of its replacements leave one shard. runID is the id of the run; "": any.
+// findShard returns the shard of the most recent start of the runner with the given index, and the name of the shard;
+// nil if no shard matches. A runner and each of its replacements leave one shard. runID is the id of the run; "": any.
 func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
 	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
 		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {

@@ -22,12 +22,12 @@ import (
 const prometheusTimeout = 15 * time.Second
 
 // queryPrometheus stores the records of the machines that the Prometheus server at PROMETHEUS_URL monitored. They begin
-// at started, or at the start of a run that another soak process started. The server's samples of a backend also
-// replace soak's samples of the target, unless a check depends on soak's samples. Prometheus samples less often, counts
-// no requests, and may monitor a different service.
+// at started, or at the start of the run or of the runner that this session continues. The server's samples of a
+// backend also replace soak's samples of the target, unless a check depends on soak's samples. Prometheus samples less
+// often, counts no requests, and may monitor a different service.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
-	if s.replaced.startUS > 0 {
-		started = time.UnixMicro(s.replaced.startUS)
+	if s.replacedRunner.startUS > 0 {
+		started = time.UnixMicro(s.replacedRunner.startUS)
 	}
 	started = cmp.Or(s.runStart, started)
 	address := os.Getenv("PROMETHEUS_URL")
@@ -58,7 +58,7 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 		})
 	}
 	if err != nil {
-		s.record.Warnings = append(s.record.Warnings, err.Error()+"; soak's own samples are used")
+		s.record.Warnings = append(s.record.Warnings, err.Error()+", so soak's own samples are used")
 		return
 	}
 	s.record.ResourcesFrom = source
@@ -72,7 +72,7 @@ func (s *session) queryMachines(ctx context.Context, address string, started tim
 		err = s.dir.WriteJSON(results.MachinesFile, machines)
 	}
 	if err != nil {
-		s.record.Warnings = append(s.record.Warnings, err.Error()+"; only the machines of the runners have counters")
+		s.record.Warnings = append(s.record.Warnings, err.Error()+", so only the machines of the runners have counters")
 	}
 }
 

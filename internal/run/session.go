@@ -1,5 +1,5 @@
-// Package run runs one session of any suite: check, prepare, hold, collect, judge. A driver starts the runners (on this
-// machine, on one of several machines, or on Kubernetes). Everything else is the same for all drivers.
+// Package run runs one session of any suite: check, prepare, hold, collect, judge. A driver implements the steps that
+// differ between one machine, several machines and Kubernetes.
 package run
 
 import (
@@ -38,16 +38,16 @@ type session struct {
 	Config
 	driver driver
 
-	runnerNumber int            // K of --runner K/N; 0: the whole run
-	generatedID  bool           // soak chose the test id
-	startAt      time.Time      // zero: at once
-	runStart     time.Time      // start of a run that another soak process started; zero: this process starts it
-	replaced     replacedRunner // the runner that this part replaces
-	actions      []plan.Action  // of --at
-	secrets      *secret.Values
-	interval     time.Duration // of the noops that the target sends; 0: not known
-	clusterSize  int
-	certificates target.Certificates
+	runnerNumber   int            // K of --runner K/N; 0: the whole run
+	generatedID    bool           // soak chose the test id
+	startAt        time.Time      // zero: at once
+	runStart       time.Time      // start of a run that another soak process started; zero: this process starts it
+	replacedRunner replacedRunner // the runner that this part replaces; zero: none
+	actions        []plan.Action  // of --at
+	secrets        *secret.Values
+	interval       time.Duration // of the noops that the target sends; 0: not known
+	clusterSize    int
+	certificates   target.Certificates
 
 	k6, script    string
 	needs         runners.Requirements
@@ -189,7 +189,7 @@ func (s *session) prepareDriver(ctx context.Context) error {
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.runnerNumber > 0 {
-		p.RunID, p.ControlURL, p.Seconds = "", "", cmp.Or(s.replaced.runSeconds, p.Seconds)
+		p.RunID, p.ControlURL, p.Seconds = "", "", cmp.Or(s.replacedRunner.runSeconds, p.Seconds)
 	}
 	return s.dir.WriteJSON(results.PlanFile, p)
 }
@@ -207,7 +207,7 @@ func (s *session) findScript() (err error) {
 // unusedURL is the URL of the target for a script that is loaded before the target runs.
 const unusedURL = "http://127.0.0.1:1"
 
-// inspect sets the requirements of the script: from the plan if settings define it, else from the script itself.
+// inspect sets the requirements of the script: from the plan if settings define the plan, else from the script itself.
 // Loading the script also detects invalid settings, and loads a description that is a module.
 func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
@@ -276,7 +276,7 @@ func (s *session) settings(extra map[string]string) map[string]string {
 
 // document returns the input of the runners. extra is as in settings.
 func (s *session) document(extra map[string]string) plan.Document {
-	d := plan.Document{Plan: s.Plan, Settings: s.settings(extra), OneClock: s.Plan.Published() && s.On != "k8s" && s.runnerNumber == 0, FirstStartUS: s.replaced.startUS}
+	d := plan.Document{Plan: s.Plan, Settings: s.settings(extra), OneClock: s.Plan.Published() && s.On != "k8s" && s.runnerNumber == 0, FirstStartUS: s.replacedRunner.startUS}
 	for _, a := range s.actions {
 		d.Actions = append(d.Actions, plan.Action{Name: a.Name, At: a.At})
 	}
@@ -286,8 +286,8 @@ func (s *session) document(extra map[string]string) plan.Document {
 // environment returns the variables of every runner, which are settings of k6.
 //
 // Without summary and thresholds, k6 aggregates no metrics. That saves the memory of one value per request, and CPU
-// time. On Kubernetes, suites with streams keep thresholds, because their progress comes from the aggregated metrics. A
-// soak with a script of the user keeps both.
+// time. On Kubernetes, suites with streams keep thresholds, because their progress comes from the aggregated metrics.
+// The suites soak and resume keep both with a script of the user.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() || s.Script == "" {
@@ -331,7 +331,7 @@ func (s *session) awaitStart(ctx context.Context) error {
 	}
 }
 
-var errStopped = errors.New("stopped before the start; no load was generated")
+var errStopped = errors.New("stopped before the start, so no load was generated")
 
 // storeRecords stores the target's ledger and the records of this session, and then completes the manifest. Only a
 // target with the protocol of our backend, or the numbered model, may have a ledger.

@@ -16,7 +16,7 @@ import (
 // the log of a program that failed.
 func TestRunThatDoesNotStart(t *testing.T) {
 	t.Parallel()
-	const stopped = "stopped before the start; no load was generated"
+	const stopped = "stopped before the start, so no load was generated"
 	interruptedAt := func(path string) func(t *testing.T, r *rig) {
 		return func(t *testing.T, r *rig) {
 			r.describe(t, intervalService)

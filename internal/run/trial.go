@@ -17,9 +17,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// tryService opens one stream of the first service before the load, and before the run has a folder. With the noop
-// protocol it opens one stream of each service. For a module, it also tries publishing and the other fields of the
-// description. A run on Kubernetes has no trial, because this machine may be unable to reach the service.
+// tryService opens one stream of the first service that this machine uses, before the load, and before the run has a
+// folder. With the noop protocol it opens one stream of each service that this machine uses. For a module, it also
+// tries publishing and the other fields of the description. A run on Kubernetes has no trial, because this machine may
+// be unable to reach the service. Without a URL or streams, and after an attach, there is no trial either.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
@@ -174,7 +175,7 @@ func (s *session) tryNoopAt(ctx context.Context, url string) error {
 		probeCtx, stop := context.WithTimeout(ctx, healthTimeout)
 		defer stop()
 		if target.Remote(url, os.Getenv("BACKEND_TOKEN")).Probe(probeCtx, 0) == nil {
-			s.warn(fmt.Sprintf("no headers of a stream arrived within %s, so the trial was inconclusive; a service may send them with its first noop", noopTimeout))
+			s.warn(fmt.Sprintf("no headers of a stream arrived within %s, so the trial was inconclusive: a service may send them with its first noop", noopTimeout))
 			return nil
 		}
 	}

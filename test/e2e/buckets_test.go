@@ -71,7 +71,7 @@ func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Less(t, time.Since(start), 10*time.Second)
-	require.Contains(t, r.out.String(), "stopped before the start; no load was generated")
+	require.Contains(t, r.out.String(), "stopped before the start, so no load was generated")
 	require.NotContains(t, r.out.String(), "/20 open", "the load must not start")
 	require.NoFileExists(t, r.dir.Path(results.ManifestFile))
 }

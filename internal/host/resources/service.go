@@ -84,15 +84,15 @@ func groupOf(pid int) string {
 		return ""
 	}
 	cgroups, _ := p.Cgroups()
-	found := ""
+	folder := ""
 	for _, group := range cgroups {
 		controllers := strings.Join(group.Controllers, ",")
 		// If both versions are mounted, version 1 limits the CPU.
-		if mount, ok := groupMounts[controllers]; ok && (found == "" || controllers != "") {
-			found = filepath.Join(mount, group.Path)
+		if mount, ok := groupMounts[controllers]; ok && (folder == "" || controllers != "") {
+			folder = filepath.Join(mount, group.Path)
 		}
 	}
-	return found
+	return folder
 }
 
 func (s *Sample) readThrottled(group string) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The label and the port of the pod that serves the reference server of a run's control group.
+// The label and the port of the pod that runs the reference server of a run's control group.
 // infra/k6-operator/base/network.yaml lets runners reach pods with this label.
 const (
 	controlLabel = "soak-control"

@@ -102,7 +102,7 @@ func (r *runnerAPI) isPaused(ctx context.Context) (bool, error) {
 	return s.Data.Attributes.Paused != nil && *s.Data.Attributes.Paused, nil
 }
 
-// stop makes k6 end its run. The runner closes its streams and writes its shard.
+// stop makes the runner close its streams, write its shard and end.
 func (r *runnerAPI) stop(ctx context.Context) error {
 	var s k6Status
 	s.Data.Type, s.Data.ID, s.Data.Attributes.Stopped = "status", "default", true

@@ -20,13 +20,13 @@ type logKeeper struct {
 	ctx       context.Context
 	stop      context.CancelFunc
 
-	mu      sync.Mutex
-	claimed map[string]bool // pods whose log is being copied or is complete
-	running sync.WaitGroup
+	mu          sync.Mutex
+	podsWithLog map[string]bool // pods whose log is being copied or is complete
+	copiers     sync.WaitGroup
 }
 
 func newLogKeeper(c *Client, namespace, dir string) *logKeeper {
-	k := &logKeeper{client: c, namespace: namespace, dir: dir, claimed: map[string]bool{}}
+	k := &logKeeper{client: c, namespace: namespace, dir: dir, podsWithLog: map[string]bool{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
@@ -49,14 +49,14 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.claimed[pod] || k.ctx.Err() != nil {
+	if k.podsWithLog[pod] || k.ctx.Err() != nil {
 		return
 	}
-	k.claimed[pod] = true
-	k.running.Go(func() {
+	k.podsWithLog[pod] = true
+	k.copiers.Go(func() {
 		if k.copy(pod, path) != nil { // the next snapshot tries again, from the beginning
 			k.mu.Lock()
-			delete(k.claimed, pod)
+			delete(k.podsWithLog, pod)
 			k.mu.Unlock()
 		}
 	})
@@ -83,7 +83,7 @@ func (k *logKeeper) copy(pod, path string) error {
 // finish waits up to timeout until all logs are complete. Then it stops copying.
 func (k *logKeeper) finish(timeout time.Duration) {
 	done := make(chan struct{})
-	go func() { k.running.Wait(); close(done) }()
+	go func() { k.copiers.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(timeout):

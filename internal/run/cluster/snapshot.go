@@ -96,7 +96,7 @@ func (s *Snapshot) part(run, job string) *Part {
 }
 
 // explain adds the events and the last output to a part with a problem. It ignores errors, because these details are
-// only for messages.
+// only for display.
 func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

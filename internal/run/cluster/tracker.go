@@ -26,7 +26,7 @@ func (p Phase) String() string {
 	return [...]string{"initializer", "runners", "starter", "run", "over"}[p]
 }
 
-// Limits are the maximum durations of the phases.
+// Limits has the maximum durations of the phases and of an outage of the API server, and the interval of the polls.
 type Limits struct {
 	Start         time.Duration // each of initializer, runners and starter
 	ExplicitStart bool          // the user chose Start: a permanent cause of a wait is reported, but does not end the run

@@ -70,12 +70,12 @@ func (s *Server) recordDelivery() {
 		return
 	}
 	var last string
-	for key, at := range s.waiting {
-		if at.After(s.waiting[last]) { // the time of the key "" is zero
+	for key, at := range s.pendingViewers {
+		if at.After(s.pendingViewers[last]) { // the time of the key "" is zero
 			last = key
 		}
 	}
-	delete(s.waiting, last)
+	delete(s.pendingViewers, last)
 }
 
 // serveEvents sends an event stream with the changes of the page, and with an event about the report at the end.
@@ -121,7 +121,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // addViewer counts a new viewer, and makes the first page if none exists. It returns false if there are too many
-// viewers. After many viewers, it forgets those that left the page more than viewerGrace ago.
+// viewers. After many viewers, it forgets those that opened or left the page more than viewerGrace ago.
 func (s *Server) addViewer(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,9 +130,9 @@ func (s *Server) addViewer(key string) bool {
 	}
 	s.viewers++
 	s.lastView = time.Now()
-	s.waiting[key] = s.lastView
-	if len(s.waiting) > 10*maxViewers {
-		maps.DeleteFunc(s.waiting, func(_ string, at time.Time) bool { return time.Since(at) > viewerGrace })
+	s.pendingViewers[key] = s.lastView
+	if len(s.pendingViewers) > 10*maxViewers {
+		maps.DeleteFunc(s.pendingViewers, func(_ string, at time.Time) bool { return time.Since(at) > viewerGrace })
 	}
 	if len(s.parts) == 0 && !s.ended {
 		_, _ = s.update()
@@ -144,8 +144,8 @@ func (s *Server) removeViewer(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.viewers--
-	if _, ok := s.waiting[key]; ok { // false if the viewer has loaded the report
-		s.waiting[key] = time.Now()
+	if _, ok := s.pendingViewers[key]; ok { // false if the viewer has loaded the report, or was forgotten
+		s.pendingViewers[key] = time.Now()
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 	finishTimeout = 15 * time.Second
 )
 
-// A Source makes the page. The Server calls it from one goroutine at a time.
+// A Source makes the page. The Server calls Page from one goroutine at a time.
 type Source interface {
 	Page() *html.LivePage
 }
@@ -52,15 +52,15 @@ type Server struct {
 	done       chan struct{}
 	goroutines sync.WaitGroup
 
-	mu       sync.Mutex
-	parts    []part
-	number   int           // of the last event
-	news     chan struct{} // closed at the next event
-	lastView time.Time     // when a viewer last had the page open or requested it
-	viewers  int
-	waiting  map[string]time.Time // when each viewer without the report last opened or left the page, by key
-	report   []byte               // nil: the run is in progress, or has no report
-	ended    bool                 // the page is no longer updated
+	mu             sync.Mutex
+	parts          []part
+	number         int           // of the last event
+	news           chan struct{} // closed at the next event
+	lastView       time.Time     // when a viewer last had the page open or requested it
+	viewers        int
+	pendingViewers map[string]time.Time // when each viewer without the report last opened or left the page, by key
+	report         []byte               // nil: the run is in progress, or has no report
+	ended          bool                 // the page is no longer updated
 }
 
 // A part is a part of the page, with the number of the event that changed it last.
@@ -77,7 +77,7 @@ func Listen(address string, source Source, interval time.Duration) (*Server, err
 	}
 	listener = netutil.LimitListener(listener, maxConnections)
 	s := &Server{
-		source: source, listener: listener, epoch: randomHex(4), done: make(chan struct{}), news: make(chan struct{}), waiting: map[string]time.Time{},
+		source: source, listener: listener, epoch: randomHex(4), done: make(chan struct{}), news: make(chan struct{}), pendingViewers: map[string]time.Time{},
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		s.token = randomHex(16)
@@ -220,7 +220,7 @@ func (s *Server) allDelivered() bool {
 	if s.viewers > 0 {
 		return false
 	}
-	for _, at := range s.waiting {
+	for _, at := range s.pendingViewers {
 		if time.Since(at) < viewerGrace {
 			return false
 		}

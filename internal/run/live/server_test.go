@@ -255,8 +255,8 @@ func TestPageBecomesReport(t *testing.T) {
 	defer stop()
 	nextEvent(t, events)
 	s.mu.Lock()
-	for key := range s.waiting {
-		s.waiting[key] = time.Now().Add(-2 * viewerGrace)
+	for key := range s.pendingViewers {
+		s.pendingViewers[key] = time.Now().Add(-2 * viewerGrace)
 	}
 	s.mu.Unlock()
 	var finished sync.WaitGroup

@@ -41,7 +41,7 @@ type Runner struct {
 	// Late is the p99 of lateness in the last buckets, oldest first; negative if nothing was received.
 	Late []time.Duration
 
-	lateUnix int64 // bucket of the last element of Late
+	lateUnix int64 // time of the bucket of the last element of Late
 }
 
 // A Watch collects the reports of runners. The zero value is ready to use, by any number of goroutines.

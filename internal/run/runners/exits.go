@@ -15,9 +15,9 @@ import (
 
 // Exit codes of k6.
 const (
-	// ThresholdsFailed means that the run ended normally, but a threshold failed. The verdict has the cause.
+	// ThresholdsFailed means that the runner ended normally, but a threshold failed. The verdict has the cause.
 	ThresholdsFailed = 99
-	// interruptedBySignal means that the run ended gracefully after a signal.
+	// interruptedBySignal means that the runner ended gracefully after a signal.
 	interruptedBySignal = 105
 )
 
@@ -49,7 +49,7 @@ func (r *runner) seeLog(text string) string {
 	return fmt.Sprintf(text, filepath.Base(r.logPath))
 }
 
-// lastError returns LastError of the file at path. If there is no message, ok is false and last names the path.
+// lastError returns LastError of the file at path. If the log has no error, ok is false and last names the path.
 func lastError(path string) (last string, ok bool) {
 	f, err := safefile.Open(path, safefile.Table)
 	if err != nil {
@@ -63,7 +63,7 @@ func lastError(path string) (last string, ok bool) {
 }
 
 // LastError returns the last error message in a log of k6; ok is false if the log has no error. It skips failed writes
-// to Prometheus (FailedWrites), which do not end a run.
+// to Prometheus (FailedWrites), which do not end a runner.
 func LastError(log io.Reader) (last string, ok bool) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

@@ -34,8 +34,8 @@ type Config struct {
 	CPUs    process.CPUList   // CPUs of the runners; empty: all
 	Env     map[string]string // further variables
 	Survive bool              // the runners continue when soak is killed, and another soak process can attach to them
-	// OnRetry, if not nil, is called when a runner starts to retry an operation, and when the cause changes. It also
-	// gets the last error in the log of a runner that ended with exit code 0.
+	// OnRetry, if not nil, is called when a runner starts to retry an operation, when the cause changes, and when a
+	// silent runner is killed. It also gets the last error in the log of a runner that ended with exit code 0.
 	OnRetry func(sentence string)
 	// OnReport, if not nil, is called with each report of a runner, and with nil when the runner has ended.
 	OnReport func(index int, p *shard.Progress)
@@ -61,8 +61,8 @@ type runner struct {
 // reportInterval is the time between two reports of a runner. Tests shorten it.
 var reportInterval = time.Second
 
-// A runner that sends no report for maxSilence intervals is stopped (SIGSTOP) or hangs. The longest silence of another
-// runner is the delivery of its final shard, which takes up to 3 minutes, or 15 s after an interrupt.
+// A runner that sends no report for maxSilence intervals is stopped (SIGSTOP) or hangs. The longest silence of a
+// working runner is the delivery of its final shard, which takes up to 3 minutes, or 15 s after an interrupt.
 const (
 	maxSilence            = 600
 	maxSilenceInterrupted = 120
@@ -80,7 +80,7 @@ func (r *runner) killIfSilent(limit int64) {
 		return
 	}
 	if r.onRetry != nil {
-		r.onRetry(fmt.Sprintf("runner %d: no report for %s; killing it, its last checkpoint is kept", r.index, format.Duration(time.Duration(limit)*reportInterval)))
+		r.onRetry(fmt.Sprintf("runner %d: no report for %s, so soak kills the runner and keeps its last checkpoint", r.index, format.Duration(time.Duration(limit)*reportInterval)))
 	}
 	r.kill()
 }

@@ -220,7 +220,7 @@ func TestSilentRunnerIsKilled(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, g.Wait(graceful, t.Context()))
 		require.Len(t, texts, 1)
-		require.Regexp(t, `^runner 1: no report for (600|120) ms; killing it, its last checkpoint is kept$`, texts[0])
+		require.Regexp(t, `^runner 1: no report for (600|120) ms, so soak kills the runner and keeps its last checkpoint$`, texts[0])
 		require.Len(t, g.Ends(), 1)
 		require.Contains(t, g.Ends()[0].Text, "runner 1 sent no more reports and was killed at ")
 	}
