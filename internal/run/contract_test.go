@@ -37,7 +37,7 @@ type rig struct {
 	k6              string
 	folder          string // where each runner records its start
 	service         *httptest.Server
-	isDown          atomic.Bool // the service answers no request; its port stays in use, so no other test can answer
+	isDown          atomic.Bool // the service answers no request; its port stays in use, so no other test gets the port
 	graceful, force context.Context
 	stop, kill      func()
 }

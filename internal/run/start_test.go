@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A run that cannot start, or that Ctrl-C stops before the load, starts no runner. Its folder is removed, unless it has
-// the log of a program that failed.
+// A run that cannot start, or that Ctrl-C stops before the load, starts no runner. Its folder is removed if it has
+// nothing but the manifest.
 func TestRunThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	const stopped = "stopped before the start, so no load was generated"

@@ -73,7 +73,7 @@ var Counters = []Counter{
 	},
 	{ // only a warning, because the dropped packets do not belong to streams
 		Name: LinkLocal, Effect: Warns, Namespaced: true, Metric: "node_ethtool_linklocal_allowance_exceeded",
-		AWSAction: "dropped", Meaning: "too many packets per second to the name server, the clock or the instance's metadata", Remedy: "find the program that sends them",
+		AWSAction: "dropped", Meaning: "too many packets per second to the name server, the time server or the metadata service", Remedy: "find the program that sends them",
 	},
 	{Name: Steal, Effect: Delays, Metric: `node_cpu_seconds_total{mode="steal"}`},
 	{Name: Overflows, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenOverflows"},

@@ -125,8 +125,8 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts returns a sentence if the target's pod was restarted or replaced after it had the state before; ""
-// otherwise. at is the last time that a container of the pod ended; zero if unknown.
+// Restarts returns a sentence if the target's pod was restarted or replaced; "" otherwise. before is an earlier state
+// of the pod. at is the last time that a container of the pod ended; zero if unknown.
 func (c *Client) Restarts(ctx context.Context, before *corev1.Pod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(before.Namespace).Get(ctx, before.Name, metav1.GetOptions{})
 	switch {
