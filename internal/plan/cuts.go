@@ -30,8 +30,8 @@ const (
 	maxCuts          = 1000 // per second
 	reconnectSeconds = 3    // seconds for a client to reconnect: a delay of 1 s to 2 s, and a connect
 
-	// publishMargin is the time in seconds from the first stream to the first published message, and from the last
-	// published message to the end of the streams (k6/soak/publishing.go).
+	// publishMargin is the time in seconds from the first stream to the first published message
+	// (k6/soak/publishing.go). It is also the time from the last published message to the end of the streams.
 	publishMargin = 2
 )
 

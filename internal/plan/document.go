@@ -53,8 +53,8 @@ func (d Document) PodVariables() map[string]string {
 	return all
 }
 
-// A Source provides the plan and the settings of the suite's script to a runner: from the document, or from the
-// variables of a `k6 run` without soak.
+// A Source provides the plan and the settings of the suite's script to a runner. They come from the document, or from
+// the variables of a `k6 run` without soak.
 type Source struct {
 	document *Document // nil: the variables are the source
 	variable func(name string) string

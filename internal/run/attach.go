@@ -190,9 +190,9 @@ func (d *attachedLocal) find(ctx context.Context) error {
 	return nil
 }
 
-// checkTrust sets the targets. It returns an error if this process does not trust their certificates, because the
-// runners may trust them, and the check of the targets after the run would then fail the run. A target that does not
-// respond is not an error.
+// checkTrust sets the targets. It returns an error if this process does not trust their certificates. The runners may
+// trust them, and the check of the targets after the run would then fail the run. A target that does not respond is not
+// an error.
 func (d *attachedLocal) checkTrust(ctx context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err

@@ -352,8 +352,7 @@ func TestUnwrittenRecordNamesARemedy(t *testing.T) {
 	require.NoFileExists(t, pipe)
 }
 
-// A test id is chosen before long steps such as the trial of a description, so another run may create the folder of
-// that id first.
+// A test id is chosen before long steps such as the trial of a description, so another run may create its folder first.
 func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -43,8 +43,8 @@ func (s *session) finishPart(graceful, force context.Context) (verdict.Outcome, 
 	return outcome, nil
 }
 
-// findShard returns the shard of the most recent start of the runner with the given index, and the name of the shard;
-// nil if no shard matches. A runner and each of its replacements leave one shard. runID is the id of the run; "": any.
+// findShard returns the shard of the most recent start of the runner with the given index, and the shard's name; nil if
+// none matches. A runner and each of its replacements leave one shard. runID is the id of the run; "": any.
 func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
 	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
 		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {

@@ -143,7 +143,7 @@ func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 }
 
 // deliver copies the manifest and the evidence of this machine to the location of the shards, unless the shards are in
-// the folder of the run.
+// the run's folder.
 func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {
 		return nil

@@ -67,7 +67,7 @@ func openConnections(n int) string { return format.Plural(n, "open connection", 
 func (u Users) connectionsPerRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
 // Memory returns the maximum memory of the runners in bytes. If more connections than virtual users stay open, it adds
-// the TLS memory of all connections, in the runners and in a service on this host.
+// the TLS memory of all connections, in runners and in a service on this host.
 func (u Users) Memory() uint64 {
 	bytes := u.Runners*perRunner + u.VUs*perVU
 	if u.Connections > u.VUs {

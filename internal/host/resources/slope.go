@@ -7,8 +7,8 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// A Slope is the growth of y per unit of x, estimated by the method of Theil and Sen: the median of the slopes between
-// all pairs of points, which is robust against outliers. Low and High are the bounds of Sen's interval, derived
+// A Slope is the growth of y per unit of x, estimated by the method of Theil and Sen. It is the median of the slopes
+// between all pairs of points, which is robust against outliers. Low and High are the bounds of Sen's interval, derived
 // from the variance of Kendall's tau. If the deviations of the points are independent, the interval contains the true
 // slope with 95 % probability. Successive samples are not independent; use Means first.
 type Slope struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// The test is not parallel. A process that another test forks keeps the pipe open until it calls exec, so the pipe
-// would look as if another soak process were attached.
+// The test is not parallel. A process that another test forks keeps the pipe open until it calls exec, so another soak
+// process would seem to be attached.
 func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 	reports := make(chan *shard.Progress, 1)
 	c := Config{Dir: t.TempDir(), Survive: true, OnReport: func(_ int, p *shard.Progress) { reports <- p }}
