@@ -17,7 +17,7 @@ type Block struct {
 // A matcher matches a block that has all fields of the matcher. A matcher without fields matches no block.
 type matcher struct {
 	event, data, comment *string
-	onlyComments         bool // the block consists of comments, with any text
+	onlyComments         bool // the block has a comment with any text, but neither an event name nor data
 }
 
 func (m *matcher) isEmpty() bool {
@@ -92,8 +92,8 @@ type Reading struct {
 	Fingerprint uint64
 
 	HasSeq, HasSentAt bool
-	// OtherID reports whether message.every is set and the message has an id that is not a number of at least 1. Such an
-	// id is not an error: the message is counted by interval.
+	// OtherID reports whether message.every is set and message.seq reads an id that is not a number of at least 1. Such
+	// an id is not an error: the message is counted by interval.
 	OtherID bool
 	// Err is nil, or the reason why a message does not match the description: ErrMissing or ErrNumber for its number,
 	// ErrJSON, ErrData, ErrUTF8, ErrSum or ErrMarker. Such a message is corrupted; with ErrMissing, it may be counted
@@ -151,7 +151,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		}
 	}
 	if topic, ok := bytes.CutPrefix(marker.text, r.family); ok && kind == Foreign && len(r.family) > 0 && !bytes.ContainsRune(topic, '.') {
-		kind = OtherTopic // with a dot, the test id of another run begins with this one's
+		kind = OtherTopic // a topic with a dot belongs to another run, whose test id begins with that of this run
 	}
 	if kind == Delivery && s.Message.Shared {
 		if out.Fingerprint, valid = s.Message.fingerprint(b, d); !valid {

@@ -18,8 +18,8 @@ const maxDepth = 1000
 const maxPaths = 24
 
 type document struct {
-	data  []byte
-	found [maxPaths]gjson.Result // value at each path
+	data   []byte
+	values [maxPaths]gjson.Result // by path
 }
 
 // documents is a pool, because documents are large and each message needs one.
@@ -29,7 +29,7 @@ var documents = sync.Pool{New: func() any { return new(document) }}
 // The caller must return the document to the pool after its last use.
 func (s *Service) parse(data []byte) (d *document, valid bool) {
 	d = documents.Get().(*document) // the pool contains no other type
-	clear(d.found[:len(s.paths)])
+	clear(d.values[:len(s.paths)])
 	return d, len(s.branches) == 0 || parseJSON(d, data, s.branches)
 }
 
@@ -87,7 +87,7 @@ func (d *document) visit(parent gjson.Result, paths []branch) {
 // record stores the value of a branch. It replaces an earlier member of the same name, including all values below it.
 func (d *document) record(b *branch, value gjson.Result) {
 	for _, path := range b.paths {
-		d.found[path] = value
+		d.values[path] = value
 	}
 	for i := range b.children {
 		d.record(&b.children[i], gjson.Result{})
@@ -132,7 +132,7 @@ func (s *segment) names(key gjson.Result) bool {
 
 // value returns the value at a path; null counts as missing.
 func (d *document) value(path int) (v value, ok bool) {
-	at := d.found[path]
+	at := d.values[path]
 	raw := d.data[at.Index : at.Index+len(at.Raw)]
 	switch at.Type {
 	case gjson.Null:

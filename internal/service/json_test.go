@@ -143,8 +143,8 @@ func TestPathsWithCommonSteps(t *testing.T) {
 	d := new(document)
 	require.True(t, parseJSON(d, []byte(`{"d":1,"a":{"b":2,"c":[3,4]},"a":{"c":[5,6],"b":7}}`), branches(paths)))
 	for i, want := range []string{"7", `{"c":[5,6],"b":7}`, "6", "1", "7"} {
-		require.Equal(t, want, d.found[i].Raw)
+		require.Equal(t, want, d.values[i].Raw)
 	}
 	require.True(t, parseJSON(d, []byte(`{"a":{"b":2},"a":0}`), branches(paths)))
-	require.Empty(t, d.found[0].Raw, "the value is in the first member a, but the last member counts")
+	require.Empty(t, d.values[0].Raw, "the value is in the first member a, but the last member counts")
 }

@@ -82,7 +82,7 @@ func parseID(text []byte) (int64, bool) {
 	return n, ok && n > 0
 }
 
-// parseDigits parses an integer of decimal digits only. It does not allocate, because it is called once per message.
+// parseDigits parses an integer of decimal digits only. It must not allocate, because it is called for each message.
 func parseDigits(text []byte) (n int64, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' || n > (math.MaxInt64-int64(c-'0'))/10 {

@@ -80,7 +80,7 @@ func (p *parser) root(n *node) {
 	beforePublish := len(p.mistakes)
 	p.publish(f)
 	if paths := len(s.paths); paths > maxPaths {
-		p.mistakes.add(n.at, "the description has %d JSON paths; the maximum is %d", paths, maxPaths)
+		p.mistakes.add(n.at, "the description must have at most %d JSON paths, got %d", maxPaths, paths)
 	}
 	p.hasRequestMistakes = afterConnect > beforeConnect || len(p.mistakes) > beforePublish
 	p.checkContradictions(f)

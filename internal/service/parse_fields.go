@@ -129,7 +129,7 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	return 0
 }
 
-// isFunction reports whether a field is a function, which true represents in the JSON.
+// isFunction reports whether a field is a function. In the JSON, its value is true.
 func (p *parser) isFunction(n *node, name string) bool {
 	if n == nil {
 		return false

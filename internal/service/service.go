@@ -15,9 +15,9 @@ import (
 // A Service is a compiled description.
 type Service struct {
 	Name string
-	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). These run
-	// in JavaScript, once per attempt to connect. token() returns Values.Token. url(n) and body(n) replace the URL and
-	// the body of Connect.
+	// HasToken, HasURL and HasBody report whether the description has the functions token(), url(n) and body(n). These
+	// run in JavaScript, once per attempt to connect. token() returns Values.Token. url(n) and body(n) replace the URL
+	// and the body of Connect.
 	HasToken, HasURL, HasBody bool
 	// TokenVariable is the environment variable that contains Values.Token. It is "" if token is a function or missing.
 	TokenVariable string
@@ -126,8 +126,8 @@ type Message struct {
 	Timed     bool   // each message has the time at which it was sent
 	Summed    bool   // each message has a checksum of marker, number and time
 	Shared    bool   // all streams of a topic receive the same messages, and are compared with each other
-	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own
-	// numbers, which continue on the stream that resumes it.
+	// PerTopic reports whether the streams of a topic receive the same numbers; it is true if Shared is. Otherwise each
+	// stream has its own numbers, which continue on the stream that resumes it.
 	PerTopic bool
 	// AnyOrder allows reordered messages; AtLeastOnce allows duplicates.
 	AnyOrder, AtLeastOnce bool
@@ -137,7 +137,7 @@ type Message struct {
 	event                  []string // names of the events that are messages; nil means all names
 	data                   *string
 	seq, marker, sent, sum extractor
-	content                extractor // finds the part that is the same for all streams, if Shared
+	content                extractor // finds the part that is the same for all streams of a topic, if Shared
 }
 
 // Data returns message.data, the required data of each message, or "" if the description has none.

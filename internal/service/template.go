@@ -17,13 +17,13 @@ type Field int
 const (
 	Base    Field = iota // URL of the service, without a slash at its end
 	Topic                // name of the topic
-	N                    // number of the stream, from 0
-	ID                   // name of the stream, unique in the run
+	N                    // number of the client or of the finite response, from 0
+	ID                   // name of the client or of the finite response, unique in the run
 	Run                  // marker of the run
 	Seq                  // number of the message in its topic, from 1
 	SentAt               // time at which the message is sent, in microseconds since 1970
 	Token                // return value of token(), or the value of TokenVariable; in publish, PUBLISH_TOKEN
-	Client               // value from the event of connect.then, or from an earlier response of a finite service
+	Client               // value from the event of connect.then, or from an earlier finite response
 	Sum                  // checksum of Run, Seq and SentAt
 	Padding              // text of the size in the plan, for large messages; often ""
 	Prompt               // text for the request of a finite response

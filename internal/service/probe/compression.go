@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// compression returns a sentence for each stream that requested compression, except requests that the end of the probe
-// stopped. For a compressed stream, the sentence states the delay relative to the streams that did not request
+// compression returns a sentence for each request for a compressed stream, unless the user stopped the probe during the
+// request. For a compressed stream, the sentence states the delay relative to the streams that did not request
 // compression. If the streams of all encodings opened uncompressed, compression returns one sentence for all of them.
 func (f *findings) compression() (out []string) {
 	uncompressed := 0

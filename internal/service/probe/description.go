@@ -43,7 +43,7 @@ func (f *findings) description() (o object) {
 		return publishing
 	}
 	f.missing = append(f.missing, "publish is left out of the description: "+strings.ReplaceAll(err.Error(), "\n", "; ")+".")
-	// Without publish, no messages would arrive in which a run could find the fields.
+	// Without publish, a run would receive no messages with these fields.
 	return slices.Concat(o, object{f.uncheckedMessage("message is 'unchecked', so a run checks connections only. Correct the requests, and probe again.")}, rest)
 }
 
@@ -188,8 +188,8 @@ func (f *findings) addEnd(o *object) {
 	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" The range was widened by a tenth at both ends.")
 }
 
-// roundLifetime rounds a lifetime up or down, to whole seconds, or to tenths of a second if it is below 10 s. It ignores
-// a deviation of up to 2 % of that unit.
+// roundLifetime rounds a lifetime up or down, to whole seconds, or to tenths of a second if it is below 10 s. It
+// ignores a deviation of up to 2 % of that unit.
 func roundLifetime(d time.Duration, round func(float64) float64) float64 {
 	unit := 1.0
 	if d < 10*time.Second {

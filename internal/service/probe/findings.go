@@ -65,8 +65,8 @@ func (u *unit) text() []byte {
 	return bytes.Join([][]byte{u.Event, u.ID, u.Data, u.Comment}, []byte{0})
 }
 
-// publishedIn returns the publications whose time a unit contains, the latest last. It finds none if the probe publishes
-// no {sentAt}.
+// publishedIn returns the publications whose time a unit contains, the latest last. It finds none if the probe
+// publishes no {sentAt}.
 func (f *findings) publishedIn(u *unit) []publication {
 	if !f.session.publishes("{sentAt}") {
 		return nil

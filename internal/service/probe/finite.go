@@ -25,7 +25,7 @@ var (
 
 type finiteResponses struct {
 	responses []series // blocks of each response without heartbeats, the terminal event last
-	heartbeat object   // its condition, or nil
+	heartbeat object   // condition of a heartbeat, or nil
 	done      object   // matches the terminal event and no other block
 }
 
@@ -84,7 +84,7 @@ func (s *session) noTerminalEvent() error {
 		switch {
 		case t.role != plain || t.open == nil || t == s.disconnected && !t.endedByService():
 		case !t.endedByService():
-			return fmt.Errorf(rule+"at least one response did not within %s; probe for longer (--seconds)", formatSeconds(time.Since(s.started)))
+			return fmt.Errorf(rule+"at least one response did not end within %s; probe for longer (--seconds)", formatSeconds(time.Since(s.started)))
 		case !errors.Is(t.ended, io.EOF):
 			return fmt.Errorf(rule+"at least one response failed: %s; probe again", stream.EndInWords(t.ended))
 		}
@@ -92,7 +92,7 @@ func (s *session) noTerminalEvent() error {
 	return errors.New(rule + "no event follows the content, ends every response and occurs nowhere else; write the description manually (docs/finite.md)")
 }
 
-// blocks returns the blocks of a response that have data, without heartbeats. It stores the heartbeat in f. In the
+// blocks returns the blocks of a response that have data, without heartbeats. It stores the heartbeat in f. In OpenAI's
 // Responses API, a [DONE] after the terminal event counts as a heartbeat.
 func (f *finiteResponses) blocks(t *track) series {
 	out := series{track: t}
@@ -119,7 +119,7 @@ func (f *finiteResponses) last() *unit {
 // findDone returns a condition that only the last block of each response meets, or nil. The condition is the name of
 // the event, a value in its JSON, or its data.
 func (f *finiteResponses) findDone() object {
-	if key := eventIs("response.completed"); f.endsAll(apis[literal(key)].done) { // some or all answers may be incomplete
+	if key := eventIs("response.completed"); f.endsAll(apis[literal(key)].done) { // some or all may end with response.incomplete
 		return key
 	}
 	last := f.last()

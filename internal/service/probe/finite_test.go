@@ -122,7 +122,7 @@ func TestPromptNeedsFiniteResponses(t *testing.T) {
 		method  string
 		remedy  string
 	}{
-		{new(fakeservice.Hub), "GET", "at least one response did not within 1 s; probe for longer (--seconds)"},
+		{new(fakeservice.Hub), "GET", "at least one response did not end within 1 s; probe for longer (--seconds)"},
 		{truncated, "GET", "at least one response failed: the response was truncated; probe again"},
 		{answer("data: a", "data: %d"), "POST", noEnd},
 		{answer("event: result\ndata: %d"), "POST", noEnd},

@@ -74,8 +74,8 @@ func (f *findings) add(r role, opened time.Duration, units ...*unit) *track {
 	return t
 }
 
-// block returns a block that arrives at a time after the start of the probe. If event and data are empty, the block is a
-// comment.
+// block returns a block that arrives at a time after the start of the probe. If event and data are empty, the block is
+// a comment.
 func block(at time.Duration, event, data string) *unit {
 	b := service.Block{Event: []byte(event), Data: []byte(data), HasData: event != "" || data != ""}
 	b.HasComment = !b.HasData

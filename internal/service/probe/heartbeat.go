@@ -23,7 +23,7 @@ type group struct {
 	name      string
 	matches   func(u *unit) bool
 	n         int // blocks after the start of a stream
-	perStream int // maximum of n of a stream
+	perStream int // maximum number of these blocks on one stream
 	early     int // blocks at the start of a stream
 	example   string
 	empty     bool            // the blocks have no data
@@ -107,10 +107,11 @@ func (f *findings) groups() []*group {
 	})
 }
 
-// isHeartbeat reports whether a group consists of heartbeats: its blocks have no data, or are typical of heartbeats.
-// Other blocks that always follow another one at once are not heartbeats, such as an event that ends each message. If
-// other blocks are messages, at least three blocks with constant data at a constant interval are heartbeats, too, if a
-// stream received two of them. A broadcast message also has constant data, but each stream receives it once.
+// isHeartbeat reports whether a group consists of heartbeats. Blocks that are typical of heartbeats always are. Other
+// blocks that always follow another one at once are not, such as an event that ends each message. The remaining blocks
+// without data are heartbeats. If other blocks are messages, at least three blocks with constant data at a constant
+// interval are heartbeats, too, if a stream received two of them. A broadcast message also has constant data, but each
+// stream receives it once.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
@@ -208,7 +209,8 @@ func roundInterval(d time.Duration) float64 {
 
 func trimFloat(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// greetingGroups returns the blocks that arrive only at the start of streams, on every stream that resumes no other.
+// greetingGroups returns the groups whose blocks arrive only at the start of streams, on every stream that resumes no
+// other.
 func (f *findings) greetingGroups() []*group {
 	streams := len(f.tracksOf(plain, fresh))
 	return slices.DeleteFunc(f.groups(), func(b *group) bool { return b.n > 0 || b.early == 0 || b.early < streams })

@@ -49,8 +49,8 @@ const (
 	lost                         // the message did not arrive, and the stream did not end
 )
 
-// A silentStream is a stream to which the probe publishes one message at the start, to test publishing, and nothing
-// more until its check.
+// A silentStream is a stream to which the probe publishes nothing before its check, except one message at the start
+// that tests publishing.
 type silentStream struct {
 	*track
 	checkAfter time.Duration // silence before the check, or 0 without a check

@@ -111,14 +111,14 @@ func (c *Config) client(timeout time.Duration) *stream.Client {
 	return &stream.Client{Timeout: timeout, Dial: c.Dial, HTTPVersion: os.Getenv("HTTP_VERSION"), FollowRedirects: c.FollowRedirects}
 }
 
-// reportProxy reports a proxy between probe and service as progress, because it may affect the results.
+// reportProxy reports a proxy between the probe and the service as progress, because it may affect the results.
 func (c *Config) reportProxy() {
 	if p, err := proxy.FromEnvironmentTo(c.URL); err == nil && p != nil {
 		c.Progress(fmt.Sprintf("through the proxy %s (%s)", p, p.Variable()))
 	}
 }
 
-// describe returns the description of the service. It hides tokens in the comments, because they quote the service,
+// describe returns the description of the service. It hides tokens in comments, because comments quote the service,
 // which may have repeated a token.
 func (s *session) describe() (Result, error) {
 	f := conclude(s)

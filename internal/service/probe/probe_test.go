@@ -298,7 +298,7 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: publish has {topic}, but connect does not; add {topic} to connect"},
 		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: unknown placeholder {tpoic}: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: the URL of the stream must begin with http:// or https:// and have a host, got "localhost:8080"`},
-		{Config{URL: "http://a:b@x/"}, "wrong: the URL of the stream must not contain a user, because it becomes part of the description; pass --header 'Authorization: Basic …'"},
+		{Config{URL: "http://a:b@x/"}, "wrong: the URL of the stream must not contain a user, because the URL becomes part of the description; pass --header 'Authorization: Basic …'"},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: a header must have the form 'Name: value', got "X"`},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"Authorization: a", "Cookie: b"}}}, "wrong: two different secrets cannot both become {token}; use the same secret in all headers and URLs of connect and the second request, and one secret in publish"},
 		{Config{URL: "http://x/", Publish: Request{Body: "{seq}"}}, "wrong: --publish-url is missing; set it to the URL of the request"},

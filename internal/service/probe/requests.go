@@ -38,7 +38,7 @@ var authScheme = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+
 // A tokenHider replaces the secrets in headers and parameters of a request with {token}.
 type tokenHider struct {
 	token  string // secret from the environment or from a request
-	found  string // secret from a request
+	secret string // secret from a request
 	isUsed bool   // a request has {token}
 }
 
@@ -52,10 +52,10 @@ func (s *tokenHider) hide(value string) (string, error) {
 	if parts := authScheme.FindStringSubmatch(value); parts != nil {
 		before, value = parts[1], parts[2]
 	}
-	if s.found != "" && s.found != value {
+	if s.secret != "" && s.secret != value {
 		return "", errors.New("two different secrets cannot both become {token}; use the same secret in all headers and URLs of connect and the second request, and one secret in publish")
 	}
-	s.found, s.token = value, value
+	s.secret, s.token = value, value
 	return before + "{token}", nil
 }
 
@@ -67,7 +67,7 @@ func readRequests(c *Config) (*requests, error) {
 	case err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "":
 		return nil, fmt.Errorf("the URL of the stream must begin with http:// or https:// and have a host, got %q", c.URL)
 	case to.User != nil:
-		return nil, errors.New("the URL of the stream must not contain a user, because it becomes part of the description; pass --header 'Authorization: Basic …'")
+		return nil, errors.New("the URL of the stream must not contain a user, because the URL becomes part of the description; pass --header 'Authorization: Basic …'")
 	}
 	out.base = to.Scheme + "://" + to.Host
 	subscriber, publisher := &tokenHider{token: c.SubscribeToken}, &tokenHider{token: c.PublishToken}
@@ -109,11 +109,11 @@ func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o ob
 	if r.Method != "" {
 		o.add("method", strings.ToUpper(r.Method))
 	}
-	target, err := a.normalizeURL(c, r.URL, s)
+	address, err := a.normalizeURL(c, r.URL, s)
 	if err != nil {
 		return nil, err
 	}
-	o.add("url", target)
+	o.add("url", address)
 	var headers object
 	for _, h := range r.Headers {
 		name, value, ok := strings.Cut(h, ":")

@@ -87,7 +87,8 @@ func (f *findings) refusal(role role) string {
 	return ""
 }
 
-// missedMessages returns the keys of the messages during the disconnect, from the stream that received most of them.
+// missedMessages returns the keys of the messages that arrived during the disconnect, on the stream that received the
+// most.
 func (f *findings) missedMessages() (out map[string]bool) {
 	for _, t := range f.tracksOf(plain, compressed) {
 		arrived := map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// findCounter finds data, number, time and interval of messages that the probe did not publish, and adds them to m.
+// findCounter finds the data, number, time and interval of messages that the probe did not publish, and adds them to m.
 func (f *findings) findCounter(m *message, all []series, arrivals []*unit) {
 	if len(arrivals) > 2 && !bytes.Contains(arrivals[0].Data, []byte("{token}")) && !slices.ContainsFunc(arrivals, func(u *unit) bool { return string(u.Data) != string(arrivals[0].Data) }) {
 		if same := arrivals[0].Data; len(same) <= maxQuoted {
@@ -177,7 +177,7 @@ func (f *findings) findInterval(m *message, all []series) {
 }
 
 // roundMean rounds the mean interval of messages, whose error is at most maxError, to the fewest decimal places that
-// change it by at most maxError or half a percent. A run accepts a deviation of 1 %.
+// change it by at most maxError or half a percent, whichever is larger. A run accepts a deviation of 1 %.
 func roundMean(mean, maxError time.Duration) float64 {
 	s := mean.Seconds()
 	limit := max(s/200, maxError.Seconds())

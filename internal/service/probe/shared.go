@@ -41,7 +41,7 @@ func (f *findings) findShared(found object) object {
 }
 
 // sharedEvents returns a message field with the names whose events all streams received in the same order, and the
-// number of these events. The field is empty if these are all names.
+// number of these events. The field is empty if all events have these names.
 func (f *findings) sharedEvents(source string, names []string) (out object, count int) {
 	var shared []any
 	for _, name := range names {
@@ -76,7 +76,7 @@ func (f *findings) isSteady(name string) bool {
 	})
 }
 
-// hasGreetings reports whether each stream also received events of the same other name.
+// hasGreetings reports whether each stream with messages received events of the same name that is not in names.
 func (f *findings) hasGreetings(names []string) bool {
 	all := slices.DeleteFunc(f.messages(plain, fresh), func(messages series) bool { return len(messages.units) == 0 })
 	return slices.ContainsFunc(units(all), func(greeting *unit) bool {

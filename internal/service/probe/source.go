@@ -103,7 +103,7 @@ var wordOrNumber = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// timeOfDay matches a time such as 09:41:07. Its seconds may grow by one with each message, but are no sequence.
+// timeOfDay matches a time such as 09:41:07. Its seconds may grow by one with each message, but are not a sequence.
 var timeOfDay = regexp.MustCompile(`[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]`)
 
 // textSources returns the places of numbers, and of words with at least one digit, in the first 200 bytes of text. A

@@ -63,8 +63,8 @@ func (p *Publisher) exchange(v *service.Values) shard.PublishOutcome {
 // encode returns the request of a message, and its text, so that one Write can send it.
 func (p *Publisher) encode(v *service.Values, route *proxy.Proxy) (*http.Request, []byte, error) {
 	description := p.c.Service.Publish
-	target := string(description.URL.Append(nil, v)) // the URL may contain the time of sending
-	r, err := http.NewRequestWithContext(p.ctx, description.Method, target, bytes.NewReader(description.Body.Append(nil, v)))
+	address := string(description.URL.Append(nil, v)) // the URL may contain the time of sending
+	r, err := http.NewRequestWithContext(p.ctx, description.Method, address, bytes.NewReader(description.Body.Append(nil, v)))
 	if err != nil {
 		return nil, nil, withoutURL(err)
 	}
@@ -137,7 +137,7 @@ func (p *Publisher) read(c *conn, r *http.Request, sentUS int64) shard.PublishOu
 // maxExcerpt limits the part of a refusal's body that describe reads, and the length of its result, in bytes.
 const maxExcerpt = 1 << 10
 
-// describe returns the reason for a refusal as one line: the status, the proxy, the target of a redirect, and the
+// describe returns the reason for a refusal as one line: the status, the proxy, the URL of a redirect, and the
 // reason in the body. It hides the token, which a service may repeat, and removes control characters.
 func (p *Publisher) describe(resp *http.Response, body []byte, route *proxy.Proxy) string {
 	text := resp.Status + route.ErrorSuffix()

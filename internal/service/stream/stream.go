@@ -161,11 +161,11 @@ func (r Request) Accepts(name string) bool {
 
 // String returns the method and the URL, without the token and the query.
 func (r Request) String() string {
-	target, _, hasQuery := strings.Cut(r.URL, "?")
+	url, _, hasQuery := strings.Cut(r.URL, "?")
 	if hasQuery {
-		target += "?…"
+		url += "?…"
 	}
-	return cmp.Or(r.Method, http.MethodGet) + " " + secret.Hide(target, r.secret)
+	return cmp.Or(r.Method, http.MethodGet) + " " + secret.Hide(url, r.secret)
 }
 
 // Secret returns the token in the request.

@@ -153,7 +153,7 @@ func (t *trial) subscribe(v *service.Values) stream.Request {
 	return r
 }
 
-// connect opens the stream, and checks status, type and coding of the response.
+// connect opens the stream, and checks the status, the type and the coding of the response.
 func (t *trial) connect(ctx context.Context) error {
 	r := t.subscribe(&t.values)
 	answer, err := t.openPublishing(ctx, r)
