@@ -19,7 +19,7 @@ const (
 	packedBase  = 64 << 20  // bytes of JSON independent of the size of the file
 	packedTimes = 400       // bytes of JSON per byte of the file; a typical file has 10, the most compressible one 75
 	maxValue    = 8 << 20   // bytes of JSON of one value
-	maxReach    = 96 << 20  // bytes of JSON of a Reach: two bytes of MaxPublished messages in base64
+	maxReach    = 96 << 20  // bytes of JSON of a Reach: two bytes for each of MaxPublished messages, in base64
 	maxRecord   = 1 << 20   // bytes of JSON of one client: a ledger lists at most 1000 spans and 1000 cuts
 	maxRecords  = 256 << 20 // bytes of all packed records
 	emptyRecord = 16        // bytes of a packed record without content; no packed record exceeds its JSON by more

@@ -170,7 +170,8 @@ func momentsOf(s *Shard) (out []ControlMoment) {
 		m := ControlMoment{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
-			complete := i > 0 && i < len(s.Series)-1 // the runner may have started or ended inside these buckets
+			// The runner may have started inside the first bucket, and ended inside the last one.
+			complete := i > 0 && i < len(s.Series)-1
 			m.Silent = !c.isEvidence(s.Control.Streams, complete) || time.Duration(c.ReferenceUS)*time.Microsecond > threshold
 		}
 		if b.Late > 0 {

@@ -130,8 +130,8 @@ func mergePart[T any, P interface {
 	(*sum).Merge(part)
 }
 
-// Merged returns the sum of all shards and compares it with the plan. If the plan has no connections, the scripts
-// declare their streams. No shard may be added afterward.
+// Merged returns the sum of all shards and compares it with the plan. If the plan has no clients, the scripts declare
+// their streams. No shard may be added afterward.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p

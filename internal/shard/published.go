@@ -88,7 +88,7 @@ type Message struct {
 type PublishFailure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
-	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the connection as idle during sending
+	Idle   bool         `json:"idle,omitempty"`   // of Open: the server may have closed the idle connection
 	Local  bool         `json:"local,omitempty"`  // of Refused: the publisher had no port, descriptor or IPv6 address
 	Count  uint64       `json:"count"`
 	Topic  int          `json:"topic"`  // of the first: index into Topics

@@ -57,7 +57,7 @@ type PublishOutcome struct {
 	SentUS int64 // time of sending, which may be after Begin if a connection had to be opened
 	AtUS   int64 // time of the response or error
 	BodyUS int64 // from the headers of the response to the end of its body
-	Idle   bool  // the server closed the connection as idle while the message was sent
+	Idle   bool  // the server may have closed the connection as idle while the message was sent
 	Local  bool  // the publisher had no port, descriptor or IPv6 address for a connection
 	Text   string
 }
@@ -121,8 +121,8 @@ func (l *PublishLog) Sums() PublishSums {
 	return l.sums
 }
 
-// Published returns the messages so far. Messages in flight are open. The result shares the settled messages with the
-// log, which only appends messages.
+// Published returns the messages so far. Messages without an outcome are open. The result shares the settled messages
+// with the log, which only appends messages.
 func (l *PublishLog) Published(finished bool) *Published {
 	l.mu.Lock()
 	defer l.mu.Unlock()

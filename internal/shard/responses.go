@@ -56,7 +56,8 @@ type Responses struct {
 	Logs     []ResponseLog     `json:"logs,omitempty"` // one for each runner
 }
 
-// A ResponseBucket has the sums of one BucketWidth: requests by their start, the rest by the end of the responses.
+// A ResponseBucket has the sums of a period of BucketWidth: requests by their start, the rest by the end of the
+// responses.
 type ResponseBucket struct {
 	Unix     int64                          `json:"unix_s"`
 	Started  int64                          `json:"started"`

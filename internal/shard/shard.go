@@ -41,7 +41,7 @@ type Shard struct {
 	Reach        *Reach          `json:"reach,omitempty"`   // of published messages
 	Series       []Bucket        `json:"series"`
 	Points       []Bucket        `json:"points,omitempty"`  // of a short run (plan.IsShort), without Undisturbed and Control
-	Seconds      []Second        `json:"seconds,omitempty"` // of a suite
+	Seconds      []Second        `json:"seconds,omitempty"` // of a declared suite
 	Checks       []ScriptCheck   `json:"checks"`
 	Metrics      []Metric        `json:"metrics"`
 	Connections  []ledger.Record `json:"connections"`         // empty in a shard from a file; see Records
@@ -53,7 +53,7 @@ type Shard struct {
 	HTTP2        *HTTP2          `json:"shared,omitempty"`    // of streams over HTTP/2
 	EndRequests  *EndRequests    `json:"ends,omitempty"`      // nil: none
 	Responses    *Responses      `json:"responses,omitempty"` // finite responses; nil: the suite has none
-	Bursts       *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no streams
+	Bursts       *Bursts         `json:"bursts,omitempty"`    // messages of streams; nil: no messages
 
 	// Ledgers replaces Connections in a runner, because all records together need as much memory as the streams.
 	Ledgers []*ledger.Ledger `json:"-"`
@@ -162,7 +162,8 @@ func (r *Runner) SecondsLeft(seconds int, now time.Time) int {
 	return min(int(end.Sub(now)/time.Second), seconds)
 }
 
-// StartDelay returns the time from the start of the run to the start of this runner, or 0 if it replaces none.
+// StartDelay returns the time from the start of the first replaced runner to the start of this runner, or 0 if it
+// replaces none.
 func (r *Runner) StartDelay() time.Duration {
 	if r.ReplacedStartUS == 0 {
 		return 0

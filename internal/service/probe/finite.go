@@ -119,7 +119,8 @@ func (f *finiteResponses) last() *unit {
 // findDone returns a condition that only the last block of each response meets, or nil. The condition is the name of
 // the event, a value in its JSON, or its data.
 func (f *finiteResponses) findDone() object {
-	if key := eventIs("response.completed"); f.endsAll(apis[literal(key)].done) { // some or all may end with response.incomplete
+	// Some or all responses may end with response.incomplete.
+	if key := eventIs("response.completed"); f.endsAll(apis[literal(key)].done) {
 		return key
 	}
 	last := f.last()

@@ -205,7 +205,7 @@ type Part struct {
 	Line bool      // a comment line
 }
 
-// Next waits for the next part. At the end of the stream it returns io.EOF if the server ended it after a block, and
+// Next waits for the next part. At the end of the stream it returns io.EOF if the stream ended outside an event, and
 // io.ErrUnexpectedEOF if it was truncated. It returns context.Canceled after Close, and after the end of the context of
 // Open.
 func (s *Stream) Next() (Part, error) {
