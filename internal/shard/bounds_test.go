@@ -115,7 +115,7 @@ func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
 	}
 }
 
-// uniqueConnections returns the maximum number of connections of a shard, as elements of a JSON list. Their ids
+// uniqueConnections returns the maximum number of client records of a shard, as elements of a JSON list. Their ids
 // compress to 6 MB.
 func uniqueConnections() string {
 	random, list := rand.New(rand.NewPCG(1, 2)), new(strings.Builder)

@@ -45,7 +45,7 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// Packing and unpacking preserves every field of a record, including fields added later.
+// Packing and unpacking preserve every field of a record, including fields added later.
 func TestPackedRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	var full ledger.Record
@@ -95,7 +95,7 @@ func TestPackedRecordSize(t *testing.T) {
 	require.Less(t, c.parts[0].text.Len(), 160*1000)
 }
 
-func TestEditedConnectionsStayEdited(t *testing.T) {
+func TestEditedRecordsStayEdited(t *testing.T) {
 	t.Parallel()
 	var c Connections
 	for i := range 3 {

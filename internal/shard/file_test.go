@@ -83,7 +83,7 @@ func TestLedgersAreWrittenAsRecords(t *testing.T) {
 	require.Equal(t, encode(t, &s), encode(t, withLedgers))
 }
 
-// If a description names ids that are no sequence, such as times, the gaps between them count as lost messages.
+// If a description names ids that are not a sequence, such as times, the gaps between them count as lost messages.
 func TestClientWithHugeGapsCanBeRead(t *testing.T) {
 	t.Parallel()
 	l := ledger.New("d-0", &ledger.Config{Counting: ledger.Numbered, ClientEnds: true, LatenessLimit: time.Second})

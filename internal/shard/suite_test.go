@@ -33,7 +33,7 @@ func TestMergeOfASuite(t *testing.T) {
 	a.Metrics = []Metric{timedMetric("r20", 100, 3, 4), timedMetric("r50", 200, 7)}
 	b.Metrics = []Metric{timedMetric("r20", 90, 5)}
 	m := Merge(a.Plan, []*Shard{a, b})
-	require.Empty(t, m.Problems, "a suite without planned connections must have no problem")
+	require.Empty(t, m.Problems, "a suite without planned clients must have no problem")
 	require.Equal(t, a.Suite, m.Suite)
 	require.Len(t, m.Metrics, 2)
 	r20 := m.Metrics[0]

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-func TestConnectionsOutsideOfTheRunAreRejected(t *testing.T) {
+func TestClientsOutsideOfTheRunAreRejected(t *testing.T) {
 	t.Parallel()
 	const later = 2 * time.Minute // the run takes one minute
 	for name, r := range map[string]ledger.Record{

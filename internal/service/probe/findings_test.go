@@ -37,7 +37,7 @@ func TestSingleHeartbeatOfAllStreams(t *testing.T) {
 
 // Three streams receive each of ten messages at the same time. A fourth stream opens after the first message. Another
 // service sends an event after each message.
-func TestMessagesAreNoHeartbeatsOrGreetings(t *testing.T) {
+func TestMessagesAreNotHeartbeatsOrGreetings(t *testing.T) {
 	t.Parallel()
 	f, other := newFindings(), newFindings()
 	for n, opened := range []time.Duration{0, 250 * time.Millisecond, 500 * time.Millisecond, 4 * time.Second} {
@@ -88,7 +88,7 @@ func TestMessageInterval(t *testing.T) {
 	}
 }
 
-func TestTimesAreNoSequence(t *testing.T) {
+func TestTimesAreNotSequences(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		data func(n int, at time.Time) string
@@ -161,7 +161,7 @@ func TestReasonForNothingToResumeFrom(t *testing.T) {
 	}
 }
 
-func TestGreetingIsNoRepeatedMessage(t *testing.T) {
+func TestGreetingIsNotARepeatedMessage(t *testing.T) {
 	t.Parallel()
 	f := newFindings()
 	add := func(r role, opened time.Duration, messages ...int) *track {

@@ -44,7 +44,7 @@ func probe(t *testing.T, h http.Handler, c Config, uses ...func(t *testing.T, d 
 		result, err := Run(t.Context(), c)
 		require.NoError(t, err)
 		t.Log(result.Module)
-		require.NotRegexp(t, `@ts-check|import\(`, result.Module, "the module must have no type checks and imports, because its folder may be empty")
+		require.NotRegexp(t, `@ts-check|import\(`, result.Module, "the module must have no type checks and no imports, because its folder may be empty")
 		d.module, d.notes = result.Module, strings.Join(strings.Fields(strings.ReplaceAll(result.Module, "//", "")), " ")
 		d.variables = result.Variables
 		d.json = string(module.Evaluate(t, result.Module))

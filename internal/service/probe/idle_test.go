@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/memory"
 )
 
-// A path drops connections between client and service after a silence.
+// A path drops connections between the client and the service after a silence.
 type path struct {
 	limit  time.Duration
 	closes bool  // it closes connections; otherwise it drops data, as a NAT does

@@ -35,7 +35,7 @@ func TestEventWithSeveralPublishedMessages(t *testing.T) {
 	require.Contains(t, d.json, `"message":"unchecked"`)
 }
 
-func TestQuotedMessageIsNoBatch(t *testing.T) {
+func TestQuotedMessageIsNotABatch(t *testing.T) {
 	t.Parallel()
 	for _, quote := range []string{"quoted", "before"} { // places are tried in alphabetical order
 		previous := "null"

@@ -34,7 +34,7 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	})
 }
 
-// A service may send the headers of a stream with the first message. A request that the stop ended is no evidence.
+// A service may send the headers of a stream with the first message. A request that the stop ended is not evidence.
 func TestStoppedProbeDoesNotWaitForHeaders(t *testing.T) {
 	t.Parallel()
 	for answered, want := range map[int64]string{0: "GET " + base + "/sub: no response within 1 s", 1: ""} {

@@ -37,7 +37,7 @@ func startS3(t *testing.T) *s3Server {
 	return s
 }
 
-// location returns a URL of this server. The environment has its credentials, see TestMain.
+// location returns a URL of this server. The environment has its credentials; see TestMain.
 func (s *s3Server) location(path string) string {
 	return "s3://" + path + "?region=us-east-1&use_path_style=true&endpoint=" + s.url
 }

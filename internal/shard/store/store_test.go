@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These tests do not use the credentials and profiles of the user.
+// These tests do not use the credentials or profiles of the user.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
