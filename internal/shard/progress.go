@@ -2,7 +2,8 @@ package shard
 
 import "github.com/sse-soak/sse-soak/internal/ledger"
 
-// Progress is the state of a runner, for display only. The runner writes it as a JSON line each second to PROGRESS_FD.
+// Progress is the state of a runner, for display only. The runner writes it as a JSON line each second to the file
+// descriptor PROGRESS_FD.
 type Progress struct {
 	Open            int `json:"open"`
 	Opened          int `json:"opened"` // clients that had a stream
@@ -39,7 +40,7 @@ type Progress struct {
 // A FoundFault reports a fault of a client or a response at the time of its detection. The ledgers have the final
 // counts.
 type FoundFault struct {
-	AtMS int64  `json:"at_ms"` // Unix
+	AtMS int64  `json:"at_ms"` // Unix time
 	ID   string `json:"id"`
 	Text string `json:"text"` // such as "3 missed"
 }

@@ -65,12 +65,12 @@ type Publisher struct {
 
 	mu       sync.Mutex // guards the fields below
 	topics   []queue    // by topic
-	running  int        // workers
+	running  int        // number of workers
 	reported []string   // kinds of problems that Report has received
 }
 
 type queue struct {
-	due     uint32 // due, but not started
+	due     uint32 // messages that are due, but not started
 	workers int    // goroutines that send messages of the topic: at most one, unless the order is arbitrary
 }
 

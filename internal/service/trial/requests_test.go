@@ -97,9 +97,9 @@ func TestAnswer(t *testing.T) {
 		"data: {\"text\":\"a\"}\n\nevent: end\ndata: {}\n\n":   {},
 		"data: {\"text\":\"a\"}\n\nevent: error\ndata: {}\n\n": {},
 		"data: {\"text\":\"a\"}\n\n":                           {"", `had no terminal event (end.done is {"event":"end"}): the stream ended `},
-		"data: {\"txt\":\"a\"}\n\nevent: end\ndata: {}\n\n":    {`message.content: the response had no content: 2 blocks arrived`, ""},
-		"": {`message.content: the response had no content: nothing arrived; the stream ended `, ""},
-		"data: " + strings.Repeat("a", 1<<20+1) + "\n\n": {`; set connect.maxEventSize to a larger value; message.content is "json:$.text"`, ""},
+		"data: {\"txt\":\"a\"}\n\nevent: end\ndata: {}\n\n":    {`message.content: the response had no content (message.content is "json:$.text"): 2 blocks arrived`, ""},
+		"": {`message.content: the response had no content (message.content is "json:$.text"): nothing arrived, and the stream ended `, ""},
+		"data: " + strings.Repeat("a", 1<<20+1) + "\n\n": {`; set connect.maxEventSize to a larger value`, ""},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")

@@ -172,7 +172,7 @@ func (t *trial) connect(ctx context.Context) error {
 	defer answer.Close()
 	switch answer.Status {
 	case http.StatusOK:
-		return mismatch("connect.url", "%s answered 200 with %s%s, which is not an event stream; expected text/event-stream",
+		return mismatch("connect.url", "%s answered 200 with %s%s, which is not an event stream; set connect.url to the URL of an event stream",
 			r, cmp.Or(answer.Header.Get("Content-Type"), "no Content-Type"), stream.InParentheses(answer.Excerpt()))
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return mismatch("connect.headers", "%s answered %s%s; %s", r, http1.StatusText(answer.Status), stream.InParentheses(answer.Excerpt()), t.subscribeRemedy())
@@ -323,9 +323,9 @@ func (t *trial) answer(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err() //nolint:wrapcheck // the caller's context
 	case !hasContent && err == nil:
-		return mismatch("message.content", "the response had no content: %s; %s", t.open.summary(), t.field("message.content"))
+		return mismatch("message.content", "the response had no content (%s): %s", t.field("message.content"), t.open.summary())
 	case !hasContent && !errors.Is(err, errLate):
-		return mismatch("message.content", "the response had no content: %s; %w; %s", t.open.summary(), err, t.field("message.content"))
+		return mismatch("message.content", "the response had no content (%s): %s, and %w", t.field("message.content"), t.open.summary(), err)
 	case err != nil:
 		if errors.Is(err, errLate) {
 			err = fmt.Errorf("the stream was still open after %s", format.Duration(t.Patience))

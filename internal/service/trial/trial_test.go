@@ -215,7 +215,7 @@ func TestServerErrorsAreReported(t *testing.T) {
 				w.Header().Set("Content-Type", "text/html")
 				_, _ = w.Write([]byte("<p>\nhello"))
 			}),
-			"connect.url: GET " + base + "/sub/soak-topic-0 answered 200 with text/html (<p> hello), which is not an event stream; expected text/event-stream",
+			"connect.url: GET " + base + "/sub/soak-topic-0 answered 200 with text/html (<p> hello), which is not an event stream; set connect.url to the URL of an event stream",
 		},
 		{
 			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
