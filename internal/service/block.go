@@ -81,11 +81,12 @@ type Reading struct {
 	Kind Kind
 	// Seq is the number of a message, if HasSeq. With message.every, another event may have a number too.
 	Seq int64
-	// SentAt is the send time of a message in microseconds since 1970, if HasSentAt. The service may round it to seconds.
+	// SentAt is the send time of a message in microseconds since 1970, if HasSentAt. The service may round it to
+	// seconds.
 	SentAt int64
 	// ID is the value of resume.id, from which a client resumes after this message. It may point into the block. It is
-	// nil if the description has no resume.id, if the block has no such text or number, or if the value contains CR, LF
-	// or NUL, which a request cannot send.
+	// nil if the description has no resume.id, or if the block has no such text or number. It is also nil if the value
+	// contains CR, LF or NUL, which a request cannot send.
 	ID []byte
 
 	// Fingerprint is a hash of the part of a message that all streams of a topic receive, if message.same is set.
@@ -95,9 +96,10 @@ type Reading struct {
 	// OtherID reports whether message.every is set and message.seq reads an id that is not a number of at least 1. Such
 	// an id is not an error: the message is counted by interval.
 	OtherID bool
-	// Err is nil, or the reason why a message does not match the description: ErrMissing or ErrNumber for its number,
-	// ErrJSON, ErrData, ErrUTF8, ErrSum or ErrMarker. Such a message is corrupted; with ErrMissing, it may be counted
-	// by interval. If the description has a checksum, the error of a missing number is ErrSum.
+	// Err is nil, or the reason why a message does not match the description. ErrMissing and ErrNumber are errors of
+	// its number; the others are ErrJSON, ErrData, ErrUTF8, ErrSum and ErrMarker. Such a message is corrupted; with
+	// ErrMissing, it may be counted by interval. If the description has a checksum, the error of a missing number is
+	// ErrSum.
 	Err error
 }
 

@@ -81,7 +81,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 }
 
 // body parses the body in the language of the Content-Type. If the request has no Content-Type and the body begins like
-// an object or a list, the body is JSON, and the request gets the Content-Type application/json.
+// an object or a list, the body is JSON. The request then gets the Content-Type application/json.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("body")
 	if n == nil {

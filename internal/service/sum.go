@@ -47,9 +47,9 @@ func (m *checksumInput) fits(partial uint32, reading *Reading) bool {
 
 // verify compares a message with its checksum, and returns its kind. The argument kind is based on the marker, which
 // may be corrupted. A message of another run has a checksum with the marker of that run, or no checksum. If a Foreign
-// message does not match its checksum, or a message without a marker matches its checksum with the marker of this run,
-// verify returns Delivery and sets out.Err to ErrMarker. If a Delivery does not match its checksum, or has none, verify
-// sets out.Err to ErrSum, unless the message has an error other than ErrMissing.
+// message does not match its checksum, verify returns Delivery and sets out.Err to ErrMarker. It does the same if a
+// message without a marker matches its checksum with the marker of this run. If a Delivery does not match its checksum,
+// or has none, verify sets out.Err to ErrSum, unless the message has an error other than ErrMissing.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),

@@ -16,9 +16,9 @@ const maxLogged = 2 << 20
 // A ResponseLog lists the responses of a runner in the order of their ends. Reports derive the effect of --at and the
 // number of open responses from it.
 type ResponseLog struct {
-	// Data has two numbers for each response, in milliseconds: the time from the end of the previous response (for the
-	// first: from 1970) to the end of this one, and its duration. The duration is multiplied by stateBase, and the
-	// index of the state is added.
+	// Data has two numbers for each response, in milliseconds. The first is the time from the end of the previous
+	// response (for the first response: from 1970) to the end of this one. The second is its duration, multiplied by
+	// stateBase, plus the index of its state.
 	Data     []byte `json:"data,omitempty"`
 	Unlisted int64  `json:"unlisted,omitempty"` // number of further responses
 

@@ -47,8 +47,8 @@ func (f *findings) description() (o object) {
 	return slices.Concat(o, object{f.uncheckedMessage("message is 'unchecked', so a run checks connections only. Correct the requests, and probe again.")}, rest)
 }
 
-// checkedMessage returns a message field that a run can check: the found message if it has a number or an interval,
-// otherwise the result of findShared. Without either, it returns the result of uncheckedMessage.
+// checkedMessage returns a message field that a run can check. This is the found message if that has a number or an
+// interval, otherwise the result of findShared. Without either, it returns the result of uncheckedMessage.
 func (f *findings) checkedMessage() field {
 	found := f.message.match
 	if slices.ContainsFunc(found, func(m field) bool { return m.name == "seq" || m.name == "every" }) {

@@ -112,9 +112,9 @@ func (f *findings) reportNoMessage() {
 		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
-// selectMessages returns the messages to describe, and adds their event names to m. It returns all messages, with one
-// exception: if there are several names and no sequence of numbers spans all of them, it returns only the messages of
-// the most frequent name that has a sequence.
+// selectMessages returns the messages to describe, and adds their event name to m. It returns all messages if there is
+// one name, or if a sequence of numbers spans all names. Otherwise, it returns the messages of the most frequent name
+// that has a sequence, or all messages if no name has one.
 func (f *findings) selectMessages(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
@@ -236,7 +236,7 @@ func (f *findings) findSum(m *message, arrivals []*unit, options []string) {
 
 // areNumbers reports whether the values of a reader are at least two different published numbers. Each must have
 // arrived after its publication. If the probe publishes a time, each must also be the number of the latest message in
-// its block, because a message may quote an earlier one.
+// its block. A message may quote an earlier one.
 func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[int64]publication) bool {
 	numbers := map[int64]bool{}
 	for _, u := range arrivals {

@@ -3,8 +3,8 @@ package probe
 import "slices"
 
 // selectPublished returns the messages to describe, and adds their event name to m. It returns all messages, with one
-// exception: if a service sends published messages in several events, such as a message and a preview of a chat room,
-// selectPublished returns only the events of the first name that has each message once.
+// exception: a service may send published messages in several events, such as a message and a preview of a chat room.
+// selectPublished then returns only the events of the first name that has each message once.
 func (f *findings) selectPublished(m *message, all []series) ([]series, []*unit) {
 	var names []string
 	for _, u := range units(all) {

@@ -105,7 +105,7 @@ func (f *findings) missedMessages() (out map[string]bool) {
 }
 
 // countResent counts the messages of a set that arrived on a new stream. If the probe did not publish them, it counts
-// only those at the start: later messages are new, but may have the same content if each stream has its own numbers.
+// only those at the start. Later messages are new, but may have the same content if each stream has its own numbers.
 func (f *findings) countResent(t *track, messages map[string]bool) int {
 	arrived := map[string]bool{}
 	if t != nil {

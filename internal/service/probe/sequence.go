@@ -176,8 +176,8 @@ func (f *findings) findInterval(m *message, all []series) {
 	}
 }
 
-// roundMean rounds the mean interval of messages, whose error is at most maxError, to the fewest decimal places that
-// change it by at most maxError or half a percent, whichever is larger. A run accepts a deviation of 1 %.
+// roundMean rounds the mean interval of messages to as few decimal places as possible. It changes the mean by at most
+// maxError, the maximum error of the mean, or by half a percent if that is more. A run accepts a deviation of 1 %.
 func roundMean(mean, maxError time.Duration) float64 {
 	s := mean.Seconds()
 	limit := max(s/200, maxError.Seconds())

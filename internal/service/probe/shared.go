@@ -108,8 +108,8 @@ type sighting struct {
 	at          time.Time
 }
 
-// countShared returns the result of countCommon for the messages with a name (empty: all messages), or 0 if one of them
-// does not have the source. It uses the plain streams with messages, except the disconnected one.
+// countShared returns the result of countCommon for the messages with a name (empty: all messages). It returns 0 if one
+// of them does not have the source. It uses the plain streams with messages, except the disconnected one.
 func (f *findings) countShared(source, name string) int {
 	s := compile(anyURL, object{{name: "same", value: source}})
 	if s == nil {

@@ -31,8 +31,8 @@ func (p *Publisher) schedule() {
 	}
 }
 
-// queue records that one more message of a topic is due. It starts a worker, unless a worker of the topic runs and
-// either the message must wait for the response to an earlier one, or maxInFlight workers run. The caller holds mu.
+// queue records that one more message of a topic is due. It starts a worker if the topic has none. If the description
+// allows any order, it starts a further worker, unless maxInFlight workers run. The caller holds mu.
 func (p *Publisher) queue(topic int) {
 	q := &p.topics[topic]
 	q.due++

@@ -335,8 +335,8 @@ func (t *trial) answer(ctx context.Context) error {
 	return nil
 }
 
-// replay returns an error if messages have no marker and a new stream receives the trial's message again. A run would
-// count such a message as its own.
+// replay opens a new stream if messages have no marker. It returns an error if that stream receives the trial's message
+// again, because a run would count such a message as its own.
 func (t *trial) replay(ctx context.Context) error {
 	if t.s.Publish == nil || t.s.Message.Marked || t.s.SecondRequest != nil {
 		return nil
