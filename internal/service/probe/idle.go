@@ -146,11 +146,15 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	return nil
 }
 
-// check publishes a message to the topic of a stream, and reports whether the message arrives within ten times Pace.
+// check publishes a message to the topic of a stream, and reports whether the message arrives within ten times Pace. It
+// returns an error if the service does not confirm the message.
 func (i *idleProbe) check(ctx context.Context, s *silentStream) (isAlive bool, err error) {
 	i.mu.Lock()
 	requested := time.Now()
 	err = i.send(ctx, s.n)
+	if err == nil && ctx.Err() == nil && !i.published[len(i.published)-1].confirmed {
+		err = fmt.Errorf("a message to the topic %s was not confirmed, so silent streams cannot be checked; probe again", i.values(s.n).Topic)
+	}
 	i.mu.Unlock()
 	if err != nil {
 		return false, err
@@ -185,7 +189,7 @@ func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 				i.decide(s, alive, quiet)
 			case s.endedByService():
 				i.decide(s, closed, quiet)
-			case err == nil && ctx.Err() == nil: // send has recorded other failures in the notes
+			case err == nil && ctx.Err() == nil: // send has recorded an unconfirmed message in the notes
 				i.decide(s, lost, quiet)
 			}
 			return

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -201,5 +202,24 @@ func TestIdleProbeRejectsLostMessages(t *testing.T) {
 		dial := memory.Serve(t, &fakeservice.Hub{Lose: func(string, string) bool { return true }})
 		_, err := Idle(t.Context(), Config{URL: base + "/sub/{topic}", Publish: publishRequest, Length: time.Minute, Dial: dial})
 		require.ErrorContains(t, err, "was confirmed, but did not arrive on the stream of that topic")
+	})
+}
+
+// If the service refuses a message, its stream may be alive.
+func TestRefusedMessageIsNotALostStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hub, published := &fakeservice.Hub{}, atomic.Int64{}
+		dial := memory.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost && published.Add(1) > 5 { // one message tests each of the five streams
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			hub.ServeHTTP(w, r)
+		}))
+		text, err := Idle(t.Context(), Config{URL: base + "/sub/{topic}", Publish: publishRequest, Length: 2 * time.Minute, Dial: dial})
+		require.NoError(t, err)
+		require.NotContains(t, text, "lost")
+		require.Contains(t, text, "was not confirmed: ")
 	})
 }
