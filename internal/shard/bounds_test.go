@@ -93,6 +93,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"more connections than streams":               {text(func(s *Shard) { s.HTTP2 = &HTTP2{Connections: 1} }), "impossible counts of HTTP/2 streams"},
 		"too many streams over HTTP/2":                {text(func(s *Shard) { s.HTTP2 = &HTTP2{Streams: maxNumber + 1} }), "impossible counts of HTTP/2 streams"},
 		"a maximum that only a merge sets":            {text(func(s *Shard) { s.HTTP2 = &HTTP2{Streams: 2, Connections: 1, MaxPerRunner: 5} }), "impossible counts of HTTP/2 streams"},
+		"−1 responses without detectable losses":      {text(func(s *Shard) { s.Responses = NewResponses(); s.Responses.Uncovered = -1 }), "impossible responses"},
 		"points of an hour":                           {text(func(s *Shard) { s.Points = make([]Bucket, MaxPoints+1) }), "points must have at most 600 elements"},
 		"a number instead of a list":                  {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "series must be a list"},
 	}

@@ -15,7 +15,7 @@ type group struct {
 	plan           plan.Plan
 	first, runners int  // index of the first runner in Merged.Runners, and number of runners
 	plannedRunners int  // number of runners in the plan; 1 if k6 ran alone without RUNNERS
-	hasTwoRuns     bool // the shards are from different runs; a problem reports that, and no other check applies
+	hasTwoRuns     bool // the shards are from two runs; a problem reports that, and the group is not checked further
 }
 
 func (m *Merged) runnersOf(g *group) []Runner { return m.Runners[g.first:][:g.runners] }

@@ -298,8 +298,10 @@ func (s *Shard) checkResponses() error {
 	}
 	complete := r.States[ledger.ResponseComplete]
 	c := r.Chunks
-	if r.First.Count() != complete || r.Total.Count() != complete || r.Good < 0 || r.Good > complete || r.Skipped < 0 ||
-		r.RefusedLocally < 0 || r.RefusedLocally > r.States[ledger.ResponseRefused] || r.Uncovered+r.OpenTails > complete ||
+	if r.First.Count() != complete || r.Total.Count() != complete || r.Good > complete ||
+		r.RefusedLocally > r.States[ledger.ResponseRefused] || r.Uncovered+r.OpenTails > complete ||
+		!areCounts(r.Good, r.Skipped, r.RefusedLocally, r.Uncovered, r.OpenTails, r.Incomplete, r.Numbered, r.FromZero, r.FromOne) ||
+		!areCounts(r.SingleBurst, r.AbandonedChunks) ||
 		c.Expected > maxNumber || c.Expected != c.Received+c.Missed+c.Corrupted {
 		return invalid
 	}
