@@ -57,7 +57,7 @@ func (f *findings) checkedMessage() field {
 	if same := f.findShared(found); same != nil {
 		return field{"message", same, f.message.notes}
 	}
-	return f.uncheckedMessage("message is 'unchecked': no number and no interval was found, and streams did not receive the same messages, or fewer than three, so a run checks connections only. " +
+	return f.uncheckedMessage("message is 'unchecked', so a run checks connections only. No number and no interval was found, and the streams had fewer than three different messages in common. " +
 		"With --publish-url and --publish-body, the probe publishes messages and finds their numbers.")
 }
 
