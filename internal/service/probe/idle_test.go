@@ -205,7 +205,7 @@ func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	})
 }
 
-// If the service refuses a message, its stream may be alive.
+// A stream may be alive even if the service refuses the message that checks it.
 func TestRefusedMessageIsNotALostStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

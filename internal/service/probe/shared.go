@@ -76,7 +76,7 @@ func (f *findings) isSteady(name string) bool {
 	})
 }
 
-// hasGreetings reports whether each stream with messages received events of the same name that is not in names.
+// hasGreetings reports whether all streams with messages received events of a common name that is not in names.
 func (f *findings) hasGreetings(names []string) bool {
 	all := slices.DeleteFunc(f.messages(plain, fresh), func(messages series) bool { return len(messages.units) == 0 })
 	return slices.ContainsFunc(units(all), func(greeting *unit) bool {
