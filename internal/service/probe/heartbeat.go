@@ -108,10 +108,10 @@ func (f *findings) groups() []*group {
 }
 
 // isHeartbeat reports whether a group consists of heartbeats. Blocks that arrive only at the start of streams are not
-// heartbeats. Among the others, blocks that are typical of heartbeats are. Blocks that always follow another one at once
-// are not, such as an event that ends each message. The remaining blocks without data are heartbeats. If other blocks
-// are messages, blocks with constant data at a constant interval are heartbeats, too. At least three must have arrived,
-// two of them on one stream. A broadcast message also has constant data, but each stream receives it once.
+// heartbeats. Among the others, blocks that are typical of heartbeats are. Blocks that always follow another one at
+// once are not, such as an event that ends each message. The remaining blocks without data are heartbeats. If other
+// blocks are messages, blocks with constant data at a constant interval are heartbeats, too. At least three must have
+// arrived, two of them on one stream. A broadcast message also has constant data, but each stream receives it once.
 func (b *group) isHeartbeat(hasMessages bool) bool {
 	switch {
 	case b.n == 0:
