@@ -100,11 +100,11 @@ func TestUnstartableRunIsInvalid(t *testing.T) {
 		"testdata/no-room":    "is stuck: no node accepts it: Unschedulable",
 	} {
 		t.Run(overlay, func(t *testing.T) {
-			limits := []string{"--overlay", overlay}
+			args := []string{"--overlay", overlay}
 			if overlay == "testdata/no-room" { // a node may become free, so soak waits
-				limits = append(limits, "--start-timeout", "30s")
+				args = append(args, "--start-timeout", "30s")
 			}
-			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), limits...)
+			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), args...)
 			assert.Equal(t, 2, s.wait(t), "%s", s.output())
 			v := s.verdict(t)
 			assert.Equal(t, verdict.Invalid, v.Verdict)
@@ -160,7 +160,7 @@ func TestConcurrentRunsAreExact(t *testing.T) {
 	c.requireNothingLeft(t)
 }
 
-// After a soak was killed, another one attaches to its run and reports the verdict.
+// After a soak is killed, another soak attaches to its run and reports the verdict.
 func TestAttachFromAnotherMachine(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "attach")

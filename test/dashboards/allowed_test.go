@@ -5,7 +5,7 @@ package dashboards
 import "os"
 
 // mayBeEmpty maps the queries that may have no data in a clean soak on one machine to the reasons. A key is
-// DASHBOARD/PANEL.
+// DASHBOARD/PANEL or annotation/NAME.
 var mayBeEmpty = map[string]string{
 	"annotation/Backend restarted": "the backend does not restart in a clean soak",
 	"soak/Firing alerts":           "no alert fires in a clean soak",

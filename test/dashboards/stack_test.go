@@ -295,7 +295,7 @@ func program(t *testing.T, names ...string) string {
 	t.Helper()
 	path := firstProgram(names...)
 	if path == "" {
-		untested.SkipMissing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-alertmanager prometheus-node-exporter prometheus-nginx-exporter")
+		untested.SkipMissing(t, names[0]+" is not installed; run `apt-get install nginx-light prometheus prometheus-alertmanager prometheus-node-exporter prometheus-nginx-exporter`")
 	}
 	return path
 }

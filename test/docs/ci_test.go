@@ -205,7 +205,7 @@ func TestGitLabArtifacts(t *testing.T) {
 func checkScripts(t *testing.T, all []string) {
 	t.Helper()
 	if _, err := exec.LookPath("shellcheck"); err != nil {
-		untested.SkipMissing(t, "scripts in YAML, because shellcheck is not installed: apt-get install shellcheck")
+		untested.SkipMissing(t, "scripts in YAML, because shellcheck is not installed; run `apt-get install shellcheck`")
 	}
 	for _, script := range all {
 		cmd := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2153", "-") // shellcheck does not see the variables of the step

@@ -90,7 +90,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 		options          services.Options
 		want             verdict.Outcome
 		args             []string
-		minLost, maxLost uint64 // messages that each stream does not receive
+		minLost, maxLost uint64 // number of messages that each client does not receive
 	}{
 		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},  // the service does not announce the gap
 		{"sse-starlette", services.Options{}, verdict.Pass, longRun, 1, 6}, // the service does not resume
@@ -263,7 +263,7 @@ func TestReconnectsWithoutAnID(t *testing.T) {
 // after the call.
 const expiringToken = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-secret`,"
 
-// singleToken is like expiringToken, but returns the same token for all connections, which is a mistake.
+// singleToken is like expiringToken, but returns the same token for all attempts, which is a mistake.
 const singleToken = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
 
 // expiryOf returns the expiry of an expiringToken or a singleToken, or the zero time for any other text.

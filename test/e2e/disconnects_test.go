@@ -237,7 +237,8 @@ func TestStormOfAHubWithoutHistory(t *testing.T) {
 	require.Zero(t, v.Messages.Duplicated)
 }
 
-// The first storm begins after each client received a published message, so that each client has an id to resume from.
+// The first storm begins after each client has received a published message, so that each client has an id to resume
+// from.
 func TestStormClientsHaveAnID(t *testing.T) {
 	t.Parallel()
 	var resumed atomic.Int64

@@ -181,7 +181,7 @@ func TestUnwritableResults(t *testing.T) {
 	})
 }
 
-// A stopped runner also reads its control group late, so the run is inconclusive. A stopped service does not delay the
+// A stopped runner also reads its control group late, so the run is invalid. A stopped service does not delay the
 // control group, so the lateness is a fault of the service.
 func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ var sharedCertificates = sync.OnceValues(func() (folder string, err error) {
 func certificates(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		untested.SkipMissing(t, "openssl is not installed: apt-get install openssl")
+		untested.SkipMissing(t, "openssl is not installed; run `apt-get install openssl`")
 	}
 	folder, err := sharedCertificates()
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func TestPacketLossDelayAndShortDisconnectLoseNothing(t *testing.T) {
 	require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay must be effective")
 }
 
-// Dropped packets leave connections half-open. The client detects them within 3 intervals.
+// Dropped packets leave connections half-open. The clients detect this within 3 intervals.
 func TestHalfOpenConnectionIsDetected(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -149,7 +149,7 @@ func openTun() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "tun"), nil
 }
 
-// relay forwards packets from one end to the other until the file from is closed.
+// relay forwards packets from one end to the other until the first end is closed.
 func (w *wire) relay(from, to *os.File) {
 	packet := make([]byte, 1<<16)
 	for {

@@ -224,7 +224,7 @@ func beginAndKill(t *testing.T, mark string) (killedSoak *soakRun, runners []int
 	killedSoak.awaitStreams("20")
 	require.NoError(t, killedSoak.cmd.Process.Kill())
 	_ = killedSoak.cmd.Wait()
-	await(t, "the target of the control group must end", func() bool { return len(processes(mark)) == 2 })
+	await(t, "the reference server of the control group must end", func() bool { return len(processes(mark)) == 2 })
 	return killedSoak, runnersOf(mark)
 }
 

@@ -28,7 +28,7 @@ func TestSoak(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, verdict.Connections{Planned: 50, Opened: 50, Completed: 50}, v.Connections)
 	require.EqualValues(t, 350, v.Messages.Floor)
-	require.InDelta(t, 350, v.Messages.Expected, 50, "each connection must expect floor(open / interval) noops, or one more")
+	require.InDelta(t, 350, v.Messages.Expected, 50, "each client must expect floor(open / interval) noops, or one more")
 	require.Equal(t, v.Messages.Expected, v.Messages.Received)
 	require.True(t, v.Server.Known)
 	require.True(t, v.Server.Agrees)

@@ -29,7 +29,7 @@ func TestChurn(t *testing.T) {
 	require.Len(t, section(v, "The backend, early and late").Rows, 4)
 }
 
-func TestChurnNamesTheConnectionWithALoss(t *testing.T) {
+func TestChurnNamesTheClientWithALoss(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=2"}, "churn", "--profile", "smoke", "--mean-hold", "5", "--runners", "1")
 	v := r.verdict()

@@ -24,7 +24,7 @@ import (
 
 const feedTopic = "feed-topic-1"
 
-// priceMessage returns a message without a number.
+// priceMessage returns a message whose number is always 0.
 func priceMessage(price int) string {
 	return fmt.Sprintf(`{"topic":%q,"run":"price %d","seq":0,"t":0,"sum":"x"}`, feedTopic, price)
 }
@@ -104,7 +104,7 @@ func describeFeed(t *testing.T, r *services.Instance, message string) string {
 
 // The messages of the feed have no numbers, and the run does not publish them. The only finding is the message that one
 // client lost.
-func TestComparedClientsFindLostFrame(t *testing.T) {
+func TestComparedClientsFindLostMessage(t *testing.T) {
 	eachOf(t, []string{"nchan", "pocketbase"}, func(t *testing.T, name string) {
 		message := map[string]string{"nchan": "{ same: 'data' }", "pocketbase": "{ same: 'json:$.record.run' }"}[name]
 		r := startService(t, name, services.Options{})

@@ -64,7 +64,7 @@ func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...s
 func TestUnitsOfSystemd(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/lib/systemd/systemd"); err != nil {
-		untested.Skip(t, "systemd is not installed: apt-get install systemd")
+		untested.Skip(t, "systemd is not installed; run `apt-get install systemd`")
 	}
 	namespace, dir := netns.New(t), t.TempDir()
 	var notice atomic.Bool

@@ -42,7 +42,7 @@ type Noop struct {
 	Number       uint64 // from 1, without gaps, in the order in which noops are due; 0: unserved
 	Due          time.Time
 	At           time.Time // when it was last written; zero: never
-	Copies       int       // how often it was written
+	Copies       int       // how many times it was written
 	Corrupt      bool
 	Overtaken    bool // a later noop was written before it
 	Unserved     bool // the service made no noop for this slot, and used no number
@@ -62,7 +62,7 @@ type NoopClient struct {
 	Client
 	First          time.Time // when slot 1 was due
 	CutAt          time.Time // time from which the proxy dropped all noops; zero: never
-	disconnectedAt time.Time // when the proxy cut the client's connection
+	disconnectedAt time.Time // when the proxy disconnected the client
 	Noops          []Noop
 	numbers        uint64 // number of the last noop
 }

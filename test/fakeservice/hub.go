@@ -47,7 +47,7 @@ type Hub struct {
 	Lose        func(topic string, payload string) bool // reports whether the hub loses a message; nil: it loses none
 	RequireJoin bool                                    // a stream must join a topic with a second request
 
-	LateHeaders bool // the hub sends the headers of a stream only with the first event
+	LateHeaders bool // the hub sends the headers of a stream only with its first data
 
 	URL string // set by Start
 

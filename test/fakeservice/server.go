@@ -74,9 +74,9 @@ func (l *lateness) Record(due time.Time) {
 	}
 }
 
-// EndStream responds to a client's request to end its stream, with 404 if the client has no open stream. If never is
-// set, the stream stays open. The caller holds Mu.
-func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
+// EndStream responds to a client's request to end its stream, with 404 if the client has no open stream. If neverEnds
+// is set, the stream stays open. The caller holds Mu.
+func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, neverEnds bool) {
 	if c.Open == nil {
 		http.NotFound(w, r)
 		return
@@ -84,7 +84,7 @@ func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, ne
 	if c.EndRequestedAt.IsZero() {
 		c.EndRequestedAt = time.Now()
 	}
-	if !never {
+	if !neverEnds {
 		c.Open.Finish(EndRequested)
 	}
 }
@@ -129,7 +129,8 @@ func (s *Server) NewStream(f Format, w http.ResponseWriter, r *http.Request) *St
 	}
 }
 
-// Finish makes the stream end, with the given reason. The caller holds the lock of the service.
+// Finish makes the stream end, with the given reason. Only the first call has an effect. The caller holds the lock of
+// the service.
 func (s *Stream) Finish(end string) {
 	if s.EndReason == "" {
 		s.EndReason = end

@@ -75,7 +75,7 @@ func (p *Proxy) Stop() {
 	}
 }
 
-// Requests returns the forwarded requests, in the form "GET http://host/path" or "CONNECT host:port".
+// Requests returns the accepted requests, in the form "GET http://host/path" or "CONNECT host:port".
 func (p *Proxy) Requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

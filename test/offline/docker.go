@@ -28,7 +28,7 @@ func NeedDocker(t *testing.T, plugins ...string) {
 	for _, plugin := range plugins {
 		if output, err := exec.CommandContext(t.Context(), "docker", plugin, "version").CombinedOutput(); err != nil {
 			t.Logf("docker %s: %v: %s", plugin, err, output)
-			untested.SkipMissing(t, fmt.Sprintf("Docker has no plugin %s: https://docs.docker.com/compose/install/linux/, or as root on Debian 12 test/offline/docker/plugins", plugin))
+			untested.SkipMissing(t, fmt.Sprintf("Docker has no plugin %s; install it (https://docs.docker.com/compose/install/linux/), or run test/offline/docker/plugins as root on Debian 12", plugin))
 		}
 	}
 }
@@ -64,11 +64,11 @@ const providerVersion = "6.66.0" // version of the schema in the stand-in
 func NeedTerraform(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {
-		untested.SkipMissing(t, "terraform is not installed: https://developer.hashicorp.com/terraform/install")
+		untested.SkipMissing(t, "terraform is not installed; install it (https://developer.hashicorp.com/terraform/install)")
 	}
 }
 
-// Terraform builds a stand-in for the AWS provider that sends no requests to AWS, in the folder mirror. It returns the
+// Terraform builds, in the folder mirror, a stand-in for the AWS provider that sends no requests to AWS. It returns the
 // environment variables that make terraform use the stand-in. repository is the path of the repository's root.
 func Terraform(t *testing.T, repository, mirror string) (env []string) {
 	t.Helper()

@@ -41,7 +41,7 @@ func Run(t *testing.T, host, config string, args ...string) (listen string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
-		untested.SkipMissing(t, "prometheus is not installed: apt-get install prometheus")
+		untested.SkipMissing(t, "prometheus is not installed; run `apt-get install prometheus`")
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
@@ -58,7 +58,7 @@ func Run(t *testing.T, host, config string, args ...string) (listen string) {
 	require.NoError(t, p.Start())
 	t.Cleanup(func() {
 		stop()
-		_ = p.Wait() // killed
+		_ = p.Wait() // an error, because stop kills the process
 		if t.Failed() {
 			t.Log(output.String())
 		}

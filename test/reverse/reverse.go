@@ -20,7 +20,7 @@ func Program(t testing.TB) string {
 	t.Helper()
 	path, err := process.Find("nginx")
 	if err != nil {
-		untested.SkipMissing(t, "nginx is not installed: apt-get install nginx-light")
+		untested.SkipMissing(t, "nginx is not installed; run `apt-get install nginx-light`")
 	}
 	return path
 }

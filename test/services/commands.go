@@ -60,7 +60,8 @@ func nchanCommand(s setup) (command, error) {
 	}, nil
 }
 
-// find returns the path of a program that a service needs. packages are the Debian packages that contain the program.
+// find returns the path of a program that a service needs. packages are the Debian packages of the program and its
+// modules.
 func find(service, program, packages string) (string, error) {
 	path, err := process.Find(program)
 	if err != nil {

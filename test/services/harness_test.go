@@ -22,7 +22,7 @@ import (
 // deadline is the maximum time of an operation on a busy machine.
 const deadline = 20 * time.Second
 
-// TestMain runs more tests in parallel than there are cores, because they mostly wait.
+// TestMain runs more tests in parallel than there are cores, because the tests mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -73,7 +73,7 @@ type subscriber struct {
 }
 
 // subscribe opens a stream as the description of the service defines, including the second request. If lastID is not
-// "", the stream resumes after that event.
+// "", the stream resumes after the event with this id.
 func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *subscriber {
 	t.Helper()
 	request := stream.Fill(&s.Connect, &v)

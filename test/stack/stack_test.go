@@ -145,7 +145,7 @@ func (s *stack) requireVersion() {
 	require.Contains(s.t, body, `"version":"`+version+`"`)
 }
 
-// requireScrape asserts that Prometheus scrapes all targets, with the given number of backends.
+// requireScrape asserts that Prometheus scrapes all jobs, with the given number of backends.
 func (s *stack) requireScrape(backends int) {
 	jobs := map[string]int{"backend": backends, "nginx": 1, "node": 1, "cadvisor": 1, "prometheus": 1}
 	if strings.Contains(s.env["COMPOSE_PROFILES"], "alerts") {
@@ -253,7 +253,7 @@ func (s *stack) restartBackend() {
 	require.NoError(s.t, s.noop("after"))
 }
 
-// noop opens a stream and waits for its first event.
+// noop opens a stream and waits for its first noop.
 func (s *stack) noop(id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -277,8 +277,8 @@ func (s *stack) noop(id string) error {
 	return fmt.Errorf("no noop arrived on %s", id)
 }
 
-// extendToCluster extends the stack to three backends, and asserts that nginx sends the connect and the DELETE of an id
-// to the same backend.
+// extendToCluster extends the stack to three backends, and asserts that nginx sends the connect and DELETE requests of
+// an id to the same backend.
 func (s *stack) extendToCluster() {
 	s.set(map[string]string{"COMPOSE_PROFILES": "cluster,alerts"})
 	s.up()

@@ -12,7 +12,7 @@ import (
 )
 
 // listFile is the environment variable with the path of the list. `make test` prints the list when it ends, and uses
-// a different path in each run. Skipped tests read the variable, so go test does not reuse their cached results.
+// a different path each time. Skipped tests read the variable, so go test does not reuse their cached results.
 const listFile = "NOT_TESTED"
 
 // SkipMissing skips a test because a tool that .ci/run installs is missing. In CI, it fails the test.
@@ -68,6 +68,6 @@ func Browser(t testing.TB) string {
 			return path
 		}
 	}
-	SkipMissing(t, "no browser is installed: apt-get install chromium, or set CHROMIUM to the path of a browser")
+	SkipMissing(t, "no browser is installed; run `apt-get install chromium`, or set CHROMIUM to the path of a browser")
 	return ""
 }

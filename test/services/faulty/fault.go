@@ -19,7 +19,7 @@ const (
 	Lose Kind = "lose"
 	// Repeat sends the message twice in a row.
 	Repeat Kind = "repeat"
-	// Swap sends the message after the next one of the stream. If the service ends the stream first, it sends the
+	// Swap sends the message after the next one of the stream. If the service ends the stream first, Swap sends the
 	// message then.
 	Swap Kind = "swap"
 	// NoNumber replaces the message's number with a string; the JSON remains well-formed.

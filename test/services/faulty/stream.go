@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var errCut = errors.New("the proxy disconnected this stream")
+var errDisconnect = errors.New("the proxy disconnected this stream")
 
 type stream struct {
 	proxy        *Proxy
@@ -19,14 +19,14 @@ type stream struct {
 	client       string
 	topic        string // "" until the topic is known
 
-	split      splitter
-	messages   int
-	swapped    []byte // message to be sent after the next one; nil: none
-	swapAction Action // record of the swap
-	output     []byte // bytes for Read to return
-	chunk      []byte
-	endErr     error  // error for Read to return after output
-	afterRead  func() // called after all of output has been read; nil: no call
+	split       splitter
+	messages    int
+	swapMessage []byte // message to be sent after the next one; nil: none
+	swapAction  Action // record of the swap
+	output      []byte // bytes for Read to return
+	chunk       []byte
+	endErr      error  // error for Read to return after output
+	afterRead   func() // called after all of output has been read; nil: no call
 }
 
 // Read returns blocks and comments as soon as they are complete.
@@ -41,7 +41,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		n, err := s.body.Read(s.chunk)
 		s.split.add(s.chunk[:n], s.forward)
 		if err != nil && s.endErr == nil {
-			s.output = append(append(s.output, s.swapped...), s.split.end()...)
+			s.output = append(append(s.output, s.swapMessage...), s.split.end()...)
 			s.endErr = err
 		}
 	}
@@ -65,9 +65,9 @@ func (s *stream) forward(part []byte) {
 		s.topic = topicOf(string(part))
 	}
 	n := number(part)
-	if s.swapped != nil { // this message completes a swap; no other fault applies to it
-		s.output = append(append(s.output, part...), s.swapped...)
-		s.swapped = nil
+	if s.swapMessage != nil { // this message completes a swap; no other fault applies to it
+		s.output = append(append(s.output, part...), s.swapMessage...)
+		s.swapMessage = nil
 		s.proxy.record(s.swapAction)
 		return
 	}
@@ -81,7 +81,7 @@ func (s *stream) forward(part []byte) {
 	case Repeat:
 		s.output = append(append(s.output, part...), part...)
 	case Swap:
-		s.swapped, s.swapAction = slices.Clone(part), action
+		s.swapMessage, s.swapAction = slices.Clone(part), action
 		return // recorded when the swap is complete
 	case NoNumber, OtherDigit, OtherMarker, OtherTime, Garble:
 		s.output = append(s.output, changeMessage(kind, part)...)
@@ -89,7 +89,7 @@ func (s *stream) forward(part []byte) {
 		s.reset()
 	case ResetAfter:
 		s.output = append(s.output, part...)
-		s.endErr = errCut
+		s.endErr = errDisconnect
 		s.afterRead = func() {
 			s.pause(fault.Wait)
 			s.reset()
@@ -99,16 +99,16 @@ func (s *stream) forward(part []byte) {
 		return
 	case Truncate:
 		s.output = append(s.output, part[:len(part)/2]...)
-		s.endErr = errCut
+		s.endErr = errDisconnect
 	case Vanish:
 		s.output = append(s.output, part...)
-		s.endErr = errCut
+		s.endErr = errDisconnect
 		s.afterRead = func() { <-s.disconnected }
 	case Pause:
 		s.pause(fault.Wait)
 		s.output = append(s.output, part...)
 	case Close:
-		s.endErr = errCut
+		s.endErr = errDisconnect
 	case End:
 		s.endErr = io.EOF
 	default:
@@ -122,7 +122,7 @@ func (s *stream) reset() {
 	if tcp, ok := s.conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	s.endErr = errCut
+	s.endErr = errDisconnect
 }
 
 func (s *stream) pause(d time.Duration) {
@@ -168,7 +168,7 @@ func (s *splitter) lastOfLine() byte {
 }
 
 // add appends bytes, and calls emit for each complete block, including the blank line at its end. A comment before the
-// first field of a block is a separate part, because it may be a heartbeat. So is a blank line after a blank line. A
+// first field of a block is a separate part, because it may be a heartbeat. So is a blank line that ends no block. A
 // part is valid until emit returns.
 func (s *splitter) add(p []byte, emit func(part []byte)) {
 	s.rest = append(s.rest, p...)

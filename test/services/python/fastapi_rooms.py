@@ -1,4 +1,4 @@
-"""A service with FastAPI and sse-starlette: an existing chat room, and prices. Messages have no numbers."""
+"""A service with FastAPI and sse-starlette: a chat room, and prices. Messages have no numbers."""
 
 import asyncio
 import itertools
