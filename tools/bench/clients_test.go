@@ -259,7 +259,7 @@ func (s service) run(script string, streams, perVU int, change func(*plan.Plan))
 	return r
 }
 
-// pids returns the process of the runner. A benchmark runs one runner at a time.
+// pids returns the id of the runner's process. A benchmark runs one runner at a time.
 func (r *runner) pids() []int { return children(r.b, os.Getpid(), "k6") }
 
 func (r *runner) received() (uint64, bool) { return r.count.Load(), true }

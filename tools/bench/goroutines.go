@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	rawBuffer    = 512             // size of the read buffer of a stream of the goroutine client
+	rawBuffer    = 512             // size of the read buffer of a stream of the goroutine client in bytes
 	closeTimeout = 5 * time.Second // time within which the service must close a half-closed stream; dial timeout of churn
 	maxDials     = 100             // maximum number of concurrent dials, below the length of the accept queue
 )

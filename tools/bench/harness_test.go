@@ -38,7 +38,7 @@ const (
 type sizes struct {
 	few, many, encrypted  int // streams of a runner; few and many determine its memory per stream
 	handshakes            int
-	idle, busy, broadcast int           // connections of the backend
+	idle, busy, broadcast int           // streams of the backend
 	nginx, soak           int           // streams behind nginx, and of a runner of a usual soak
 	shards, ledgers, days int           // merge: shards, ledgers per shard, and days of a long run
 	settle, idleSettle    time.Duration // time without measurement after all streams have opened

@@ -174,8 +174,8 @@ func BenchmarkNginx(b *testing.B) {
 	}
 }
 
-// growthMeasured is true after the first run of BenchmarkGrowth, which is not repeated because it takes up to twice
-// -growth.
+// growthMeasured is true after the first measurement of BenchmarkGrowth, which is not repeated because it takes up to
+// twice -growth.
 var growthMeasured bool
 
 // BenchmarkGrowth measures the memory of a runner with open streams over time, without forced garbage collections.

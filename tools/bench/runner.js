@@ -1,6 +1,6 @@
 // @ts-check
-// Measures the cost of the extension alone: one virtual user opens all connections, each with a ledger, and keeps no
-// JavaScript objects per connection. load-tests/sse/connectionTest.js is the script of the soak.
+// Measures the cost of the extension alone: one virtual user opens all streams, each with a ledger, and keeps no
+// JavaScript objects per stream. load-tests/sse/connectionTest.js is the script of the soak.
 
 import { EventSource, Ledger } from 'k6/x/soak';
 

@@ -55,7 +55,7 @@ func writeTable(output io.Reader, path string) error {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the figures of an earlier run: %w", err)
+		return fmt.Errorf("read the earlier figures: %w", err)
 	}
 	info := page.ThisProgram(".")
 	r.merge(values, info)

@@ -156,7 +156,7 @@ func expectUnmet(checks ...verdict.CheckID) setup {
 	return func(_ *rand.Rand, sc *scenario) { sc.Unmet = checks }
 }
 
-// expectFailure expects the run to fail, even if no message is missing, and one of these checks to be unmet.
+// expectFailure expects the run to fail, even if no message is missing, and one of these checks, if any, to be unmet.
 func expectFailure(checks ...verdict.CheckID) setup {
 	return combine(expectUnmet(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }

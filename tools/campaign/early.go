@@ -75,9 +75,11 @@ func stopKind(suspend bool) setup {
 	}
 }
 
-// An ending records that a runner ended, or continued after a suspension, at the time at. The shards that the runner
-// had written by then cover the run only up to the time observedUntil.
-type ending struct{ observedUntil, at time.Time }
+// An ending records that a runner ended, or continued after a suspension.
+type ending struct {
+	observedUntil time.Time // time up to which the shards that the runner had written cover the run
+	at            time.Time // when the runner ended or continued
+}
 
 func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+maxOverrun)
@@ -124,7 +126,7 @@ func (r *run) checkStop(v *verdict.Verdict) error {
 	return nil
 }
 
-// attackRunner kills soak, and then sends the signal of the scenario to the second runner of soak.
+// attackRunner kills soak, and then sends the signal of the scenario, if any, to the second runner of soak.
 func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	var pids []int
 	if !await(ctx, func() bool { pids = runners(soak.Process.Pid); return len(pids) == r.Plan.Runners && r.allOpened(1) }) {

@@ -258,7 +258,8 @@ func omitIDs(_ *rand.Rand, sc *scenario) {
 	sc.Service.Schedule.Phase = fakeservice.PhaseInterval
 }
 
-// refuseReconnects makes the service refuse the reconnects of some clients. A maxOutage of 0 means the default of soak.
+// refuseReconnects makes the service refuse the reconnects of some clients. maxOutage is in seconds; 0 means the
+// default of soak.
 func refuseReconnects(maxOutage float64) setup {
 	return func(r *rand.Rand, sc *scenario) {
 		if sc.Strike.Clients == nil {

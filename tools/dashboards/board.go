@@ -1,5 +1,5 @@
-// Package dashboards defines the Grafana dashboards in code, one per file. `go generate` writes them to
-// grafana/dashboards as JSON, and a test fails if a JSON file differs from the code.
+// Package dashboards defines the Grafana dashboards in code. `go generate` writes them to grafana/dashboards as JSON,
+// and a test fails if a JSON file differs from the code.
 package dashboards
 
 import (

@@ -141,7 +141,7 @@ func formatWithGrafana(t *testing.T, samples []sample) (texts [][]string) {
 	t.Helper()
 	const esbuild = "../../node_modules/.bin/esbuild"
 	if _, err := os.Stat("../../node_modules/@grafana/data"); err != nil {
-		untested.SkipMissing(t, "node_modules lacks @grafana/data: make node_modules")
+		untested.SkipMissing(t, "node_modules lacks @grafana/data; run `make node_modules`")
 	}
 	script, err := exec.Command(esbuild, "reading/format.js", "--bundle", "--platform=node", "--log-level=warning",
 		"--banner:js=globalThis.navigator ??= { languages: ['en-US'] }; console.info = () => {};").Output()

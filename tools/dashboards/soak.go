@@ -42,9 +42,9 @@ func ledgerQuery(suffix string) string {
 
 var faultyQuery = ledgerQuery("_duplicated") + ` + ` + ledgerQuery("_reordered") + ` + ` + ledgerQuery("_corrupted")
 
-// sumByRunner adds up the series of each runner. soak sets the tag `runner`; the k6-operator sets `instance_id`.
 const (
 	runSelector = `{testid="$testid"}`
+	// sumByRunner adds up the series of each runner. soak sets the tag `runner`; the k6-operator sets `instance_id`.
 	sumByRunner = `sum by (runner, instance_id) `
 )
 
@@ -87,7 +87,7 @@ func soak() Board {
 							"more than one. In verdict.json: connections opened.",
 						openedQuery+` / `+plannedQuery, "opened").badBelow(1).asShare().withDetails("Planned and open streams"),
 					number("Refused", count,
-						"Connections that never became a stream, from the ledgers. One is enough to fail the "+
+						"Clients that never had a stream, from the ledgers. One is enough to fail the "+
 							"run. The panel 'Ended by cause, client' has the reasons.",
 						`sum(k6_soak_streams_refused{testid="$testid"})`, "refused").badFrom(1).withDetails("Ended by cause, client"),
 					number("Lost", count,

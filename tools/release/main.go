@@ -1,6 +1,6 @@
-// Command release builds a release from the working tree and writes it to dist/. The release has an archive and a bill
-// of materials for each platform, an image for Linux, and the checksums of all files. The same tree and the same
-// version of Go produce the same bytes.
+// Command release builds a release from the working tree and writes it to a folder (dist/ by default). The release has
+// an archive and a bill of materials for each platform, an image for Linux, and the checksums of all files. The same
+// tree and the same version of Go produce the same bytes.
 package main
 
 import (

@@ -53,7 +53,7 @@ func (b *gatewaysBench) names() (standard, extra []string) {
 
 func (b *gatewaysBench) check() error {
 	if b.Requests < 2 || b.Rate <= 0 || b.Streams < 1 {
-		return errors.New("-rate and -streams must be positive, and -requests at least 2")
+		return fmt.Errorf("-rate and -streams must be positive, and -requests at least 2, got %g, %d and %d", b.Rate, b.Streams, b.Requests)
 	}
 	return nil
 }

@@ -50,9 +50,9 @@ func main() {
 	page.Main("thirdparty "+kind, func(ctx context.Context) error { return o.run(ctx, kind, c[kind], os.Args[2:]) })
 }
 
-// run measures each chosen program in turn, and writes the page after each, so that an interruption loses no results.
+// run measures each selected program in turn, and writes the page after each, so that an interruption loses no results.
 func (o *options) run(ctx context.Context, kind string, c comparison, args []string) error {
-	chosen, err := o.parse(kind, c, args)
+	programs, err := o.parse(kind, c, args)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 		return err
 	}
 	defer stop()
-	for _, name := range chosen {
+	for _, name := range programs {
 		page.Progress("%s …", name)
 		outcome := c.measure(ctx, name)
 		if ctx.Err() != nil {
@@ -77,7 +77,7 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 }
 
 // parse reads and validates the flags, creates the output folder, and returns the names of the programs to measure.
-func (o *options) parse(kind string, c comparison, args []string) (chosen []string, err error) {
+func (o *options) parse(kind string, c comparison, args []string) (programs []string, err error) {
 	flags := flag.NewFlagSet("thirdparty "+kind, flag.ExitOnError)
 	standard, extra := c.names()
 	all := slices.Concat(standard, extra)
@@ -87,10 +87,10 @@ func (o *options) parse(kind string, c comparison, args []string) (chosen []stri
 	c.declare(flags)
 	_ = flags.Parse(args) // exits on an error
 	o.soakArgs = flags.Args()
-	if chosen = standard; o.only != "" {
-		chosen = strings.Split(o.only, ",")
+	if programs = standard; o.only != "" {
+		programs = strings.Split(o.only, ",")
 	}
-	for _, name := range chosen {
+	for _, name := range programs {
 		if !slices.Contains(all, name) {
 			return nil, fmt.Errorf("each name in -only must be one of %s, got %q", strings.Join(all, ", "), name)
 		}
@@ -106,5 +106,5 @@ func (o *options) parse(kind string, c comparison, args []string) (chosen []stri
 	if err := page.CheckBuilt(o.root); err != nil {
 		return nil, err
 	}
-	return chosen, os.MkdirAll(o.out, 0o755)
+	return programs, os.MkdirAll(o.out, 0o755)
 }

@@ -60,7 +60,8 @@ func (b *servicesBench) names() (standard, extra []string) {
 
 func (b *servicesBench) check() error {
 	if l := b.Load; l.Connections < 1 || l.Topics < 1 || l.Rate <= 0 || l.Runners < 1 || l.Seconds < 15 {
-		return errors.New("-connections, -topics, -publish-rate and -runners must be positive, and -seconds at least 15")
+		return fmt.Errorf("-connections, -topics, -publish-rate and -runners must be positive, and -seconds at least 15, got %d, %d, %g, %d and %d",
+			l.Connections, l.Topics, l.Rate, l.Runners, l.Seconds)
 	}
 	return nil
 }
@@ -233,7 +234,7 @@ type sample struct {
 	load float64 // load average of the machine in the last minute
 }
 
-// A sampler samples the usage of a service until stop.
+// A sampler samples the usage of a service until stop is called.
 type sampler struct {
 	samples   []sample
 	lastError error  // the error of the last failed sample, for example after a crash of the service
