@@ -109,8 +109,8 @@ func (b *faultyBucket) merge(t *testing.T) (v *verdict.Verdict, text string) {
 	return v, text
 }
 
-// requireDamageIsFound requires that missing or truncated objects make the verdict of a run in a bucket invalid. It also
-// requires errors for a missing bucket, and for another run with the same test id.
+// requireDamageIsFound requires that missing or truncated objects make the verdict of a run in a bucket invalid. It
+// also requires errors for a missing bucket, and for another run with the same test id.
 func requireDamageIsFound(t *testing.T, b *faultyBucket) {
 	t.Helper()
 	b.truncates.Store(true)

@@ -275,8 +275,8 @@ func expiryOf(token string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// Every attempt to connect calls token(). So a service that ends a stream when its token expires is correct: the
-// client uses the next token, and receives the messages that it missed.
+// Every attempt to connect calls token(). So a service may end a stream when its token expires. The client uses the
+// next token, and receives the messages that it missed.
 func TestTokenPerAttempt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -125,8 +125,8 @@ func testScript(script, url string) (string, error) {
 	return string(out), err
 }
 
-// The step soak of action.yml produces the correct annotations, outputs, JUnit file and exit code, both for a run that
-// passes and for a run that loses a noop.
+// The step soak of action.yml produces the correct annotations, outputs, JUnit file and exit code. One run passes, and
+// another run loses a noop.
 func TestGitHubAction(t *testing.T) {
 	t.Parallel()
 	var action struct {

@@ -77,8 +77,8 @@ func TestReconnectsSurviveLongDisconnect(t *testing.T) {
 	require.GreaterOrEqual(t, v.Connections.Reconnected, 30)
 }
 
-// A wire connects two network namespaces, with a TUN device in each namespace and a relay that can delay packets and
-// silently drop some or all of them. It also works on kernels without `tc netem`.
+// A wire connects two network namespaces, with a TUN device in each of them. Its relay can delay packets, and silently
+// drop some or all of them. The wire also works on kernels without `tc netem`.
 type wire struct {
 	client, server string        // names of the namespaces
 	loss           atomic.Uint64 // share of dropped packets, in millionths

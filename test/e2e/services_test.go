@@ -245,8 +245,8 @@ func requireProxyFaults(t *testing.T, r *services.Instance) {
 	}
 }
 
-// requireFinding asserts that exactly one finding of a kind concerns a stream of topic k, and that it has the text
-// after the name of the stream. TOPIC stands for the name of the topic.
+// requireFinding asserts that exactly one finding of a kind concerns a stream of topic k. The finding must have the
+// text after the name of the stream. TOPIC stands for the name of the topic.
 func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int, text string) {
 	s.t.Helper()
 	var streams []string

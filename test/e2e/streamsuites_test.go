@@ -167,7 +167,7 @@ func TestFanoutOfAServiceWithoutNoops(t *testing.T) {
 	require.Contains(t, reasons(v), "nothing more arrived")
 }
 
-// runSlow runs the suite slow: 4 of 20 clients read nothing for at least 8 s, while the service sends about 10 MB to
+// runSlow runs the suite slow. Of 20 clients, 4 read nothing for at least 8 s, while the service sends about 10 MB to
 // each of them.
 func runSlow(t *testing.T, args ...string) *verdict.Verdict {
 	t.Helper()

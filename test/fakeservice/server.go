@@ -241,9 +241,9 @@ type block struct {
 	write func(due time.Time) error
 }
 
-// Queue adds a block. The stream calls write when the block is due, and ends if write returns an error: ErrOver if the
-// service ends the stream, any other error if the client has closed the stream. Blocks that are queued with inOrder do
-// not overtake each other.
+// Queue adds a block. The stream calls write when the block is due, and ends if write returns an error. ErrOver means
+// that the service ends the stream, and any other error that the client has closed the stream. Blocks that are queued
+// with inOrder do not overtake each other.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
 	if inOrder {

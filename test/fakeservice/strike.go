@@ -171,7 +171,8 @@ type ProxySpec struct {
 	Delay   time.Duration // reset: delay after the noop; pause: length of the pause
 }
 
-// StartProxy starts a proxy that forwards to the service s at address. It records in s the losses that the proxy causes.
+// StartProxy starts a proxy that forwards to the service s at address. It records in s the losses that the proxy
+// causes.
 func StartProxy(spec ProxySpec, address string, s *Service) (*faulty.Proxy, error) {
 	o := faulty.Options{
 		Marker: "data:", ByteByByte: spec.Action == ProxyDribble, Merged: spec.Action == ProxyMerge, OnAction: s.recordProxy,

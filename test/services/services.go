@@ -25,8 +25,8 @@ import (
 
 // Options are the settings of a service. The zero value has the settings that the service's description expects.
 type Options struct {
-	// Heartbeat is the interval of heartbeats: at least 1 s, rounded down to seconds; 0: the interval of the description.
-	// django-eventstream always uses 20 s, and PocketBase has no heartbeats.
+	// Heartbeat is the interval of heartbeats: at least 1 s, rounded down to seconds; 0: the interval of the
+	// description. django-eventstream always uses 20 s, and PocketBase has no heartbeats.
 	Heartbeat time.Duration
 	// History is the number of messages that the service can replay to a client that resumes (0: unlimited, or 1000 for
 	// nchan; negative: none). It applies per topic for nchan, and to all topics together for Mercure. Other services
