@@ -1,5 +1,5 @@
-// Package offline has stand-ins for container images and for Terraform's AWS provider. With them, tests need no access
-// to registries or to AWS. The stand-in programs are in subfolders, as separate modules.
+// Package offline provides stand-ins for container images and for Terraform's AWS provider. With them, tests need no
+// access to registries or to AWS. The stand-in programs are in subfolders, as separate modules.
 package offline
 
 import (

@@ -48,7 +48,7 @@ type Instance struct {
 	Name string
 	// URL is the value of --backend-url.
 	URL string
-	// Service is the value of --service: a name, or the path of a module.
+	// Service is the value of --service: a name, or the path of a module; "" for fastapi, which has no description.
 	Service string
 	// SubscribeToken is the value of SUBSCRIBE_TOKEN; "" if Env does not contain this variable.
 	SubscribeToken string
@@ -67,7 +67,7 @@ type Instance struct {
 
 type definition struct {
 	name    string
-	service string // value of --service; a path is relative to the root of the repository
+	service string // value of --service; a path is relative to the root of the repository; "": no description
 	command func(setup) (command, error)
 }
 

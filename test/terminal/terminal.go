@@ -1,4 +1,4 @@
-// Package terminal has outputs for the programs of a test: a pseudo terminal and a buffer.
+// Package terminal provides outputs for the programs of a test: a pseudo terminal and a buffer.
 package terminal
 
 import (

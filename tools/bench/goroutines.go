@@ -145,7 +145,7 @@ type churnResult struct {
 
 // churn opens and ends streams until it reaches a limit of its options. A worker stops after ten errors.
 func churn(ctx context.Context, o churnOptions) (churnResult, error) {
-	limited, stop := context.WithTimeout(ctx, o.Duration)
+	limitedCtx, stop := context.WithTimeout(ctx, o.Duration)
 	defer stop()
 	sum, start := churnResult{Errors: map[string]int{}}, time.Now()
 	var count atomic.Int64
@@ -154,7 +154,7 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	for n := range churnWorkers {
 		workers.Go(func() {
 			streams, requests := resettingClient(n, true), resettingClient(n, false)
-			for i, failures := 0, 0; failures < 10 && limited.Err() == nil && count.Add(1) <= o.MaxStreams; i++ {
+			for i, failures := 0, 0; failures < 10 && limitedCtx.Err() == nil && count.Add(1) <= o.MaxStreams; i++ {
 				connect, end, err := o.openAndEnd(ctx, streams, requests, fmt.Sprintf("%s%d-%d", o.Prefix, n, i))
 				mu.Lock()
 				if err != nil {

@@ -54,9 +54,9 @@ func serve(ctx context.Context, name, listen, dir string) error {
 		return fmt.Errorf("serve the bucket %s: %w", name, err)
 	}
 	server := &http.Server{Handler: gofakes3.New(backend).Server(), ReadHeaderTimeout: 10 * time.Second}
-	finished := make(chan struct{}) // closed when the requests in progress have ended, or after 5 s
+	shutdown := make(chan struct{}) // closed when the requests in progress have ended, or after 5 s
 	stop := context.AfterFunc(ctx, func() {
-		defer close(finished)
+		defer close(shutdown)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = server.Shutdown(ctx)
@@ -66,6 +66,6 @@ func serve(ctx context.Context, name, listen, dir string) error {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	<-finished
+	<-shutdown
 	return nil
 }

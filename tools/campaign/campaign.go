@@ -199,8 +199,8 @@ func (c *campaign) saveRun(r *result, dir string) {
 func main() {
 	suspension.Main()
 	c := &campaign{startTime: time.Now()}
-	flag.IntVar(&c.runs, "runs", 100, "scenarios to run")
-	flag.IntVar(&c.jobs, "jobs", 4, "scenarios that run at a time")
+	flag.IntVar(&c.runs, "runs", 100, "number of scenarios")
+	flag.IntVar(&c.jobs, "jobs", 4, "number of scenarios that run at a time")
 	flag.Uint64Var(&c.seed, "seed", uint64(c.startTime.Unix()), "seed of the first scenario; each further scenario has the next seed")
 	flag.StringVar(&c.only, "kind", "", "kind of fault, or group of kinds, to draw (empty: the default groups)")
 	flag.StringVar(&c.root, "root", ".", "folder of the repository, with programs in bin/")

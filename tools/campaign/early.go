@@ -140,12 +140,12 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 		pause(ctx, 3*time.Second)
 		return nil
 	}
-	observed := r.awaitObserved(ctx, r.Early.Runner)
+	observedUntil := r.awaitObserved(ctx, r.Early.Runner)
 	if err := syscall.Kill(pids[1], r.Early.Runner); err != nil {
 		return err
 	}
 	await(ctx, func() bool { return hasEnded(pids[1]) })
-	r.addEnding(observed)
+	r.addEnding(observedUntil)
 	return nil
 }
 
@@ -162,11 +162,11 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 			return errors.New("the streams did not open, or no client reconnected to the service")
 		}
 		replacedRunner := second
-		observed := r.awaitObserved(ctx, r.Early.Runner)
+		observedUntil := r.awaitObserved(ctx, r.Early.Runner)
 		if !r.Early.Overlap {
 			_ = second.Process.Signal(r.Early.Runner)
 			_ = second.Wait()
-			r.addEnding(observed)
+			r.addEnding(observedUntil)
 		}
 		second = r.command(ctx, append(flags, "--runner", "2/2", "--continue")...)
 		if err := second.Start(); err != nil {
@@ -202,12 +202,12 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 
 // suspendRunner suspends the machine of the second runner after a checkpoint, and waits until a client has reconnected.
 func (r *run) suspendRunner(ctx context.Context, soak int, clock *suspension.Clock) error {
-	observed := r.awaitObserved(ctx, syscall.SIGKILL)
+	observedUntil := r.awaitObserved(ctx, syscall.SIGKILL)
 	clock.Suspend(ctx, append(runners(soak), soak), r.Early.StopTime)
 	if !await(ctx, func() bool { return r.allOpened(2) }) {
 		return errors.New("no client reconnected")
 	}
-	r.addEnding(observed)
+	r.addEnding(observedUntil)
 	return nil
 }
 
@@ -227,7 +227,7 @@ func (r *run) allOpened(streams int) bool {
 
 // awaitObserved waits until the second runner may receive the signal. It returns the time up to which the shard of this
 // runner covers the run. For SIGKILL this is the time of the last checkpoint, otherwise the current time.
-func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observed time.Time) {
+func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observedUntil time.Time) {
 	start := time.Now()
 	if signal != syscall.SIGKILL {
 		pause(ctx, 6*time.Second)
@@ -237,17 +237,17 @@ func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observe
 		shards, _ := filepath.Glob(filepath.Join(r.dir, "out", testid, "shards", "runner-2*.json.gz"))
 		for _, path := range shards {
 			if info, err := os.Stat(path); err == nil && info.ModTime().Sub(start) > 10*time.Second {
-				observed = info.ModTime()
+				observedUntil = info.ModTime()
 			}
 		}
-		return !observed.IsZero()
+		return !observedUntil.IsZero()
 	})
 	pause(ctx, 4*time.Second)
-	return observed
+	return observedUntil
 }
 
-func (r *run) addEnding(observed time.Time) {
-	r.endings = append(r.endings, ending{observed, time.Now()})
+func (r *run) addEnding(observedUntil time.Time) {
+	r.endings = append(r.endings, ending{observedUntil, time.Now()})
 }
 
 // hasEnded reports whether a process has ended, even if its parent has not waited for it yet.

@@ -222,7 +222,7 @@ func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	switch variant {
 	case "comment":
 		kind = frameOther
-		if k := heartbeats[h.Heartbeat]; k.described["comment"] == true {
+		if k := heartbeats[h.Heartbeat]; k.description["comment"] == true {
 			kind = frameHeartbeat
 		}
 		return ": nothing but a comment\n\n", kind

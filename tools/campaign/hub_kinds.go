@@ -329,10 +329,10 @@ func connectionsOnly(foreign []string) setup {
 
 // uncheckableMessages prepares an invalid run. The description states how to check messages, but the service sends none
 // that can be checked.
-func uncheckableMessages(marked bool, foreign ...string) setup {
+func uncheckableMessages(withMarker bool, foreign ...string) setup {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}
-		if marked {
+		if withMarker {
 			message["run"] = "json:$.run"
 		}
 		omitPublisher(sc, message, foreign...)

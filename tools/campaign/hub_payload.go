@@ -245,7 +245,7 @@ func (h *hubSpec) description() object {
 		out["token"] = true // a placeholder for the function that describe adds
 	}
 	if h.Heartbeat != "" {
-		heartbeat := maps.Clone(heartbeats[h.Heartbeat].described)
+		heartbeat := maps.Clone(heartbeats[h.Heartbeat].description)
 		if h.StatedInterval > 0 {
 			heartbeat["every"] = h.StatedInterval
 		}

@@ -78,8 +78,8 @@ const (
 
 // heartbeats has the kinds of heartbeats: their description, and the text that the hub writes.
 var heartbeats = map[string]struct {
-	described map[string]any
-	text      string // lines end with LF
+	description map[string]any
+	text        string // lines end with LF
 }{
 	"comment":      {map[string]any{"comment": true}, ": still here\n\n"},
 	"line":         {map[string]any{"comment": true}, ":\n"}, // the line is part of the next block

@@ -101,12 +101,12 @@ func (h *hub) admit(id string, topic *hubTopic) (*hubClient, bool) {
 func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	client := strings.TrimPrefix(r.URL.Path, "/join/")
 	h.Mu.Lock()
-	joined := h.joins[client]
+	secondRequest := h.joins[client]
 	delete(h.joins, client)
 	h.Mu.Unlock()
 	id, _, _ := strings.Cut(client, "~")
 	switch {
-	case joined == nil:
+	case secondRequest == nil:
 		http.NotFound(w, r)
 	case h.fault.Join != 0 && h.fault.Matches(id):
 		h.Mu.Lock()
@@ -116,7 +116,7 @@ func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 		h.Mu.Unlock()
 		w.WriteHeader(h.fault.Join)
 	default:
-		close(joined)
+		close(secondRequest)
 		time.Sleep(h.ResponseDelay / 2)
 		w.WriteHeader(http.StatusAccepted)
 	}
@@ -183,17 +183,17 @@ func (f *hubStream) run(lastID string) {
 
 // awaitSecondRequest waits for the second request of the stream. It returns false if the client disconnects first.
 func (f *hubStream) awaitSecondRequest() bool {
-	joined := make(chan struct{})
+	secondRequest := make(chan struct{})
 	f.Mu.Lock()
 	f.joinCount++
 	client := fmt.Sprintf("%s~%d", f.client.ID, f.joinCount)
-	f.joins[client] = joined
+	f.joins[client] = secondRequest
 	f.Mu.Unlock()
 	if f.Write("event: hello\ndata: {\"you\":{\"id\":\""+client+"\"}}\n\n") != nil {
 		return false
 	}
 	select {
-	case <-joined:
+	case <-secondRequest:
 		return true
 	case <-f.ClientDone:
 		return false

@@ -128,12 +128,12 @@ func (b Board) JSON() ([]byte, error) {
 	for _, a := range b.Annotations() {
 		d.Annotation(a.builder())
 	}
-	var collapsed *dashboard.RowBuilder
+	var collapsedRow *dashboard.RowBuilder
 	flush := func() {
-		if collapsed != nil {
-			d.WithRow(collapsed)
+		if collapsedRow != nil {
+			d.WithRow(collapsedRow)
 		}
-		collapsed = nil
+		collapsedRow = nil
 	}
 	for _, tile := range b.Tiles() {
 		switch {
@@ -141,12 +141,12 @@ func (b Board) JSON() ([]byte, error) {
 			flush()
 			row := dashboard.NewRowBuilder(tile.Heading).Id(tile.ID).GridPos(tile.At).Collapsed(tile.Collapsed)
 			if tile.Collapsed {
-				collapsed = row
+				collapsedRow = row
 			} else {
 				d.WithRow(row)
 			}
-		case collapsed != nil:
-			collapsed.WithPanel(tile.Panel.builder(tile.ID, tile.At))
+		case collapsedRow != nil:
+			collapsedRow.WithPanel(tile.Panel.builder(tile.ID, tile.At))
 		default:
 			d.WithPanel(tile.Panel.builder(tile.ID, tile.At))
 		}

@@ -187,11 +187,11 @@ func (p Panel) table(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pane
 	b := tables.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).Unit(p.Unit).Targets(p.targets()).MinWidth(60).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
-	names, hidden := map[string]any{}, map[string]any{"Time": true}
+	names, exclusions := map[string]any{}, map[string]any{"Time": true}
 	for i, c := range p.Columns {
 		value := "Value #" + string(rune('A'+i))
 		if len(p.Columns) == 1 { // the labels of the rows contain all the information
-			hidden["Value"] = true
+			exclusions["Value"] = true
 		}
 		names[value] = c.title
 		properties := []dashboard.DynamicConfigValue{{Id: "unit", Value: c.unit}}
@@ -202,7 +202,7 @@ func (p Panel) table(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pane
 		}
 		b.OverrideByName(c.title, properties)
 	}
-	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}})
+	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": exclusions, "renameByName": names}})
 }
 
 // heatmap returns a heat map with a row for each bucket. The bounds of buckets are in seconds. Grafana computes the

@@ -65,7 +65,7 @@ func sortByName(files []file) []file {
 }
 
 // writeTar writes a reproducible archive: files are sorted by name, have no owner, and share one modification time.
-func writeTar(w io.Writer, files []file, modified time.Time) error {
+func writeTar(w io.Writer, files []file, modTime time.Time) error {
 	archive := tar.NewWriter(w)
 	for _, f := range sortByName(files) {
 		content, err := f.read()
@@ -73,7 +73,7 @@ func writeTar(w io.Writer, files []file, modified time.Time) error {
 			return err
 		}
 		err = archive.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.perm(), ModTime: modified, Format: tar.FormatUSTAR,
+			Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.perm(), ModTime: modTime, Format: tar.FormatUSTAR,
 		})
 		if err == nil {
 			_, err = archive.Write(content)
@@ -85,20 +85,20 @@ func writeTar(w io.Writer, files []file, modified time.Time) error {
 	return archive.Close()
 }
 
-func writeTarGz(w io.Writer, files []file, modified time.Time) error {
+func writeTarGz(w io.Writer, files []file, modTime time.Time) error {
 	gz := gzip.NewWriter(w) // the best compression costs 2.5 times the CPU and saves 0.2 %
-	return errors.Join(writeTar(gz, files, modified), gz.Close())
+	return errors.Join(writeTar(gz, files, modTime), gz.Close())
 }
 
 // writeZip writes a reproducible archive in ZIP format, with the same order and times as writeTar.
-func writeZip(w io.Writer, files []file, modified time.Time) error {
+func writeZip(w io.Writer, files []file, modTime time.Time) error {
 	archive := zip.NewWriter(w)
 	for _, f := range sortByName(files) {
 		content, err := f.read()
 		if err != nil {
 			return err
 		}
-		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: modified}
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: modTime}
 		header.SetMode(fs.FileMode(f.perm()))
 		entry, err := archive.CreateHeader(header)
 		if err == nil {

@@ -22,15 +22,15 @@ const home = "https://" + module
 
 // image writes the image, if the release includes Linux, as an OCI layout: a folder that `crane push`, skopeo and
 // podman can read. The image contains static programs and their licenses, but no shell.
-func (r *release) image(built map[platform][]file) error {
+func (r *release) image(files map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0
 	for _, p := range platforms {
-		files, ok := built[p]
+		platformFiles, ok := files[p]
 		if !ok || p.os != "linux" {
 			continue
 		}
-		image, err := r.archImage(p, files)
+		image, err := r.archImage(p, platformFiles)
 		if err != nil {
 			return fmt.Errorf("build the image for %s: %w", p, err)
 		}
@@ -72,8 +72,8 @@ func (r *release) labels() map[string]string {
 	return out
 }
 
-func (r *release) archImage(p platform, built []file) (v1.Image, error) {
-	files := slices.Clone(built)
+func (r *release) archImage(p platform, contents []file) (v1.Image, error) {
+	files := slices.Clone(contents)
 	for i := range files {
 		if files[i].mode == 0 { // a license
 			files[i].name = "licenses/" + files[i].name

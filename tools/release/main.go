@@ -67,7 +67,7 @@ func (r *release) make(list string) (err error) {
 	if err != nil {
 		return err
 	}
-	built := map[platform][]file{}
+	files := map[platform][]file{}
 	for _, p := range targets {
 		fmt.Fprintf(os.Stderr, "release: %s %s\n", r.version, p)
 		programs, err := r.build(work, p, p.programs()...)
@@ -78,12 +78,12 @@ func (r *release) make(list string) (err error) {
 		if err != nil {
 			return err
 		}
-		built[p] = slices.Concat(programs, licenses)
+		files[p] = slices.Concat(programs, licenses)
 		if err := r.archive(p, programs, slices.Concat(licenses, common)); err != nil {
 			return err
 		}
 	}
-	if err := r.image(built); err != nil {
+	if err := r.image(files); err != nil {
 		return err
 	}
 	return r.checksums()
@@ -183,9 +183,9 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 		if p.os == "windows" {
 			name += ".exe"
 		}
-		built := file{name: name, path: filepath.Join(folder, name), mode: 0o755}
-		out = append(out, built)
-		if _, err := os.Stat(built.path); err == nil {
+		binary := file{name: name, path: filepath.Join(folder, name), mode: 0o755}
+		out = append(out, binary)
+		if _, err := os.Stat(binary.path); err == nil {
 			continue
 		}
 		flags := "-s -w -X main.version=" + r.version + " -X main.release=" + r.version + " -X main.revision=" + r.commit

@@ -78,11 +78,11 @@ func TestImageHasBothArchitectures(t *testing.T) {
 	var digests []string
 	for range 2 {
 		r := release{out: t.TempDir(), version: "v1.2.3", commit: "c0ffee", time: buildTime}
-		built := map[platform][]file{{"darwin", "arm64"}: nil}
+		files := map[platform][]file{{"darwin", "arm64"}: nil}
 		for _, arch := range []string{"amd64", "arm64"} {
-			built[platform{"linux", arch}] = []file{newProgram(t, "soak", arch), {name: "LICENSE", text: []byte("terms")}}
+			files[platform{"linux", arch}] = []file{newProgram(t, "soak", arch), {name: "LICENSE", text: []byte("terms")}}
 		}
-		require.NoError(t, r.image(built))
+		require.NoError(t, r.image(files))
 		all, err := layout.ImageIndexFromPath(filepath.Join(r.out, "sse-soak_1.2.3_image"))
 		require.NoError(t, err)
 		outerManifest, err := all.IndexManifest()

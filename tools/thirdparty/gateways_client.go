@@ -213,7 +213,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 	out = make([]*response, n)
 	var wait sync.WaitGroup
 	start := time.Now()
-	restarted := make(chan error, 1)
+	restartResult := make(chan error, 1)
 	for i := range n {
 		select {
 		case <-ctx.Done():
@@ -221,7 +221,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 		case <-time.After(time.Until(start.Add(time.Duration(float64(i) / b.Rate * float64(time.Second))))):
 		}
 		if s.restart && i == n/2 {
-			go func() { restarted <- restart() }()
+			go func() { restartResult <- restart() }()
 		}
 		wait.Go(func() {
 			out[i] = c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.lastRequest.Add(1)), order, s.chunks, s.behavior)
@@ -229,7 +229,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 	}
 	wait.Wait()
 	if s.restart {
-		err = <-restarted
+		err = <-restartResult
 	}
 	return out, err
 }
@@ -245,9 +245,9 @@ func (b *gatewaysBench) memoryPerStream(ctx context.Context, c *client, g *gatew
 	open.Add(b.Streams)
 	for i := range b.Streams {
 		wait.Go(func() {
-			once := sync.OnceFunc(open.Done)
-			defer once()
-			c.do(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behavior{onFirst: once})
+			markOpen := sync.OnceFunc(open.Done)
+			defer markOpen()
+			c.do(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behavior{onFirst: markOpen})
 		})
 	}
 	open.Wait()
