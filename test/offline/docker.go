@@ -35,7 +35,7 @@ func NeedDocker(t *testing.T, plugins ...string) {
 
 // Images makes the images of compose.yaml available to Docker. env is the path of an .env file. If no registry
 // responds, the images are stand-ins, and the image of Grafana is missing. real reports whether all images are the real
-// ones.
+// ones. Images calls untested.SkipMissing if an image is not available.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
 	const exitUnavailable = 3

@@ -58,7 +58,7 @@ type campaign struct {
 	startTime  time.Time
 	seed       uint64
 	runs, jobs int
-	only       string // value of -kind; "": all kinds
+	only       string // value of -kind; "": the default groups
 	root, out  string
 	mu         sync.Mutex
 	results    []*result
