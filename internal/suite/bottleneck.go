@@ -61,7 +61,7 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // lowest load from which the resource was full at every load up to Bad.Rate; 0 if it was not full at Bad
+	FullFrom  float64 // lowest load from which the resource was full at every load up to Bad.Rate; 0 if it was not, or its use is unknown
 }
 
 // findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It
@@ -182,7 +182,7 @@ func (b *Bottleneck) tables() []verdict.Table {
 }
 
 const (
-	maxFasterRatio     = .9  // a load is faster if its median is below this share of the median at the lowest load
+	maxFasterRatio     = .9  // responses are faster if their median is below this share of the median at the lowest load
 	minMedianResponses = 100 // minimum number of responses for a comparison of medians
 )
 

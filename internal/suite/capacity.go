@@ -62,8 +62,8 @@ func assessCapacity(r *Run) verdict.Assessment {
 	}
 }
 
-// startedSteps returns the merged shards, with Plan.Connections set to the streams of the last started step. No step
-// starts after the breaking point.
+// startedSteps returns the merged shards, with Plan.Connections set to the number of streams in the last started step.
+// No step starts after the breaking point.
 func (r *Run) startedSteps() *shard.Merged {
 	m := *r.Rounds[0]
 	streams := sumsByStage(&m, "capacity_streams")

@@ -2,7 +2,7 @@ package suite
 
 import "github.com/sse-soak/sse-soak/internal/verdict"
 
-// impacts maps each check to its impact on users and operators of the service.
+// impacts maps the ids of checks to the impacts of unmet checks on users and operators of the service.
 var impacts = map[verdict.CheckID]string{
 	verdict.CheckOpenToEnd:   "clients lose their connections",
 	verdict.CheckObserved:    "losses on streams that were not observed are undetectable",

@@ -99,7 +99,7 @@ func (r *Run) earlyEnd() float64 {
 }
 
 // checkLeaks returns the check that the backend's resources grow at most by the limits above between the early and the
-// late part of the run. ok is false if the backend does not report its usage.
+// late part of the run. ok is false if the usage of the backend is unknown in one of these parts.
 func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
 	earlyEnd := r.earlyEnd()
 	early, isEarly := peakUsage(r.Samples, m, .2, earlyEnd)

@@ -42,8 +42,8 @@ type Side struct {
 	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, in milliseconds
 	FailedShare float64 // failed share of all requests, 0 to 1
-	// Evenness is the number of requests of the least busy server ÷ the number of the busiest. It is 0 if a server got
-	// no request, and 1 if there is only one server or responses do not name their servers.
+	// Evenness is the number of good responses of the least busy server ÷ the number of the busiest. It is 0 if a server
+	// sent none, and 1 if there is only one server or responses do not name their servers.
 	Evenness float64
 
 	bestLevel roundLevel // the level of the peak
@@ -51,8 +51,7 @@ type Side struct {
 	total     *Requests
 }
 
-// sideOf sums up the stages of a target with the given number of servers. If responses name their servers, a server
-// without a response received no request.
+// sideOf sums up the stages of a target with the given number of servers.
 func sideOf(stages []StageResult, servers int) Side {
 	sum := total(stages)
 	s := Side{total: sum, levels: groupByLevel(stages), FailedShare: sum.FailedShare(), Evenness: 1}
@@ -124,7 +123,7 @@ type Comparison struct {
 	NoWinner Reason // why there is no winner; the zero Reason if there is one
 }
 
-// A Reason is a cause, as a sentence for texts and in short for tables.
+// A Reason is a cause, as a sentence for texts and in a short form for tables.
 type Reason struct{ Sentence, Short string }
 
 // Compare compares two targets by their figures of each round. If obstacle is not zero, there is no winner.
@@ -214,7 +213,7 @@ func saturationReason(ofSingle, ofCluster []roundLevel) Reason {
 //  3. If the peak of the cluster wins, and is over a fifth higher: the cluster.
 //  4. Otherwise: the single backend, because the cluster adds only availability, and needs several times the processes.
 func Deployment(ofSingle, ofCluster Side, peaks Comparison) (choice, reason string) {
-	const unless = "; use the cluster only if the service must survive the failure of a backend"
+	const exception = "; use the cluster only if the service must survive the failure of a backend"
 	failures := compareFailures(ofSingle.FailedShare, ofCluster.FailedShare)
 	switch {
 	case failures.Winner == single:
@@ -226,11 +225,11 @@ func Deployment(ofSingle, ofCluster Side, peaks Comparison) (choice, reason stri
 	case peaks.Winner == cluster && ofCluster.Peak > minPeakRatio*ofSingle.Peak:
 		return cluster, fmt.Sprintf("it answers %s more requests per second", peaks.Margin)
 	case peaks.Winner == cluster:
-		return single, "the cluster is not over a fifth faster" + unless
+		return single, "the cluster is not over a fifth faster" + exception
 	case peaks.Winner == single:
-		return single, fmt.Sprintf("it answers %s more requests per second%s", peaks.Margin, unless)
+		return single, fmt.Sprintf("it answers %s more requests per second%s", peaks.Margin, exception)
 	}
-	return single, "neither has a provably higher throughput" + unless
+	return single, "neither has a provably higher throughput" + exception
 }
 
 func assessCluster(r *Run) verdict.Assessment {

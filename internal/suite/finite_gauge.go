@@ -36,7 +36,7 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	case len(samples) < 2:
 		g.problem = sentence("the gauge %s has fewer than two samples; set GAUGE to a metric of BACKEND_URL/metrics or MODEL_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
 	case !complete:
-		g.problem = "a runner did not log all responses, so the number that clients waited for is unknown"
+		g.problem = "a runner did not log all responses, so the number of responses that clients waited for is unknown"
 	}
 	if g.problem != "" {
 		return g

@@ -48,8 +48,8 @@ func ratio(n, total int64) string {
 // percentOf formats a share, 0 to 1, as a percentage with two decimals.
 func percentOf(share float64) string { return format.FixedPercent(100*share, 2) }
 
-// distinctPercent formats a share like percentOf, with at least the given decimals. If the share differs from the limit,
-// distinctPercent adds decimals until both have different texts.
+// distinctPercent formats a share like percentOf, with at least the given number of decimals. If the share differs from
+// the limit, distinctPercent adds decimals, up to nine, until both have different texts.
 func distinctPercent(limit, share float64, decimals int) string {
 	text := format.FixedPercent(100*share, decimals)
 	if share != limit && decimals < 9 && text == format.FixedPercent(100*limit, decimals) {

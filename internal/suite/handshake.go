@@ -247,7 +247,7 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	open := sumsByStage(m, "handshake_open")
 	for _, st := range stages {
 		cpuPerConnection := func(percent float64) string {
-			if st.PerSecond() == 0 || percent == 0 { // the scale was shorter than the time between samples
+			if st.PerSecond() == 0 || percent == 0 { // no good connection, or no sample of the process during the scale
 				return "–"
 			}
 			return figure(10 * percent / st.PerSecond())

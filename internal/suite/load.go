@@ -25,15 +25,13 @@ type Level struct {
 	Load                                  float64 // offered load: requests/s, or concurrent requests
 	AnsweredShare, UndelayedAnsweredShare float64 // share of the offered requests with a good response
 	FailedShare                           float64 // failed share of the requests that were made
-	Failure                               string  // the most frequent failure; "" if unknown
+	Failure                               string  // the most frequent failure; "" if no request failed
 	UndelayedFailedShare                  float64 // FailedShare without the failures that are attributed to the generator
 	P95, UndelayedP95                     float64 // of the good responses, in milliseconds
 	HardFailureShare                      float64 // share of requests with a failure that no delay explains, such as a status
-	// MachineLimit states why the machine may have delayed the service: it was full, or AWS dropped packets of the
-	// runners. It is "" if there is no such reason.
-	MachineLimit      string
-	TooFewConnections string // why the generator had too few connections for the rate; "" if it had enough
-	GeneratorDelay    string // a description of the delays of the generator
+	MachineLimit                          string  // why the machines may have delayed requests (see machineLimit); "" if no reason is known
+	TooFewConnections                     string  // why the generator had too few connections for the rate; "" if it had enough
+	GeneratorDelay                        string  // a description of the delays of the generator
 }
 
 // A Status states whether a load was sustained.
@@ -54,7 +52,7 @@ type Trial struct {
 	Reason string // why Status is not Good; "" if it is Good
 }
 
-// Trials judges levels, and sorts them by their loads.
+// Trials returns the trials of levels, sorted by load.
 func (l Limits) Trials(levels []Level) []Trial {
 	out := make([]Trial, 0, len(levels))
 	for _, v := range levels {
@@ -69,7 +67,7 @@ func (l Limits) Trials(levels []Level) []Trial {
 // A level is bad if it exceeds FailedShare or P95, or if the answered share of the offered requests is below
 // AnsweredShare. A level is attributed to the load generator, and not bad, if one of these holds:
 //   - without the delays that the generator may have added, the level is good;
-//   - delays explain the failures, and the machine was full or AWS dropped packets of the runners;
+//   - delays explain the failures, and MachineLimit states why the machines may have added them;
 //   - only the wait for a connection was slow.
 func (l Limits) Judge(v Level) Trial {
 	reason := l.exceededLimits(v.FailedShare, v.P95, v.AnsweredShare, v.Failure)

@@ -23,7 +23,7 @@ func (r *Run) limits() Limits {
 	return Limits{FailedShare: r.share("MAX_FAILED_PERCENT"), P95: r.number("MAX_P95_MS"), AnsweredShare: r.share("MIN_ANSWERED_PERCENT")}
 }
 
-// searchRounds is the maximum number of rounds of a search, without the planned stages and the repeated load.
+// searchRounds is the maximum number of rounds of a search, not counting the planned stages and the repeated load.
 const searchRounds = 6
 
 // searchRampup returns the environment of the next round of a search: a load between the last good and the first bad

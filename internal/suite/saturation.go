@@ -30,7 +30,8 @@ import (
 //   - If service and runners have separate cores, the side whose cores were full was the limit; if both were full, the
 //     fuller one. If other programs filled the cores, the limit is unknown.
 //   - The generator had too few connections if requests at a constant rate waited for a connection, but were fast once
-//     they had one: nearly as fast as on an idle service, and within the limit of p95. A saturated service is slower.
+//     they had one: they took at most maxSlowdown times as long as the fastest, with p95 within its limit. A saturated
+//     service is slower.
 //   - Slowness and timeouts are not attributed to the service if AWS dropped packets of a runner's machine at that
 //     load.
 
@@ -48,8 +49,8 @@ func isGeneratorFailure(code string) bool {
 // lackedResources names the resources of shard.LackReasons together.
 const lackedResources = "no port, descriptor or IPv6 address"
 
-// attributeToGenerator counts the failures of a stage that the waits of the generator explain. The caller must have
-// added all requests of the stage.
+// attributeToGenerator counts the failures and dropped requests of a stage that are attributed to the generator. The
+// caller must have added all requests of the stage.
 func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 	for _, f := range st.metrics {
 		switch {
@@ -186,8 +187,8 @@ func (l Limits) levels(stages []StageResult) []Level {
 	return out
 }
 
-// level returns the level of a stage. Without a constant rate, the offered requests are the planned ones. In a stage of
-// fixed duration, they are the requests that were made or dropped.
+// level returns the level of a stage. Without a constant rate, the offered requests are the planned ones, or in a stage
+// of fixed duration the requests that were made or dropped.
 func (st *StageResult) level(l Limits) Level {
 	load, offered := float64(st.Concurrency), float64(cmp.Or(int64(st.Stage.Requests), st.Total()+st.Dropped))
 	if st.Rate > 0 {

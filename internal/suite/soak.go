@@ -114,7 +114,7 @@ func assessResume(r *Run) verdict.Assessment {
 func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	for _, c := range v.Cuts {
 		if c.OutageMS == (verdict.Quantiles{}) {
-			continue // no message arrived after a cut of this kind
+			continue // no message arrived after a disconnect of this kind
 		}
 		out = append(out, verdict.Metric{Name: "outage after " + c.Kind + " p50", Unit: "ms", Value: c.OutageMS.P50})
 	}

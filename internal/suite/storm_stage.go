@@ -63,7 +63,7 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	return out
 }
 
-// clockTolerance is the maximum time by which an event in a ledger may precede the script's sample of it. The script
+// clockTolerance is the maximum time by which a drop in a ledger may precede the script's sample of it. The script
 // rounds its clock.
 const clockTolerance = 100_000 // µs
 

@@ -148,7 +148,8 @@ func (r *Run) isStreamLoss(o ledger.Outage) bool {
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
 
-// checkBystanders returns the check that no bystander lost its stream. A bystander that reconnected has lost it too.
+// checkBystanders returns the check that no bystander lost its stream and reconnected. The check of streams open to the
+// end counts bystanders that did not reconnect.
 func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	var reasons []string
 	for _, c := range s.Records() {

@@ -56,12 +56,13 @@ func byFailures(st *StageResult, failures float64, noun, text string) measuremen
 
 // The possible main users of the service's cores.
 const (
-	byUnknown     = ""
-	byService     = "the service"
-	byGenerator   = "the load generator"
-	byPrograms    = "other programs"
-	otherPrograms = "others and the kernel" // the kernel's share is its work on network packets
+	byUnknown   = ""
+	byService   = "the service"
+	byGenerator = "the load generator"
+	byPrograms  = "other programs"
 )
+
+const otherPrograms = "others and the kernel" // the kernel's share is its work on network packets
 
 // mainUser returns the user of at least half of the CPU time spent on the service's cores. CPU time of unknown
 // processes is never attributed to the service.
@@ -227,13 +228,13 @@ func acceptQueue(st *StageResult) measurement {
 	return byFailures(st, st.Machine.Usage.Overflows, "connect", "found it full (ListenOverflows)")
 }
 
-// nginxLog measures a resource by the messages of nginx that report it full.
-func nginxLog(messages func(resources.NginxLog) int, noun, text string) func(*StageResult) measurement {
+// nginxLog measures a resource by the log entries of nginx that report it full.
+func nginxLog(entries func(resources.NginxLog) int, noun, text string) func(*StageResult) measurement {
 	return func(st *StageResult) measurement {
 		if !st.Machine.Usage.HasProxy {
 			return unknownValue(noNginx)
 		}
-		return byFailures(st, float64(messages(st.Machine.Usage.Log)), noun, text)
+		return byFailures(st, float64(entries(st.Machine.Usage.Log)), noun, text)
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	}
 	g.drift = max(highest-lowest, 0)
 	g.unit = (g.before - g.base) / float64(max(m.Plan.Connections, 1))
-	g.hasSamples = g.hasSamples && (hasBase || g.unit <= 1) // a higher gauge may include other streams
+	g.hasSamples = g.hasSamples && (hasBase || g.unit <= 1) // without a base, a higher value may include other streams
 	return g
 }
 
@@ -129,9 +129,9 @@ func (g *streamGauge) fallTime(share float64) (elapsed time.Duration, ok bool) {
 	if !g.isConclusive() {
 		return 0, false
 	}
-	target := g.before - (math.Ceil(share*float64(g.vanished))-.5)*g.unit
+	threshold := g.before - (math.Ceil(share*float64(g.vanished))-.5)*g.unit
 	for _, r := range slices.Backward(g.readings) {
-		if r.value > target {
+		if r.value > threshold {
 			break
 		}
 		if r.value >= g.lowerBound() {
