@@ -86,7 +86,7 @@ func serverSent(s verdict.Server, received, sent uint64) string {
 	return format.Thousands(sent)
 }
 
-// A runner whose last shard is a checkpoint did not finish.
+// runnerState describes the state of a runner. A runner whose last shard is a checkpoint did not finish.
 func runnerState(state string) string {
 	if state == string(shard.Running) {
 		return "did not finish"

@@ -84,7 +84,7 @@ func details(v *verdict.Verdict) map[string]finding {
 
 // findings returns at most maxFindings reasons in this order: causes of an invalid run, failures of the target,
 // findings by time, other reasons. It omits reasons that the sentence of the banner contains. It omits symptoms, unless
-// all reasons are symptoms. If there are too many reasons, the last text counts the omitted ones.
+// all reasons are symptoms. If there are too many reasons, the last text states the number of all reasons.
 func findings(v *verdict.Verdict) []string {
 	var sorted []finding
 	details, symptoms := details(v), symptoms(v)

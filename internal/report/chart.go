@@ -104,7 +104,7 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 			count++
 		}
 	}
-	for _, part := range splitRuns(values, gap) {
+	for _, part := range splitPoints(values, gap) {
 		share := max(len(part)*maxPoints/max(count, 1), 2)
 		if len(s.At) > 0 {
 			s.At, s.Values = append(s.At, s.At[len(s.At)-1]+1), append(s.Values, math.NaN())
@@ -119,7 +119,7 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 // A point is a known value of a line, and its index on the time axis.
 type point struct{ x, y float64 }
 
-func splitRuns(values []float64, gap int) (out [][]point) {
+func splitPoints(values []float64, gap int) (out [][]point) {
 	last := -1
 	for i, v := range values {
 		if math.IsNaN(v) {

@@ -11,23 +11,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A group counts events with the same cause.
+// A group counts ends, refusals, outages or faults with the same text.
 type group struct {
-	event       string
+	text        string
 	tone        Tone
 	n           int
 	first, last float64
 	durations   *shard.Histogram
 }
 
-// groups has one group for each text of an event, in the order in which add received the first event of each.
+// groups has one group for each text, in the order in which add first received the texts.
 type groups []*group
 
-// add counts n events with one cause. at and duration belong to one of these events.
-func (g *groups) add(event string, tone Tone, n int, at float64, duration time.Duration) {
-	i := slices.IndexFunc(*g, func(entry *group) bool { return entry.event == event })
+// add counts n occurrences of a text. at and duration belong to one of them.
+func (g *groups) add(text string, tone Tone, n int, at float64, duration time.Duration) {
+	i := slices.IndexFunc(*g, func(entry *group) bool { return entry.text == text })
 	if i < 0 {
-		*g = append(*g, &group{event: event, tone: tone, first: at, last: at, durations: shard.NewHistogram()})
+		*g = append(*g, &group{text: text, tone: tone, first: at, last: at, durations: shard.NewHistogram()})
 		i = len(*g) - 1
 	}
 	entry := (*g)[i]
@@ -46,7 +46,7 @@ func (g groups) sortByCount() groups {
 func (s *Section) addGroups(g groups, caption, column, timeName string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#count", "#share", "first seen (UTC)", "last seen (UTC)", "#"+timeName+", p50", "#p99", "#max")}
 	for _, entry := range g.sortByCount() {
-		row := append(Row{{Text: entry.event, Tone: entry.tone}}, Cells(format.Thousands(entry.n), format.Share(float64(entry.n), float64(total)), format.Clock(entry.first), format.Clock(entry.last))...)
+		row := append(Row{{Text: entry.text, Tone: entry.tone}}, Cells(format.Thousands(entry.n), format.Share(float64(entry.n), float64(total)), format.Clock(entry.first), format.Clock(entry.last))...)
 		if entry.durations.Max() > 0 {
 			row = append(row, timeQuantiles(entry.durations, .5, .99, 1)...)
 		} else {
@@ -120,7 +120,7 @@ func (s *pageBuilder) ends() Section {
 	}
 	out.addGroups(completed, "Streams", "end", "open time", planned)
 	out.addGroups(refused, "Clients that never had a stream", "cause", "attempt", planned)
-	out.addGroups(outages, "Outages", "event", "outage", planned)
+	out.addGroups(outages, "Outages", "outcome", "outage", planned)
 	out.addGroups(faults, s.nouns(true)+" with faults", "fault", "lateness", clamp.Int(s.v.Messages.Expected))
 	if len(faults) > 0 {
 		out.Notes = append(out.Notes, "The table “"+s.nouns(true)+" with faults” counts only the first findings of each client. The section “"+s.nouns(true)+" and findings” counts all.")
@@ -160,8 +160,8 @@ func (s *pageBuilder) attempts(out *Section) {
 	}
 	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#count", "#clients", "first seen (UTC)", "last seen (UTC)")}
 	for _, g := range byCause.sortByCount() {
-		row := Row{{Text: g.event, Tone: g.tone}}
-		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.event]), format.Clock(g.first), format.Clock(g.last))...))
+		row := Row{{Text: g.text, Tone: g.tone}}
+		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.text]), format.Clock(g.first), format.Clock(g.last))...))
 	}
 	if len(byCause) > 0 {
 		out.Tables = append(out.Tables, t)

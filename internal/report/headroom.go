@@ -76,7 +76,7 @@ func hostName(c Provenance) string {
 	return "this machine"
 }
 
-// roundTwoDigits rounds a number to two digits, the precision of an extrapolation.
+// roundTwoDigits rounds a number to two significant digits, the precision of an extrapolation.
 func roundTwoDigits(v float64) string {
 	unit := 1
 	for v/float64(unit) >= 100 {

@@ -1,6 +1,6 @@
 // Package report makes the documents of runs. A Page is data: a banner and sections of sentences, tables and charts.
 // Text, Markdown, report.html (package html) and the live page are rendered from it. CSV files are written from the
-// shards.
+// shards and the verdict.
 package report
 
 import "strings"
@@ -80,7 +80,7 @@ type Cell struct {
 	Text  string
 	Tone  Tone
 	Mark  string
-	At    float64 // Unix time of the event in the text, to which a click moves the charts; 0: none
+	At    float64 // Unix time of the text, to which a click moves the charts; 0: none
 	Link  string  // target of a link; "": none
 	Note  string  // shown below the text, smaller and without its color
 	Spark *Spark  // shown below the text; nil: none

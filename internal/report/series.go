@@ -13,7 +13,7 @@ import (
 )
 
 // A series has the samples of a run on one time axis, with one point per step. NaN marks an unknown value, and an
-// unknown column is nil. A point represents the step that ends there: the value at its end, or the events in it.
+// unknown column is nil. A point represents the step that ends there: the value at its end, or the count during it.
 type series struct {
 	from int64 // Unix, seconds
 	step int64 // seconds

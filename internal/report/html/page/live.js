@@ -4,7 +4,10 @@
 
 /** @import { Data, Part } from './page.types.js' */
 
-/** Time without an event after which the page reconnects, because a broken connection may cause no error. Events are sent each second. */
+/**
+ * Time without an event after which the page reconnects, because a broken connection may cause no error. Events are sent
+ * each second.
+ */
 const SILENT_MS = 4000;
 
 /** Time limit of an attempt to connect. */
@@ -21,7 +24,8 @@ export function follow(data, show) {
   let lastEventAt = Date.now();
   let connectStart = Date.now();
   let isOver = false;
-  const viewer = Math.random().toString(36).slice(2); // stays the same after a reconnect, because the server keeps the report for this viewer
+  // The viewer stays the same after a reconnect, because the server keeps the report for this viewer.
+  const viewer = Math.random().toString(36).slice(2);
   /** @type {EventSource | undefined} */
   let source;
 

@@ -1,6 +1,6 @@
 // @ts-check
 // The script of the page. It draws the charts, offers the files for download, and updates the page of a run in progress.
-// The HTML of the page has all texts; the script generates no HTML.
+// The script generates no HTML.
 import 'uplot/dist/uPlot.min.css';
 
 import { drawHeatmap } from './heatmap.js';
