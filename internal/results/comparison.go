@@ -140,8 +140,8 @@ func (d Dir) saveBaseline(baseline Dir) error {
 	if baseline == "" {
 		return nil
 	}
-	if target, err := filepath.EvalSymlinks(string(baseline)); err == nil { // the link results/latest changes
-		baseline = Dir(target)
+	if folder, err := filepath.EvalSymlinks(string(baseline)); err == nil { // the link results/latest changes
+		baseline = Dir(folder)
 	}
 	return d.WriteJSON(BaselineFile, baselineName{baseline.name()})
 }

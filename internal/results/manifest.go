@@ -91,8 +91,8 @@ func (d Dir) require(part int, names ...string) error {
 	return d.WriteJSON(ManifestName(part), m)
 }
 
-// exists reports whether the folder has a file or a folder with this name. It returns false for a name
-// outside of the folder.
+// exists reports whether the folder has a file or a folder with this name. It returns false for a name outside of the
+// folder.
 func (d Dir) exists(name string) bool {
 	_, err := os.Stat(d.Path(name))
 	return err == nil && filepath.IsLocal(name)

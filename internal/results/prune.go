@@ -21,9 +21,9 @@ type Decision struct {
 // removedPrefix is the prefix of a folder that is being removed. A partly removed folder is not listed as a run.
 const removedPrefix = ".removed-"
 
-// Prune decides which runs to remove. It keeps the given number of newest runs, baselines of other runs, and the target
-// of `latest`. It also keeps runs that failed, invalid runs with faults, and runs whose verdict is missing, damaged or
-// unknown.
+// Prune decides which runs to remove. It keeps the given number of newest runs, baselines of other runs, and the run to
+// which `latest` links. It also keeps runs that failed, invalid runs with faults, and runs whose verdict is missing,
+// damaged or unknown.
 func (h *History) Prune(keep int) ([]Decision, error) {
 	baselines, err := h.baselines()
 	if err != nil {
@@ -71,7 +71,7 @@ func (h *History) baselines() (map[string]string, error) {
 	for _, r := range h.Runs {
 		name, err := Dir(r.Dir).Baseline()
 		if err != nil {
-			return nil, fmt.Errorf("read the baseline of %s: %w; nothing is removed", r.Name, err)
+			return nil, fmt.Errorf("nothing is removed, because the baseline of %s cannot be read: %w", r.Name, err)
 		}
 		out[name] = r.Name
 	}

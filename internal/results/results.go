@@ -56,7 +56,7 @@ func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }
 
-// CheckFolder returns an error if a run cannot create its folder at path, or write to it. It creates no folder.
+// CheckFolder returns an error if a run cannot create its folder at path, or write to it. It leaves no folder behind.
 func CheckFolder(path string) error {
 	existing := path
 	for {

@@ -32,7 +32,7 @@ const (
 	margin = 5 * time.Minute
 
 	samplesPerRequest = 20_000   // samples after which a remote-write request ends: a few hundred KB
-	maxRequest        = 64 << 20 // bytes of one request that Load accepts
+	maxRequest        = 64 << 20 // maximum bytes of one request that Load accepts
 )
 
 // addExport stores the Prometheus data from the time of the run, or the reason for missing data.

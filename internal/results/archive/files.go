@@ -134,7 +134,7 @@ var errUnpackedTooLarge = errors.New("the unpacked file is too large")
 func sizeOf(file *os.File) string {
 	info, err := file.Stat()
 	if err != nil {
-		return "an unknown size"
+		return "unknown"
 	}
 	return format.Bytes(info.Size())
 }

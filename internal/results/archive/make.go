@@ -92,7 +92,7 @@ func (m *maker) scan() error {
 			return fmt.Errorf("scan %s: %w", name, err)
 		}
 		if variable != "" {
-			return fmt.Errorf("%s would contain the value of %s; remove it from the results and make the archive again", name, variable)
+			return fmt.Errorf("%s would contain the value of %s; remove the value from the results and make the archive again", name, variable)
 		}
 		return nil
 	})

@@ -77,7 +77,7 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	if ctx.Err() != nil {
 		return c, errors.Join(ctx.Err(), cleanErr)
 	}
-	return c, errors.Join(fmt.Errorf("unpack %s: %w; none of its files were kept", file, err), cleanErr)
+	return c, errors.Join(fmt.Errorf("unpack %s (none of its files were kept): %w", file, err), cleanErr)
 }
 
 // openArchive opens an archive. The name may be a link, because the user chose it.
@@ -209,7 +209,7 @@ func (u *unpacker) unpack(h *tar.Header, content io.Reader) error {
 		return err
 	}
 	if sum := hex.EncodeToString(hash.Sum(nil)); sum != want {
-		return fmt.Errorf("%s does not match its checksum in %s; it was damaged or changed", name, sumsFile)
+		return fmt.Errorf("%s does not match its checksum in %s: it was damaged or changed; get the archive from its author again", name, sumsFile)
 	}
 	return nil
 }

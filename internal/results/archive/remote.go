@@ -132,9 +132,9 @@ func (r *Remote) Write(ctx context.Context, series []*Series) error {
 	return err
 }
 
-// post returns the response to a message, or errTooMuch. Most other errors begin with operation: "query" or "write to".
-func (r *Remote) post(ctx context.Context, operation, path string, message proto.Message) ([]byte, error) {
-	body, err := proto.Marshal(message)
+// post returns the response to a request, or errTooMuch. Most other errors begin with operation: "query" or "write to".
+func (r *Remote) post(ctx context.Context, operation, path string, content proto.Message) ([]byte, error) {
+	body, err := proto.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
