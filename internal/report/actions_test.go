@@ -51,7 +51,7 @@ func TestCutsChartCountsPerStep(t *testing.T) {
 		}
 		return ids
 	}
-	require.NotContains(t, charts(), "cuts", "a run without cuts must not have the chart")
+	require.NotContains(t, charts(), "cuts", "a run without disconnects must not have the chart")
 	cut := func(at time.Duration, lastNumber, next, duplicated uint64) ledger.Cut {
 		return ledger.Cut{Kind: "fin", At: at, LastNumber: lastNumber, Lost: true, ReconnectedAt: at + time.Second, ResumeRequested: true, NextAt: at + 2*time.Second, Next: next, Duplicated: duplicated}
 	}
@@ -62,6 +62,6 @@ func TestCutsChartCountsPerStep(t *testing.T) {
 	newPageBuilder(r).cutsOverTime(&out)
 	require.Len(t, out.Charts, 1)
 	disconnects, faulty := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
-	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(disconnects[11:16]), "cuts in each 5 s, from 55 s")
+	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(disconnects[11:16]), "disconnects in each 5 s, from 55 s")
 	require.Equal(t, []float64{0, 1, 0, 1, 0}, []float64(faulty[11:16]))
 }

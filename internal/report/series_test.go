@@ -20,7 +20,7 @@ func TestSampleIntervalIgnoresTheLastSample(t *testing.T) {
 	require.Equal(t, "5 s", s.sampleInterval())
 }
 
-// With a sample per second and a point per five seconds, each point has the events since the previous point.
+// With a sample per second and a point per five seconds, each point covers the time since the previous point.
 func TestRatesCoverWholeSteps(t *testing.T) {
 	t.Parallel()
 	from := int64(1_800_000_000)

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The simulated run: its start, the duration of connecting, and its events.
+// The simulated run: its start, the duration of connecting, and its faults.
 const (
 	simulatedStart   = 1_700_000_000 // Unix, seconds
 	simulatedConnect = 10            // seconds

@@ -27,7 +27,7 @@ import (
 const staleMarker uint64 = 0x7ff0000000000002
 
 // The data of one Prometheus server arrives unchanged in another: values exact to the bit, timestamps exact to the
-// millisecond, and the ends of series. This includes older data, and series that span several windows.
+// millisecond, and the ends of series. This includes older data, and series that span several time ranges.
 func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -45,7 +45,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	seriesEnded.Store(true)
 	await(t, address, `ending_series`, func(v model.Vector) bool { return len(v) == 0 })
 
-	// The older samples span several windows, and have irregular timestamps and unusual values.
+	// The older samples span several time ranges, and have irregular timestamps and unusual values.
 	await(t, address, `count_over_time(requests_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
 	now := time.Now().Truncate(time.Millisecond)
 	start := now.Add(-25 * time.Minute)
