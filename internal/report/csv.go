@@ -185,8 +185,8 @@ func latenessCells(b shard.Bucket) (p50, p99, maximum string) {
 	return decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond)
 }
 
-// rate returns the CPU usage between two samples in percent of a core, or "" if it is not known: no sample, a counter of
-// 0, or a new process.
+// rate returns the CPU usage between two samples in percent of a core, or "" if it is not known: no sample, a counter
+// of 0, or a new process.
 func rate(first, last float64, from, to int64) string {
 	if to <= from || from == 0 || first == 0 || last < first {
 		return ""
@@ -207,7 +207,8 @@ func stamp(known bool, t time.Time) string {
 	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
 }
 
-// CutsCSV writes a row for each disconnect and pause that the run made. The cell of a step that did not happen is empty.
+// CutsCSV writes a row for each disconnect and pause that the run made. The cell of a step that did not happen is
+// empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := rowWriter{Writer: csv.NewWriter(w)}
 	out.row("id", "runner", "cut", "at_unix_s", "last_number", "ended_the_stream", "reconnected_unix_s", "resume_requested", "next_unix_s", "next_number", "outage_s",

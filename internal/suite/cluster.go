@@ -42,8 +42,8 @@ type Side struct {
 	Peak        float64 // responses/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, in milliseconds
 	FailedShare float64 // failed share of all requests, 0 to 1
-	// Evenness is the number of good responses of the least busy server ÷ the number of the busiest. It is 0 if a server
-	// sent none, and 1 if there is only one server or responses do not name their servers.
+	// Evenness is the number of good responses of the least busy server ÷ the number of the busiest. It is 0 if a
+	// server sent none, and 1 if there is only one server or responses do not name their servers.
 	Evenness float64
 
 	bestLevel roundLevel // the level of the peak

@@ -109,8 +109,8 @@ func TestUnknownCores(t *testing.T) {
 	require.Equal(t, LimitUnknown, limit)
 }
 
-// If responses at a constant rate are slow while the generator's cores are full, the service is not at fault, unless its
-// own cores are full.
+// If responses at a constant rate are slow while the generator's cores are full, the service is not at fault, unless
+// its own cores are full.
 func TestSlownessOfFullCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -189,8 +189,8 @@ func (f *finiteRun) checks() []verdict.Check {
 	return append(out, f.checkNumbers())
 }
 
-// checkRefused returns the check of the share of refused responses. If the limit is met without the refusals for lack of
-// a local port, descriptor or IPv6 address, an unmet check is attributed to the load generator.
+// checkRefused returns the check of the share of refused responses. If the limit is met without the refusals for lack
+// of a local port, descriptor or IPv6 address, an unmet check is attributed to the load generator.
 func (f *finiteRun) checkRefused() verdict.Check {
 	limit, local, reasons := f.share("MAX_REFUSED"), f.responses.RefusedLocally, f.sentences(ledger.ResponseRefused)
 	if local > 0 {

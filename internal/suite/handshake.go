@@ -59,7 +59,8 @@ func assessHandshake(r *Run) verdict.Assessment {
 }
 
 // checkHandshakeLimits returns the checks of the rate and the mean time at each scale, if they have limits. If the load
-// generator was saturated at each scale that misses a limit, the unmet check turns a pass into invalid, not into a fail.
+// generator was saturated at each scale that misses a limit, the unmet check turns a pass into invalid, not into a
+// fail.
 func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, holds func(StageResult) bool) {
 		actual, saturated, reasons := "met at each scale", 0, []string(nil)
