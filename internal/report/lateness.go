@@ -75,7 +75,7 @@ func (s *pageBuilder) distributions(out *Section, list []distribution, heatName 
 	if heat := s.heat(); heat != nil {
 		out.Charts = append(out.Charts, &Chart{
 			ID: "heat", Kind: Heatmap, Title: "Over time", Wide: true, Heat: heat,
-			Note: fmt.Sprintf("%s of %s %s; darker cells have more of them", heatName, s.nouns(false), eachPeriod(heat.Width*int(s.series.step))),
+			Note: fmt.Sprintf("%s of %s %s; stronger colors mean more of them", heatName, s.nouns(false), eachPeriod(heat.Width*int(s.series.step))),
 		})
 	}
 }

@@ -136,7 +136,7 @@ func TestPageOfADescribedService(t *testing.T) {
 	require.Zero(t, doc.Find("#arithmetic").Length())
 	for chart, caption := range map[string]string{
 		"messages": "in each period of 5 s; expected: published messages × the streams of their topic", "published": "messages in each period of 5 s",
-		"lateness": "publish → receive, in each period of 5 s", "heat": "publish → receive of messages in each period of 5 s; darker cells have more of them",
+		"lateness": "publish → receive, in each period of 5 s", "heat": "publish → receive of messages in each period of 5 s; stronger colors mean more of them",
 	} {
 		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), caption)
 	}

@@ -103,8 +103,9 @@ func (st *StageResult) failedByGenerator() bool {
 	return st.OK.Count() == 0 && st.Failed.Count() > 0 && st.Attributed == st.Failed.Count()
 }
 
-// sendDuration returns the milliseconds between the first and the last request of a burst. Values count from the start
-// of the burst on their runner. Runners start at different times, so sendDuration prefers the times of the samples.
+// sendDuration returns the milliseconds between the first and the last request of a burst. The values of the metric
+// count from the start of the burst on their runner. Runners start at different times, so sendDuration prefers the times
+// of the samples.
 func sendDuration(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min

@@ -79,8 +79,8 @@ func (m Machine) replaceWaits(period Machine) Machine {
 }
 
 // control returns the maximum delay that the control groups of the runners measured between two times, plus the delay
-// that they cannot detect. ok is false if a runner has no group. It is also false if a group was silent, received fewer
-// than half of its events, or had a late reference server.
+// that they cannot detect. ok is false if a runner has no group, or if no bucket overlaps these times. It is also false
+// if a group was silent, received fewer than half of its events, or had a late reference server.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].ControlGroup
