@@ -131,21 +131,21 @@ func (r *Run) cpuPercent(from, to time.Time, value func(resources.Sample) float6
 	if len(r.Samples) == 0 {
 		return 0
 	}
-	before := r.Samples[0]
-	for _, now := range r.Samples[1:] {
-		width := now.At().Sub(before.At()).Seconds()
+	previous := r.Samples[0]
+	for _, current := range r.Samples[1:] {
+		width := current.At().Sub(previous.At()).Seconds()
 		if width <= 0 {
 			continue // two samples at the same time
 		}
-		if value(now) == 0 && value(before) > 0 {
+		if value(current) == 0 && value(previous) > 0 {
 			continue // a process without free descriptors cannot report its CPU time
 		}
-		w := overlap(before.At(), now.At(), from, to)
-		if delta := value(now) - value(before); delta >= 0 { // a counter falls if the process was restarted
+		w := overlap(previous.At(), current.At(), from, to)
+		if delta := value(current) - value(previous); delta >= 0 { // a counter falls if the process was restarted
 			growth += delta * w / width
 			seconds += w
 		}
-		before = now
+		previous = current
 	}
 	if seconds == 0 {
 		return 0

@@ -283,7 +283,7 @@ type memory struct {
 
 // memoryDuring returns the service's memory before, during and after a phase. A sample counts at the end of its second.
 func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration) (out memory) {
-	before, after := false, false
+	hasBefore, hasAfter := false, false
 	known, unknown := 0, 0 // samples while clients were slow: a service close to its limit may not report its memory
 	for _, s := range r.Samples {
 		v, ok := float64(s.BackendRSS+s.NginxRSS)/(1<<20), s.BackendRSS > 0
@@ -299,18 +299,18 @@ func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration
 		case !ok:
 			continue
 		case at <= 0:
-			out.before, before = v, true
+			out.before, hasBefore = v, true
 			continue
 		case at <= duration:
 			known++
 		default:
-			after = true
+			hasAfter = true
 		}
 		out.peak, out.after = max(out.peak, v-out.before), v-out.before
 		out.readings = addReading(out.readings, reading{at, v})
 	}
 	out.isCounter = r.counterGauge()
-	out.isKnown = before && after && known > unknown && !out.isCounter
+	out.isKnown = hasBefore && hasAfter && known > unknown && !out.isCounter
 	return out
 }
 

@@ -132,15 +132,15 @@ func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, i
 			lastWrong.faults++
 			faults--
 		case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
-			for due, left := firstDue(c, f, interval), f.Count; left > 0 && missed > 0; due += interval {
+			for due, remaining := firstDue(c, f, interval), f.Count; remaining > 0 && missed > 0; due += interval {
 				n := uint64(1)
 				if due > f.At {
-					n = left // the times of the rest are unknown
+					n = remaining // the times of the rest are unknown
 				}
 				lastMissed = stepAt(steps, opening, runner.At(due))
 				lastMissed.missed += min(int64(n), missed)
 				missed -= min(int64(n), missed)
-				left -= n
+				remaining -= n
 			}
 		}
 	}

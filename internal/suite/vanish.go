@@ -90,17 +90,17 @@ func (r *Run) streamGauge(m *shard.Merged) (g streamGauge) {
 	for i, s := range r.Samples {
 		v, ok := gaugeOf(s, r.parameter("GAUGE"))
 		at := endOf(s)
-		switch after := at.Sub(vanishedAt); {
+		switch elapsed := at.Sub(vanishedAt); {
 		case !ok:
 		case i == 0:
 			g.base, hasBase = v, true
-		case after <= 0:
+		case elapsed <= 0:
 			g.before, g.hasSamples = v, true
-			if after > -settleTime {
+			if elapsed > -settleTime {
 				lowest, highest = min(lowest, v), max(highest, v)
 			}
-		case after <= g.limit:
-			g.readings = addReading(g.readings, reading{after, v})
+		case elapsed <= g.limit:
+			g.readings = addReading(g.readings, reading{elapsed, v})
 		default:
 			g.end = &v
 		}
