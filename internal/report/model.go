@@ -80,7 +80,7 @@ type Cell struct {
 	Text  string
 	Tone  Tone
 	Mark  string
-	At    float64 // Unix time of the text, to which a click moves the charts; 0: none
+	At    float64 // Unix time to which a click on the text moves the charts; 0: none
 	Link  string  // target of a link; "": none
 	Note  string  // shown below the text, smaller and without its color
 	Spark *Spark  // shown below the text; nil: none

@@ -61,7 +61,9 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // lowest load from which the resource was full at every load up to Bad.Rate; 0 if it was not, or its use is unknown
+	// FullFrom is the lowest load from which the resource was full at every load up to Bad.Rate. It is 0 if the resource
+	// was not full at Bad, or its use is unknown.
+	FullFrom float64
 }
 
 // findBottleneck compares the use of all resources at the failed and at the sustained load of a breaking point. It
