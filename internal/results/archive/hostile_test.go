@@ -117,7 +117,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		file := filepath.Join(dir, "damaged.tar.gz")
 		require.NoError(t, os.WriteFile(file, damaged, 0o600))
 		_, err := Open(t.Context(), file, filepath.Join(dir, "to"))
-		require.ErrorContains(t, err, "unpack "+file+": ", "%d bytes", len(damaged))
+		require.ErrorContains(t, err, "unpack "+file+" (none of its files were kept): ", "%d bytes", len(damaged))
 	}
 }
 
