@@ -155,8 +155,8 @@ func (c *deliveries) place(p *Fingerprint, delta *Delta) {
 }
 
 // atEnd reports whether no message follows the last one of the client, apart from greetings of other streams. A greeting
-// is a message that only one stream received, right after its start and more than skew ago. If more than lookahead+1
-// messages follow, atEnd returns false.
+// is a message that only one stream received, right after its start or as its first message, and more than skew ago. If
+// more than lookahead+1 messages follow, atEnd returns false.
 func (c *deliveries) atEnd(at Instant) bool {
 	log := c.cursor.log
 	for n := log.last(); n > c.cursor.last; n-- {
@@ -175,13 +175,13 @@ func (c *deliveries) candidate(first uint64, p *Fingerprint) uint64 {
 	log, highest := f.log, max(c.numbers.highest, f.last)
 	if !log.at(first).repeatedLater {
 		near := !log.hasSharedRepeat || first+lookback >= f.last || c.leads()
-		if first > highest || near && c.skipped(first, p.At) {
+		if first > highest || near && c.isSkipped(first, p.At) {
 			return first
 		}
 		return 0
 	}
 	fits := func(n uint64) bool {
-		return n > 0 && n <= log.last() && log.at(n).Print == p.Sum && (n > highest || c.skipped(n, p.At))
+		return n > 0 && n <= log.last() && log.at(n).Print == p.Sum && (n > highest || c.isSkipped(n, p.At))
 	}
 	for distance := uint64(1); distance <= lookback || distance <= lookahead && f.last+distance <= log.last(); distance++ {
 		if fits(f.last + distance) {
@@ -208,8 +208,8 @@ func (c *deliveries) leads() bool {
 	return true
 }
 
-// skipped reports whether a message below the highest number has not arrived at this client and may still arrive.
-func (c *deliveries) skipped(number uint64, at Instant) bool {
+// isSkipped reports whether a message below the highest number has not arrived at this client and may still arrive.
+func (c *deliveries) isSkipped(number uint64, at Instant) bool {
 	sent := c.cursor.log.at(number).At
 	earliest := c.openedAt() // the stream receives messages that are sent from this instant on
 	switch {

@@ -165,7 +165,8 @@ func (c *deliveries) claim(next uint64) {
 	f.pending = nil
 }
 
-// overlap returns how many of the first pending messages equal the last entries of the log.
+// overlap returns how many of the first pending messages equal the last entries of the log. It counts only entries that
+// were added since the stream opened, and that this client has not received.
 func (c *deliveries) overlap() int {
 	f := c.cursor
 	for count := min(len(f.pending), len(f.log.entries)); count > 0; count-- {
@@ -185,8 +186,8 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighborsBefore counts the entries directly before a number that have the same content as the entry with this number
-// and are newer than the stream.
+// neighborsBefore counts the entries directly before a number that have the same content as the entry with this number,
+// are newer than the stream, and have not arrived at this client.
 func (c *deliveries) neighborsBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {
