@@ -13,7 +13,7 @@ import (
 type Merged struct {
 	Plan         plan.Plan
 	Suite        *Suite       // nil: the scripts declare none
-	Service      Service      // zero: no streams, or no shard
+	Service      Service      // zero: no streams, or an unknown service
 	Reach        *Reach       // nil: no publisher
 	Control      *Control     // of all control groups; URL is "" if their URLs differ
 	Codings      []Coding     // by name, of compressed streams

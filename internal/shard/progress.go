@@ -23,7 +23,7 @@ type Progress struct {
 	// Trouble describes an operation that the runner retries, such as writing a checkpoint.
 	Trouble string `json:"trouble,omitempty"`
 
-	// The following fields apply to suites that make requests.
+	// Stage, Requests and Failed apply to suites that make requests.
 	Stage    string `json:"stage,omitempty"`    // name of the current stage
 	Requests int64  `json:"requests,omitempty"` // number of requests that ended
 	Failed   int64  `json:"failed,omitempty"`   // number of requests without a good response

@@ -251,9 +251,9 @@ type boundedReader struct {
 	failure error // the first error of readerOf
 }
 
-// LegacyJSON makes version 2 of encoding/json encode and decode like version 1. It decodes at twice the speed, and
-// decoding takes most of the time of a merge. Errors have the text of version 2, because errors of version 1 require a
-// second parse of each value.
+// LegacyJSON makes version 2 of encoding/json encode and decode like version 1. Version 2 decodes at twice the speed,
+// and decoding takes most of the time of a merge. Errors have the text of version 2, because errors of version 1
+// require a second parse of each value.
 var LegacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 // Read fails if the unpacked text, its ratio to the packed bytes, its part outside of lists, or a single value exceeds

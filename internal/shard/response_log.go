@@ -17,8 +17,8 @@ const maxLogged = 2 << 20
 // number of open responses from it.
 type ResponseLog struct {
 	// Data has two numbers for each response, in milliseconds. The first is the time from the end of the previous
-	// response (for the first response: from 1970) to the end of this one. The second is its duration, multiplied by
-	// stateBase, plus the index of its state.
+	// response (for the first response: from 1970) to the end of this one. The second is the duration of this response,
+	// multiplied by stateBase, plus the index of its state.
 	Data     []byte `json:"data,omitempty"`
 	Unlisted int64  `json:"unlisted,omitempty"` // number of further responses
 
