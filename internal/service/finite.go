@@ -36,9 +36,9 @@ type Chunk struct {
 	Done, Failed, Incomplete bool
 	// Heartbeat reports whether the block is a heartbeat, or has no data.
 	Heartbeat bool
-	// Content reports whether the block has a part of the response's content. It is also true with ErrJSON and ErrUTF8.
-	// Text is that part if message.content finds it as a string or a number, otherwise nil. Text may point into the
-	// block.
+	// Content reports whether the block has a part of the response's content. Text is that part if message.content finds
+	// it as a string or a number, otherwise nil. Text may point into the block. Content is also true with ErrJSON and
+	// ErrUTF8.
 	Content bool
 	Text    []byte
 	// Seq is the number of the block in its response, if HasSeq.
