@@ -81,10 +81,10 @@ func (d *attachedKubernetes) check(ctx context.Context) error {
 // notFoundError adds a hint to err. The hint depends on the folder of the run on this machine.
 func notFoundError(d results.Dir, err error) error {
 	if _, statErr := os.Stat(d.Path(results.PlanFile)); statErr != nil {
-		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
+		return fmt.Errorf("attach: this machine has no run %s (on Kubernetes: %w)", d.Relative(), err)
 	}
 	if _, statErr := os.Stat(d.Path(results.RunFile)); statErr == nil {
-		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended: `soak merge %[1]s` judges it; on Kubernetes: %[2]w", d.Relative(), err)
+		return fmt.Errorf("attach: if %[1]s ran on this machine, it has ended; judge it with `soak merge %[1]s` (on Kubernetes: %[2]w)", d.Relative(), err)
 	}
 	return fmt.Errorf("attach: %w; if the run was on this machine, its runners ended with soak, because soak started their target, had actions (--at), started only some of the runners (--runner), or ran another suite; start the service separately, pass BACKEND_URL, and repeat the run", err)
 }

@@ -87,5 +87,5 @@ func TestAttachToAnEndedRunNamesMergeFirst(t *testing.T) {
 	require.NoError(t, d.WriteJSON(results.RunFile, results.RunRecord{}))
 	err = notFoundError(d, cluster.ErrNoRun)
 	require.ErrorIs(t, err, cluster.ErrNoRun)
-	require.Regexp(t, "^attach: if .* ran on this machine, it has ended: `soak merge .*` judges it; on Kubernetes: ", err.Error())
+	require.Regexp(t, "^attach: if .* ran on this machine, it has ended; judge it with `soak merge .*` \\(on Kubernetes: ", err.Error())
 }

@@ -263,7 +263,7 @@ func TestAttachFollowsAndReplacesRunners(t *testing.T) {
 	requireNoProcess(t, m)
 
 	files := readFolder(t, filepath.Dir(string(killedSoak.dir)))
-	for id, want := range map[string]string{"t": "it has ended: `soak merge ", "unknown": "this machine has no run "} {
+	for id, want := range map[string]string{"t": "it has ended; judge it with `soak merge ", "unknown": "this machine has no run "} {
 		cmd := attachCommand(killedSoak)
 		cmd.Args[2] = id
 		text, err := cmd.CombinedOutput()

@@ -51,7 +51,7 @@ func Build(folder string) (*Manifests, error) {
 		case o.GetKind() != "TestRun":
 			m.Setup = append(m.Setup, o)
 		case m.TestRun != nil:
-			return nil, fmt.Errorf("the overlay %s must have one TestRun, got two", folder)
+			return nil, fmt.Errorf("the overlay %s must have one TestRun, got several", folder)
 		default:
 			m.TestRun = o
 		}
