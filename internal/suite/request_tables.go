@@ -19,9 +19,9 @@ type part struct {
 	*Requests
 }
 
-// addRequests adds the facts, checks and tables that several HTTP suites have. It inserts the tables of extra
-// before the tables of the processes. all has all stages of the run. sum has the requests in which failures are
-// counted; the row "all" of latencies has the requests of the listed stages.
+// addRequests adds the facts, checks and tables that several HTTP suites have. It inserts the tables of extra before the
+// tables of the processes. all has all stages of the run. sum has the requests in which failures are counted; the row
+// "all" of latencies has the requests of the listed stages.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum *Requests, extra ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {

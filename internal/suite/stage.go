@@ -39,7 +39,7 @@ type Requests struct {
 	Servers     map[string]int64 // number of OK by server
 	Dropped     int64            // requests not made, because no connection was free in time, or the stage ended
 	First, Last time.Time        // start of the first request, end of the last one; a stage may move both
-	sum, square float64          // sums of the times of OK and of their squares, in milliseconds
+	sum, square float64          // sums of the times of OK, in milliseconds, and of their squares
 	fastest     float64          // minimum time of OK, in milliseconds
 	metrics     []shard.Metric   // all series passed to Add
 	late        []shard.Metric   // all series passed to AddLate

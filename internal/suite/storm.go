@@ -111,7 +111,8 @@ func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	return c.AsDoubt()
 }
 
-// checkReconnected returns the check that all dropped streams reconnected in time, and that no other stream was lost.
+// checkReconnected returns the check that all dropped streams reconnected in time, and that no stream was lost in
+// another way.
 func (s *stormStage) checkReconnected() verdict.Check {
 	limit := time.Duration(s.Seconds * float64(time.Second))
 	inTime, _ := slices.BinarySearch(s.reconnects, limit+1)

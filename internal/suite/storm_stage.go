@@ -68,8 +68,8 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 const clockTolerance = 100_000 // µs
 
 // readLedgers counts the streams that the script dropped between from and to, with their refused attempts. It also
-// counts the streams that were lost between since and to. Times are in microseconds. A storm drops a stream once, so
-// the service caused any further planned end, which does not count.
+// counts the streams that were lost between since and to. Times are in microseconds since 1970. A storm drops a stream
+// once, so the service caused any further planned end, which does not count.
 func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
 	var drops, reconnects, refusals, local []int64

@@ -17,7 +17,8 @@ var upload = Suite{
 	Assess: assessUpload,
 }
 
-// uploadRate returns the bytes of a stage, the seconds of its uploads without the time between them, and the rate.
+// uploadRate returns the bytes of a stage, the seconds of its uploads, and the rate. Of sequential uploads, the seconds
+// exclude the time between them.
 func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) {
 	switch st.Kind {
 	case kindSequence:

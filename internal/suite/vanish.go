@@ -58,7 +58,7 @@ type streamGauge struct {
 	base, before      float64       // value without streams, and with all of them
 	drift             float64       // change in settleTime before clients vanished
 	unit              float64       // increase per stream
-	hasSamples        bool          // there are samples before the streams and before clients vanished
+	hasSamples        bool          // there are enough samples from before clients vanished
 	isCounter         bool          // GAUGE is a counter
 	readings          []reading     // readings after clients vanished, up to limit
 	undisturbed       int           // streams that did not vanish, and ended with the run
