@@ -31,8 +31,8 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 // ExpectAny makes JudgeExpecting accept any number of laptops or runners.
 const ExpectAny = -1
 
-// JudgeExpecting is Judge with a required number of laptops, or of runners if the run has a plan. If expect is 0,
-// the number in the existing verdict of the folder applies.
+// JudgeExpecting is Judge with a required number of laptops, or of runners if the run has a plan. If expect is 0, the
+// number in the existing verdict of the folder applies.
 func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *shard.Merged, error) {
 	useEarlier := expect == 0
 	if useEarlier {

@@ -50,7 +50,7 @@ func NewTestID(out string, now time.Time) string {
 	}
 }
 
-// makeFolder creates a folder of results. Other users may read it unless the umask forbids it, because one user may
+// makeFolder creates a folder of results. Other users may read it unless the umask forbids that, because one user may
 // fetch a run and another one merge it.
 func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above

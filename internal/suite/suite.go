@@ -186,8 +186,8 @@ func (r *Run) duration(name string, unit time.Duration) time.Duration {
 	return time.Duration(r.number(name) * float64(unit))
 }
 
-// share returns the percentage that the script recorded for a setting as a share, 0 to 1. For "0.7" it
-// parses 0.7e-2, which equals a share of counts, 7/1000. In floating point, 0.7/100 does not.
+// share returns the percentage that the script recorded for a setting as a share, 0 to 1. For "0.7" it parses 0.7e-2,
+// which equals a share of counts, 7/1000. In floating point, 0.7/100 does not.
 func (r *Run) share(name string) float64 {
 	v, err := strconv.ParseFloat(r.parameter(name)+"e-2", 64)
 	if err != nil { // "", or a number with an exponent

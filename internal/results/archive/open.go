@@ -89,8 +89,8 @@ func openArchive(file string) (*os.File, error) {
 	return safefile.Open(path, maxBytes)
 }
 
-// HasData reports whether a file is the archive of the run testID and has Prometheus data. It reads only the
-// start of the file.
+// HasData reports whether a file is the archive of the run testID and has Prometheus data. It reads only the start of
+// the file.
 func HasData(file, testID string) bool {
 	in, err := openArchive(file)
 	if err != nil {

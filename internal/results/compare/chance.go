@@ -20,7 +20,7 @@ func Summarize(values []float64) Summary {
 	return Summary{Median: stats.Sample{Xs: values}.Quantile(.5), Min: low, Max: high}
 }
 
-// Spread returns the range of the runs as a share of their median, or 0 if the median is 0.
+// Spread returns the range of the values as a share of their median, or 0 if the median is 0.
 func (s Summary) Spread() float64 {
 	if s.Median == 0 {
 		return 0
