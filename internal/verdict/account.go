@@ -51,11 +51,11 @@ func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.M
 	lost := s.attributeToCuts(i, &a, a.lostNumbers())
 	s.Messages.NotExpected += a.notExpected
 	if a.pending > 0 {
-		s.pending++
+		s.pendingClients++
 		s.delay = max(s.delay, a.transit)
 	}
 	if a.premature {
-		s.premature = append(s.premature, fmt.Sprintf("%s received message %d of topic %s before it was published: the message is from another run with the same marker (%s)", r.ID, r.Last, topic.Name, s.m.Plan.Marker))
+		s.prematureTexts = append(s.prematureTexts, fmt.Sprintf("%s received message %d of topic %s before it was published: the message is from another run with the same marker (%s)", r.ID, r.Last, topic.Name, s.m.Plan.Marker))
 	}
 	s.addCoverage(&a, topic)
 	if len(lost) > 0 || a.unpublished > 0 || a.undecided > 0 {
@@ -319,8 +319,8 @@ func (s *Streams) deliveryChecks() []Check {
 		return nil
 	}
 	earlyCheck := Check{
-		ID: CheckEarly, Name: "messages received before publishing", Limit: "0", Actual: firstText(s.premature, "none"), Pass: len(s.premature) == 0,
-		Why: "messages of an earlier run can hide losses", Reasons: s.premature,
+		ID: CheckEarly, Name: "messages received before publishing", Limit: "0", Actual: firstText(s.prematureTexts, "none"), Pass: len(s.prematureTexts) == 0,
+		Why: "messages of an earlier run can hide losses", Reasons: s.prematureTexts,
 	}
 	return []Check{
 		earlyCheck.AsDoubt().notJudgedIf(!s.hasMessages(), s.reasonNoMessage()),

@@ -17,7 +17,7 @@ func (s *Streams) AgreementChecks() (out []Check) {
 		limit, actual := "agrees", firstText(unexplained, "agrees")
 		if s.Server.Confirms {
 			limit = "agrees, except for faults found"
-			actual = "differs on " + format.Plural(s.differing, "stream", "streams") + ", where faults were found"
+			actual = "differs on " + format.Plural(s.differingClients, "stream", "streams") + ", where faults were found"
 		}
 		out = append(out, Check{
 			ID: CheckServerCount, Name: "server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",

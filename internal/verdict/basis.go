@@ -132,9 +132,9 @@ func (s *Streams) setBasisOfNumbers() {
 		switch {
 		case s.lastOutages.undetectable > 0:
 			e.Why = slices.Insert(e.Why, 0, s.lastOutages.reasons()...)
-		case s.pending > 0:
+		case s.pendingClients > 0:
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages took up to %s to arrive",
-				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
+				format.Plural(s.pendingClients, "client", "clients"), format.Duration(s.delay)))
 		case e.Undetectable > 0:
 			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed at the end of a stream or after it, some clients had more streams than a ledger lists, or clocks of two machines differ by over a quarter of the time that a stream was open")
 		}

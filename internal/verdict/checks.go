@@ -13,8 +13,8 @@ import (
 // once, in order, intact and on time.
 func (s *Streams) FaultChecks() (out []Check) {
 	c, n := s.Connections, s.Messages
-	observed, completed := s.observedClients(), max(c.Completed-s.beforeReplacement, 0)
-	started, watched := observed-s.withoutStream, observed-c.Unwatched
+	observed, completed := s.observedClients(), max(c.Completed-s.replacedClients, 0)
+	started, watched := observed-s.streamlessClients, observed-c.Unwatched
 	limit := func(clients int) string {
 		switch {
 		case observed == 0 && c.Unobserved > 0:
@@ -153,8 +153,8 @@ func (s *Streams) floorCheck() Check {
 		actual += fmt.Sprintf(" for the %s with one stream open to the end", format.Plural(s.floorStreams, "client", "clients"))
 	}
 	return Check{
-		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: fmt.Sprintf("at least (open time − %s) ÷ interval, rounded down", format.Duration(floorTolerance(&s.m.Plan))), Actual: firstText(s.belowFloor, actual),
-		Pass: len(s.belowFloor) == 0, Why: "if too few messages are expected, losses are not detected", weight: byClock,
-		Reasons: s.belowFloor,
+		ID: CheckFloor, Name: s.m.Service.Noun() + "s expected per client", Limit: fmt.Sprintf("at least (open time − %s) ÷ interval, rounded down", format.Duration(floorTolerance(&s.m.Plan))), Actual: firstText(s.floorTexts, actual),
+		Pass: len(s.floorTexts) == 0, Why: "if too few messages are expected, losses are not detected", weight: byClock,
+		Reasons: s.floorTexts,
 	}.notJudgedIf(s.floorStreams == 0, "no client kept one stream open to the end")
 }

@@ -229,9 +229,9 @@ func (s *Streams) doubtsOfSubscribers() []string {
 		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: other clients received %s within %s of the start or the end of such a client's stream, while that client had no stream, or before it was known with which message that client's stream began",
 			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Form(n, "it", "them"), format.Duration(streamMargin)))
 	}
-	if s.pending > 0 {
+	if s.pendingClients > 0 {
 		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been in transit at the end of the run: messages arrived up to %s later than at other clients",
-			format.Plural(s.pending, "client", "clients"), format.Duration(s.delay))}, reasons...)
+			format.Plural(s.pendingClients, "client", "clients"), format.Duration(s.delay))}, reasons...)
 	}
 	return reasons
 }

@@ -28,29 +28,29 @@ type Streams struct {
 	server  ServerLedger
 	oneHost bool
 
-	corrections    map[int]*shard.Connection // by index: records that Records yields in place of the runners' records
-	counts         []ledger.Counts           // of each runner
-	sum            ledger.Counts             // of all runners
-	listedCounts   map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
-	intervalCount  int                       // streams whose interval was measured
-	topics         map[string]*Topic
-	comparedTopics map[string]*comparedTopic // by name; nil: clients are not compared with each other
-	premature      []string                  // sentences about clients that received messages before they were published
-	coverage       coverage                  // of the confirmed messages
-	lastOutages    lastOutages
-	pending        int           // clients to which messages may have been in transit at the end of the run
-	delay          time.Duration // the longest delay of messages on these clients, or bufferDelay
-	bufferDelay    time.Duration // time for which something buffered messages; 0: nothing did
-	floorStreams   int           // streams whose count was compared with floor(open time / interval)
-	belowFloor     []string      // sentences about clients whose count was below that number
-	differing      int           // clients whose counts differ from the server's ledger
+	corrections      map[int]*shard.Connection // by index: records that Records yields in place of the runners' records
+	counts           []ledger.Counts           // of each runner
+	sum              ledger.Counts             // of all runners
+	listedCounts     map[ledger.Kind]int       // findings of the records by kind; Findings has at most maxFindings of each
+	intervalCount    int                       // streams whose interval was measured
+	topics           map[string]*Topic
+	comparedTopics   map[string]*comparedTopic // by name; nil: clients are not compared with each other
+	prematureTexts   []string                  // sentences about clients that received messages before they were published
+	coverage         coverage                  // of the confirmed messages
+	lastOutages      lastOutages
+	pendingClients   int           // clients to which messages may have been in transit at the end of the run
+	delay            time.Duration // the longest delay of messages on these clients, or bufferDelay
+	bufferDelay      time.Duration // time for which something buffered messages; 0: nothing did
+	floorStreams     int           // streams whose count was compared with floor(open time / interval)
+	floorTexts       []string      // sentences about clients whose count was below that number
+	differingClients int           // clients whose counts differ from the server's ledger
 
 	unexplained differences // of clients without missed or duplicated messages
 	proofs      proofs
 	cuts        cutAccount
 
-	beforeReplacement int           // clients whose last stream ended before their runner was replaced
-	withoutStream     int           // clients without a stream whose runner ended early
+	replacedClients   int           // clients whose last stream ended before their runner was replaced
+	streamlessClients int           // clients without a stream whose runner ended early
 	watchedTime       time.Duration // of all clients
 }
 
@@ -85,8 +85,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.addCuts()
 	s.groupFindings()
 	s.countKinds()
-	s.Server.Agrees = s.differing == 0
-	s.Server.Confirms = s.differing > 0 && len(s.unexplained.sentences()) == 0
+	s.Server.Agrees = s.differingClients == 0
+	s.Server.Confirms = s.differingClients > 0 && len(s.unexplained.sentences()) == 0
 	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
 	if p := s.Messages.Published; p != nil && p.Late > 0 && s.publishedOnTime() {
 		s.Warnings = append(s.Warnings, p.lagText())
@@ -177,7 +177,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	r, mismatch := s.addTail(i, r, entry)
 	s.recordProofs(r, entry)
 	if mismatch.kind != noDifference {
-		s.differing++
+		s.differingClients++
 		if r.Missed()+r.Duplicated == 0 { // otherwise these faults explain the difference
 			s.unexplained.add(mismatch)
 		}
@@ -236,12 +236,12 @@ func (s *Streams) countState(r *shard.Connection, endedEarly bool) {
 			c.Unwatched++
 		}
 		if !isReplaced && r.Streams == 0 {
-			s.withoutStream++
+			s.streamlessClients++
 		}
 		return
 	}
 	if isReplaced {
-		s.beforeReplacement++
+		s.replacedClients++
 	}
 	switch r.State {
 	case ledger.Completed:
@@ -276,7 +276,7 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	expected := max(open-floorTolerance(&s.m.Plan), 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {
 		noun := s.m.Service.Noun()
-		s.belowFloor = append(s.belowFloor, fmt.Sprintf("%s was open for %s and its ledger expected %s, but at least %s due",
+		s.floorTexts = append(s.floorTexts, fmt.Sprintf("%s was open for %s and its ledger expected %s, but at least %s due",
 			r.ID, format.Duration(r.OpenTime), format.Plural(r.Expected(), noun, noun+"s"), format.Plural(int64(expected), "was", "were")))
 	}
 }
