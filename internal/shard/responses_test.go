@@ -29,9 +29,9 @@ func TestLostFirstChunkIsNamed(t *testing.T) {
 
 	s := newEmptyShard(planFor(1, 2), 1)
 	s.Responses = r
-	own := Merge(planFor(1, 2), []*Shard{s}).Runners[0].Responses
-	require.Equal(t, r.Chunks, own.Chunks)
-	require.EqualValues(t, 1, own.FromOne)
+	responses := Merge(planFor(1, 2), []*Shard{s}).Runners[0].Responses
+	require.Equal(t, r.Chunks, responses.Chunks)
+	require.EqualValues(t, 1, responses.FromOne)
 }
 
 // In a run of a day, each of the 17,280 buckets has two histograms.

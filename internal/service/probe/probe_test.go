@@ -301,6 +301,7 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: "http://a:b@x/"}, "wrong: the URL of the stream must not contain a user, because the URL becomes part of the description; pass --header 'Authorization: Basic …'"},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: a header must have the form 'Name: value', got "X"`},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"Authorization: a", "Cookie: b"}}}, "wrong: two different secrets cannot both become {token}; use the same secret in all headers and URLs of connect and the second request, and one secret in publish"},
+		{Config{URL: "http://x/", Publish: Request{URL: "http://a:b@y/"}}, `wrong: the URL of a request must begin with http:// or https:// and have no user, got "http://a:xxxxx@y/"`},
 		{Config{URL: "http://x/", Publish: Request{Body: "{seq}"}}, "wrong: --publish-url is missing; set it to the URL of the request"},
 		{Config{URL: "http://x/", Publish: Request{URL: "{base}/x", Body: "hello"}}, "wrong: publish must send {seq} in its url, headers or body, because message.seq reads it"},
 	} {

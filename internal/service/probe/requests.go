@@ -152,7 +152,7 @@ func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, e
 		}
 		start = to.Scheme + "://" + to.Host
 		if rest = strings.TrimPrefix(raw, start); to.User != nil || rest == raw {
-			return "", fmt.Errorf("the URL of a request must begin with http:// or https:// and have no user, got %q", raw)
+			return "", fmt.Errorf("the URL of a request must begin with http:// or https:// and have no user, got %q", to.Redacted())
 		}
 	}
 	path, query, hasQuery := strings.Cut(rest, "?")
