@@ -65,7 +65,7 @@ func endingSignals() []os.Signal {
 	return signals
 }
 
-// UntilSignal returns a context that ends at Ctrl-C, SIGTERM or SIGHUP, as `soak run` does.
+// UntilSignal returns a context that ends at the signals that end `soak run`: Ctrl-C, SIGTERM and SIGHUP.
 func UntilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(parent, endingSignals()...)
 }

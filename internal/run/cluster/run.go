@@ -110,8 +110,8 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	}
 }
 
-// poll takes a snapshot with the reasons for problems. It also records the running pods, and starts to copy their logs.
-// After the end of the starter, and until all runners run, the snapshot states which runners are paused.
+// poll takes a snapshot with the reasons for problems. It also records the running pods, and starts to copy the logs of
+// started pods. After the end of the starter, and until all runners run, the snapshot states which runners are paused.
 func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 	known := r.watch.knownNames()
 	s, err := r.client.Snapshot(ctx, r.namespace, r.name, len(r.apis))
