@@ -111,7 +111,8 @@ func (s *Shard) checkTimes() error {
 	}
 	isOutside := func(us int64) bool { return us < from.UnixMicro() || us > to.UnixMicro() }
 	for _, n := range s.Metrics {
-		hasStart := n.Trend == nil || n.Name == RequestDuration // a custom trend may have any values, so its FirstUS may be any time
+		// A custom trend may have any values, so its FirstUS may be any time.
+		hasStart := n.Trend == nil || n.Name == RequestDuration
 		if n.LastUS != 0 && isOutside(n.LastUS) || hasStart && n.FirstUS != 0 && isOutside(n.FirstUS) {
 			return fmt.Errorf("impossible times of metric %.40q: %d µs to %d µs is outside of the run from %d µs to %d µs", n.Name, n.FirstUS, n.LastUS, s.Runner.StartedUS, s.Runner.EndedUS)
 		}

@@ -37,7 +37,8 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		r.ID = "a"
 		return text(func(s *Shard) { s.Connections = []ledger.Record{r} })
 	}
-	withMachine := func(from, to int64, counters ...machine.Series) string { // relative to the start and the end of the runner
+	// The times are relative to the start and the end of the runner.
+	withMachine := func(from, to int64, counters ...machine.Series) string {
 		return text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS + from, ToUS: s.Runner.EndedUS + to, Counters: counters}
 		})

@@ -124,7 +124,7 @@ type RunnerControl struct {
 type ControlMoment struct {
 	At          time.Time     // start of the bucket
 	Longest     time.Duration // longest lateness of the control group
-	Silent      bool          // the control group provides no evidence: it received too few events, or its reference was late
+	Silent      bool          // no evidence: the group received too few events, or its reference was late
 	Stall       time.Duration // longest stall of the runner
 	Late        int           // late messages of the streams under test
 	Lateness    *Packed       // their lateness; nil: unknown

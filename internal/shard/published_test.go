@@ -102,7 +102,8 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	for topicCount, messages := range map[int]int{1: 360_000, 10_000: 3_600_000} { // a single topic costs less, so a tenth is enough
+	// A single topic costs less, so a tenth is enough.
+	for topicCount, messages := range map[int]int{1: 360_000, 10_000: 3_600_000} {
 		l := NewPublishLog(topics(topicCount), 1000, startUS, uint64(messages))
 		lag, answer := jitter(r, 0, 3*time.Millisecond), jitter(r, 200*time.Microsecond, 20*time.Millisecond)
 		for i := range messages {

@@ -35,7 +35,8 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 			m.problem("%s published %g messages per second, but the plan has %g", runnerName, p.Rate, g.plan.PublishRate)
 		}
 	}
-	hasRunner1 := slices.ContainsFunc(runners, func(r Runner) bool { return r.Index == 1 }) // otherwise its missing shard is a problem
+	// If runner 1 left no shard, another problem reports that.
+	hasRunner1 := slices.ContainsFunc(runners, func(r Runner) bool { return r.Index == 1 })
 	switch {
 	case g.plan.Published() && count == 0 && hasRunner1:
 		m.problem("no runner%s recorded published messages; let runner 1 publish", m.groupName(g))

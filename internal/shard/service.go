@@ -17,7 +17,7 @@ type Service struct {
 	AnyOrder   bool       `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
 	Repeats    bool       `json:"repeats,omitempty"`           // an unnumbered message may arrive more than once
 	Unmarked   bool       `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
-	HeartbeatS float64    `json:"heartbeat_every_s,omitempty"` // expected maximum silence of a stream in seconds; 0: unknown
+	HeartbeatS float64    `json:"heartbeat_every_s,omitempty"` // expected maximum silence in seconds; 0: unknown
 	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams after a lifetime.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
 	// Resume is the part of a request that has the position of the client: "Last-Event-ID", "the parameter since" or

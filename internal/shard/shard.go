@@ -40,7 +40,7 @@ type Shard struct {
 	Latency      *Latency        `json:"latency,omitempty"` // nil: messages have no send time
 	Reach        *Reach          `json:"reach,omitempty"`   // of published messages
 	Series       []Bucket        `json:"series"`
-	Points       []Bucket        `json:"points,omitempty"`  // of a short run (plan.IsShort), without Undisturbed and Control
+	Points       []Bucket        `json:"points,omitempty"`  // of a short run (plan.IsShort); no Undisturbed or Control
 	Seconds      []Second        `json:"seconds,omitempty"` // of a declared suite
 	Checks       []ScriptCheck   `json:"checks"`
 	Metrics      []Metric        `json:"metrics"`

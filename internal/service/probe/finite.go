@@ -17,10 +17,10 @@ import (
 )
 
 var (
-	// The expressions match JSON paths of the state of a response, of content, and of values that are not content.
-	nameOfState   = regexp.MustCompile(`(?i)type|event|stat|reason|kind|done|final|finish|last|complete`)
-	nameOfContent = regexp.MustCompile(`(?i)(content|text|delta|token|answer|chunk|response|output|message|value|piece)[^.]*$`)
-	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
+	// The expressions match JSON paths of the state of a response, of content, and of metadata, which is not content.
+	nameOfState    = regexp.MustCompile(`(?i)type|event|stat|reason|kind|done|final|finish|last|complete`)
+	nameOfContent  = regexp.MustCompile(`(?i)(content|text|delta|token|answer|chunk|response|output|message|value|piece)[^.]*$`)
+	nameOfMetadata = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
 )
 
 type finiteResponses struct {
@@ -221,7 +221,7 @@ func (f *finiteResponses) findContent() string {
 		for _, u := range response.units[:len(response.units)-1] {
 			walk(jsonOf(u.Data), "json:$", 0, func(path string, value any) {
 				text, isText := value.(string)
-				if !isText || text == "" || notContent.MatchString(path) {
+				if !isText || text == "" || nameOfMetadata.MatchString(path) {
 					return
 				}
 				if different[path] == nil {

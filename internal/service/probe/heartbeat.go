@@ -152,7 +152,8 @@ func (f *findings) findHeartbeat() heartbeat {
 		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
 	out.match, out.matches = b.match, b.matches
-	if b.perStream == 1 && spread(after) > spread(b.arrivals)+shortestInterval { // the service has one timer for all streams
+	// If the service has one timer for all streams, the heartbeat arrives at one time, but after different intervals.
+	if b.perStream == 1 && spread(after) > spread(b.arrivals)+shortestInterval {
 		f.missing = append(f.missing, "heartbeat.every: all streams received the same single heartbeat, so the interval is unknown. Probe for longer (--seconds).")
 	} else {
 		out.match.add("every", max(roundInterval(typicalInterval(after)), 0.001)) // the minimum of heartbeat.every

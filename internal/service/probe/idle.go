@@ -64,7 +64,7 @@ type idleProbe struct {
 	canPublish bool // messages can check whether a stream is alive
 	checkTimes []time.Duration
 
-	mu      sync.Mutex // guards the outcomes, and publishing
+	mu      sync.Mutex // guards outcome and silence of the streams, and the fields that send changes
 	streams []*silentStream
 }
 

@@ -78,7 +78,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	c.Progress = func(sentence string) { progress(a.withoutTokens(sentence)) }
 	s := newSession(ctx, c, a)
 	if err := s.observe(ctx); err != nil {
-		return Result{}, secret.HideInError(err, a.subscribeToken, a.publishToken) // package net/http quotes a malformed response
+		// Package net/http quotes a malformed response, which may contain a token.
+		return Result{}, secret.HideInError(err, a.subscribeToken, a.publishToken)
 	}
 	return s.describe()
 }

@@ -228,7 +228,8 @@ func (s *session) templateSources(name string) (out []string) {
 			if found == name {
 				value, hasValue = "("+value+")", true
 				trimmed := strings.TrimSpace(before)
-				for _, near := range slices.Compact([]string{trimmed, lastWord.FindString(trimmed)}) { // the name of a form field may precede the word
+				// The name of a form field may precede the word.
+				for _, near := range slices.Compact([]string{trimmed, lastWord.FindString(trimmed)}) {
 					if wordStart.MatchString(near) {
 						out = append(out, `data:\b`+regexp.QuoteMeta(near)+value)
 					}

@@ -28,11 +28,12 @@ import (
 
 // A Client makes requests. It applies K6_INSECURE_SKIP_TLS_VERIFY.
 type Client struct {
-	Timeout         time.Duration                                                        // time limit for the head of the response; 0 means no limit
-	Dial            func(ctx context.Context, network, address string) (net.Conn, error) // nil means package net
-	Proxies         proxy.Chooser                                                        // nil means the proxies of the environment
-	HTTPVersion     string                                                               // 1.1 or 2; otherwise the server chooses
-	FollowRedirects bool                                                                 // follow redirects to other origins
+	Timeout         time.Duration // time limit for the head of the response; 0 means no limit
+	Proxies         proxy.Chooser // nil means the proxies of the environment
+	HTTPVersion     string        // 1.1 or 2; otherwise the server chooses
+	FollowRedirects bool          // follow redirects to other origins
+	// Dial opens a connection. nil means the dialer of package net.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // ErrNoResponse is the cause of an error if the head of the response does not arrive within the Timeout.
@@ -70,7 +71,8 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 		err = fmt.Errorf("%w within %.3g s", ErrNoResponse, c.Timeout.Seconds())
 	case end != nil:
 		err = cmp.Or(ctx.Err(), withRemedy(end.Err))
-		if strings.HasPrefix(r.URL, "http:") && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) { // servers that expect TLS do this
+		// Servers that expect TLS close or reset the connection.
+		if strings.HasPrefix(r.URL, "http:") && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
 			err = fmt.Errorf("%w; if the service uses TLS, use https://", err)
 		}
 	case response.Location() != "" && !r.NoRedirect:
@@ -78,7 +80,8 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 		err = fmt.Errorf("more than %d redirects", maxRedirects)
 	}
 	if err != nil {
-		return nil, secret.HideInError(fmt.Errorf("%s: %w", r, err), r.secret) // the service may repeat the token in a malformed header
+		// The service may repeat the token in a malformed header.
+		return nil, secret.HideInError(fmt.Errorf("%s: %w", r, err), r.secret)
 	}
 	return response, nil
 }

@@ -38,7 +38,9 @@ type Config struct {
 	ID      string // id of the trial's stream; no stream of the run has it
 	Padding string // padding of the run's messages
 	Prompt  string // prompt of the request that Answer sends
-	Marker  string // marker of the run; the trial adds a random suffix, because trials of several machines publish to the same topic
+	// Marker is the marker of the run. The trial adds a random suffix, because trials of several machines publish to the
+	// same topic.
+	Marker string
 
 	SubscribeToken string // value of the variable that Service.Variable names
 	CustomToken    bool   // token() returns a value other than SUBSCRIBE_TOKEN; only a script can compute it
@@ -99,16 +101,18 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 
 type trial struct {
 	Config
-	s           *service.Service
-	client      stream.Client
-	marker      string
-	values      service.Values
-	reader      *service.Reader
-	open        *subscription
-	waitStart   time.Time // start of the waits in awaitRegular: when the stream opened, or when the message arrived
-	lateHeaders bool      // the headers of the stream took more than a tenth of Patience; the service may send them with the first event
-	sent        []int64   // times at which the message was published, in microseconds since 1970
-	mismatch    error     // error of a block that may be the message; reported if no matching block arrives
+	s         *service.Service
+	client    stream.Client
+	marker    string
+	values    service.Values
+	reader    *service.Reader
+	open      *subscription
+	waitStart time.Time // start of the waits in awaitRegular: when the stream opened, or when the message arrived
+	// lateHeaders reports whether the headers of the stream took more than a tenth of Patience. The service may send them
+	// with the first event.
+	lateHeaders bool
+	sent        []int64 // times at which the message was published, in microseconds since 1970
+	mismatch    error   // error of a block that may be the message; reported if no matching block arrives
 }
 
 // run tests the stream, a message, heartbeats and the end. If only a script can open the stream, run only publishes.
