@@ -73,8 +73,8 @@ func readNoops(address string, silence time.Duration) error {
 
 func TestSilentStreamStaysOpen(t *testing.T) {
 	t.Parallel()
-	// By default the idle timeout is only slightly longer than the silence. CALIBRATE uses the idle timeout of the stack,
-	// one hour, with a silence of 100 s.
+	// By default the idle timeout is only slightly longer than the silence. CALIBRATE uses the idle timeout of the
+	// stack, one hour, with a silence of 100 s.
 	silence, idleTimeout := 2500*time.Millisecond, 4*time.Second
 	if os.Getenv("CALIBRATE") != "" {
 		silence, idleTimeout = 100*time.Second, time.Hour

@@ -1,4 +1,4 @@
-// Command reference serves the reference server of the control group, as `soak control` does. It listens on the address
+// Command reference runs the reference server of the control group, as `soak control` does. It listens on the address
 // in the environment variable LISTEN. compose.yaml runs it from its own image, for runners on other machines.
 package main
 

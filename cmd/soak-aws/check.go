@@ -75,7 +75,7 @@ func (d *deployment) inspect(ctx context.Context) error {
 	}
 	row("sessions", s.checkSessions)
 	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed; nothing was created", failed, count)
+		return fmt.Errorf("%d of %d checks failed (nothing was created)", failed, count)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (s site) checkOwner(ctx context.Context) (string, error) {
 	}
 	for _, h := range hosts {
 		if s.addressesInState(ctx, "-id="+h.ID) == "" {
-			return "", refuse("the host %s of %s in %s is not in the local state; its owner is %s; %s", h.ID, name, region, h.Owner, remedy)
+			return "", refuse("the host %s of %s in %s is not in the local state (owner: %s); %s", h.ID, name, region, h.Owner, remedy)
 		}
 	}
 	values, err := s.parameters(ctx)

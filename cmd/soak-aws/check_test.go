@@ -91,7 +91,7 @@ func TestCheckRefusesDeployment(t *testing.T) {
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	settings := strings.Replace(defaults, `"subnet_id":null`, `"subnet_id":"subnet-1"`, 1)
 	output, err := runCheck(t, settings)
-	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was created")
+	require.ErrorContains(t, err, "5 of 8 checks failed (nothing was created)")
 	for _, row := range []string{
 		`FAIL +credential expiry +the credentials in the environment expire at .*, before the verdict of a run of 1h0m0s; log in for longer`,
 		`FAIL +vCPU quota +4 are needed, but 2 of 5 are in use`,
@@ -125,7 +125,7 @@ func TestDeploymentOfAnotherUser(t *testing.T) {
 	f.hosts, f.owner, f.launched = []string{"i-1"}, "arn:aws:iam::123456789012:user/eve", time.Now()
 	_, err := plan("{}").checkOwner(t.Context())
 	require.ErrorAs(t, err, new(refusal))
-	require.ErrorContains(t, err, "the host i-1 of sse-soak in us-east-1 is not in the local state; its owner is arn:aws:iam::123456789012:user/eve; "+
+	require.ErrorContains(t, err, "the host i-1 of sse-soak in us-east-1 is not in the local state (owner: arn:aws:iam::123456789012:user/eve); "+
 		"choose another name (make aws-up NAME=sse-soak-ME)")
 
 	f.hosts, f.parameters["/sse-soak/end"] = nil, setupPending
@@ -176,7 +176,7 @@ func TestUpChecksTheSettings(t *testing.T) {
 			"change terraform.tfvars (or a TF_VAR_ variable), or omit CONNECTIONS=5000")
 
 	d.skipConfirm, d.maxUSD = true, .1
-	require.ErrorContains(t, d.up(t.Context(), streams{}), "over the $0.10 of --max-usd; use fewer or smaller hosts, or a shorter ttl_minutes; nothing was created")
+	require.ErrorContains(t, d.up(t.Context(), streams{}), "over the $0.10 of --max-usd; use fewer or smaller hosts, or a shorter ttl_minutes (nothing was created)")
 	terraform, err := exec.LookPath("terraform")
 	require.NoError(t, err)
 	changes := filepath.Join(filepath.Dir(terraform), "changes")

@@ -44,7 +44,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	}
 	archives, err := s.archive(ctx, options)
 	if err != nil {
-		return fmt.Errorf("%w; nothing was destroyed, and the hosts terminate themselves later.\n"+
+		return fmt.Errorf("%w (nothing was destroyed, and the hosts terminate themselves later)\n"+
 			"  retry:     %s\n  skip:      %[2]s ARCHIVE=0, or ALL=1 to delete the bucket too", err, d.target("aws-down"))
 	}
 	var targets []string
@@ -55,7 +55,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 			"-target=module.storage.aws_s3_object.file"}
 	}
 	if err := d.change(ctx, "destroy", targets...); err != nil {
-		return fmt.Errorf("%w; the remaining resources continue to cost money.\n  continue:  %s", err, d.target("aws-down"))
+		return fmt.Errorf("%w (the remaining resources continue to cost money)\n  continue:  %s", err, d.target("aws-down"))
 	}
 	if err := s.verifyDestroyed(ctx, archiveBucket, options.lag, 5*time.Second); err != nil || archiveBucket == "" {
 		return err

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A deploymentWithRun is an existing deployment with one run. Its programs are fakes, which record their calls in files.
+// A deploymentWithRun is an existing deployment with one run. Its programs are fakes, which record their calls in
+// files.
 type deploymentWithRun struct {
 	*deployment
 	calls     string // of soak

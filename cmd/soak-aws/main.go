@@ -45,7 +45,7 @@ func run(args []string) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case ctx.Err() != nil:
-		err = errors.New("stopped; resources that exist still cost money; run `make aws-up` to complete the deployment, or `make aws-down` to remove it")
+		err = errors.New("stopped, but resources that exist still cost money; run `make aws-up` to complete the deployment, or `make aws-down` to remove it")
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)
 	return 2

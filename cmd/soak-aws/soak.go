@@ -106,8 +106,8 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
 	// The terminal also sends SIGINT and SIGHUP to soak, which then stops gracefully. A SIGTERM may reach only
 	// soak-aws, so Cancel also sends a signal. A second SIGINT would kill the run, but a SIGHUP after another signal
-	// has no effect. Under nohup, soak ignores SIGHUP and needs no terminal. A process group of its own then ensures that
-	// soak receives only the SIGINT of Cancel.
+	// has no effect. Under nohup, soak ignores SIGHUP and needs no terminal. A process group of its own then ensures
+	// that soak receives only the SIGINT of Cancel.
 	stop := syscall.SIGHUP
 	if signal.Ignored(syscall.SIGHUP) {
 		stop, cmd.SysProcAttr = syscall.SIGINT, &syscall.SysProcAttr{Setpgid: true}
@@ -133,8 +133,8 @@ func (s site) location(elements ...string) string {
 }
 
 // checkLifetime returns the time at which the first host terminates itself. It returns an error if there are no
-// runners, or if a host is not set up. Hosts that end, or credentials in the environment that expire, before the
-// verdict of a soak of that length are an error, too.
+// runners, or if a host is not set up. It also returns an error if a host terminates itself, or credentials in the
+// environment expire, before the verdict of a soak of that length.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
 		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from an address in laptop_cidrs, or set runner_node_count and run `make aws-up` again",
@@ -219,8 +219,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	return end, nil
 }
 
-// checkCredentials checks that the credentials last until the verdict of a soak. AWS tools renew the credentials of a
-// profile until its session ends, at an unknown time. They do not renew credentials in the environment.
+// checkCredentials returns a check that the credentials last until the verdict of a soak. AWS tools renew the
+// credentials of a profile until its session ends, at an unknown time. They do not renew credentials in the environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }
@@ -251,7 +251,7 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 // in between therefore leaves the end unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
-		return refuse("--minutes must be positive, got %d; `make aws-down` ends the hosts", minutes)
+		return refuse("--minutes must be positive, got %d; to end the hosts, run `make aws-down`", minutes)
 	}
 	s, err := d.appliedSite(ctx)
 	if err != nil {

@@ -64,13 +64,13 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 	for _, c := range []check{s.checkPrice, s.checkOwner} {
 		state, sentence := c.result(ctx)
 		if state == "FAIL" {
-			return fmt.Errorf("%s; nothing was created", sentence)
+			return fmt.Errorf("%s (nothing was created)", sentence)
 		}
 		fmt.Println(sentence)
 	}
 	d.set("owner", cmp.Or(existing.Owner, s.aws.ARN)) // a tag that differs in each session would change all resources
 	if err := s.apply(ctx); err != nil {
-		return fmt.Errorf("%w; hosts that exist cost money until they terminate themselves.\n  continue:  %s%s\n  clean up:  %s",
+		return fmt.Errorf("%w (hosts that exist cost money until they terminate themselves)\n  continue:  %s%s\n  clean up:  %s",
 			err, d.target("aws-up"), requested.variables(), d.target("aws-down"))
 	}
 	fmt.Printf("\nstack    %s (for the runners; for laptops in laptop_cidrs: %s)\ngrafana  bin/soak-aws open\n"+

@@ -48,7 +48,7 @@ func splitAtDash(dirs []string, dash int) (old, recent []string, err error) {
 		dash = len(dirs) - 1
 	}
 	if len(dirs) == 2 {
-		return nil, nil, fmt.Errorf("a comparison needs the folders of at least 3 runs of one plan; `soak history %s %s` shows what changed between these two", dirs[0], dirs[1])
+		return nil, nil, fmt.Errorf("a comparison needs the folders of at least 3 runs of one plan; run `soak history %s %s` to list the changes between these two", dirs[0], dirs[1])
 	}
 	if len(dirs) < 3 || dash < 2 || dash == len(dirs) {
 		return nil, nil, errors.New("name the folders of at least 3 runs of one plan: two or more old ones, then the new one")

@@ -38,7 +38,7 @@ func TestClosedTerminalEndsAProbe(t *testing.T) {
 	require.FileExists(t, out)
 }
 
-func TestCtrlCIsNoFindingOfADoctor(t *testing.T) {
+func TestCtrlCIsNotAFindingOfDoctor(t *testing.T) {
 	var once sync.Once
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		once.Do(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) })

@@ -12,8 +12,8 @@ import (
 // not ignore the signal, because child processes would ignore it too.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// A lossyOutput discards output to a closed pipe or terminal, so that the run continues and writes its verdict. It keeps
-// the last other error, such as that of a full disk.
+// A lossyOutput discards output to a closed pipe or terminal, so that the run continues and writes its verdict. It
+// keeps the last other error, such as that of a full disk.
 type lossyOutput struct {
 	io.Writer
 	err error

@@ -46,7 +46,7 @@ variable "stack_dir" {
 
   validation {
     condition     = try(contains(fileset(var.stack_dir, "*"), "files.tar.gz"), false)
-    error_message = "stack_dir must be the folder with files.tar.gz and the images of the stack; `make aws-up` creates and passes it."
+    error_message = "stack_dir must be the folder with files.tar.gz and the images of the stack; run `make aws-up`, which creates and passes it."
   }
 }
 
@@ -155,7 +155,7 @@ variable "stack_instance_type" {
 
   validation {
     condition     = can(regex("^[a-z]+[0-9]+[a-z-]*[.]([0-9]*x?large|medium|small|micro|metal[a-z0-9-]*)$", var.stack_instance_type)) && !can(regex("^[a-z]+[0-9]+g", var.stack_instance_type))
-    error_message = "stack_instance_type must be an x86_64 type such as c5.large; Graviton types (c7g) cannot run the images."
+    error_message = "stack_instance_type must be an x86_64 type such as c5.large, because Graviton types (c7g) cannot run the images."
   }
 
   # The eighth generation introduced Nitro v6. Types of this generation with an older Nitro are also
@@ -211,7 +211,7 @@ variable "runner_dir" {
 
   validation {
     condition     = var.runner_node_count == 0 || try(contains(fileset(var.runner_dir, "*"), "k3s"), false)
-    error_message = "runner_dir must be the folder with k3s and the images; `make aws-up` creates and passes it. To run without hosts for runners, set runner_node_count to 0."
+    error_message = "runner_dir must be the folder with k3s and the images; run `make aws-up`, which creates and passes it. To run without hosts for runners, set runner_node_count to 0."
   }
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// A Cause is the reason for a failed connection. handshake.d.ts describes each.
+// A Cause is the reason for a failed connection. handshake.d.ts describes each value.
 type Cause string
 
 // The causes, in the order of a connection's phases. A failed dial may also have a code of network.LackOf as its cause.

@@ -54,7 +54,7 @@ func Duration(v sobek.Value) (time.Duration, error) {
 func Timeout(v sobek.Value) (time.Duration, error) {
 	d, err := Duration(v)
 	if err != nil || d == 0 {
-		return 0, fmt.Errorf("must be a positive number of milliseconds or a string such as \"10s\", got %s", Quote(v))
+		return 0, fmt.Errorf("must be a positive number of milliseconds up to 9e12 or a duration such as \"10s\", got %s", Quote(v))
 	}
 	return d, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// closed distributes requests among lanes. A lane makes its next request as soon as it has a response.
+// closed distributes requests among lanes. A lane makes its next request as soon as the previous one has ended.
 func (s *stage) closed() {
 	n, tuple := s.share()
 	if n == 0 {

@@ -61,7 +61,8 @@ func (s *stage) newLane() *lane {
 // settleTime is how long connections stay open after a stage's last response, so that unrequested bytes can arrive.
 const settleTime = 50 * time.Millisecond
 
-// closeLanes checks the connections for unrequested bytes, then closes them. It runs after the last request.
+// closeLanes closes the connections after the last request. Unless k6 interrupted the stage, it first checks them for
+// unrequested bytes.
 func (s *stage) closeLanes() {
 	select {
 	case <-time.After(settleTime):

@@ -30,7 +30,7 @@ type arrivals struct {
 	mu        sync.Mutex
 	index     *lib.SegmentedIndex
 	next      ticket
-	finished  bool // next is due after the end of the stage, or the stage was interrupted
+	finished  bool // next is not due before the end of the stage, or the stage was interrupted
 	laneCount int
 	idle      []chan ticket // one per idle lane, which waits for a ticket
 	workers   sync.WaitGroup
@@ -171,7 +171,7 @@ func (a *arrivals) work(t ticket) {
 // timerLateness is the maximum lateness of a timer. Go's runtime waits in whole milliseconds.
 const timerLateness = 2 * time.Millisecond
 
-// sleep waits for d, or until ctx ends. It is as precise as the system allows, because the delay of a late request
+// sleep waits for d, or until ctx ends; a signal may end it early. It is as precise as the system allows, because the delay of a late request
 // would be attributed to the service.
 func sleep(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)

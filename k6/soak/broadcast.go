@@ -57,7 +57,7 @@ type broadcaster struct {
 
 type subscriber struct {
 	index      int
-	lastNumber int // number of the last broadcast
+	lastNumber int // highest number of a received broadcast
 	received   int // broadcasts in order, each once
 	duplicates int // deliveries that arrived again, or after a later broadcast
 }
@@ -67,7 +67,7 @@ type broadcast struct {
 	tags        metrics.TagsAndMeta
 	publishedAt time.Time
 	received    []bool // by index of the subscriber
-	missing     int    // subscribers that have not received the broadcast
+	missing     int    // subscribers that have not received the broadcast in time
 	maxLatency  time.Duration
 	expired     bool          // the time limit has passed
 	complete    chan struct{} // closed when no subscriber is missing

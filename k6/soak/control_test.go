@@ -81,7 +81,7 @@ func TestNoControlGroupByDefault(t *testing.T) {
 	require.NotContains(t, err.Error(), "p@h")
 }
 
-// Events of the control group do not count as messages, and its streams do not count as connections.
+// Events of the control group do not count as messages, and its streams do not count as streams of the run.
 func TestControlGroupIsNotCounted(t *testing.T) {
 	t.Parallel()
 	url, _ := reference(t, "127.0.0.1:0")

@@ -109,9 +109,9 @@ func (d *delivery) deliverFinal(s *shard.Shard) error {
 	}
 	path, saveErr := d.saveLocally(s)
 	if saveErr != nil {
-		return fmt.Errorf("write the shard: %w; its data is lost", errors.Join(err, saveErr))
+		return fmt.Errorf("write the shard: %w (its data is lost)", errors.Join(err, saveErr))
 	}
-	return fmt.Errorf("write the shard: %w; it is saved as %s; copy it to %s and run `soak merge`", err, path, d.store.At(d.name))
+	return fmt.Errorf("write the shard: %w (it is saved as %s); copy it to %s and run `soak merge`", err, path, d.store.At(d.name))
 }
 
 func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {

@@ -330,7 +330,7 @@ func TestDescriptionFunctionsMustReturnText(t *testing.T) {
 	for returns, want := range map[string]string{
 		`undefined`:            "the function must return a string, got nothing",
 		`({a: 1})`:             "the function must return a string, got [object Object]",
-		`Promise.resolve("x")`: "the function must return a string, got a promise; async functions are not supported",
+		`Promise.resolve("x")`: "the function must return a string, got a promise; do not declare it async",
 		`5`:                    "the function must return a string, got 5",
 	} {
 		rt, _ := newServiceVU(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: "unchecked"})`)

@@ -174,7 +174,8 @@ func (m *module) tokens() []string {
 	return m.secrets
 }
 
-// observer returns the observer of a ledger. If messages have no numbers, the ledger uses the log of its topic.
+// observer returns the observer of a ledger. If all clients of a topic receive the same messages without numbers, the
+// ledger uses the log of the topic.
 func (r *recorder) observer(l *ledger.Ledger, excluded bool) observer {
 	if excluded {
 		r.exclude(l)

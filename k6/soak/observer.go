@@ -47,7 +47,7 @@ type topicReader struct {
 	*service.Reader
 	service *service.Service
 	number  int
-	log     *ledger.Log // of messages without numbers; nil if messages have numbers
+	log     *ledger.Log // of messages without numbers that all clients share; nil for other messages
 	// keepsIDs reports whether the counts depend on the id to resume from. tracksSilence reports whether they depend
 	// on comments and heartbeats.
 	keepsIDs, tracksSilence bool

@@ -182,7 +182,7 @@ func TestUndeliveredShardIsSavedLocally(t *testing.T) {
 	}
 	o, err := stop(filepath.Join(fallback, "none"), fallback)
 	saved := filepath.Join(fallback, "t-"+o.name)
-	require.ErrorContains(t, err, "it is saved as "+saved+"; copy it to "+filepath.Join(dir, o.name))
+	require.ErrorContains(t, err, "(it is saved as "+saved+"); copy it to "+filepath.Join(dir, o.name))
 	s, err := shard.ReadFile(saved)
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, s.Runner.State)

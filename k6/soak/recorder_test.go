@@ -318,8 +318,8 @@ func TestSumsOfMetrics(t *testing.T) {
 	require.EqualValues(t, 6, got.Trend.Count(), "the shard must contain a copy")
 }
 
-// Each of many connections gets a noop per second, with varying lateness. The heap also contains what earlier tests
-// left, so the test measures three times and takes the smallest growth.
+// Each of many streams gets a noop per second, with varying lateness. The heap also contains data of earlier tests, so
+// the test uses the smallest growth of three measurements.
 func TestTallyIsSmall(t *testing.T) {
 	const length, connections = 900, 240
 	var r *recorder

@@ -120,7 +120,7 @@ func (r *recorder) setService(s *service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hasService && r.service.Hash() != s.Hash() {
-		return errors.New("soak.service was called with two different descriptions; a description must not contain computed values that change")
+		return errors.New("soak.service was called with two different descriptions; remove computed values that change from the description")
 	}
 	if !r.hasService {
 		r.service, r.hasService = s, true
@@ -166,7 +166,7 @@ func requireText(value sobek.Value) error {
 	}
 	if o, isObject := value.(*sobek.Object); isObject {
 		if _, isPromise := o.Export().(*sobek.Promise); isPromise {
-			return errors.New("the function must return a string, got a promise; async functions are not supported")
+			return errors.New("the function must return a string, got a promise; do not declare it async")
 		}
 	}
 	return fmt.Errorf("the function must return a string, got %s", value)

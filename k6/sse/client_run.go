@@ -158,7 +158,7 @@ func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Reason == sseclient.ReasonContentType {
 		contentTypeWarning.Do(func() {
 			c.state.Logger.Warnf("open: %s; a check of the status passes, but no event is read. "+
-				"Set anyContentType to read such a response. (logged once)", end.Message())
+				"Set anyContentType to read a response of any type. (logged once)", end.Message())
 		})
 	}
 	if end.Reason != sseclient.ReasonServer {

@@ -51,7 +51,8 @@ func (o sourceObject) SetIdleTimeout(v sobek.Value) {
 	o.s.SetIdleTimeout(timeout)
 }
 
-// Listen stores the types of events with listeners. The goroutine that reads the stream may still be using the old ones.
+// Listen stores the types of events with listeners. The goroutine that reads the stream may still be using the old
+// types.
 func (o sourceObject) Listen(types []string) {
 	listenerTypes := make(map[string]bool, len(types))
 	for _, kind := range types {
@@ -75,7 +76,8 @@ func (o sourceObject) Drop(immediate bool) bool {
 	return true
 }
 
-// Vanish returns false if readyState is not OPEN, and otherwise the results of the stream. So does Slow.
+// Vanish returns false if readyState is not OPEN, and otherwise the results of the stream's method Vanish. Slow does the
+// same with the method Slow.
 func (o sourceObject) Vanish() (bool, error) {
 	if o.s.ready != stateOpen {
 		return false, nil

@@ -47,7 +47,7 @@ func (t template) fill(e *firstEvent, escape func(string) string) string {
 	).Replace(string(t))
 }
 
-// noEscape is for headers and for bodies of an unknown type.
+// noEscape is for headers, for bodies of an unknown type, and for a URL that is only a placeholder.
 func noEscape(s string) string { return s }
 
 // escapeURL percent-encodes a value, so that it stays within its path segment or query parameter.

@@ -41,7 +41,7 @@ export const DELETE_TIMEOUT = 10000;
 export function streamConfig(service, suite) {
   const name = setting('SERVICE');
   if (name !== NOOP) {
-    throw new Error(`SERVICE must be ${NOOP} for this script, got "${name}"; load-tests/sse/connectionTest.js soaks other services`);
+    throw new Error(`SERVICE must be ${NOOP} for this script, got "${name}"; use load-tests/sse/connectionTest.js for other services`);
   }
   const config = soakConfig(service, { ...suite, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 });
   return { ...config, idleTimeout: Math.max(config.idleTimeout, MIN_IDLE_TIMEOUT) };

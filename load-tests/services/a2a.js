@@ -1,6 +1,7 @@
 // @ts-check
-// A2A 1.0, the protocol between agents: SendStreamingMessage over JSON-RPC (https://a2a-protocol.org/v1.0.0/specification/, 9.4).
-// BACKEND_URL is the URL of the agent; SUBSCRIBE_TOKEN is the key.
+// A2A 1.0, the protocol between agents: SendStreamingMessage over JSON-RPC
+// (https://a2a-protocol.org/v1.0.0/specification/, 9.4). BACKEND_URL is the URL of the agent; SUBSCRIBE_TOKEN is the
+// key.
 
 /**
  * Returns conditions for tasks in one of these states, which a status update or a whole task reports.

@@ -1,7 +1,8 @@
 // @ts-check
-// The Model Context Protocol over streamable HTTP: the response to a POST is a stream that ends with the JSON-RPC response
-// (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports). Each client starts with initialize. Its
-// further requests call TOOL with the prompt, and send the id of the session if the server returned one.
+// The Model Context Protocol over streamable HTTP: the response to a POST is a stream that ends with the JSON-RPC
+// response (https://modelcontextprotocol.io/specification/2025-06-18/basic/transports). Each client starts with
+// initialize. Its further requests call TOOL with the prompt, and send the id of the session if the server returned
+// one.
 
 const rpc = (/** @type {number} */ id, /** @type {string} */ method, /** @type {object} */ params) => JSON.stringify({ jsonrpc: '2.0', id, method, params });
 

@@ -17,7 +17,8 @@ export default {
   // es_respond_message: the payload is as published; `id:` is `time:n`, not a sequence number.
   message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
   end: { by: 'client' },
-  // README, "EventSource": nchan resumes from the message buffer of the channel. It does not report messages that have left the buffer.
+  // README, "EventSource": nchan resumes from the message buffer of the channel. It does not report messages that have
+  // left the buffer.
   resume: { by: 'header' },
   publish: {
     method: 'POST',

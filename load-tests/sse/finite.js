@@ -87,7 +87,7 @@ function promptsOf(file, text) {
       const value = JSON.parse(line);
       return typeof value === 'string' ? value : line;
     } catch (e) {
-      throw new Error(`PROMPTS must have one JSON value per line, with a text in quotes; line ${i + 1} of "${file}" is not JSON`, { cause: e });
+      throw new Error(`PROMPTS must have one JSON value per line, with a text in quotes, got other text in line ${i + 1} of "${file}"`, { cause: e });
     }
   });
 }

@@ -14,7 +14,7 @@
  * | `handshake_tls` | trend, ms | the TLS handshake, until the client has completed it |
  * | `handshake_answer` | trend, ms | request to the end of the response, on an open connection |
  * | `handshake_failed` | counter | failed connections, tag `cause` ({@link Cause}) |
- * | `handshake_sent` | counter, bytes | bytes sent by all connections up to their latest response: TLS records, without the headers of TCP and IP |
+ * | `handshake_sent` | counter, bytes | bytes sent by all connections up to their latest response or failure: TLS records, without the headers of TCP and IP |
  * | `handshake_received` | counter, bytes | bytes received, likewise |
  * | `handshake_tls_sent` | counter, bytes | bytes sent by completed TLS handshakes |
  * | `handshake_tls_received` | counter, bytes | bytes received by completed TLS handshakes |
@@ -33,8 +33,8 @@ declare module 'k6/x/handshake' {
    * `tls_alert` (any other alert of the server), `tls_timeout`, `tls_reset` (the server closed the connection), `tls`
    * (any other error, such as a server without TLS).
    *
-   * After TLS: `resumed` (not a full handshake), `answer_timeout`, `answer_reset`, `status` (not 200),
-   * `answer` (any other error, such as a response that is not HTTP). At any time: `interrupted` (k6 ended the iteration).
+   * After TLS: `resumed` (not a full handshake), `answer_timeout`, `answer_reset`, `status` (not 200), `answer` (any
+   * other error, such as a response that is not HTTP). At any time: `interrupted` (k6 ended the iteration).
    */
   export type Cause =
     | 'dns' | 'refused' | 'unreachable' | 'tcp_timeout' | 'tcp_reset' | 'no_ports' | 'no_descriptors' | 'no_ipv6'
@@ -43,7 +43,9 @@ declare module 'k6/x/handshake' {
 
   /** An unknown parameter throws. */
   export interface Parameters {
-    /** Keeps the connection open after its first response, until {@link Connection.close} or the end of the iteration. */
+    /**
+     * Keeps the connection open after its first response, until {@link Connection.close} or the end of the iteration.
+     */
     hold?: boolean;
     /** Time limit from the dial to the end of the response, and of each {@link Connection.ask}. Default `"10s"`. */
     timeout?: number | string;
@@ -59,7 +61,7 @@ declare module 'k6/x/handshake' {
     readonly cause: Cause | '';
     /** The error message of the failure. */
     readonly message: string;
-    /** Duration of the dial. This and the other times are 0 for phases that were not reached. */
+    /** Duration of the dial. This and the other times are 0 for phases that never completed. */
     readonly tcpMs: number;
     readonly tlsMs: number;
     /** Duration of the latest request. */
@@ -73,8 +75,8 @@ declare module 'k6/x/handshake' {
     /** Of the key exchange, such as `"X25519MLKEM768"`. */
     readonly group: string;
     /**
-     * Sends another request on an open connection. If the request fails or its status is not 200, it closes the connection
-     * and returns false.
+     * Sends another request on an open connection. If the request fails, or its response has a status other than 200,
+     * `ask` closes the connection and returns false.
      */
     ask(): boolean;
     /** Closes an open connection. */
@@ -83,7 +85,8 @@ declare module 'k6/x/handshake' {
 
   /**
    * Connects, requests the URL and reads the response. It blocks the VU. Only a response proves that the server
-   * accepted the client's certificate: in TLS 1.3 a client completes its handshake before the server has checked it.
+   * accepted the client's certificate: in TLS 1.3 a client completes its handshake before the server has checked the
+   * certificate.
    *
    * @throws in the init context, and for invalid arguments. A failed connection does not throw: see `cause`.
    *

@@ -29,11 +29,12 @@
  * | `server_in_flight` | trend | burst: requests in flight in the server, if it reports them in `X-In-Flight` |
  *
  * `request_duration` and `request_late` have the tag `waited` for requests with a sample of `request_waited`. All
- * metrics have the tags of the virtual user and the stage's `tags`. `request_duration` also has `endpoint` (the
- * operation), `server` (`X-Server` of the response, if any) and `code`; `request_first_byte` has only `code` of
- * these. Values of `code` are `ok`; `wrong` (not the expected response, or longer than announced); `truncated` (the
- * connection ended before the body did); `status-503`; `no_ports`, `no_descriptors` or `no_ipv6` if this machine had
- * none for the connection; or `net-1220` for any other network error with [k6's error
+ * metrics have the tags of the virtual user and the stage's `tags`. `request_duration` and `request_late` also have
+ * `endpoint` (the operation), `server` (`X-Server` of the response, if any) and `code`. Of these, `request_first_byte`
+ * and `request_connected` have only `code`, and `unrequested_bytes` has only `endpoint`. Values of `code` are `ok`;
+ * `wrong` (not the expected response, or longer than announced); `truncated` (the connection ended before the body
+ * did); `status-503`; `no_ports`, `no_descriptors` or `no_ipv6` if this machine had none for the connection; or
+ * `net-1220` for any other network error with [k6's error
  * code](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */
 declare module 'k6/x/requests' {
@@ -111,13 +112,15 @@ declare module 'k6/x/requests' {
    * The promise resolves when every request has an outcome, or at once with the counts so far when k6 ends the
    * iteration. The same applies to {@link open} and {@link burst}.
    *
-   * @throws in the init context, and for invalid, missing or unknown options. A failed request does not throw. Use a check of the
-   *   counts, or a threshold (examples/08-plain-requests.js).
+   * @throws in the init context, and for invalid, missing or unknown options. A failed request does not throw. Use a
+   *   check of the counts, or a threshold (examples/08-plain-requests.js).
    *
    * @example
    * import { closed } from 'k6/x/requests';
    *
-   * export const options = { scenarios: { load: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '1m' } } };
+   * export const options = {
+   *   scenarios: { load: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '1m' } },
+   * };
    *
    * export default async function () {
    *   await closed({
@@ -130,8 +133,8 @@ declare module 'k6/x/requests' {
   export function closed(stage: Closed): Promise<Counts>;
 
   /**
-   * Makes requests at a constant rate, even if the service is slower. The duration of each is measured from its intended
-   * start, so that it includes a wait for a free connection while the service stalls. A request without a free
+   * Makes requests at a constant rate, even if the service is slower. The duration of each is measured from its
+   * intended start, so that it includes a wait for a free connection while the service stalls. A request without a free
    * connection within `timeout` is never made. A request that was sent has the whole `timeout` for its response.
    *
    * @throws as {@link closed}.

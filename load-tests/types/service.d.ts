@@ -2,7 +2,8 @@
  * The description of an SSE service: the default export of a module in `load-tests/services/`. `docs/services.md`
  * explains how to write a description; `internal/service` checks and compiles it.
  *
- * All properties except the three functions are data. The module may compute them when it is loaded. Times are in seconds.
+ * All properties except the three functions are data. The module may compute them when it is loaded. Times are in
+ * seconds.
  *
  * **Placeholders** are replaced in each request, and their values are escaped for their position:
  *
@@ -27,29 +28,33 @@ export interface ServiceDescription {
   /** A short name for reports: letters, digits, dots, hyphens, underscores. */
   name: string;
   /**
-   * Returns the value of `{token}` in `connect` and `end`; called for every attempt to connect. Headers with an empty token are
-   * omitted. `ttl` is TOKEN_TTL, the lifetime of the token in seconds; undefined if the run does not set it. For a token that
-   * does not change, write the name of its variable.
+   * Returns the value of `{token}` in `connect` and `end`; called for every attempt to connect. Headers with an empty
+   * token are omitted. `ttl` is TOKEN_TTL, the lifetime of the token in seconds; undefined if the run does not set it.
+   * For a token that does not change, write the name of its variable.
    */
   token?: ((ttl?: number) => string) | 'SUBSCRIBE_TOKEN' | 'BACKEND_TOKEN';
   /** Returns the URL of stream `n`, in place of `connect.url`; called for every attempt to connect. */
   url?: (n: number) => string;
   /**
-   * Returns the body of request `n`, in place of `connect.body`, if responses end by themselves; called for every request. `i`
-   * is the number of the request within its client, from 0. `client` is the value of `connect.client`, `''` at first. `prompt`
-   * is the value of `{prompt}` in `connect.body`.
+   * Returns the body of request `n`, in place of `connect.body`, if responses end by themselves; called for every
+   * request. `i` is the number of the request within its client, from 0. `client` is the value of `connect.client`,
+   * `''` at first. `prompt` is the value of `{prompt}` in `connect.body`.
    */
   body?: (n: number, i: number, client: string, prompt: string) => string;
   /** The request that opens a stream. The response must have status 200 and the type `text/event-stream`. */
   connect: Connect;
   /** The blocks that keep a stream alive. They are never messages. */
   heartbeat?: Block & {
-    /** Maximum silence of a stream in seconds. If omitted, the interval of messages, or NOOP_INTERVAL, determines the idle timeout. */
+    /**
+     * Maximum silence of a stream in seconds. If omitted, the interval of messages, or NOOP_INTERVAL, determines the
+     * idle timeout.
+     */
     every?: number;
   };
   /**
-   * The events that are messages, and how a run checks them: by number (`seq`), by interval (`every`), by the run's publisher
-   * (`publish`, which needs `seq`), or by the other clients (`same`). `'unchecked'`: the run checks only connections.
+   * The events that are messages, and how a run checks them: by number (`seq`), by interval (`every`), by the run's
+   * publisher (`publish`, which needs `seq`), or by the other clients (`same`). `'unchecked'`: the run checks only
+   * connections.
    */
   message: (Message & ({ seq: Source } | { every: number } | { same: Same } | { per: 'request' })) | 'unchecked';
   /** The party that ends a stream. Default: the client. */
@@ -77,8 +82,9 @@ export interface ServiceDescription {
 }
 
 /**
- * The place of a value in a block. It is the `id:` field, the data or the comments, or the match of the only group of a regular
- * expression (Go syntax) in one of them. It can also be a path into JSON data: `$.name`, `[0]` and `['name']` in sequence.
+ * The place of a value in a block. It is the `id:` field, the data or the comments, or the match of the only group of a
+ * regular expression (Go syntax) in one of them. It can also be a path into JSON data: `$.name`, `[0]` and `['name']`
+ * in sequence.
  *
  * @example 'id'
  * @example 'id:^[0-9]+:([0-9]+)$'
@@ -100,10 +106,16 @@ export interface Block {
   comment?: string | true;
 }
 
-/** An event, or a value in its JSON: `{ json: '$.type', is: 'RUN_ERROR' }`, or `{ json: '$.error' }` for any value except null and false. */
+/**
+ * An event, or a value in its JSON: `{ json: '$.type', is: 'RUN_ERROR' }`, or `{ json: '$.error' }` for any value
+ * except null and false.
+ */
 export type Condition = Omit<Block, 'comment'> & { json?: `$${string}`; is?: string | number | boolean };
 
-/** A response that ends by itself: an answer of a language model, an agent run, a tool call. `soak run finite` tests these. */
+/**
+ * A response that ends by itself: an answer of a language model, an agent run, a tool call. `soak run finite` tests
+ * these.
+ */
 export interface FiniteEnd {
   by: 'event';
   /** The terminal events. A complete response has exactly one, and only heartbeats after it. */
@@ -112,7 +124,10 @@ export interface FiniteEnd {
   failed?: Condition | Condition[];
   /** Events of an answer that was shortened on purpose, for example by a limit of its length. */
   incomplete?: Condition | Condition[];
-  /** A statement of the service about its own answer: the whole text of the events `of`, or their number, since the last statement. */
+  /**
+   * A statement of the service about its own answer: the whole text of the events `of`, or their number, since the last
+   * statement.
+   */
   stated?: {
     /** The event that contains the statement. Default: any event. */
     event?: string;
@@ -120,7 +135,9 @@ export interface FiniteEnd {
     of?: string;
     text?: Source;
     chunks?: Source;
-    /** The number of tokens. Each chunk of the answer has at least one token, so additional chunks count as duplicated. */
+    /**
+     * The number of tokens. Each chunk of the answer has at least one token, so additional chunks count as duplicated.
+     */
     tokens?: Source;
   };
 }
@@ -132,8 +149,8 @@ export interface Request {
   url: string;
   headers?: Record<string, string>;
   /**
-   * JSON (recognized by its Content-Type, or by its first character, and then the Content-Type is added), a form (recognized
-   * by its Content-Type), or any text.
+   * JSON (recognized by its Content-Type, or by its first character, and then the Content-Type is added), a form
+   * (recognized by its Content-Type), or any text.
    */
   body?: string;
   /** The statuses of a successful response. Default: 200, 201, 202 and 204. */
@@ -142,15 +159,18 @@ export interface Request {
 
 export interface Connect extends Omit<Request, 'url' | 'ok'> {
   url?: string;
-  /** Maximum event size in bytes. The client closes a stream with a longer line or an event with more data. Default: 1048576 (1 MiB). */
+  /**
+   * Maximum event size in bytes. The client closes a stream with a longer line or an event with more data. Default:
+   * 1048576 (1 MiB).
+   */
   maxEventSize?: number;
   /**
-   * With `end.by: 'event'`: a value of a response that the next request of the same client contains as `{client}`. It is a header,
-   * or the first value at this place in the events. After an incomplete response the client starts again. Headers that contain
-   * an empty `{client}` are omitted.
+   * With `end.by: 'event'`: a value of a response that the next request of the same client contains as `{client}`. It
+   * is a header, or the first value at this place in the events. After an incomplete response the client starts again.
+   * Headers that contain an empty `{client}` are omitted.
    */
   client?: Source | `header:${string}`;
-  /** A second request, sent when the first event of this name arrives. Each connection sends its own. */
+  /** A second request, sent when the first event of this name arrives. Each stream sends its own. */
   then?: Request & {
     event: string;
     /** The place of `{client}` in that event. */
@@ -160,8 +180,8 @@ export interface Connect extends Omit<Request, 'url' | 'ok'> {
 
 export interface Message {
   /**
-   * The part of a message that is the same for all clients of its topic. The run compares these clients with each other. `same`
-   * cannot be combined with `seq` or `every`, which are stronger evidence.
+   * The part of a message that is the same for all clients of its topic. The run compares these clients with each
+   * other. `same` cannot be combined with `seq` or `every`, which are stronger evidence.
    */
   same?: Same;
   /** The number of a message: an integer that increases by one with each message. */
@@ -170,20 +190,22 @@ export interface Message {
   run?: Source;
   /** The time of sending: seconds, ms, µs or ns since 1970, distinguished by their size, or a date of RFC 3339. */
   sentAt?: Source;
-  /** The checksum of marker, number and time, as in `{sum}` of `publish`. A message with another checksum is corrupted. */
+  /**
+   * The checksum of marker, number and time, as in `{sum}` of `publish`. A message with another checksum is corrupted.
+   */
   sum?: Source;
   /** Names of events that are messages. Default: all names. */
   event?: string | string[];
   /** The exact data of each message. A message with other data is corrupted. */
   data?: string;
   /**
-   * With `end.by: 'event'`: the places of the content of a response (text, reasoning or a tool call). An empty text or list is
-   * not content. Default: each event with data that does not end the response.
+   * With `end.by: 'event'`: the places of the content of a response (text, reasoning or a tool call). An empty text or
+   * list is not content. Default: each event with data that does not end the response.
    */
   content?: Source | Source[];
   /**
-   * The scope of the numbers: each stream, the topic, or each response with `end.by: 'event'`, where numbers start at 0 or 1.
-   * Default: the topic with `publish`.
+   * The scope of the numbers: each stream, the topic, or each response with `end.by: 'event'`, where numbers start at 0
+   * or 1. Default: the topic with `publish`.
    */
   per?: 'stream' | 'topic' | 'request';
   /** `any`: the service does not guarantee the order. */

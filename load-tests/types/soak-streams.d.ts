@@ -1,8 +1,11 @@
-/** The functions of k6/x/soak that open streams in Go: `hold` for endless streams, `finite` for responses that end by themselves. */
+/**
+ * The functions of k6/x/soak that open streams in Go: `hold` for endless streams, `finite` for responses that end by
+ * themselves.
+ */
 declare module 'k6/x/soak' {
   /**
-   * An action, at a time of a call of {@link hold}, on some of its streams. Its samples have the name of the phase as the tag
-   * `scenario`. The streams do not share connections, and their lateness is not attributed to the service.
+   * An action, at a time of a call of {@link hold}, on some of its streams. Its samples have the name of the phase as
+   * the tag `scenario`. The streams do not share connections, and their lateness is not attributed to the service.
    *
    * | action | effect on each open stream | metrics |
    * |---|---|---|
@@ -18,12 +21,18 @@ declare module 'k6/x/soak' {
     action: 'vanish' | 'drop' | 'dropAtOnce' | 'slow';
     /** Numbers of the streams. Default: all streams of the call. */
     streams?: number[];
-    /** Milliseconds for which streams are slow (`for`), and for which they are then read fast before the phase ends (`after`). */
+    /**
+     * Milliseconds for which streams are slow (`for`), and for which they are then read fast before the phase ends
+     * (`after`).
+     */
     for?: number;
     after?: number;
     /** Read rate of a slow stream; 0: nothing is read. */
     bytesPerSecond?: number;
-    /** Upper limit of the measured size of a message in KB (0: no limit), and the backlog in KB at which a slow stream counts as filled. */
+    /**
+     * Upper limit of the measured size of a message in KB (0: no limit), and the backlog in KB at which a slow stream
+     * counts as filled.
+     */
     messageKB?: number;
     fillKB?: number;
     /** Broadcasts per second by the whole call while streams are slow; unused without `broadcast`. */
@@ -32,8 +41,8 @@ declare module 'k6/x/soak' {
 
   /**
    * A part of a call of {@link hold} that adds streams. Without broadcasts, the steps end after the first one with a
-   * fault, and the metrics are `capacity_streams` and `capacity_connect`. With broadcasts, the step awaits each one, and
-   * the metrics are `fanout_*`.
+   * fault, and the metrics are `capacity_streams` and `capacity_connect`. With broadcasts, the step awaits each one,
+   * and the metrics are `fanout_*`.
    */
   export interface Step {
     /** Tag `scenario` of its samples. */
@@ -64,7 +73,10 @@ declare module 'k6/x/soak' {
     within?: number;
   }
 
-  /** Options of {@link hold}. The configuration of load-tests/lib/config.js has most of them; its other properties are ignored. */
+  /**
+   * Options of {@link hold}. The configuration of load-tests/lib/config.js has most of them; its other properties are
+   * ignored.
+   */
   export interface HoldOptions {
     /** Number of the first stream, from 0. */
     from?: number;
@@ -109,13 +121,13 @@ declare module 'k6/x/soak' {
   }
 
   /**
-   * Keeps the streams of a virtual user open, in Go. It limits the number of concurrent dials, and counts the messages of
-   * each stream in a ledger. After `openFor` it requests the ends, at most 20 at a time, and not while a noop is due.
-   * Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a
-   * request) and `Received all messages`.
+   * Keeps the streams of a virtual user open, in Go. It limits the number of concurrent dials, and counts the messages
+   * of each stream in a ledger. After `openFor` it requests the ends, at most 20 at a time, and not while a noop is
+   * due. Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a request) and
+   * `Received all messages`.
    *
-   * The metrics are the `sse_*` metrics of `EventSource`, and the metrics of `k6/http` for the requests that end streams.
-   * The shard has the outcomes and durations of these requests, by server. An open stream uses no JavaScript.
+   * The metrics are the `sse_*` metrics of `EventSource`, and the metrics of `k6/http` for the requests that end
+   * streams. The shard has the outcomes and durations of these requests, by server. An open stream uses no JavaScript.
    * Functions of a description are called once per attempt to connect.
    *
    * @example
@@ -138,11 +150,14 @@ declare module 'k6/x/soak' {
    */
   export function hold(service: Service | null, options: HoldOptions): Promise<void>;
 
-  /** Options of {@link finite}. Numbers are totals of all runners. */
+  /** Options of {@link finite}. `rate`, `concurrency` and `maxInFlight` are totals of all runners. */
   export interface FiniteOptions {
     /** URL of the service: `{base}` of its description. */
     baseUrl: string;
-    /** Values of `{prompt}`, used in turn. `{id}` in them is replaced by the id of the request. Empty: a default text with that id. */
+    /**
+     * Values of `{prompt}`, used in turn. `{id}` in them is replaced by the id of the request. Empty: a default text
+     * with that id.
+     */
     prompts?: string[];
     /** Requests per second (open model); 0: closed model with `concurrency` open responses. */
     rate: number;
@@ -155,22 +170,28 @@ declare module 'k6/x/soak' {
     /** Maximum responses in flight in the open model. Further requests are skipped and counted. */
     maxInFlight: number;
     /**
-     * Seconds after which the client closes a response: with only heartbeats before its first content (`firstTimeout`) or
-     * after it (`idleTimeout`), and from its terminal event on (`linger`).
+     * Seconds after which the client closes a response: with only heartbeats before its first content (`firstTimeout`)
+     * or after it (`idleTimeout`), and from its terminal event on (`linger`).
      */
     firstTimeout: number;
     idleTimeout: number;
     linger: number;
     /** Seconds after the end for responses that are still open. */
     drain: number;
-    /** Limits of a response: milliseconds to the first content, milliseconds between two chunks, and total seconds. 0: no limit. */
+    /**
+     * Limits of a response: milliseconds to the first content, milliseconds between two chunks, and total seconds. 0:
+     * no limit.
+     */
     maxFirst?: number;
     maxGap?: number;
     maxTotal?: number;
     /** Share of the responses, 0 to 1, that their clients abandon after `abandonAfter` chunks. */
     abandon?: number;
     abandonAfter?: number;
-    /** How clients abandon a response: close the connection (fin, the default), reset it, or vanish without further acknowledgments. */
+    /**
+     * How clients abandon a response: close the connection (fin, the default), reset it, or vanish without further
+     * acknowledgments.
+     */
     abandonBy?: 'fin' | 'reset' | 'vanish';
     acceptEncoding?: string;
     httpVersion?: string;

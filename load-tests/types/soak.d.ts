@@ -60,8 +60,8 @@
  */
 declare module 'k6/x/soak' {
   /**
-   * The plan of a run, on which the verdict is based. The settings MAX_LATE, MAX_HIDDEN, MAX_OUTAGE and BACK_WITHIN come
-   * from the environment only.
+   * The plan of a run, on which the verdict is based. The settings MAX_LATE, MAX_HIDDEN, MAX_OUTAGE and BACK_WITHIN
+   * come from the environment only.
    */
   export interface Plan {
     // Generated: `go generate ./internal/plan`
@@ -118,7 +118,8 @@ declare module 'k6/x/soak' {
    * `soak run` or, under `k6 run`, from the environment, or have their defaults. Call it in the init context. Every
    * virtual user must set the same plan.
    *
-   * @throws with one sentence if a setting is out of bounds, if the plan differs from an earlier one, or outside of the init context.
+   * @throws with one sentence if a setting is out of bounds, if the plan differs from an earlier one, or outside of the
+   *   init context.
    */
   export function plan(values?: Partial<Plan>): Settings;
 
@@ -132,7 +133,8 @@ declare module 'k6/x/soak' {
 
   /**
    * Returns the settings that only the script of this suite has. PROFILE selects their defaults (`full` or `smoke`).
-   * `soak run` or, under `k6 run`, the environment overrides them. A number in seconds may be a duration, such as `90s`.
+   * `soak run` or, under `k6 run`, the environment overrides them. A number in seconds may be a duration, such as
+   * `90s`.
    *
    * @throws if PROFILE is neither `full` nor `smoke`, if the suite has no such setting, or if a value is out of bounds.
    */
@@ -228,8 +230,8 @@ declare module 'k6/x/soak' {
   /**
    * Declares the suite. Call it in the init context. Every virtual user must declare the same suite.
    *
-   * @throws if it has no name, if the names of its stages are not unique, if it differs from an earlier one, and outside
-   *   the init context.
+   * @throws if it has no name, if the names of its stages are not unique, if it differs from an earlier one, and
+   *   outside the init context.
    */
   export function suite(suite: Suite): void;
 
@@ -246,7 +248,9 @@ declare module 'k6/x/soak' {
     | 'dropped'
     /** No stream was ever opened. */
     | 'refused'
-    /** The client closed the stream: the run was interrupted, or the stream did not end after the request for its end. */
+    /**
+     * The client closed the stream: the run was interrupted, or the stream did not end after the request for its end.
+     */
     | 'unfinished';
 
   /**
@@ -265,7 +269,9 @@ declare module 'k6/x/soak' {
     readonly expected: number;
     /** Distinct noops whose data was exactly `0`. */
     readonly received: number;
-    /** Expected by number or interval, but not received. A loss at the end is known only after the end of the stream. */
+    /**
+     * Expected by number or interval, but not received. A loss at the end is known only after the end of the stream.
+     */
     readonly missed: number;
     readonly duplicated: number;
     readonly reordered: number;

@@ -34,9 +34,9 @@ declare module "k6/x/soak" {
      */
     anyContentType?: boolean;
     /**
-     * Calls the handlers of `event` for **every block** and counts it in `sse_event`, as xk6-sse does. This includes blocks
-     * with only comments, such as many heartbeats, and blocks with an id or a name but no data. Default false: only blocks with
-     * data are events, as in the standard.
+     * Calls the handlers of `event` for **every block** and counts it in `sse_event`, as xk6-sse does. This includes
+     * blocks with only comments, such as many heartbeats, and blocks with an id or a name but no data. Default false:
+     * only blocks with data are events, as in the standard.
      */
     everyBlock?: boolean;
   }
@@ -49,8 +49,8 @@ declare module "k6/x/soak" {
     name: string;
     data: string;
     /**
-     * The comment lines of the block, joined by a line feed. With {@link OpenParams.everyBlock}, comments before the first field
-     * of over 512 bytes together are reduced to the last ones.
+     * The comment lines of the block, joined by a line feed. With {@link OpenParams.everyBlock}, comments before the
+     * first field of over 512 bytes together are reduced to the last ones.
      */
     comment: string;
     /** Time of the read in ms since 1970, with a fraction. */
@@ -72,15 +72,15 @@ declare module "k6/x/soak" {
     on(event: "open", handler: () => void): void;
     on(event: "event", handler: (event: OpenEvent) => void): void;
     /**
-     * Called if the connection fails, the response is not an event stream, or the stream breaks. Not called after `close()`,
-     * or if the server ended the stream after a whole event.
+     * Called if the connection fails, the response is not an event stream, or the stream breaks. Not called after
+     * `close()`, or if the server ended the stream after a whole event.
      */
     on(event: "error", handler: (error: OpenError) => void): void;
     /** Ends the stream; `open` returns after the running handler. */
     close(): void;
     /**
-     * Calls `fn` once, after `ms` milliseconds (more than 0). `open` blocks the event loop and thus the global setTimeout,
-     * but not this timer.
+     * Calls `fn` once, after `ms` milliseconds (more than 0). `open` blocks the event loop and thus the global
+     * setTimeout, but not this timer.
      * @example client.setTimeout(() => client.close(), 60_000);
      */
     setTimeout(fn: () => void, ms: number): void;
@@ -94,8 +94,8 @@ declare module "k6/x/soak" {
     status: number;
     headers: Record<string, string>;
     /**
-     * `""` if the script closed the stream, or the server ended it after a whole event. It starts with `interrupted` if k6
-     * ended the iteration.
+     * `""` if the script closed the stream, or the server ended it after a whole event. It starts with `interrupted` if
+     * k6 ended the iteration.
      */
     error: string;
   }

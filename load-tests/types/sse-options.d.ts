@@ -83,9 +83,9 @@ declare module "k6/x/soak" {
   /** Options of {@link EventSource}. An unknown name throws a TypeError that names it. */
   export interface EventSourceOptions {
     /**
-     * Request headers. They replace the client's defaults: `Accept: text/event-stream`, `Cache-Control: no-cache` and k6's
-     * `User-Agent`. `Last-Event-ID` is the initial last event ID; ids that the stream receives replace it in later attempts. If
-     * {@link EventSourceOptions.resume} is not `"header"`, `Last-Event-ID` is an ordinary header.
+     * Request headers. They replace the client's defaults: `Accept: text/event-stream`, `Cache-Control: no-cache` and
+     * k6's `User-Agent`. `Last-Event-ID` is the initial last event ID; ids that the stream receives replace it in later
+     * attempts. If {@link EventSourceOptions.resume} is not `"header"`, `Last-Event-ID` is an ordinary header.
      * @example { Authorization: `Bearer ${__ENV.TOKEN}` }
      */
     headers?: Record<string, string>;
@@ -101,26 +101,27 @@ declare module "k6/x/soak" {
      */
     body?: string;
     /**
-     * The requested compressions. Default `"none"`: no `Accept-Encoding` is sent. `"browser"` requests gzip, deflate, br and
-     * zstd. `Accept-Encoding` in `headers` has precedence. Events arrive as soon as the server has flushed them. A
-     * stream that ends without the end mark of its compression is `truncated`. A compression that was not requested
-     * ends the attempt with reason `content_type`. A compressed stream uses the memory of its window: 32 KB for
-     * gzip and deflate, up to 16 MB for br, and up to 8 MB for zstd; a larger window of zstd is refused. Not in the standard.
+     * The requested compressions. Default `"none"`: no `Accept-Encoding` is sent. `"browser"` requests gzip, deflate,
+     * br and zstd. `Accept-Encoding` in `headers` has precedence. Events arrive as soon as the server has flushed them.
+     * A stream that ends without the end mark of its compression is `truncated`. A compression that was not requested
+     * ends the attempt with reason `content_type`. A compressed stream uses the memory of its window: 32 KB for gzip
+     * and deflate, up to 16 MB for br, and up to 8 MB for zstd; a larger window of zstd is refused. Not in the
+     * standard.
      * @example "browser"
      */
     acceptEncoding?: AcceptEncoding;
     /**
      * Default `"auto"`: HTTP/2 over TLS if the server selects it (ALPN), otherwise HTTP/1.1. `"2"`: only HTTP/2, over
-     * `http://` by prior knowledge (h2c). Over HTTP/2, streams of a virtual user share connections. If a connection breaks, all its
-     * streams end. If the server reports that it has not processed a request (GOAWAY, REFUSED_STREAM), the client repeats it at
-     * once. Not in the standard.
+     * `http://` by prior knowledge (h2c). Over HTTP/2, streams of a virtual user share connections. If a connection
+     * breaks, all its streams end. If the server reports that it has not processed a request (GOAWAY, REFUSED_STREAM),
+     * the client repeats it at once. Not in the standard.
      * @example "1.1"
      */
     http?: HttpVersion;
     /**
-     * Maximum number of streams per HTTP/2 connection. Default 0: as many as the server allows. With 1, each stream has its own
-     * connection. A stream whose ledger disconnects it always has its own connection. `vanish()` and `slow()` require 1.
-     * Not in the standard.
+     * Maximum number of streams per HTTP/2 connection. Default 0: as many as the server allows. With 1, each stream has
+     * its own connection. A stream whose ledger disconnects it always has its own connection. `vanish()` and `slow()`
+     * require 1. Not in the standard.
      * @example 100
      */
     streamsPerConnection?: number;
@@ -202,8 +203,8 @@ declare module "k6/x/soak" {
      */
     reconnectDelay?: Duration;
     /**
-     * Waits exactly the reconnection time before each attempt: without the random factor, without backoff, and regardless of
-     * `Retry-After`. Default false. Not in the standard.
+     * Waits exactly the reconnection time before each attempt: without the random factor, without backoff, and
+     * regardless of `Retry-After`. Default false. Not in the standard.
      */
     exactDelay?: boolean;
     /**
@@ -213,7 +214,8 @@ declare module "k6/x/soak" {
     maxRedirects?: number;
     /**
      * Whether redirects to another origin (scheme, host and port) are followed. Default false: such a redirect ends the
-     * attempt with reason `status`. The other origin gets none of `headers`, and a request with a body is not redirected to it. Not in the standard.
+     * attempt with reason `status`. The other origin gets none of `headers`, and a request with a body is not
+     * redirected to it. Not in the standard.
      */
     followRedirects?: boolean;
     /** Maximum bytes of one line, and of the data of one event. Default 1048576. Longer comments are skipped. */

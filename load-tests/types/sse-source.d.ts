@@ -24,8 +24,8 @@ declare module "k6/x/soak" {
     /** The origin of the URL after redirects, such as `"https://example.com:8443"`. */
     readonly origin: string;
     /**
-     * The comment lines of the block, joined by a line feed; `""` for none. If the source has a `ledger`, comments before the
-     * first field of over 512 bytes together are reduced to the last ones. Not in the standard.
+     * The comment lines of the block, joined by a line feed; `""` for none. If the source has a `ledger`, comments
+     * before the first field of over 512 bytes together are reduced to the last ones. Not in the standard.
      */
     readonly comment: string;
     /** Time when the read that completed the event returned, in ms since 1970 with a fraction. Not in the standard. */
@@ -101,8 +101,8 @@ declare module "k6/x/soak" {
     constructor(url: string, options?: EventSourceOptions);
 
     /**
-     * The argument of the constructor, or the latest URL that `renew` returned. In dials, tags and messages, a host that is
-     * not ASCII is in punycode.
+     * The argument of the constructor, or the latest URL that `renew` returned. In dials, tags and messages, a host
+     * that is not ASCII is in punycode.
      */
     readonly url: string;
     /** The value of the option `withCredentials`. */
@@ -121,7 +121,7 @@ declare module "k6/x/soak" {
     /**
      * The option `idleTimeout` in milliseconds, 0 for none. Scripts can change it at any time. Set it
      * to 0 if another deadline applies, for example after you asked the server to end the stream. If a
-     * stream was opened without a timeout, a new timeout applies from the next connection on. Not in the standard.
+     * stream was opened without a timeout, a new timeout applies only after the next reconnect. Not in the standard.
      */
     idleTimeout: number;
 
@@ -143,8 +143,8 @@ declare module "k6/x/soak" {
     addEventListener(type: string, listener: Listener<MessageEvent> | null, options?: { once?: boolean }): void;
     removeEventListener(type: string, listener: Listener<any> | null): void;
     /**
-     * Calls the listeners of `event.type` with an object of the script, and sets its `target` (DOM standard, section 2.9). k6 has
-     * no constructor `Event`. Returns true.
+     * Calls the listeners of `event.type` with an object of the script, and sets its `target` (DOM standard, section
+     * 2.9). k6 has no constructor `Event`. Returns true.
      * @throws TypeError if the object has no type.
      */
     dispatchEvent(event: { type: string }): boolean;
@@ -153,10 +153,11 @@ declare module "k6/x/soak" {
     close(): void;
 
     /**
-     * Drops the open stream, like a client that loses its network for a moment: it sends a FIN, or RST_STREAM
-     * on a shared HTTP/2 connection, and dispatches an `error` event with reason `cut`. If the source reconnects, it
-     * sends the last event ID. With `true` it reconnects at once, otherwise after the reconnection time with its random factor. The limit of concurrent dials
-     * (`connectTimeout`) does not apply, so that thousands of clients can reconnect together. Not in the standard.
+     * Drops the open stream, like a client that loses its network for a moment: it sends a FIN, or RST_STREAM on a
+     * shared HTTP/2 connection, and dispatches an `error` event with reason `cut`. If the source reconnects, it sends
+     * the last event ID. With `true` it reconnects at once, otherwise after the reconnection time with its random
+     * factor. The limit of concurrent dials (`connectTimeout`) does not apply, so that thousands of clients can
+     * reconnect together. Not in the standard.
      * @returns false, without an effect, if no stream is open
      * @example setTimeout(() => sources.forEach((s) => s.drop(true)), 60_000); // a storm of reconnects
      */
@@ -173,9 +174,10 @@ declare module "k6/x/soak" {
     vanish(): boolean;
 
     /**
-     * Limits the read rate of the open stream, like a client with a slow network or a client that hangs. Unread data fills
-     * the receive buffer of the connection, and then the buffer of the server. Meanwhile `idleTimeout` does not apply, and
-     * `drop` and `vanish` have no effect. When the server ends the connection, its remaining data is read at once. Not in the standard.
+     * Limits the read rate of the open stream, like a client with a slow network or a client that hangs. Unread data
+     * fills the receive buffer of the connection, and then the buffer of the server. Meanwhile `idleTimeout` does not
+     * apply, and `drop` and `vanish` have no effect. When the server ends the connection, its remaining data is read at
+     * once. Not in the standard.
      * @param bytesPerSecond 0: no data is read; `Infinity`: no limit, as before
      * @returns false, without an effect, if no stream is open
      * @throws if the system does not support it: on every system except Linux; over HTTP/2, unless

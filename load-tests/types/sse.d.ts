@@ -3,15 +3,14 @@
  *
  * - {@link EventSource}: the API of browsers, on k6's event loop. One VU can keep thousands of sources open, because
  *   a source does not block timers or other sources.
- * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse. However, **xk6-sse counts comments
- *   as events** (usually heartbeats) and accepts any content type. Here, this behavior requires
+ * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse. However, **xk6-sse counts
+ *   comments as events** (usually heartbeats) and accepts any content type. Here, this behavior requires
  *   {@link OpenParams.everyBlock} and {@link OpenParams.anyContentType}.
  *
- * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
- * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.
- * `--rps` limits attempts to connect; an attempt with redirects counts once. `--http-debug` logs requests and
- * response headers, not the streams. Streams use HTTP/1.1 or HTTP/2 ({@link EventSourceOptions.http}), and the proxies of
- * HTTP_PROXY, HTTPS_PROXY and NO_PROXY, like requests of k6/http.
+ * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked hosts, `tls*` options, cookies
+ * of the VU and `data_received` work as for `k6/http`. `--rps` limits attempts to connect; an attempt with redirects
+ * counts once. `--http-debug` logs requests and response headers, not the streams. Streams use HTTP/1.1 or HTTP/2
+ * ({@link EventSourceOptions.http}), and the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, like requests of k6/http.
  *
  * **Metrics**
  *
@@ -44,15 +43,15 @@ declare module "k6/x/soak" {
    * The reason why a stream or an attempt ended.
    *
    * Streams: `server` (the server ended the stream outside an event; the last lines may be comments, `retry:` and
-   * unknown fields), `truncated` (the stream ended inside a line, an event, a chunk, its Content-Length or compressed data),
-   * `idle` (no byte within `idleTimeout`), `too_long` (an event over `maxEventSize`), `then` (the second request of
-   * {@link EventSourceOptions.then} failed, or the event before it did not arrive),
-   * `cut` ({@link EventSource.drop}, {@link EventSource.vanish}, or a disconnect by the suite `resume`).
+   * unknown fields), `truncated` (the stream ended inside a line, an event, a chunk, its Content-Length or compressed
+   * data), `idle` (no byte within `idleTimeout`), `too_long` (an event over `maxEventSize`), `then` (the second request
+   * of {@link EventSourceOptions.then} failed, or the event before it did not arrive), `cut` ({@link EventSource.drop},
+   * {@link EventSource.vanish}, or a disconnect by the suite `resume`).
    *
-   * Attempts: `connect_timeout`, `refused` (the dial failed or k6's options block the
-   * host), `dns`, `tls`, `proxy` (the proxy of HTTP_PROXY or HTTPS_PROXY could not be reached, refused the connection, or
-   * did not respond with HTTP; the message has its address and response), `status` (neither 200 nor 204), `content_type` (not
-   * `text/event-stream`, or a compression that was not requested), `no_content` (204), `renew`
+   * Attempts: `connect_timeout`, `refused` (the dial failed or k6's options block the host), `dns`, `tls`, `proxy` (the
+   * proxy of HTTP_PROXY or HTTPS_PROXY could not be reached, refused the connection, or did not respond with HTTP; the
+   * message has its address and response), `status` (neither 200 nor 204), `content_type` (not `text/event-stream`, or
+   * a compression that was not requested or is not supported), `no_content` (204), `renew`
    * ({@link EventSourceOptions.renew} threw).
    *
    * Both: `reset` (the connection broke), `client` (the script closed the stream),

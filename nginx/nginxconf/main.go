@@ -54,7 +54,7 @@ func write(to folders, env func(string) string) error {
 	}
 	password := env("PROMETHEUS_PASSWORD")
 	if password == "" {
-		return errors.New("PROMETHEUS_PASSWORD must not be empty; `make up` creates one in .env")
+		return errors.New("PROMETHEUS_PASSWORD must not be empty; run `make up`, which creates one in .env")
 	}
 	line, err := passwordLine("prometheus", password)
 	if err != nil {

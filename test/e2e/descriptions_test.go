@@ -213,7 +213,7 @@ func TestUnavailableTokenFailsK6(t *testing.T) {
 	t.Parallel()
 	for token, message := range map[string]string{
 		"() => { throw new Error('no login') }": "token() of the service mine: Error: no login",
-		"async () => 'x'":                       "token() of the service mine: the function must return a string, got a promise; async functions are not supported",
+		"async () => 'x'":                       "token() of the service mine: the function must return a string, got a promise; do not declare it async",
 	} {
 		file := writeFile(t, "mine.js", "export default { name: 'mine', token: "+token+", connect: { url: '{base}?t={token}' }, message: 'unchecked' };")
 		cmd := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),

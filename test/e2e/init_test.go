@@ -190,7 +190,7 @@ func TestUsageErrors(t *testing.T) {
 		`unexpected argument "stom": no such suite; did you mean storm?`: {"run", "stom"},
 		"unknown command": {"walk"},
 		"name one folder": {"merge"},
-		"`soak history a b` shows what changed between these two":                                       {"compare", "a", "b"},
+		"run `soak history a b` to list the changes between these two":                                  {"compare", "a", "b"},
 		"--noop-interval cannot be combined with --topics":                                              {"plan", "--topics", "5", "--noop-interval", "2"},
 		"--ca: open nosuch.pem":                                                                         {"run", "--ca", "nosuch.pem"},
 		`soak: --start-timeout must be a duration, such as 90s or 10m, got "soon"`:                      {"run", "--start-timeout", "soon"},

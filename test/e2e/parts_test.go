@@ -136,10 +136,10 @@ func TestDeniedShardIsSavedLocally(t *testing.T) {
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), "left no final shard") // the text is wrapped
 	require.Contains(t, r.out.String(), "access denied")
-	files := regexp.MustCompile(`saved as (\S+\.json\.gz); copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz) and`).FindStringSubmatch(r.out.String())
+	files := regexp.MustCompile(`saved as (\S+\.json\.gz)\); copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz) and`).FindStringSubmatch(r.out.String())
 	require.NotNil(t, files, r.out.String())
 	t.Cleanup(func() {
-		for _, match := range regexp.MustCompile(`saved as (\S+\.json\.gz);`).FindAllStringSubmatch(r.out.String(), -1) {
+		for _, match := range regexp.MustCompile(`saved as (\S+\.json\.gz)\);`).FindAllStringSubmatch(r.out.String(), -1) {
 			_ = os.Remove(match[1])
 		}
 	})

@@ -14,7 +14,8 @@ field() {
 print(functools.reduce(lambda o, k: o[k], sys.argv[1].split("."), json.load(sys.stdin)))' "$1"
 }
 
-# signed SERVICE CURL-ARGUMENT...: runs curl with a signature; the secret uses standard input, because arguments are public
+# signed SERVICE CURL-ARGUMENT...: runs curl with a signature; the secret uses standard input, because arguments are
+# public
 signed() {
   local role credentials
   role=$(metadata iam/security-credentials/)

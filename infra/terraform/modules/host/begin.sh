@@ -10,8 +10,8 @@ export DEBIAN_FRONTEND=noninteractive HOME=/root
 # shellcheck source=aws.sh
 . /opt/soak/aws.sh
 
-# report STATE: stores the state with the id of this host. A parameter outlives its host, so a state without an id may belong to
-# an earlier host.
+# report STATE: stores the state with the id of this host. A parameter outlives its host, so a state without an id may
+# belong to an earlier host.
 report() {
   printf '%s' "$1" | store "$STATUS_PARAMETER" || echo "SOAK-SETUP: the state could not be stored in $STATUS_PARAMETER"
 }
@@ -62,7 +62,8 @@ systemctl stop apt-daily.timer apt-daily-upgrade.timer || true # some hosts do n
 systemctl mask -q apt-daily.timer apt-daily.service apt-daily-upgrade.timer apt-daily-upgrade.service
 ! command -v snap >/dev/null || timeout 60 snap refresh --hold || true
 
-# retry COMMAND...: runs a command up to 5 times. The lock of apt's lists has no timeout; mirrors and registries fail for minutes.
+# retry COMMAND...: runs a command up to 5 times. The lock of apt's lists has no timeout; mirrors and registries fail
+# for minutes.
 retry() {
   local pause
   for pause in 5 15 30 60; do

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs when the time of this host is over. It succeeds, and the host continues, only if `bin/soak-aws extend` has stored a
-# later end. Any failure terminates the host.
+# Runs when the time of this host is over. It succeeds, and the host continues, only if `bin/soak-aws extend` has stored
+# a later end. Any failure terminates the host.
 set -euo pipefail
 set -a
 # shellcheck source=/dev/null

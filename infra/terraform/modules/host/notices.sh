@@ -1,6 +1,6 @@
 #!/bin/bash
-# Writes the notices of AWS for this host to a file of node_exporter, which Prometheus scrapes: events such as a reboot, and the
-# interruption of a spot instance. The boot id shows which runners ran on this host.
+# Writes the notices of AWS for this host to a file of node_exporter, which Prometheus scrapes: events such as a reboot,
+# and the interruption of a spot instance. The boot id shows which runners ran on this host.
 set -euo pipefail
 # shellcheck source=aws.sh
 . "${BASH_SOURCE[0]%/*}/aws.sh"

@@ -1,5 +1,5 @@
-# Permissions of the host: open a session, read its own end, and the statements of its module. AWS's policy
-# AmazonSSMManagedInstanceCore is not used, because it lets a host read every parameter of the account.
+# Permissions of the host: open a session, read its own end and its files, and the statements of its module. AWS's
+# policy AmazonSSMManagedInstanceCore is not used, because it lets a host read every parameter of the account.
 
 data "aws_partition" "current" {}
 

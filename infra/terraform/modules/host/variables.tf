@@ -92,7 +92,7 @@ variable "ttl_minutes" {
 }
 
 variable "statements" {
-  description = "IAM statements of the host, in addition to the permission to open a session with Systems Manager."
+  description = "IAM statements of the host, in addition to the permissions of every host (role.tf)."
   type = list(object({
     Effect   = string
     Action   = list(string)

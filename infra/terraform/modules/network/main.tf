@@ -1,5 +1,6 @@
-# One public subnet in a zone that offers the hosts' types. There is no NAT gateway and no load balancer: each has an idle timeout of
-# 350 s or less, costs money while no soak runs, and would be part of the route between runners and target.
+# One public subnet in a zone that offers the hosts' types. There is no NAT gateway and no load balancer: each has an
+# idle timeout of 350 s or less, costs money while no soak runs, and would be part of the route between runners and
+# target.
 
 data "aws_availability_zones" "available" {
   #checkov:skip=CKV_AWS_394:any zone of the region is suitable; each deployment creates its own subnet

@@ -22,8 +22,8 @@ locals {
     vxlan     = { what = "Nodes: the network of pods", from = local.runners, to = local.runners, protocol = "udp", port = 8472 }
     service   = { what = "Runners to the service under test", from = local.runners, to = local.stack, protocol = "tcp", port = 80 }
     reference = { what = "Runners to the reference of the control group", from = local.runners, to = local.stack, protocol = "tcp", port = 7070 }
-    # The exporter listens on all addresses, because AWS translates the public address to the private one. Only the stack
-    # may connect to it.
+    # The exporter listens on all addresses, because AWS translates the public address to the private one. Only the
+    # stack may connect to it.
     exporter = { what = "Prometheus to the exporters of the runners", from = local.stack, to = local.runners, protocol = "tcp", port = 9100 }
   }
 }

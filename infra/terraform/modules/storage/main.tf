@@ -7,8 +7,8 @@ resource "aws_s3_bucket" "this" {
   #checkov:skip=CKV_AWS_144:lost results can be measured again
   bucket_prefix = "${var.name}-"
 
-  # While the bucket contains archives (docs/report.md#archive-a-run), `make aws-down` keeps it and destroys all other resources. With
-  # ALL=1 it also deletes the bucket and its content.
+  # While the bucket contains archives (docs/report.md#archive-a-run), `make aws-down` keeps it and destroys all other
+  # resources. With ALL=1 it also deletes the bucket and its content.
   force_destroy = true
 }
 
