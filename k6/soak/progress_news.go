@@ -15,7 +15,7 @@ const maxFindings = 20
 
 // A progressNews provides the findings and the parts of the series that are new since the previous line of progress.
 type progressNews struct {
-	bucketCount       int                   // ended buckets that were reported
+	bucketCount       int                   // ended buckets, or points of a short run, that were reported
 	faults            map[string]faultState // clients with faults, by id
 	expectsReconnects bool                  // streams end on purpose, so a reconnect is not a finding
 }

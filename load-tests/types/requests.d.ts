@@ -30,10 +30,10 @@
  *
  * `request_duration` and `request_late` have the tag `waited` for requests with a sample of `request_waited`. All
  * metrics have the tags of the virtual user and the stage's `tags`. `request_duration` and `request_late` also have
- * `endpoint` (the operation), `server` (`X-Server` of the response, if any) and `code`. Of these, `request_first_byte`
- * and `request_connected` have only `code`, and `unrequested_bytes` has only `endpoint`. Values of `code` are `ok`;
- * `wrong` (not the expected response, or longer than announced); `truncated` (the connection ended before the body
- * did); `status-503`; `no_ports`, `no_descriptors` or `no_ipv6` if this machine had none for the connection; or
+ * `endpoint` (the operation), `server` (`X-Server` of the response, if any) and `code`. `request_first_byte` and
+ * `request_connected` have only `code` of these tags, and `unrequested_bytes` has only `endpoint`. Values of `code` are
+ * `ok`; `wrong` (not the expected response, or longer than announced); `truncated` (the connection ended before the
+ * body did); `status-503`; `no_ports`, `no_descriptors` or `no_ipv6` if this machine had none for the connection; or
  * `net-1220` for any other network error with [k6's error
  * code](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */

@@ -13,9 +13,9 @@
  *   setTimeout(() => source.close(), 10_000);
  * }
  *
- * Every 5 s, and when the last stream has ended, the runner pushes the sums of its ledgers as metrics. They carry the
- * tags of the run (`--tag`) and are for dashboards; the verdict depends on the shards alone. Each metric covers one
- * runner.
+ * At the start of the first stream, every 5 s, and when the last stream has ended, the runner pushes the sums of its
+ * ledgers as metrics. They carry the tags of the run (`--tag`) and are for dashboards; the verdict depends on the
+ * shards alone. Each metric covers one runner.
  *
  * | metric | kind | meaning |
  * |---|---|---|
@@ -36,7 +36,7 @@
  * | `soak_published` | counter | messages that the publisher sent; 0 from runners without a publisher |
  * | `soak_confirmed` | counter | published messages that the service acknowledged |
  * | `soak_heartbeats` | counter | heartbeats, as the description of the service defines them |
- * | `soak_lateness_bucket` | counter | messages at most `le` seconds late, a tag from 0.001 to 5 and `+Inf`; buckets of all runners add up |
+ * | `soak_lateness_bucket` | counter | messages at most `le` seconds late; the tag `le` is from 0.001 to 5, or `+Inf`; buckets of all runners add up |
  * | `soak_lateness_p50_seconds` | gauge | lateness of noops since the last push, or time from publishing to receipt; p99 and max are defined in the same way |
  * | `soak_lateness_p99_seconds` | gauge | |
  * | `soak_lateness_max_seconds` | gauge | |
@@ -50,8 +50,8 @@
  * | `soak_remaining_seconds` | gauge | time until the first streams of the plan end |
  * | `soak_control_lateness_max_seconds` | gauge | longest lateness of the control group since the last push |
  * | `soak_action` | gauge | 1 from the planned start of an action (`--at`) on, 0 before; a tag `action` |
- * | `soak_responses` | counter | responses that have ended by themselves, by a tag `state`; `soak_streams_open` has the responses in flight |
- * | `gen_ai_client_operation_time_to_first_chunk_seconds_bucket` | counter | complete responses whose first content arrived within `le` seconds, a tag from 0.01 to 81.92 and `+Inf` |
+ * | `soak_responses` | counter | finite responses that have ended, by a tag `state`; `soak_streams_open` has the responses in flight |
+ * | `gen_ai_client_operation_time_to_first_chunk_seconds_bucket` | counter | complete responses whose first content arrived within `le` seconds; the tag `le` is from 0.01 to 81.92, or `+Inf` |
  * | `gen_ai_client_operation_time_per_output_chunk_seconds_bucket` | counter | chunks of complete responses that arrived within `le` seconds after the previous chunk |
  * | `gen_ai_client_operation_duration_seconds_bucket` | counter | complete responses that ended within `le` seconds |
  * | `soak_reports` | counter | pushes of these metrics; if they stop while streams are open, the runner has ended |
