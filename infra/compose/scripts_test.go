@@ -46,7 +46,7 @@ func TestEnvIsCreatedOnceWithNewSecrets(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode())
 		script(t, "env", file)
-		require.Equal(t, text, read(t, file), "a second run of the script must not change the file")
+		require.Equal(t, text, read(t, file), "a second call of the script must not change the file")
 	}
 	require.Len(t, values, 8)
 	for _, m := range secret.FindAllStringSubmatch(read(t, "..", "..", ".env.example"), -1) {
@@ -119,7 +119,7 @@ func TestCertificatesAreValidForTheirNames(t *testing.T) {
 	require.Error(t, err, "a certificate of another authority with the same name must be rejected")
 	_, err = server.Verify(asClient)
 	require.Error(t, err, "a server certificate must not be valid for clients")
-	require.Contains(t, script(t, "certs", folder), "exists", "a second run of the script must not change the files")
+	require.Contains(t, script(t, "certs", folder), "exists", "a second call of the script must not change the files")
 	// A folder of an earlier version gets the certificates for clients and keeps its other files.
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, "clients")))
 	script(t, "certs", folder)

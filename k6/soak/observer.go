@@ -335,7 +335,8 @@ func (o *observer) firstMessageDelay(at time.Time) time.Duration {
 	return delay
 }
 
-// countName counts an event that is not a message by its name, without secrets.
+// countName counts an event that is not a message, by its name without secrets. It ignores blocks without data, and
+// events without a name.
 //
 //go:noinline // if inlined, it would enlarge the stack of the reading goroutine
 func (o *observer) countName(b *service.Block) {

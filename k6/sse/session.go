@@ -79,7 +79,7 @@ func (s *session) queue(task func() error) {
 	})
 }
 
-// finish ends the session, unless an acquire has not been released. It pushes the last samples, closes idle connections
+// finish ends the session if every acquire has been released. It pushes the last samples, closes idle connections
 // and allows the iteration to end. It runs on the event loop, where k6 accepts samples even after the end of the
 // context.
 func (s *session) finish() {
