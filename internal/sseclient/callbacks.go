@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// Callbacks report the events of streams. Many streams can share one value; Stream.Value distinguishes them. Only
-// Request is required.
+// Callbacks report each step of a stream. Many streams can share one value; Stream.Value distinguishes the streams.
+// Only Request is required.
 //
-// The goroutine that dials or reads the stream calls them, with these exceptions: Group.Add calls Cuttable, Stream.Open
-// calls the first Request, and a timer calls Renew. The goroutine of a second request calls Answered and may call
-// Closed. Ended may run in any goroutine.
+// The goroutine that dials or reads the stream calls the callbacks, with some exceptions. Group.Add calls Cuttable,
+// Stream.Open calls the first Request, and a timer calls Renew. The goroutine of a second request calls Answered and
+// may call Closed. Ended may run in any goroutine.
 //
 // The order is Connecting, then Opened and the events if the server accepted the request, then Closed. A reconnect
 // starts with Connecting again. Calls for one stream never overlap. A callback must not block, because its goroutine

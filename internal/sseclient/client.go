@@ -30,7 +30,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
+// A Client has the network settings of streams. Streams over HTTP/2 can share its connections. The zero value uses the
 // defaults of package net and the proxies of the environment. The fields must not change after the first use.
 type Client struct {
 	// Dial opens a TCP connection. On Linux the poller reads a *Conn that wraps a *net.TCPConn, unless it carries TLS

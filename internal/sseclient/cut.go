@@ -19,7 +19,7 @@ type Cut uint8
 const (
 	CutFIN      Cut = iota + 1 // closes the connection (FIN)
 	CutRST                     // resets the connection (RST); unread bytes are lost
-	CutHalfOpen                // leaves the connection half-open, without acknowledgments; resets it after a minute
+	CutHalfOpen                // leaves the connection half-open; closes it after a minute
 	CutVanish                  // leaves the connection half-open until the process ends
 	CutPause                   // stops reading for a time and continues with the same connection
 	cutSlow                    // reads the stream slowly or not at all
@@ -33,7 +33,7 @@ type cutRequest struct {
 	pause    time.Duration
 	rate     float64       // bytes per second of a slow stream; math.MaxInt32: no longer slow
 	deadline time.Time     // end of the pause; for a slow stream, the time of its next read
-	done     bool          // the connection is cut, or the pause has started
+	done     bool          // the connection is cut, or the pause or slow read has started
 	stop     chan struct{} // closed when the stream is stopped
 }
 
@@ -102,9 +102,9 @@ func (s *Stream) Drop(immediate bool) bool {
 
 func (s *Stream) needsPermit() bool { return s.drop.Load() == dropNone }
 
-// Vanish leaves the open stream half-open, like a machine that loses power. It returns false in the same cases as Cut,
-// and an error if the system does not allow half-open streams or the stream shares its connection. Any goroutine may
-// call it.
+// Vanish leaves the open stream half-open, like a machine that loses power. It returns false in the same cases as Cut.
+// It returns an error if the system does not allow half-open streams, or if the stream shares its connection. Any
+// goroutine may call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {
 		return false, err
@@ -231,7 +231,7 @@ const (
 	maxHalfOpen = 1000
 )
 
-// vanishedConns keeps half-open connections without reading them. It resets a connection of CutHalfOpen after
+// vanishedConns keeps half-open connections without reading them. It closes a connection of CutHalfOpen after
 // halfOpenFor, or earlier if there are more than maxHalfOpen, the oldest first.
 type vanishedConns struct {
 	mu        sync.Mutex
@@ -259,10 +259,10 @@ func (v *vanishedConns) add(conn *os.File, kind Cut) {
 		v.temporary = v.temporary[1:]
 	}
 	v.temporary = append(v.temporary, conn)
-	time.AfterFunc(halfOpenFor, func() { v.reset(conn) })
+	time.AfterFunc(halfOpenFor, func() { v.close(conn) })
 }
 
-func (v *vanishedConns) reset(conn *os.File) {
+func (v *vanishedConns) close(conn *os.File) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if i := slices.Index(v.temporary, conn); i >= 0 {

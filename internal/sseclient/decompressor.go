@@ -18,9 +18,9 @@ type decompressor struct {
 
 	pending []byte // decoded bytes, in a buffer of the coroutine
 	end     error  // error of the decoder after pending; nil: none
-	target  []byte // buffer into which the decoder reads; nil: the decoder does not wait for bytes
-	n       int    // result of reading into target
-	err     error  // result of reading into target
+	input   []byte // buffer into which the decoder reads; nil: the decoder does not wait for bytes
+	n       int    // result of reading into input
+	err     error  // result of reading into input
 }
 
 const decodedBufferSize = 1 << 10
@@ -31,7 +31,7 @@ func newDecompressor(name string, body io.Reader) *decompressor {
 	d := &decompressor{body: body}
 	d.next, d.stop = iter.Pull(func(pause func(struct{}) bool) {
 		decoder, err := coding.New(name, readFunc(func(p []byte) (int, error) {
-			if d.target = p; !pause(struct{}{}) {
+			if d.input = p; !pause(struct{}{}) {
 				return 0, errStopped
 			}
 			return d.n, d.err
@@ -57,11 +57,11 @@ func (d *decompressor) Read(p []byte) (int, error) {
 		if d.end != nil {
 			return 0, d.end
 		}
-		if d.target != nil {
-			if d.n, d.err = d.body.Read(d.target); d.err == errNotReady {
+		if d.input != nil {
+			if d.n, d.err = d.body.Read(d.input); d.err == errNotReady {
 				return 0, errNotReady
 			}
-			d.target = nil
+			d.input = nil
 		}
 		d.next()
 	}

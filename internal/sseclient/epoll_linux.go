@@ -43,7 +43,7 @@ type polledConn struct {
 	fd        int32      // -1 after the close, or if another owner has it
 	budget    int32      // bytes that may still be read in this turn, if isLimited is set
 	reads     int16      // number of reads in this turn
-	isStarted bool       // the connection is registered with the poller; guarded by the poller's mu
+	isStarted bool       // the connection has been registered with the poller; guarded by the poller's mu
 	isDrained bool       // the last read emptied the socket
 	hasEnded  bool       // the peer has ended the connection, so a short read does not mean an empty socket
 	isLimited bool       // the stream is slow: only budget bytes may be read
@@ -173,10 +173,10 @@ func (p *poller) run(file *os.File, wake int) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	var ready []*polledConn
 	var shared scratch
-	// If rounds returns false, the goroutine waits. The network poller records events from the end of one wait to the next,
-	// so rounds need not look for events before the wait. It looks again if the list of events was full, because the rest
-	// causes no new event. It also does so after a turn with several reads: if all cores are busy, a wait lasts for tens of
-	// milliseconds, and meanwhile the buffer of a fast stream is full.
+	// If rounds returns false, the goroutine waits. The network poller records events from the end of one wait to the
+	// next, so rounds need not look for events before the wait. But rounds looks again if the list of events was full,
+	// because the rest causes no new event. It also looks again after a turn with several reads, because a wait lasts
+	// for tens of milliseconds if all cores are busy. Meanwhile, the buffer of a fast stream would fill up.
 	rounds := func(fd uintptr) (stopped bool) {
 		for {
 			n := eventsNow(fd, events)
@@ -278,8 +278,8 @@ func (c *polledConn) Read(p []byte) (int, error) {
 	return c.tls.Read(p) // not wrapped, because callers compare errNotReady and io.EOF
 }
 
-// readSocket reads from the socket. A short read has emptied the socket, so readSocket does not read again before the
-// next event. It also returns errNotReady after readsPerTurn reads, and when the budget of a slow stream is used up.
+// readSocket reads from the socket. A short read has emptied the socket, so readSocket does not read again in this
+// turn. It also returns errNotReady after readsPerTurn reads, and when the budget of a slow stream is used up.
 func (c *polledConn) readSocket(p []byte) (int, error) {
 	if c.isDrained || c.reads == readsPerTurn {
 		return 0, errNotReady
@@ -310,8 +310,8 @@ func (c *polledConn) readSocket(p []byte) (int, error) {
 	}
 }
 
-// eventsNow stores the pending events of an epoll descriptor, and returns their number. Like readNow, it does not notify
-// Go's scheduler. A notification would wake up Go's monitor thread, which then runs for at least a millisecond.
+// eventsNow stores the pending events of an epoll descriptor, and returns their number. Like readNow, it does not
+// notify Go's scheduler. A notification would wake up Go's monitor thread, which then runs for at least a millisecond.
 func eventsNow(epoll uintptr, events []unix.EpollEvent) int {
 	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0) // #nosec G103 G115 -- the same call as in package unix
 	if err != 0 {
@@ -327,7 +327,8 @@ func readNow(fd int32, p []byte) (int, unix.Errno) {
 	return int(n), err
 }
 
-// hasUnread reports whether the turn ended before the socket was empty. The stream then needs another turn.
+// hasUnread reports whether the limit of reads ended the turn, so that the socket may have unread bytes. The stream
+// then needs another turn.
 func (c *polledConn) hasUnread() bool { return c.reads == readsPerTurn && !c.isDrained }
 
 func (c *polledConn) interrupt() { _ = c.Close() }

@@ -22,7 +22,7 @@ type exchange struct {
 	permit     *permit       // to dial; nil: not needed
 	debug      func() *Debug // Options.Debug
 	skipIdle   bool          // use no idle connection
-	lateHeader bool          // release the permit after the connect, not after the response header
+	lateHeader bool          // release the permit when the connection is open, not after the response header
 }
 
 // open requests an event stream (HTML standard, section 9.2.3). For any other response it closes the connection and

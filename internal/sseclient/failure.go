@@ -45,8 +45,8 @@ func proxyFailure(ctx context.Context, err error) *failure {
 	return &failure{reason: ReasonProxy, err: err}
 }
 
-// phaseFailure returns the failure for an error after the dial and before the end of the response header. fallback is
-// the reason if err determines none.
+// phaseFailure returns the failure for an error in a phase other than the dial, up to the end of the response header.
+// fallback is the reason if err determines none.
 func phaseFailure(ctx context.Context, fallback Reason, phase string, err error) *failure {
 	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", phase, err)}
 	switch {

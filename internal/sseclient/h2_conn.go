@@ -151,8 +151,9 @@ func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	}
 }
 
-// readFrames reads frames until an error, which is errNotReady if all bytes that have arrived are read. It does not end
-// or cut a stream on request before the next turn, because the stream would lose the remaining frames.
+// readFrames reads frames until an error. The error is errNotReady if all bytes that have arrived are read, or after
+// readsPerTurn reads. A requested end or cut of a stream waits for the next turn, because the stream would otherwise
+// lose the remaining frames.
 func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	half := len(buf) / 2
 	c.onlyReads = true
@@ -239,7 +240,8 @@ func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 	c.fail(err, buf, b)
 }
 
-// onlyStream returns the stream of a connection for a single stream, or nil if it has no stream. The caller holds mu.
+// onlyStream returns the stream of a connection for a single stream. It returns nil if no stream is open, and for any
+// other connection. The caller holds mu.
 func (c *h2Conn) onlyStream() *h2Stream {
 	if c.singleStream {
 		for _, st := range c.streams {

@@ -95,7 +95,7 @@ func (c *h2Conn) readBeforeFinish(buf []byte, b *eventstream.Block) bool {
 	return !unread
 }
 
-// abandon calls hangUp to close the connection of the stream. It sends no frame.
+// abandon calls hangUp, which closes the connection of the stream or leaves it half-open. It sends no frame.
 func (s *Stream) abandon(hangUp func()) {
 	st, ok := s.body.transport.(*h2Stream)
 	if !ok {

@@ -91,8 +91,8 @@ func readSplit(t *testing.T, output, pieces []byte) (all []string) {
 
 const pollBufferForTests = 32 << 10
 
-// FuzzH2Frames checks that each stream ends for any output of a server, that memory is limited, and that the sizes of
-// the pieces have no effect.
+// FuzzH2Frames checks that each stream ends for any output of a server, and that memory is limited. It also checks that
+// the sizes of the pieces have no effect.
 func FuzzH2Frames(f *testing.F) {
 	var output bytes.Buffer
 	server := http2.NewFramer(&output, nil)

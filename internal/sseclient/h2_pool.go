@@ -46,7 +46,7 @@ func (p *h2Pool) site(key siteKey) *h2Site {
 }
 
 // reserve makes a reservation on a connection and returns the connection. It waits up to patience (0 means h2Patience)
-// for other requests whose dials may provide a connection, so that a ramp does not open a connection for each stream. If
+// for other requests whose dials may provide a connection. A ramp thus does not open a connection for each stream. If
 // reserve returns neither a connection nor an error, the caller must dial and then call endDial.
 func (p *h2Pool) reserve(ctx context.Context, key siteKey, patience time.Duration) (*h2Conn, error) {
 	timer := time.NewTimer(cmp.Or(patience, h2Patience))

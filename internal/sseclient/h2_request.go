@@ -47,7 +47,7 @@ func (c *h2Conn) sendRequest(ctx context.Context, req *request, resp *Response) 
 	}
 }
 
-// errLongBody is the error for a response over HTTP/2 that is malformed by its length (RFC 9113, section 8.1.1).
+// errLongBody is the error for a response over HTTP/2 that exceeds its content-length (RFC 9113, section 8.1.1).
 var errLongBody = protocolError(http2.ErrCodeProtocol, "the response is longer than its content-length")
 
 // h2Framing returns the framing of a response over HTTP/2.

@@ -109,7 +109,7 @@ func (s *sender) flush() error {
 	return s.notifyRoom(false)
 }
 
-// close calls hangUp to close the connection, and prevents further writes.
+// close prevents further writes, and calls hangUp, which closes the connection or leaves it half-open.
 func (s *sender) close(hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

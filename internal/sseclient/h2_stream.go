@@ -79,7 +79,7 @@ func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstre
 	st.credit()
 }
 
-// credit enlarges the window when half of it was read. The caller holds mu.
+// credit enlarges the window when half of it has been read. The caller holds mu.
 func (st *h2Stream) credit() {
 	if st.isClosed || st.consumedBytes < h2Window/2 {
 		return

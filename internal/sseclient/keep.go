@@ -14,9 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// The reuse of connections follows the rules of http.Transport, which k6/http and vegeta use: for the same server, for
-// a limited time, and after a complete body. The most recently used connection is reused first. A request is sent again
-// only if the server has certainly not received it.
+// The reuse of connections follows the rules of http.Transport, which k6/http and vegeta use. A connection is reused
+// for the same server, for a limited time, and after a complete body. The most recently used connection is reused
+// first. A request is sent again only if the server has certainly not received it.
 
 const maxIdleTime = 2 * time.Second
 

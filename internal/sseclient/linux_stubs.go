@@ -12,7 +12,7 @@ import (
 // dropPackets does nothing, so the kernel acknowledges bytes until the receive buffer is full.
 func dropPackets(uintptr) error { return nil }
 
-// CanVanish returns an error, because connections can be left half-open on Linux only.
+// CanVanish returns an error, because only on Linux can a half-open connection stop acknowledging bytes.
 func CanVanish() error {
 	return errors.New("leave a stream half-open: supported on Linux only")
 }

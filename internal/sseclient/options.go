@@ -15,7 +15,7 @@ type Options struct {
 	FollowUpTimeout time.Duration // limit of the wait for FollowUp, and again of the second request; 0: none
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
-	ExactDelay      bool          // reconnect without backoff, jitter and Retry-After
+	ExactDelay      bool          // reconnect without backoff, jitter or Retry-After
 	LastEventID     string        // sent until an event sets another one
 	MaxRedirects    int
 	FollowRedirects bool   // to other origins

@@ -39,7 +39,7 @@ func limitGarbage() {
 // first call has an effect. A process with many streams calls ReleaseStartMemory before the first stream.
 var ReleaseStartMemory = sync.OnceFunc(releaseMemory)
 
-// releaseMemory returns garbage, and pages of the program's file that are not in use, to the operating system.
+// releaseMemory returns garbage, and on Linux the pages of unmodified files, to the operating system.
 func releaseMemory() {
 	debug.FreeOSMemory()
 	releasePages()

@@ -10,10 +10,10 @@ import (
 
 // checkRedirect reports whether a redirect leads to another origin, and returns an error if it must not be followed.
 //
-// A redirect within one origin is always followed. Without follow, a redirect to another origin is refused, so that the
-// service under test cannot send the load and the tokens of its users to a third party. With follow, the other
-// origin gets no header of the service description and no Referer. A request with a body is still refused, because the
-// body may contain a token.
+// A redirect within one origin is always followed. Without follow, a redirect to another origin is refused. The service
+// under test therefore cannot send the load and the tokens of its users to a third party. With follow, the other origin
+// gets no header of the service description and no Referer. A request with a body is still refused, because the body
+// may contain a token.
 func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err error) {
 	origin := Origin(to)
 	switch {

@@ -64,7 +64,7 @@ func (r *Response) readHead(method string) error {
 // Coding returns the content coding of the body, or "" for none.
 func (r *Response) Coding() string { return coding.Name(r.Header.Values("Content-Encoding")...) }
 
-// Location returns the target of a redirect, or "" for any other response.
+// Location returns the header Location of a redirect, or "" for any other response.
 func (r *Response) Location() string {
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, r.Status) {
 		return ""

@@ -57,8 +57,8 @@ func (p *Parser) Borrow(buf []byte, b *Block) {
 	p.buf, p.pos, p.end = buf, 0, 0
 }
 
-// Return ends the use of the borrowed buffer and Block. The caller must call it when Next has returned an error of the
-// reader. The parser keeps a copy of an incomplete block.
+// Return ends the use of the borrowed buffer and Block. The caller must call Return or Release when Next has returned
+// an error of the reader. After Return, the parser keeps a copy of an incomplete block.
 func (p *Parser) Return() {
 	w := p.blockState
 	w.buf = nil
