@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// A clock reads the wall clock once, at the start, and adds the monotonic time since then. A step of the wall clock
-// during a run therefore changes neither the schedule nor timestamps.
+// A clock reads the wall clock once, at the start, and adds the monotonic time since then. A later step of the wall
+// clock therefore changes neither the schedule nor the timestamps.
 type clock struct {
 	start time.Time
 	unix  int64 // wall clock at the start, in microseconds since 1970

@@ -32,7 +32,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		s.hub.post(func() { s.hub.release(res) })
 		s.log.Error("cannot claim a connection", "error", err.Error())
-		s.hub.metrics.refused.WithLabelValues("descriptor").Inc()
+		s.hub.metrics.refusals.WithLabelValues("descriptor").Inc()
 		return nil
 	}
 	if !s.hub.post(func() { s.hub.attach(res, c) }) {

@@ -26,14 +26,14 @@ var closeReasonNames = [closeReasonsCount]string{
 
 func (r closeReason) String() string { return closeReasonNames[r] }
 
-// A device is the state of one device id: the numbering, the stream if there is one, and the row in the ledger. Only
+// A device is the state of one client id: the numbering, the stream if there is one, and the row in the ledger. Only
 // the scheduler uses a device, except that the helpers of a batch read fd.
 type device struct {
 	id              string
 	seq             uint64        // last number assigned to a noop or message
 	first           uint64        // lowest sent number of the current numbering
 	last            uint64        // highest sent number of the current numbering
-	sent            uint64        // how many numbers of the current numbering were sent
+	sentCount       uint64        // how many numbers of the current numbering were sent
 	tick            int64         // last tick that gave this id a number, or the tick at which the numbering started
 	openedAt        int64         // start of the latest stream, in microseconds since 1970
 	closedAt        int64         // end of the latest stream, in microseconds since 1970; 0: open, or no stream yet
@@ -46,7 +46,7 @@ type device struct {
 	gen             uint32        // distinguishes this use of the descriptor from earlier and later uses
 	bucket          int32         // bucket of the wheel; -1: none, because no numbering is active
 	index           int32         // index in that bucket
-	eviction        uint64        // value of hub.evicted after the eviction of this id; 0: not evicted
+	eviction        uint64        // value of hub.evictions after the eviction of this id; 0: not evicted
 	element         *list.Element // element of hub.resumable or hub.finished
 	streams         uint32        // number of streams that this id has had
 
@@ -96,12 +96,12 @@ func (d *device) count(sent item) bool {
 		d.first = sent.seq - uint64(sent.count) + 1
 	}
 	d.last = sent.seq
-	d.sent += uint64(sent.count)
+	d.sentCount += uint64(sent.count)
 	return true
 }
 
 // renumber starts a new numbering, whose first number is n+1.
 func (d *device) renumber(n uint64) {
-	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
+	d.seq, d.first, d.last, d.sentCount = n, 0, 0, 0
 	d.slow, d.replayableAfter = false, 0
 }

@@ -73,7 +73,7 @@ func eventBody(name string, data []byte) []byte {
 // A frameCache formats the frame of each number at most once between two calls of begin, because most streams share a
 // few numbers.
 type frameCache struct {
-	sent   int64 // microseconds since 1970; 0 for no timestamps
+	sentAt int64 // microseconds since 1970; 0 for no timestamps
 	body   []byte
 	latest uint64
 	frame  frame
@@ -81,7 +81,7 @@ type frameCache struct {
 }
 
 func (c *frameCache) begin(body []byte, sentMicros int64) {
-	c.sent, c.body, c.latest = sentMicros, body, 0
+	c.sentAt, c.body, c.latest = sentMicros, body, 0
 	if c.cache == nil {
 		c.cache = make(map[uint64]frame)
 	}
@@ -94,7 +94,7 @@ func (c *frameCache) get(seq uint64) frame {
 	}
 	f, ok := c.cache[seq]
 	if !ok {
-		f = newFrame(append(eventHead(seq, c.sent), c.body...))
+		f = newFrame(append(eventHead(seq, c.sentAt), c.body...))
 		c.cache[seq] = f
 	}
 	c.latest, c.frame = seq, f

@@ -95,7 +95,7 @@ func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Ledger-Evicted", strconv.FormatUint(ids.evicted, 10))
+	h.Set("X-Ledger-Evicted", strconv.FormatUint(ids.evictions, 10))
 	out := bufio.NewWriterSize(&deadlineWriter{w, http.NewResponseController(w)}, 32<<10)
 	if s.hub.writeLedger(out, ids, prefix) != nil || out.Flush() != nil {
 		panic(http.ErrAbortHandler) // an incomplete ledger must not look complete
@@ -242,7 +242,7 @@ func (s *service) guard(table routeTable) http.Handler {
 		if err != nil {
 			p := answer.AsProblem(err)
 			if p.Reason != "" {
-				s.hub.metrics.refused.WithLabelValues(p.Reason).Inc()
+				s.hub.metrics.refusals.WithLabelValues(p.Reason).Inc()
 			}
 			setDeadline()
 			p.Write(w)
@@ -253,7 +253,7 @@ func (s *service) guard(table routeTable) http.Handler {
 func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request) (endpoint, error) {
 	methods, ok := table[r.URL.EscapedPath()]
 	if !ok {
-		return endpoint{}, answer.Refuse(http.StatusNotFound, "unknown route; the routes are "+strings.Join(slices.Sorted(maps.Keys(table)), ", "))
+		return endpoint{}, answer.Refuse(http.StatusNotFound, "unknown route; use one of "+strings.Join(slices.Sorted(maps.Keys(table)), ", "))
 	}
 	found, ok := methods[r.Method]
 	if !ok {

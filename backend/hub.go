@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// A hub is the scheduler: one goroutine that owns all device ids and streams. Only this goroutine writes to descriptors
+// A hub is the scheduler: one goroutine that owns all client ids and streams. Only this goroutine writes to descriptors
 // and closes them. There are two exceptions: helpers write a batch while the scheduler waits, and each TLS stream has a
 // tlsWriter. The scheduler never blocks on a client. Other goroutines pass functions to the scheduler (post, call).
 type hub struct {
@@ -38,7 +38,7 @@ type hub struct {
 	devices             map[string]*device
 	connectOrder        []*device // ids in the order of their first connects, for the ledger
 	connectOrderEvicted int       // number of evicted ids that connectOrder still contains
-	evicted             uint64    // number of ids that the ledger has evicted since the start
+	evictions           uint64    // number of ids that the ledger has evicted since the start
 	slots               []*device // by descriptor: the device whose stream uses it; nil: none
 	gen                 uint32    // number of streams opened so far; the value for device.gen
 	wheel               *wheel

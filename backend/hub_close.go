@@ -70,8 +70,8 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	d.fd, d.open, d.queue, d.postponedNoop, d.stalled = -1, false, nil, nil, false
 	d.reason, d.closedAt = reason, h.clk.unixMicros()
 	h.open.Add(-1)
-	h.metrics.closed[reason].Inc()
-	h.log.Debug("stream closed", "id", d.id, "reason", reason.String(), "sent", d.sent)
+	h.metrics.closings[reason].Inc()
+	h.log.Debug("stream closed", "id", d.id, "reason", reason.String(), "sent", d.sentCount)
 	return true
 }
 
@@ -101,8 +101,8 @@ func (h *hub) evict(d *device) {
 		return
 	}
 	delete(h.devices, d.id)
-	h.evicted++
-	d.eviction = h.evicted
+	h.evictions++
+	d.eviction = h.evictions
 	h.countEviction()
 }
 

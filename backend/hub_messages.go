@@ -256,7 +256,7 @@ func (h *hub) injectAtNoop(d *device, f *fault.Fault, noop item) {
 		noop.wire = append(bytes.Clone(noop.wire), noop.wire...)
 		h.push(d, noop)
 	case fault.Corrupt:
-		event := append(eventHead(noop.seq, h.frames.sent), corruptData...)
+		event := append(eventHead(noop.seq, h.frames.sentAt), corruptData...)
 		noop.wire = newFrame(event).bytes(d.chunked)
 		h.push(d, noop)
 	case fault.Reorder:

@@ -29,7 +29,7 @@ type ledgerRow struct {
 
 func (d *device) row() ledgerRow {
 	return ledgerRow{
-		ID: d.id, First: d.first, Last: d.last, Sent: d.sent, Streams: d.streams, Open: d.open,
+		ID: d.id, First: d.first, Last: d.last, Sent: d.sentCount, Streams: d.streams, Open: d.open,
 		Closed: d.reason.String(), Opened: d.openedAt, ClosedAt: d.closedAt, Slow: d.slow,
 	}
 }
@@ -39,12 +39,12 @@ const ledgerPage = 512
 
 // A ledgerSnapshot has the ids of the ledger at one moment.
 type ledgerSnapshot struct {
-	list    []*device
-	evicted uint64 // number of ids evicted before the snapshot
+	list      []*device
+	evictions uint64 // number of ids evicted before the snapshot
 }
 
 func (h *hub) snapshotLedger() (ledgerSnapshot, error) {
-	return query(h, func() (ledgerSnapshot, error) { return ledgerSnapshot{slices.Clone(h.connectOrder), h.evicted}, nil })
+	return query(h, func() (ledgerSnapshot, error) { return ledgerSnapshot{slices.Clone(h.connectOrder), h.evictions}, nil })
 }
 
 // writeLedger writes one line of JSON for each id of a snapshot, if the id starts with prefix and has had a stream. It
@@ -56,7 +56,7 @@ func (h *hub) writeLedger(w io.Writer, ids ledgerSnapshot, prefix string) error 
 		rows = rows[:0]
 		if !h.call(func() {
 			for _, d := range page {
-				if d.streams > 0 && (d.eviction == 0 || d.eviction > ids.evicted) && strings.HasPrefix(d.id, prefix) {
+				if d.streams > 0 && (d.eviction == 0 || d.eviction > ids.evictions) && strings.HasPrefix(d.id, prefix) {
 					rows = append(rows, d.row())
 				}
 			}

@@ -77,7 +77,7 @@ func TestExpiredIDsAreRemovedFromMemory(t *testing.T) {
 	require.Len(t, h.wheel.buckets[0], 5)
 	require.Less(t, len(h.connectOrder), 2500)
 	require.Equal(t, 15, h.resumable.Len()+h.finished.Len())
-	require.Equal(t, uint64(5000-15), h.evicted)
+	require.Equal(t, uint64(5000-15), h.evictions)
 }
 
 // A ledger of 5,000 ids is read in pages, so that the scheduler can send noops between two pages. A change after the

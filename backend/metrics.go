@@ -38,8 +38,8 @@ var counterTexts = [countersCount]struct{ name, help string }{
 type metrics struct {
 	registry         *prometheus.Registry
 	counters         [countersCount]prometheus.Counter
-	closed           [closeReasonsCount]prometheus.Counter
-	refused          *prometheus.CounterVec
+	closings         [closeReasonsCount]prometheus.Counter
+	refusals         *prometheus.CounterVec
 	broadcastSeconds prometheus.Histogram
 }
 
@@ -50,13 +50,13 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	for i, c := range counterTexts {
 		m.counters[i] = add.NewCounter(prometheus.CounterOpts{Name: c.name, Help: c.help})
 	}
-	closed := add.NewCounterVec(prometheus.CounterOpts{Name: "streams_closed_total", Help: "Closed event streams, by reason."}, []string{"reason"})
+	closings := add.NewCounterVec(prometheus.CounterOpts{Name: "streams_closed_total", Help: "Closed event streams, by reason."}, []string{"reason"})
 	for r := closedByCall; r < closeReasonsCount; r++ {
-		m.closed[r] = closed.WithLabelValues(r.String())
+		m.closings[r] = closings.WithLabelValues(r.String())
 	}
-	m.refused = add.NewCounterVec(prometheus.CounterOpts{Name: "refused_total", Help: "Refused connects, by reason."}, []string{"reason"})
+	m.refusals = add.NewCounterVec(prometheus.CounterOpts{Name: "refused_total", Help: "Refused connects, by reason."}, []string{"reason"})
 	for _, r := range []string{"bad_request", "duplicate", "full", "draining", "descriptor", "fault"} {
-		m.refused.WithLabelValues(r)
+		m.refusals.WithLabelValues(r)
 	}
 	m.broadcastSeconds = add.NewHistogram(prometheus.HistogramOpts{
 		Name: "broadcast_duration_seconds", Help: "Time to write a noop to all streams for which it is due, or a message to all streams.",

@@ -189,7 +189,8 @@ func TestMessages(t *testing.T) {
 	require.Equal(t, 404, status)
 }
 
-// A broadcast that disconnects a slow client ends the numbering of another id, which then leaves its place in the wheel.
+// A broadcast that disconnects a slow client ends the numbering of another id, which then leaves its place in the
+// wheel.
 func TestBroadcastReachesEachIDOnce(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h", "--max-connections=2")

@@ -35,7 +35,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
 	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgment; 0: kernel default", duration(&c.UserTimeout, 0, time.Hour))
-	add("backend-token", "", "text", "bearer token for /event/forcedisconnect, send, broadcast and ledger, and for /fault", parseText(&c.Token, checkHeaderValue))
+	add("backend-token", "", "text", "bearer token for /fault and for /event/forcedisconnect, send, broadcast and ledger", parseText(&c.Token, checkHeaderValue))
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))

@@ -78,7 +78,7 @@ func write(w http.ResponseWriter, kind string, status int, value any) {
 // NameRule is the description of a valid name for use in error messages.
 const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
 
-// ValidName reports whether name is valid as a device id or as the name of an event or a service. The allowed
+// ValidName reports whether name is valid as the id of a client, or as the name of an event or a service. The allowed
 // characters need no escaping in a header, a path, a label or an event stream.
 func ValidName(name string) bool {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"

@@ -21,7 +21,7 @@ type Kind string
 const (
 	Drop      Kind = "drop"      // the noop is not written
 	Duplicate Kind = "duplicate" // the noop is written twice
-	Reorder   Kind = "reorder"   // the noop is written after the next one
+	Reorder   Kind = "reorder"   // the noop is written after the next event
 	Corrupt   Kind = "corrupt"   // the data of the noop is "x" instead of "0"
 	Delay     Kind = "delay"     // nothing is written for a time; the noop and all later events wait
 	Truncate  Kind = "truncate"  // half of the noop is written, then the connection is closed
@@ -182,7 +182,7 @@ func (f *Fault) setKey(key, value string) error {
 		}
 		f.Count = n
 	default:
-		return fmt.Errorf("unknown key %q; the keys are id, noop and count", shorten(key))
+		return fmt.Errorf("unknown key %q; use id, noop or count", shorten(key))
 	}
 	return nil
 }
@@ -213,17 +213,17 @@ type ArmedFault struct {
 
 // A Set holds the faults of a backend. The zero value is empty. A Set is not safe for concurrent use.
 type Set struct {
-	armed       []*ArmedFault
-	activeCount int // number of armed faults with remaining effects
+	faults      []*ArmedFault
+	activeCount int // number of faults with remaining effects
 }
 
 // Add arms faults. If the set already has 256 or more, Add first removes the faults without remaining effects.
 func (s *Set) Add(faults ...Fault) {
 	for _, f := range faults {
-		if len(s.armed) >= 4*maxFaults {
-			s.armed = slices.DeleteFunc(s.armed, func(a *ArmedFault) bool { return a.Remaining == 0 })
+		if len(s.faults) >= 4*maxFaults {
+			s.faults = slices.DeleteFunc(s.faults, func(a *ArmedFault) bool { return a.Remaining == 0 })
 		}
-		s.armed = append(s.armed, &ArmedFault{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Effects: []Effect{}})
+		s.faults = append(s.faults, &ArmedFault{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Effects: []Effect{}})
 		s.activeCount++
 	}
 }
@@ -237,7 +237,7 @@ func (s *Set) Empty() bool { return s.activeCount == 0 }
 // AtNoop returns the fault for a noop of an id and records the effect, or returns nil. Earlier faults take precedence.
 // now is in microseconds since 1970.
 func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
-	for _, a := range s.armed {
+	for _, a := range s.faults {
 		if a.Remaining > 0 && !a.AtConnect() && number >= a.Noop && a.matches(id) {
 			return s.record(a, id, number, now)
 		}
@@ -247,7 +247,7 @@ func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 
 // AtConnect returns the fault for a connect of an id, like AtNoop for a noop.
 func (s *Set) AtConnect(id string, now int64) *Fault {
-	for _, a := range s.armed {
+	for _, a := range s.faults {
 		if a.Remaining > 0 && a.AtConnect() && a.matches(id) {
 			return s.record(a, id, 0, now)
 		}
@@ -278,8 +278,8 @@ func (s *Set) record(a *ArmedFault, id string, number uint64, now int64) *Fault 
 
 // Status returns copies of all faults in the order of Add.
 func (s *Set) Status() []ArmedFault {
-	list := make([]ArmedFault, len(s.armed))
-	for i, a := range s.armed {
+	list := make([]ArmedFault, len(s.faults))
+	for i, a := range s.faults {
 		list[i] = *a
 		list[i].Effects = slices.Clone(a.Effects)
 	}

@@ -31,7 +31,8 @@ const (
 	httpbinPrefix = "/httpbin"
 )
 
-// Limits on a request. An upload has larger limits, because it may take a long time and its bytes are not stored.
+// Limits on a request, with sizes in bytes. An upload has larger limits, because it may take a long time and its bytes
+// are not stored.
 const (
 	responseTimeout = 30 * time.Second
 	uploadTimeout   = 10 * time.Minute
@@ -44,7 +45,7 @@ const (
 type Handler struct {
 	server   string // value of X-Server; "": no header
 	inFlight atomic.Int64
-	received atomic.Uint64
+	requests atomic.Uint64
 	generic  http.Handler
 }
 
@@ -65,13 +66,13 @@ func Owns(path string) bool {
 func (h *Handler) InFlight() int64 { return h.inFlight.Load() }
 
 // Received returns the number of requests since the start. A request is counted on arrival, before its response.
-func (h *Handler) Received() uint64 { return h.received.Load() }
+func (h *Handler) Received() uint64 { return h.requests.Load() }
 
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	inFlight := h.inFlight.Add(1)
 	defer h.inFlight.Add(-1)
-	h.received.Add(1)
+	h.requests.Add(1)
 	header := w.Header()
 	if h.server != "" {
 		header.Set("X-Server", h.server)
@@ -94,5 +95,5 @@ func (h *Handler) route(w http.ResponseWriter, r *http.Request, path string) err
 		h.generic.ServeHTTP(w, r)
 		return nil
 	}
-	return answer.Refuse(http.StatusNotFound, "unknown route; the routes are "+servicePrefix+"{service}/{operation}, "+uploadPath+" and "+httpbinPrefix+"/")
+	return answer.Refuse(http.StatusNotFound, "unknown route; use one of "+servicePrefix+"{service}/{operation}, "+uploadPath+" and "+httpbinPrefix+"/")
 }
