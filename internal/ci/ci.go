@@ -1,5 +1,5 @@
-// Package ci reports a verdict to a CI system: to GitHub Actions as annotations, a summary and outputs of the step, and
-// to other systems as a file in JUnit's format. It does not change the verdict or the exit code.
+// Package ci reports a verdict to a CI system. GitHub Actions receives annotations, a summary and outputs of the step.
+// Other systems receive a file in JUnit's format. The package does not change the verdict or the exit code.
 package ci
 
 import (
@@ -28,8 +28,8 @@ type Targets struct {
 // Any reports whether a CI system receives the verdict.
 func (t Targets) Any() bool { return t != Targets{} }
 
-// Check returns an error if the folder of the JUnit file is missing. It also returns an error if the path names anything
-// but a new file, an empty file or a readable file in JUnit's format.
+// Check returns an error if the folder of the JUnit file is missing. It also returns an error if the path names
+// anything but a new file, an empty file or a readable file in JUnit's format.
 func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil

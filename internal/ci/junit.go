@@ -51,8 +51,8 @@ type (
 	}
 )
 
-// junit writes a test case for each check. If the verdict is not pass although no check is unmet, a substitute test case
-// has the reasons of the verdict.
+// junit writes a test case for each check. If the verdict is not pass although no check is unmet, a substitute test
+// case has the reasons of the verdict.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
 		Name: title(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),

@@ -9,7 +9,7 @@ var anthropic = api{
 	chunk:   messageEvent("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"$token"}`),
 	failure: messageEvent("error", messageError(`"`+failureMessage+`"`, "api_error")),
 	refusal: `{"type":"error",` + messageError("$message", "$type") + "}",
-	end:     messageEnding(`"end_turn"`), limited: messageEnding(`"max_tokens"`),
+	end:     messageEnding(`"end_turn"`), limitEnd: messageEnding(`"max_tokens"`),
 }
 
 func messageEvent(kind, fields string) string {

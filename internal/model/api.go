@@ -12,14 +12,14 @@ import (
 // An api has the templates of the answers of one API. [answer.fill] lists the placeholders of a template. The
 // placeholders of refusal are $message, which is JSON, and $type.
 type api struct {
-	name         string // of the API's description in load-tests/services
-	path         string
-	head         string // the events before the first chunk
-	chunk        string
-	usage        string // the event after the tail if the request has stream_options.include_usage
-	failure      string // the event of an error
-	refusal      string // the body of a response with an error status
-	end, limited ending // limited: the answer ends at its length limit
+	name          string // of the API's description in load-tests/services
+	path          string
+	head          string // the events before the first chunk
+	chunk         string
+	usage         string // the event after the tail if the request has stream_options.include_usage
+	failure       string // the event of an error
+	refusal       string // the body of a response with an error status
+	end, limitEnd ending // limitEnd: the answer ends at its length limit
 }
 
 // An ending has the templates of the end of an answer.
@@ -41,14 +41,15 @@ type answer struct {
 // ending returns the templates of the end of the answer.
 func (a *answer) ending(of *api) *ending {
 	if a.Fault.Kind == LengthLimit {
-		return &of.limited
+		return &of.limitEnd
 	}
 	return &of.end
 }
 
 // fill appends a template with the values of the answer. $token is the text of chunk k, and $text that of all chunks.
-// These texts and $id need no escapes in JSON. $model is JSON. $prompt, $chunks and $total are
-// numbers of tokens: a chunk is one token.
+// These texts and $id need no escapes in JSON. $model is JSON. $prompt, $chunks and $total are numbers of tokens: a
+// chunk is one token. $created is in seconds since 1970, and $sequence is the number of the event. $usage is empty, or
+// a null field if the request has stream_options.include_usage.
 func (a *answer) fill(b []byte, template string, k int) []byte {
 	for {
 		text, rest, found := strings.Cut(template, "$")

@@ -8,7 +8,7 @@ var chat = api{
 	usage:   "data: " + chatObject("chat.completion.chunk", `"choices":[],"usage":`+chatUsage) + "\n\n",
 	failure: "data: " + chatError(`"`+failureMessage+`"`, "api_error") + "\n\n",
 	refusal: chatError("$message", "$type"),
-	end:     chatEnding(`"stop"`), limited: chatEnding(`"length"`),
+	end:     chatEnding(`"stop"`), limitEnd: chatEnding(`"length"`),
 }
 
 const chatUsage = `{"prompt_tokens":$prompt,"completion_tokens":$chunks,"total_tokens":$total}`
@@ -45,7 +45,7 @@ var responses = api{
 	chunk:   responseEvent("response.output_text.delta", responsePlace+`,"delta":"$token","logprobs":[]`),
 	failure: responseEvent("error", `"code":"server_error","message":"`+failureMessage+`","param":null`),
 	refusal: chat.refusal,
-	end:     responseEnding("completed", "null"), limited: responseEnding("incomplete", `{"reason":"max_output_tokens"}`),
+	end:     responseEnding("completed", "null"), limitEnd: responseEnding("incomplete", `{"reason":"max_output_tokens"}`),
 }
 
 // responsePlace identifies the message and the part to which an event refers.

@@ -41,13 +41,13 @@ const maxBody = 16 << 20 // bytes
 
 // A Server serves the APIs of language models with numbered answers.
 type Server struct {
-	config   Config
-	ledger   ledger
-	metrics  *metrics
-	routes   *http.ServeMux
-	created  int64         // of the model, in seconds since 1970
-	unnamed  atomic.Int64  // requests without an id so far
-	stopping chan struct{} // closed when the server starts to stop
+	config       Config
+	ledger       ledger
+	metrics      *metrics
+	routes       *http.ServeMux
+	created      int64         // of the model, in seconds since 1970
+	unnamedCount atomic.Int64  // requests without an id so far
+	stopping     chan struct{} // closed when the server starts to stop
 }
 
 // New returns a server with an empty ledger.
@@ -155,7 +155,7 @@ func (s *Server) read(body []byte) (*answer, error) {
 		return nil, err
 	}
 	if order.ID == "" {
-		order.ID = "unnamed-" + strconv.FormatInt(s.unnamed.Add(1), 10)
+		order.ID = "unnamed-" + strconv.FormatInt(s.unnamedCount.Add(1), 10)
 	}
 	if !order.setsFault {
 		order.Fault = draw(s.config.Shares, s.config.Seed, order.ID)

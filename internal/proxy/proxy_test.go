@@ -31,7 +31,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// The tests of package httpproxy cover NO_PROXY. This test covers the values that are passed to it.
+// The tests of package httpproxy cover NO_PROXY. This test covers the values that are passed to the package.
 func TestForChoosesTheProxyByTheURL(t *testing.T) {
 	t.Parallel()
 	choose := Chooser((&httpproxy.Config{

@@ -21,7 +21,7 @@ const (
 	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
 )
 
-// Errors of Open, Read and JSON, in addition to the errors of os.Open.
+// Errors of Open, Read and JSON for a file that they refuse.
 var (
 	ErrNotRegular = errors.New("not a regular file; remove it") // a symbolic link, a pipe, a device or a folder
 	ErrTooLarge   = errors.New("the file is too large")

@@ -8,8 +8,8 @@ import (
 )
 
 // A lookalike is a pattern for secrets whose value is unknown. The group "secret" matches the text to replace. If there
-// is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints, because it
-// would need seconds for a whole line of several MB, such as a shard. The hints are in lower case.
+// is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints. It would
+// need seconds for a whole line of several MB, such as a shard. The hints are in lower case.
 type lookalike struct {
 	hints   []string
 	pattern *regexp.Regexp

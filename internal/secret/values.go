@@ -23,7 +23,7 @@ type Values struct {
 
 // A form is one encoding of a value. Escapes of JSON, URLs and HTML need no form: they are decoded during the search.
 type form struct {
-	name     string // the variable
+	name     string // the variable; "an address" for the password of an address, "" for a token of Hide
 	text     string
 	word     bool // matches whole words only, because short values may be parts of other words
 	isBase64 bool // the neighboring characters are replaced, too, because they contain some bits of the value
@@ -107,8 +107,8 @@ func (v *Values) add(name, value string, word bool) {
 	}
 }
 
-// inBase64 returns the base64 characters that depend only on the value, in both alphabets and for each offset (modulo
-// 3) of the value in the text before encoding.
+// inBase64 returns the base64 characters that depend only on the value. There is a result for each alphabet, and for
+// each offset (modulo 3) of the value in the text before encoding.
 func inBase64(value string) (forms []string) {
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for offset, first := range []int{0, 2, 3} {

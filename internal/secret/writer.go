@@ -27,7 +27,7 @@ type Writer struct {
 	redactedBytes int    // number of bytes at the start of rest whose replacement is already written; a secret may start in them
 }
 
-// Writer returns a Writer to out. The caller must close it.
+// Writer returns a Writer that writes to out. The caller must close the Writer.
 func (v *Values) Writer(out io.Writer) *Writer { return &Writer{values: v, out: out} }
 
 // overlap returns the maximum length in bytes that the Writer assumes for the text of one secret.
@@ -107,7 +107,7 @@ func (w *Writer) Rest() []byte {
 	return clean
 }
 
-// Close writes the text so far. It does not close the other writer.
+// Close writes the kept text. It does not close the other writer.
 func (w *Writer) Close() error { return w.next(len(w.rest)) }
 
 // FindRemainingIn is like FindRemaining, for text of any length. It returns the error of the reader.
@@ -130,9 +130,8 @@ func (v *Values) FindRemainingIn(text io.Reader) (string, error) {
 	}
 }
 
-// partEnd returns the length of the first part of text that can be cleaned without the rest, or 0. line
-// is the end of the last complete line, or 0. A part that ends inside a line is returned only if full is
-// set and no part can end with a line.
+// partEnd returns the length of the first part of text that can be cleaned without the rest, or 0. line is the end of
+// the last complete line, or 0. The part ends inside a line only if full is set and no part can end with a line.
 func (v *Values) partEnd(text []byte, line int, full bool) int {
 	open, complete := v.spans(text)
 	leaveSecret := func(end int) int { // returns the start of the secret around end, or end
