@@ -57,9 +57,9 @@ func (c *modelConfig) addFaults(text string) error {
 // as SEED.
 func modelVariable(flag string) string { return "MODEL_" + variable(flag) }
 
-func parseUint(target *uint64) func(string) error {
+func parseUint(value *uint64) func(string) error {
 	return func(v string) (err error) {
-		*target, err = strconv.ParseUint(v, 10, 64)
+		*value, err = strconv.ParseUint(v, 10, 64)
 		return remedy(err, fmt.Sprintf("write a whole number from 0 to %d", uint64(math.MaxUint64)))
 	}
 }

@@ -150,9 +150,9 @@ func settingsText(fs *pflag.FlagSet, variable func(string) string) string {
 	return b.String()
 }
 
-func parseText(target *string, checks ...func(string) error) func(string) error {
+func parseText(value *string, checks ...func(string) error) func(string) error {
 	return func(v string) error {
-		*target = v
+		*value = v
 		for _, check := range checks {
 			if err := check(v); err != nil {
 				return err
@@ -163,7 +163,7 @@ func parseText(target *string, checks ...func(string) error) func(string) error 
 }
 
 // duration returns a parser that accepts seconds (15, 0.5) and Go durations (15s, 500ms) within bounds.
-func duration(target *time.Duration, minimum, maximum time.Duration) func(string) error {
+func duration(value *time.Duration, minimum, maximum time.Duration) func(string) error {
 	return func(v string) error {
 		d, err := time.ParseDuration(v)
 		if seconds, notSeconds := strconv.ParseFloat(v, 64); notSeconds == nil {
@@ -175,29 +175,29 @@ func duration(target *time.Duration, minimum, maximum time.Duration) func(string
 		if err == nil && (d < minimum || d > maximum) {
 			return fmt.Errorf("must be between %v and %v", minimum, maximum)
 		}
-		*target = d
+		*value = d
 		return remedy(err, "write seconds (15 or 0.5) or a duration (15s, 500ms)")
 	}
 }
 
-func parseInt(target *int, minimum, maximum int) func(string) error {
+func parseInt(value *int, minimum, maximum int) func(string) error {
 	return func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < minimum || n > maximum {
 			return fmt.Errorf("must be a whole number between %d and %d", minimum, maximum)
 		}
-		*target = n
+		*value = n
 		return nil
 	}
 }
 
-func onOff(target *bool) func(string) error {
+func onOff(value *bool) func(string) error {
 	return func(v string) error {
 		switch strings.ToLower(v) {
 		case "on", "true", "1", "yes":
-			*target = true
+			*value = true
 		case "off", "false", "0", "no":
-			*target = false
+			*value = false
 		default:
 			return errors.New("choose on or off")
 		}
@@ -205,10 +205,10 @@ func onOff(target *bool) func(string) error {
 	}
 }
 
-func fileMode(target *os.FileMode) func(string) error {
+func fileMode(value *os.FileMode) func(string) error {
 	return func(v string) error {
 		n, err := strconv.ParseUint(v, 8, 9)
-		*target = os.FileMode(n)
+		*value = os.FileMode(n)
 		return remedy(err, "write file permissions in octal, for example 0660")
 	}
 }

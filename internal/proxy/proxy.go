@@ -18,19 +18,19 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// A Chooser returns the URL of the proxy for requests to target, or nil for none.
-type Chooser func(target *url.URL) (*url.URL, error)
+// A Chooser returns the URL of the proxy for requests to destination, or nil for none.
+type Chooser func(destination *url.URL) (*url.URL, error)
 
 // fromEnvironment chooses the proxy from the environment, as net/http does. It reads the variables once per process,
 // and uses no proxy for localhost and loopback addresses.
-func fromEnvironment(target *url.URL) (*url.URL, error) {
-	return http.ProxyFromEnvironment(&http.Request{URL: target})
+func fromEnvironment(destination *url.URL) (*url.URL, error) {
+	return http.ProxyFromEnvironment(&http.Request{URL: destination})
 }
 
-// A Proxy is the proxy for requests to a target. nil means a direct connection.
+// A Proxy is the proxy for requests to a destination. nil means a direct connection.
 type Proxy struct {
-	url    *url.URL
-	target *url.URL // URL of the requests
+	url         *url.URL
+	destination *url.URL // URL of the requests
 }
 
 // defaultPorts maps the schemes of proxies that net/http accepts to their default ports.
@@ -41,15 +41,15 @@ func DefaultPort(scheme string) string { return defaultPorts[scheme] }
 
 // For returns the proxy for requests to a URL, or nil for none. A nil Chooser reads the environment. If the proxy's
 // URL has no host or an unknown scheme, For returns the proxy and an error.
-func (c Chooser) For(target *url.URL) (*Proxy, error) {
+func (c Chooser) For(destination *url.URL) (*Proxy, error) {
 	if c == nil {
 		c = fromEnvironment
 	}
-	proxyURL, err := c(target)
+	proxyURL, err := c(destination)
 	if err != nil || proxyURL == nil {
 		return nil, err
 	}
-	p := &Proxy{url: proxyURL, target: target}
+	p := &Proxy{url: proxyURL, destination: destination}
 	if p.url.Hostname() == "" || DefaultPort(p.url.Scheme) == "" {
 		return p, p.newError(fmt.Errorf("has no host or an unknown scheme; set %s to http://HOST:PORT, or to https:// or socks5:// with a host", p.Variable()))
 	}
@@ -57,7 +57,7 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 }
 
 // Variable returns the environment variable that names the proxy.
-func (p *Proxy) Variable() string { return strings.ToUpper(p.target.Scheme) + "_PROXY" }
+func (p *Proxy) Variable() string { return strings.ToUpper(p.destination.Scheme) + "_PROXY" }
 
 // String returns the URL of the proxy without credentials.
 func (p *Proxy) String() string { return p.url.Scheme + "://" + p.url.Host }
@@ -70,22 +70,23 @@ func (p *Proxy) URL() *url.URL {
 	return p.url
 }
 
-// Address returns the host:port to dial for requests to target: the address of the proxy or, without one, of target.
-func (p *Proxy) Address(target *url.URL) string {
+// Address returns the host:port to dial for requests to destination: the address of the proxy or, without one, the
+// address of destination.
+func (p *Proxy) Address(destination *url.URL) string {
 	if p != nil {
-		target = p.url
+		destination = p.url
 	}
-	host := target.Hostname()
+	host := destination.Hostname()
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // ToASCII rejects an IPv6 address
 		host = ascii
 	}
-	return net.JoinHostPort(host, cmp.Or(target.Port(), DefaultPort(target.Scheme)))
+	return net.JoinHostPort(host, cmp.Or(destination.Port(), DefaultPort(destination.Scheme)))
 }
 
 // Forwards reports whether the proxy receives the requests themselves, with absolute URLs (RFC 9112, section 3.2.2).
 // HTTP proxies do so for http: URLs. Otherwise the proxy tunnels the connection to the server.
 func (p *Proxy) Forwards() bool {
-	return p != nil && p.target.Scheme == "http" && !p.socks()
+	return p != nil && p.destination.Scheme == "http" && !p.socks()
 }
 
 // Secure reports whether the connection to the proxy uses TLS.
@@ -153,8 +154,8 @@ func (p *Proxy) RefusalError(request, status string, header http.Header, body io
 
 // FromEnvironmentTo returns the proxy that the environment selects for a URL, or nil for none. It returns an error if
 // HTTP_PROXY or HTTPS_PROXY is not a URL, because net/http would then use no proxy or a wrong one.
-func FromEnvironmentTo(target string) (*Proxy, error) {
-	u, err := url.Parse(target)
+func FromEnvironmentTo(destination string) (*Proxy, error) {
+	u, err := url.Parse(destination)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no request can be sent to an invalid URL; the caller reports that
 	}
@@ -164,15 +165,15 @@ func FromEnvironmentTo(target string) (*Proxy, error) {
 	return Chooser(nil).For(u)
 }
 
-// checkVariable returns an error if the variable for target, HTTP_PROXY or HTTPS_PROXY, is not the URL of a proxy. It
-// ignores the variable if NO_PROXY excludes target.
-func checkVariable(config *httpproxy.Config, target *url.URL) error {
+// checkVariable returns an error if the variable for destination, HTTP_PROXY or HTTPS_PROXY, is not the URL of a proxy.
+// It ignores the variable if NO_PROXY excludes destination.
+func checkVariable(config *httpproxy.Config, destination *url.URL) error {
 	variable, value := "HTTP_PROXY", config.HTTPProxy
-	if target.Scheme == "https" {
+	if destination.Scheme == "https" {
 		variable, value = "HTTPS_PROXY", config.HTTPSProxy
 	}
 	probe := httpproxy.Config{HTTPProxy: "http://any", HTTPSProxy: "http://any", NoProxy: config.NoProxy}
-	if p, err := probe.ProxyFunc()(target); value == "" || p == nil || err != nil {
+	if p, err := probe.ProxyFunc()(destination); value == "" || p == nil || err != nil {
 		return nil //nolint:nilerr // ProxyFunc fails only under CGI
 	}
 	if !strings.Contains(value, "://") {
@@ -197,7 +198,7 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 			resp.StatusCode = http.StatusOK // net/http accepts no other status
 			return nil
 		}
-		p := &Proxy{url: proxyURL, target: &url.URL{Scheme: "https", Host: req.Host}}
+		p := &Proxy{url: proxyURL, destination: &url.URL{Scheme: "https", Host: req.Host}}
 		// The error of net/http would have only the status.
 		return p.RefusalError("CONNECT "+req.Host, resp.Status, resp.Header, resp.Body)
 	}

@@ -70,7 +70,7 @@ func (p *Proxy) connectSOCKS(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.target) }
+func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.destination) }
 
 // tunnel sends a CONNECT request (RFC 9110, section 9.3.6) to make the proxy connect to the server.
 func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
