@@ -15,7 +15,7 @@ import (
 //
 // The goroutine that dials or reads the stream calls the callbacks, with some exceptions. Group.Add calls Cuttable,
 // Stream.Open calls the first Request, and a timer calls Renew. The goroutine of a second request calls Answered and
-// may call Closed. Ended may run in any goroutine.
+// may call Closed. After a failed Renew, a new goroutine calls Connecting and Closed. Ended may run in any goroutine.
 //
 // The order is Connecting, then Opened and the events if the server accepted the request, then Closed. A reconnect
 // starts with Connecting again. Calls for one stream never overlap. A callback must not block, because its goroutine

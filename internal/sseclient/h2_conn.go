@@ -355,7 +355,7 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	c.hangUp()
 }
 
-// hangUp closes the connection. The reader calls it.
+// hangUp closes the connection. The reader calls it, or the caller of start if the connection has no reader.
 func (c *h2Conn) hangUp() {
 	if c.polled != nil {
 		c.sender.close(c.polled.hangUp)
