@@ -107,8 +107,8 @@ func (v *Values) add(name, value string, word bool) {
 	}
 }
 
-// inBase64 returns the base64 characters that depend only on the value. There is a result for each alphabet, and for
-// each offset (modulo 3) of the value in the text before encoding.
+// inBase64 returns the base64 characters that depend only on the value. There is a result for each alphabet and each
+// offset (modulo 3) of the value in the text before encoding.
 func inBase64(value string) (forms []string) {
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for offset, first := range []int{0, 2, 3} {

@@ -16,8 +16,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A poller reads the connections of streams in one goroutine, with epoll. The goroutine exists only while there are
-// such connections. A goroutine per stream would use a stack of 4 KB (8 KB with TLS), a read buffer, and state in Go's
+// A poller reads the connections of streams in one goroutine, with epoll. In each round it gives a turn to every
+// connection with an event or a nudge, which is a request for a turn. The goroutine exists only while the poller has
+// connections. A goroutine per stream would use a stack of 4 KB (8 KB with TLS), a read buffer, and state in Go's
 // network poller. It would also read twice per event; the second read returns no bytes.
 type poller struct {
 	mu        sync.Mutex

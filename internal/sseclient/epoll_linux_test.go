@@ -104,8 +104,8 @@ func TestAvailableDataIsReadAfterOneEvent(t *testing.T) {
 	}
 }
 
-// The end of a run may follow a stall of the process. The events that arrived during the stall count. This also
-// holds if a turn does not read all of them, or if the stream is finished during a turn.
+// The end of a run may follow a stall of the process. Events that arrive during the stall are reported. This also holds
+// if a turn does not read all of them, or if the stream is finished during a turn.
 func TestFinishedStreamReportsArrivedEvents(t *testing.T) {
 	t.Parallel()
 	for name, sharing := range map[string]Sharing{

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxBackoff is the delay at which repeated failures no longer double it, before the random factor is applied.
+// maxBackoff limits the growth of the delay after repeated failures, before the random factor is applied.
 const maxBackoff = 30 * time.Second
 
 // endAttempt reports the end of an attempt or a stream, and schedules the next attempt, if any. r is a rejected
