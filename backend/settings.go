@@ -92,8 +92,8 @@ func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, v
 	return cfg, verb, err
 }
 
-// parseSettings reads settings from flags and variables. verb is as in parseConfig. An error is one sentence that names
-// the setting and a remedy.
+// parseSettings reads settings from flags and variables. verb is as in parseConfig. An error is one sentence that
+// names the setting, and states a rule or a remedy.
 func parseSettings(
 	fs *pflag.FlagSet, variable func(string) string, args []string, env func(string) (string, bool),
 ) (verb string, err error) {

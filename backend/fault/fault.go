@@ -90,7 +90,7 @@ func (f Fault) String() string {
 	return kind + ":" + strings.Join(append(keys, fmt.Sprintf("count=%d", f.Count)), ",")
 }
 
-// Parse parses faults separated by ";". Blank text contains no faults. Each error states a remedy.
+// Parse parses faults separated by ";". Blank text contains no faults. Each error states a rule or a remedy.
 func Parse(text string) ([]Fault, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

@@ -33,8 +33,8 @@ type poller struct {
 
 var processPoller poller
 
-// A polledConn is a connection that is read by the poller. Only the poller closes its descriptor. A descriptor is thus
-// never closed during a read, nor confused with a later connection that gets the same number.
+// A polledConn is a connection that is read by the poller. After start, only the poller closes its descriptor. A
+// descriptor is thus never closed during a read, nor confused with a later connection that gets the same number.
 type polledConn struct {
 	source    turner
 	tls       *tls.Conn  // nil for a plain connection
