@@ -79,7 +79,7 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	}
 	switch {
 	case c.Failed:
-	case !valid && !c.Done && s.needsJSON():
+	case !valid && s.needsJSON() && (!c.Done || bytes.HasPrefix(b.Data, []byte("{"))): // [DONE] is not JSON
 		c.Err = ErrJSON
 	case !utf8.Valid(b.Data):
 		c.Err = ErrUTF8

@@ -37,6 +37,7 @@ func TestReadChunk(t *testing.T) {
 		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"incomplete"}}`, Chunk{Done: true, Incomplete: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"failed"}}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"cancelled"}}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
+		{"openai-responses", "response.completed", `{"sequence_number":6,"response":{"status":"fai`, Chunk{Done: true, Content: true, Err: ErrJSON}},
 		{"openai-responses", "response.cancelled", `{"sequence_number":6}`, Chunk{Failed: true, Seq: 6, HasSeq: true}},
 		{"openai-responses", "response.created", `{"sequence_number":-1}`, Chunk{Err: ErrNumber}},
 		{"openai-responses", "", `{"sequence_number":3,"partial_image_b64":"AAAA"}`, Chunk{Content: true, Text: []byte("AAAA"), Seq: 3, HasSeq: true}},
