@@ -220,7 +220,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 }
 
 // checkCredentials returns a check that the credentials last until the verdict of a soak. AWS tools renew the
-// credentials of a profile until its session ends, at an unknown time. They do not renew credentials in the environment.
+// credentials of a profile until its session ends, at an unknown time. They do not renew credentials in the
+// environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
 		var exported struct{ Expiration time.Time }

@@ -171,8 +171,8 @@ func (a *arrivals) work(t ticket) {
 // timerLateness is the maximum lateness of a timer. Go's runtime waits in whole milliseconds.
 const timerLateness = 2 * time.Millisecond
 
-// sleep waits for d, or until ctx ends; a signal may end it early. It is as precise as the system allows, because the delay of a late request
-// would be attributed to the service.
+// sleep waits for d, or until ctx ends; a signal may end it early. It is as precise as the system allows, because the
+// delay of a late request would be attributed to the service.
 func sleep(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)
 	if d > timerLateness {

@@ -8,9 +8,9 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// An arrivals value generates the numbers and the start times of the requests of an open model, or only the numbers in a
-// closed model. All runners of a run generate the same arrivals, and each uses the arrivals of its segment. An arrivals
-// value is safe for concurrent use.
+// An arrivals value generates the numbers and the start times of the requests of an open model, or only the numbers in
+// a closed model. All runners of a run generate the same arrivals, and each uses the arrivals of its segment. An
+// arrivals value is safe for concurrent use.
 type arrivals struct {
 	mu       sync.Mutex
 	index    *lib.SegmentedIndex

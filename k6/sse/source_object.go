@@ -76,8 +76,8 @@ func (o sourceObject) Drop(immediate bool) bool {
 	return true
 }
 
-// Vanish returns false if readyState is not OPEN, and otherwise the results of the stream's method Vanish. Slow does the
-// same with the method Slow.
+// Vanish returns false if readyState is not OPEN, and otherwise the results of the stream's method Vanish. Slow does
+// the same with the method Slow.
 func (o sourceObject) Vanish() (bool, error) {
 	if o.s.ready != stateOpen {
 		return false, nil

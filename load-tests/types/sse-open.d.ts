@@ -49,8 +49,8 @@ declare module "k6/x/soak" {
     name: string;
     data: string;
     /**
-     * The comment lines of the block, joined by a line feed. With {@link OpenParams.everyBlock}, comments before the
-     * first field of over 512 bytes together are reduced to the last ones.
+     * The comment lines of the block, joined by a line feed. With {@link OpenParams.everyBlock}, if the comments before
+     * the first field exceed 512 bytes together, only the last ones are kept.
      */
     comment: string;
     /** Time of the read in ms since 1970, with a fraction. */

@@ -24,8 +24,8 @@ declare module "k6/x/soak" {
     /** The origin of the URL after redirects, such as `"https://example.com:8443"`. */
     readonly origin: string;
     /**
-     * The comment lines of the block, joined by a line feed; `""` for none. If the source has a `ledger`, comments
-     * before the first field of over 512 bytes together are reduced to the last ones. Not in the standard.
+     * The comment lines of the block, joined by a line feed; `""` for none. If the source has a `ledger`, and the
+     * comments before the first field exceed 512 bytes together, only the last ones are kept. Not in the standard.
      */
     readonly comment: string;
     /** Time when the read that completed the event returned, in ms since 1970 with a fraction. Not in the standard. */
