@@ -184,7 +184,7 @@ func (d *durationFlag) Set(text string) error {
 	return err //nolint:wrapcheck // the caller knows the flag
 }
 
-// loadSettings sets the flags that are not on the command line from variables and from the file of settings. It returns
+// loadSettings sets flags from variables and from the file of settings, unless they are on the command line. It returns
 // the variables that it used, as NAME=value. file is the path of the file of settings, or "" without such a file.
 func loadSettings(f *pflag.FlagSet) (variables []string, file string, err error) {
 	variables, err = plan.FlagsFromEnvironment(f)

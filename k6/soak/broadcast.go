@@ -32,7 +32,7 @@ type broadcastOptions struct {
 // Metrics of the broadcasts of steps.
 const (
 	fanoutLatency      = "fanout_latency"       // from the timestamp of the service to each delivery
-	fanoutLast         = "fanout_last"          // fanoutLatency of the last delivery of each broadcast
+	fanoutLast         = "fanout_last"          // highest fanoutLatency of each broadcast that reached all subscribers in time
 	fanoutSinceRequest = "fanout_since_request" // from the start of the request to each delivery, by the local clock
 	fanoutPost         = "fanout_post"          // from the request to the response
 	fanoutDue          = "fanout_due"           // expected deliveries
@@ -58,7 +58,7 @@ type broadcaster struct {
 type subscriber struct {
 	index      int
 	lastNumber int // highest number of a received broadcast
-	received   int // broadcasts in order, each once
+	received   int // broadcasts received in order, each counted once
 	duplicates int // deliveries that arrived again, or after a later broadcast
 }
 
