@@ -13,7 +13,7 @@ func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) 
 	found := false
 	for log, ids := range f.ids {
 		for i, id := range ids {
-			if n := &f.nodes[id]; n.count == 1 && n.live && !copies[id] {
+			if n := &f.nodes[id]; n.count == 1 && n.live && !n.doubtful && !copies[id] {
 				singles[log], found = append(singles[log], uint64(i)+1), true
 			}
 		}
@@ -56,7 +56,7 @@ func (c *changes) compare(log int, r *ledger.Record, n uint64) {
 				continue
 			}
 			other := c.order[i]
-			if c.nodes[other].count > 1 && !c.copies[other] && c.lacks(log, r, other) {
+			if n := &c.nodes[other]; n.count > 1 && !n.doubtful && !c.copies[other] && c.lacks(log, r, other) {
 				c.originals[id] = other
 				return
 			}

@@ -33,7 +33,8 @@ type Feed struct {
 	AnyOrder, Repeats bool
 	// JoinTime is the time after the start of a stream in which a message with repeated content has an uncertain place.
 	JoinTime time.Duration
-	// SharedCopies is the number of copies that over a quarter of the clients received, and at least two.
+	// SharedCopies is the number of possible copies that over a quarter of the open streams received, at least two of
+	// them, and not all.
 	SharedCopies int
 
 	logs       []*Log
@@ -257,8 +258,8 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	for _, d := range doubts {
 		n := &f.nodes[d.id]
 		copies[d.id] = 2*n.count <= minOpen[d.id]
-		n.doubtful = 2*n.count <= maxOpen[d.id]
-		if copies[d.id] && n.count > 1 && 4*n.count > minOpen[d.id] {
+		n.doubtful = 2*n.count <= maxOpen[d.id] || f.Repeats && n.count < minOpen[d.id]
+		if n.count > 1 && n.count < minOpen[d.id] && 4*n.count > minOpen[d.id] {
 			f.SharedCopies++
 		}
 	}
@@ -287,7 +288,8 @@ func wasOpen(r *ledger.Record, at, margin ledger.Instant) bool {
 	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From+margin <= at && (s.To == 0 || at <= s.To-margin) })
 }
 
-// doubts returns the messages with repeated content that at most half of the clients received.
+// doubts returns the messages with repeated content that at most half of the clients received. If the service may send
+// a message twice, it returns all messages with repeated content.
 func (f *Feed) doubts(records Records) (doubts []doubt) {
 	var clients uint32
 	for range records {
@@ -296,7 +298,7 @@ func (f *Feed) doubts(records Records) (doubts []doubt) {
 	found := map[uint32]bool{}
 	for log, l := range f.logs {
 		add := func(id uint32, at ledger.Instant) {
-			if n := &f.nodes[id]; n.repeated && !n.copied && 2*n.count <= clients && !found[id] {
+			if n := &f.nodes[id]; n.repeated && !n.copied && (f.Repeats || 2*n.count <= clients) && !found[id] {
 				found[id], doubts = true, append(doubts, doubt{id, log, at})
 			}
 		}
