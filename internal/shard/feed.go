@@ -229,14 +229,22 @@ func (m *Merged) FeedTopic(c *Connection) (name string, ok bool) {
 	if c.Runner >= len(m.Runners) || len(m.Runners[c.Runner].feeds) == 0 {
 		return "", false
 	}
-	feeds := m.Runners[c.Runner].feeds
-	topic := 0
-	if g := m.groupOf(c.Runner); g != nil {
-		n, known := g.plan.Number(c.ID)
-		if !known {
-			return "", false
-		}
-		topic = g.plan.Topic(n)
+	topic, known := m.topicIndex(c)
+	return m.feedTopic(c.Runner, topic), known && topic < len(m.Runners[c.Runner].feeds)
+}
+
+// TopicOf returns the topic of a client of a run that does not publish; "" for a single topic without a name. ok is
+// false if the client is unknown.
+func (m *Merged) TopicOf(c *Connection) (name string, ok bool) {
+	topic, ok := m.topicIndex(c)
+	return m.feedTopic(c.Runner, topic), ok
+}
+
+func (m *Merged) topicIndex(c *Connection) (topic int, ok bool) {
+	g := m.groupOf(c.Runner)
+	if g == nil {
+		return 0, true
 	}
-	return m.feedTopic(c.Runner, topic), topic < len(feeds)
+	n, ok := g.plan.Number(c.ID)
+	return g.plan.Topic(n), ok
 }

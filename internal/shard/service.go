@@ -17,6 +17,7 @@ type Service struct {
 	AnyOrder   bool       `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
 	Repeats    bool       `json:"repeats,omitempty"`           // an unnumbered message may arrive more than once
 	Unmarked   bool       `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
+	PerTopic   bool       `json:"per_topic,omitempty"`         // all streams of a topic receive the same numbers
 	HeartbeatS float64    `json:"heartbeat_every_s,omitempty"` // expected maximum silence in seconds; 0: unknown
 	// LifetimeS is the minimum lifetime of a stream in seconds, if the service ends streams after a lifetime.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
@@ -45,7 +46,8 @@ const (
 func ServiceOf(s *service.Service) Service {
 	return Service{
 		Name: s.Name, SHA256: s.Hash(), CountBasis: countBasisOf(&s.Message), Message: s.Message.Noun, Data: s.Message.Data(),
-		AnyOrder: s.Message.AnyOrder, Repeats: s.Message.Shared && s.Message.AtLeastOnce, Unmarked: !s.Message.Marked, HeartbeatS: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
+		AnyOrder: s.Message.AnyOrder, Repeats: s.Message.Shared && s.Message.AtLeastOnce, Unmarked: !s.Message.Marked,
+		PerTopic: s.Message.Numbered && s.Message.PerTopic && !s.HasURL, HeartbeatS: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds(),
 		Resume: s.Resume.String(), Gap: s.Gap(), EndRequest: s.End.Request.Route(), Backend: s.MatchesBackend(),
 	}
 }

@@ -309,11 +309,14 @@ func notExpectedText(n uint64) string {
 }
 
 // deliveryChecks returns the checks that no message arrived before it was published, and that most messages could be
-// checked. For clients that are compared with each other, comparabilityCheck replaces the first one. Without such
-// clients and without a publisher, deliveryChecks returns nil.
+// checked. For clients that are compared with each other, comparabilityCheck replaces the first one. For the numbers of
+// a topic, only the second one applies. In other cases without a publisher, deliveryChecks returns nil.
 func (s *Streams) deliveryChecks() []Check {
 	if s.comparedTopics != nil {
 		return []Check{s.comparabilityCheck().AsDoubt(), s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", "no client had an open stream while others received messages")}
+	}
+	if s.checksTopicNumbers() {
+		return []Check{s.coverageCheck().AsDoubt().notJudgedIf(s.coverage.lowestID == "", s.reasonNoMessage())}
 	}
 	if s.Messages.Published == nil {
 		return nil

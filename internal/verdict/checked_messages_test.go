@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -79,6 +80,43 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 		require.False(t, *v.MessagesChecked, name)
 		if c.each.Received == 0 {
 			require.Equal(t, NotJudged, stateOf(t, v, "messages duplicated"), name)
+		}
+	}
+}
+
+// All clients of a topic receive the same numbers. If most of them did not reach a client, the loss of the others would
+// be undetected, because no number is missing between those that arrived.
+func TestClientsWithFewNumbersOfTheirTopic(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		perTopic    bool
+		first, last uint64 // numbers of the first client; the others receive 1 to 100
+		want        Outcome
+	}{
+		{true, 1, 100, Pass},
+		{true, 0, 0, Invalid},
+		{true, 1, 49, Invalid},
+		{true, 52, 100, Invalid},
+		{true, 1, 50, Pass},
+		{false, 1, 49, Pass}, // the numbers of other streams are unrelated
+	} {
+		m := describedRun(shard.CountByNumber, ledger.Counts{})
+		m.Service.PerTopic = c.perTopic
+		for i := range m.Connections.Len() {
+			r := &m.Connections.Edit(i).Record
+			if r.First, r.Last = 1, 100; i == 0 {
+				r.First, r.Last = c.first, c.last
+			}
+			if r.First > 0 {
+				r.Received = r.Last - r.First + 1
+			}
+			r.Spans = []ledger.Span{{From: r.OpenedAt, To: r.ClosedAt, First: r.First, Last: r.Last}}
+		}
+		v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}), c)
+		if c.want == Pass {
+			require.Contains(t, v.Summary(), "received; losses before the first and after the last message of a stream could not have been detected")
+		} else {
+			require.Contains(t, v.Reasons[0], fmt.Sprintf("1 client could have missed most messages unnoticed (d-0, %d of 100 messages checked)", m.Connections.Edit(0).Received))
 		}
 	}
 }

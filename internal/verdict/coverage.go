@@ -9,6 +9,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -71,20 +72,54 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if len(topic.confirmedNumbers) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return
 	}
-	n := a.checkedMessages(topic.confirmedNumbers)
-	s.Messages.Checked += clamp.Uint64(n)
-	c, share := &s.coverage, float64(n)/float64(len(topic.confirmedNumbers))
+	n := clamp.Uint64(a.checkedMessages(topic.confirmedNumbers))
+	s.Messages.Checked += n
+	s.coverage.add(a.r, topic, n, clamp.Uint64(len(topic.confirmedNumbers)))
+}
+
+// checksTopicNumbers reports whether messages are checked by the numbers of their topic, without a publisher.
+func (s *Streams) checksTopicNumbers() bool {
+	return s.m.Service.PerTopic && s.Messages.Published == nil
+}
+
+// addNumberCoverage adds all clients, if messages are checked by the numbers of their topic. The messages of a topic are
+// those from the lowest to the highest number that any client received.
+func (s *Streams) addNumberCoverage() {
+	if !s.checksTopicNumbers() {
+		return
+	}
+	topics := map[string]ledger.Range{}
+	for _, r := range s.Records() {
+		if name, ok := s.m.TopicOf(r); ok && r.First > 0 {
+			numbers, known := topics[name]
+			if !known {
+				numbers[0] = r.First
+			}
+			topics[name] = ledger.Range{min(numbers[0], r.First), max(numbers[1], r.Last)}
+		}
+	}
+	for _, r := range s.Records() {
+		name, ok := s.m.TopicOf(r)
+		if numbers, known := topics[name]; ok && known && len(r.Spans) > 0 && s.m.Runners[r.Runner].IsComplete() {
+			s.coverage.add(r, &Topic{Name: name}, r.Totals().Expected, numbers[1]-numbers[0]+1)
+		}
+	}
+}
+
+// add adds one client, on which n of the messages of its topic were checked.
+func (c *coverage) add(r *shard.Connection, topic *Topic, n, messages uint64) {
+	share := float64(n) / float64(messages)
 	if c.lowestID == "" || share < c.lowest {
-		c.lowest, c.lowestID = share, a.r.ID
+		c.lowest, c.lowestID = share, r.ID
 	}
 	if share >= minCheckedShare {
 		return
 	}
 	if c.clients++; c.clients == 1 {
-		c.first = fmt.Sprintf("%s, %d of %s%s", a.r.ID, n, format.Count(len(topic.confirmedNumbers), "message"), topic.subject())
+		c.first = fmt.Sprintf("%s, %s of %s%s", r.ID, format.Thousands(n), format.Count(messages, "message"), topic.subject())
 	}
-	c.streams += len(a.r.Spans)
-	for _, stream := range a.r.Spans {
+	c.streams += len(r.Spans)
+	for _, stream := range r.Spans {
 		c.open += max(stream.To-stream.From, 0)
 	}
 }
@@ -112,6 +147,9 @@ func (s *Streams) coverageRemedy() string {
 		if t.monotonyReason() != "" {
 			return "set message.same to a part that differs between messages"
 		}
+	}
+	if s.checksTopicNumbers() {
+		return "set message.same instead of message.seq, which compares each client with the others"
 	}
 	if p == nil {
 		return "hold streams for longer (SECONDS), so that each client receives more messages"

@@ -82,6 +82,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		s.Runners[i].Totals = counts.Totals()
 	}
 	s.sumMessages()
+	s.addNumberCoverage()
 	s.addCuts()
 	s.groupFindings()
 	s.countKinds()

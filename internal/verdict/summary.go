@@ -61,7 +61,10 @@ func (v *Verdict) passSummary() string {
 		return v.comparisonSummary()
 	}
 	text += fmt.Sprintf(", %s of %s received", format.Thousands(m.Received), format.Count(m.Expected, "message"))
-	if n := v.Evidence.Undetectable; n > 0 {
+	switch n := v.Evidence.Undetectable; {
+	case n > 0 && v.Evidence.Kind == ByNumbers && !v.Service.HasInterval():
+		text += "; losses before the first and after the last message of a stream could not have been detected"
+	case n > 0:
 		text += fmt.Sprintf("; up to %s could not have been detected", format.Count(n, "loss"))
 	}
 	return text
