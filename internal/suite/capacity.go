@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	streamsUnit = "connections" // of metrics and columns
-	streamsNoun = "streams"     // in sentences
+	streamsUnit = "connections" // of the metric, which is compared with earlier runs
+	streamsNoun = "streams"     // in sentences and columns
 )
 
 var capacity = Suite{
@@ -54,10 +54,10 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Streams: streams,
 		Facts:   append(b.facts(streamsNoun), streamFacts(streams, m)...),
 		Passed:  []string{b.Summary(streamsNoun)},
-		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
+		Tables:  []verdict.Table{t, b.recommendations(streamsNoun), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
-			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), checkEnds(streams, m, b), climbCheck.AsDoubt(),
+			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "streams sustained"), checkEnds(streams, m, b), climbCheck.AsDoubt(),
 		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsNoun, trials)}),
 	}
 }

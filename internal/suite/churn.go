@@ -58,7 +58,7 @@ func meanStreamTime(streams *verdict.Streams) time.Duration {
 
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
-	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not completed")
+	t := newTable("Streams by lifetime", "", "noop intervals|streams|noops received|missed|duplicated|not completed")
 	from := time.Duration(0)
 	add := func(title string, maximum time.Duration) {
 		var sum ledger.Counts

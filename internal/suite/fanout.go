@@ -24,7 +24,7 @@ func assessFanout(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
 	t := newTable("Broadcasts", "each subscriber counts once per broadcast; ms from the server's timestamp in the event to the read by the client; "+
 		"last: the last subscriber of each broadcast; since the request: from the start of the POST to the read, both by the clock of the runner",
-		"connections|deliveries|p50|p95|p99|max|last p50|last max|since the request p50|p99|max|POST p50|runner CPU %|backend CPU %")
+		"streams|deliveries|p50|p95|p99|max|last p50|last max|since the request p50|p99|max|POST p50|runner CPU %|backend CPU %")
 	latency, last, post, request := sumsByStage(m, "fanout_latency"), sumsByStage(m, "fanout_last"), sumsByStage(m, "fanout_post"), sumsByStage(m, "fanout_since_request")
 	arrived := sumsByStage(m, "fanout_arrived")
 	var delivered int64

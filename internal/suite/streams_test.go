@@ -76,7 +76,7 @@ func TestChurnPasses(t *testing.T) {
 	require.Equal(t, [][]string{
 		{"under 1 interval", "20", "0", "0", "0", "0"}, {"1 to 3", "30", "60", "0", "0", "0"},
 		{"3 to 10", "0", "0", "0", "0", "0"}, {"10 or more", "5", "200", "0", "0", "0"},
-	}, table(v, "Connections by lifetime").Rows)
+	}, table(v, "Streams by lifetime").Rows)
 	require.Equal(t, []string{"other descriptors", "14", "14"}, table(v, "The backend, early and late").Rows[1])
 }
 

@@ -25,7 +25,7 @@ func TestChurn(t *testing.T) {
 	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
 	require.Positive(t, v.Messages.Received)
 	require.Equal(t, v.Messages.Received, v.Server.Sent)
-	require.Len(t, section(v, "Connections by lifetime").Rows, 4)
+	require.Len(t, section(v, "Streams by lifetime").Rows, 4)
 	require.Len(t, section(v, "The backend, early and late").Rows, 4)
 }
 
