@@ -21,7 +21,7 @@ func (s *pageBuilder) headroom() Section {
 	if seconds := int64(to-from) * s.series.step; seconds < headroomMinSeconds || streams == 0 {
 		return out
 	}
-	t := Table{Columns: Columns("process", "#CPU during the hold", "#at most", "#memory during the hold", "#CPU per 1,000 streams", "#memory per 1,000 streams", "#streams that fill one core")}
+	t := Table{Columns: Columns("process", "#CPU during the hold phase", "#at most", "#memory during the hold phase", "#CPU per 1,000 streams", "#memory per 1,000 streams", "#streams that fill one core")}
 	for _, p := range []struct {
 		name        string
 		cpu, memory []float64
@@ -50,7 +50,7 @@ func (s *pageBuilder) headroom() Section {
 	}
 	out.Tables = []Table{t}
 	if busy := stats.Mean(numbersOf(s.series.hostCPU, from, to)); busy > 0 {
-		sentence := fmt.Sprintf("During the hold, the CPU of %s was %s busy, other programs included", hostName(s.Provenance), format.Percent(busy))
+		sentence := fmt.Sprintf("During the hold phase, the CPU of %s was %s busy, other programs included", hostName(s.Provenance), format.Percent(busy))
 		if free := numbersOf(s.series.available, from, to); len(free) > 0 {
 			sentence += fmt.Sprintf("; at least %s of memory was free", format.MiB(slices.Min(free)))
 		}
