@@ -22,7 +22,8 @@ type claim struct {
 }
 
 // reserve accepts or refuses a connect. With a Last-Event-ID and RESUME_WINDOW above 0, a second stream of an id
-// replaces the first, unless the first is ending. Any other second stream is refused.
+// replaces the first, unless the first is ending or another connect of the id is pending. Any other second stream is
+// refused.
 func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
 	takeover := d != nil && d.open && d.ending == stillOpen && last.explicit && h.cfg.ResumeWindow > 0
@@ -69,7 +70,8 @@ func (h *hub) release(r *reservation) {
 }
 
 // attach makes a connection the stream of an id, in place of the previous stream. It writes the response headers and
-// the missed events. After forcedisconnect or during a drain, it then ends the new stream.
+// the missed events. It then ends the new stream if forcedisconnect or a drain
+// canceled the pending connect.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false
@@ -151,7 +153,7 @@ func (h *hub) install(d *device, c claim) {
 	h.metrics.counters[streamsOpened].Inc()
 	h.newStreams++
 	h.lastAttach = now
-	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)
+	h.log.Debug("stream opened", "id", d.id, "last_number", d.seq)
 }
 
 func responseHead(chunked bool) []byte {

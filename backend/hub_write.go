@@ -90,7 +90,7 @@ func reasonOf(err error) closeReason {
 }
 
 // enqueue appends to the backlog. It disconnects a client whose backlog is too large, but not before the first flush
-// after a delay fault.
+// after the end of a delay that a fault injected.
 func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)

@@ -29,7 +29,7 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", parseText(&c.Listen, checkListen))
 	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
 	add("chunks", "40", "chunks", "number of chunks of a response", parseInt(&c.Chunks, 1, model.MaxChunks))
-	add("size", "0", "bytes", "size of a chunk, padded with whole words; 0: no padding",
+	add("size", "0", "bytes", "size up to which chunks are padded with whole words; 0: no padding",
 		parseInt(&c.Size, 0, model.MaxSize))
 	add("delay", "10ms", "seconds or 10ms", "time between two chunks", duration(&c.Delay, 0, model.MaxWait))
 	add("ttft", "50ms", "seconds or 50ms", "time before the first chunk", duration(&c.TTFT, 0, model.MaxWait))
@@ -37,7 +37,7 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	add("seed", "1", "number", "seed that, with the id of a request, decides whether the request has a fault", parseUint(&c.Seed))
 	add("retry-after", "1", "seconds", "Retry-After header of responses with status 429", duration(&c.RetryAfter, 0, model.MaxWait))
 	add("ledger-keep", "1000000", "requests", "maximum number of requests in the ledger; the oldest are removed first", parseInt(&c.Keep, 1, 1<<26))
-	add("drain-timeout", "10", "seconds or 500ms", "time after SIGTERM for open responses to end",
+	add("drain-timeout", "10", "seconds or 500ms", "maximum time for open responses to end after SIGTERM or SIGINT",
 		duration(&c.DrainWait, 0, time.Hour))
 	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr", func(v string) error {
 		return remedy(c.LogLevel.UnmarshalText([]byte(v)), "choose debug, info, warn or error")

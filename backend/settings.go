@@ -29,17 +29,17 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
 	add("max-connections", "0", "streams", "maximum number of open streams; 0: as many as the file descriptors allow", parseInt(&c.MaxConnections, 0, 1<<24))
 	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
-	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read an event is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
-	add("max-pending", "64", "events", "maximum number of unread events; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
+	add("write-timeout", "10", "seconds or 500ms", "maximum wait behind a full socket buffer; a slower client is disconnected", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
+	add("max-pending", "64", "events", "maximum backlog behind a full socket buffer; a client with more is disconnected", parseInt(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "time after a disconnect in which Last-Event-ID resumes the numbering; 0: none", duration(&c.ResumeWindow, 0, 24*time.Hour))
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
 	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgment; 0: kernel default", duration(&c.UserTimeout, 0, time.Hour))
-	add("backend-token", "", "text", "bearer token for /fault and for /event/forcedisconnect, send, broadcast and ledger", parseText(&c.Token, checkHeaderValue))
+	add("backend-token", "", "text", "bearer token for /fault and /event/{forcedisconnect,send,broadcast,ledger}", parseText(&c.Token, checkHeaderValue))
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))
-	add("ledger-keep", "200000", "ids", "maximum number of closed ids in the ledger; the oldest are removed first", parseInt(&c.LedgerKeep, 0, 1<<24))
+	add("ledger-keep", "200000", "ids", "maximum number of ledger rows of ended numberings; the oldest are removed first", parseInt(&c.LedgerKeep, 0, 1<<24))
 	add("ledger-file", "", "file", "file to write the ledger to at exit (NDJSON)", parseText(&c.LedgerFile))
 	add("drain-timeout", "0", "seconds or 500ms", "time for which the ledger is still served after all streams have ended", duration(&c.DrainTimeout, 0, time.Hour))
 	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback address that serves /fault; empty: off", parseText(&c.AdminListen, checkLoopback))
@@ -320,8 +320,8 @@ func (c *Config) check(fileLimit uint64) error {
 	return c.shareDescriptors(fileLimit)
 }
 
-// shareDescriptors divides the descriptors between streams and other connections. Many connects or slow requests then
-// cannot exhaust the descriptors of open streams. It sets httpConnections, and MaxConnections if that is 0.
+// shareDescriptors divides the descriptors between streams and other connections. Many connections or slow requests
+// therefore cannot use the descriptors that are reserved for streams. It sets httpConnections, and MaxConnections if that is 0.
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {

@@ -15,7 +15,7 @@ import (
 
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
-	var targets ci.Targets
+	var systems ci.Systems
 	var options report.TerminalOptions
 	var expect int
 	cmd := &cobra.Command{
@@ -40,12 +40,12 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if cmd.Flags().Changed("expect") && expect == 0 {
 				expect = results.ExpectAny
 			}
-			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), options, targets)
+			*outcome, err = run.Merge(args[0], out, expect, cmd.OutOrStdout(), options, systems)
 			return err
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, to which a run from a bucket is added"}})
 	cmd.Flags().IntVar(&expect, "expect", 0, "required runners, or machines that ran k6 alone (0: any; unset: as last merged)")
-	outputFlags(cmd.Flags(), &targets, &options)
+	outputFlags(cmd.Flags(), &systems, &options)
 	return cmd
 }

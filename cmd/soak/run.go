@@ -67,11 +67,11 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 }
 
 // outputFlags defines the flags for output. It also enables colors on a terminal, unless NO_COLOR is set.
-func outputFlags(f *pflag.FlagSet, targets *ci.Targets, options *report.TerminalOptions) {
+func outputFlags(f *pflag.FlagSet, systems *ci.Systems, options *report.TerminalOptions) {
 	f.BoolVar(&options.Verbose, "verbose", false, "print the whole report.txt")
 	options.Color = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
-	f.BoolVar(&targets.GitHub, "github", false, "GitHub Actions: write annotations, step summary and outputs (docs/ci.md)")
-	f.StringVar(&targets.JUnit, "junit", "", "file to write the checks to, in JUnit format (docs/ci.md)")
+	f.BoolVar(&systems.GitHub, "github", false, "GitHub Actions: write annotations, step summary and outputs (docs/ci.md)")
+	f.StringVar(&systems.JUnit, "junit", "", "file to write the checks to, in JUnit format (docs/ci.md)")
 }
 
 const profileHelp = "smoke (a short run) or full (the default)"

@@ -19,30 +19,30 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Targets selects the CI systems that receive the verdict. The zero value selects none.
-type Targets struct {
+// Systems selects the CI systems that receive the verdict. The zero value selects none.
+type Systems struct {
 	GitHub bool
 	JUnit  string // path of the file in JUnit's format; "" if none is written
 }
 
 // Any reports whether a CI system receives the verdict.
-func (t Targets) Any() bool { return t != Targets{} }
+func (s Systems) Any() bool { return s != Systems{} }
 
 // Check returns an error if the folder of the JUnit file is missing. It also returns an error if the path names
 // anything but a new file, an empty file or a readable file in JUnit's format.
-func (t Targets) Check() error {
-	if t.JUnit == "" {
+func (s Systems) Check() error {
+	if s.JUnit == "" {
 		return nil
 	}
-	folder := filepath.Dir(t.JUnit)
+	folder := filepath.Dir(s.JUnit)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return fmt.Errorf("--junit must be a file in an existing folder, got %q; create %s", t.JUnit, folder)
+		return fmt.Errorf("--junit must be a file in an existing folder, got %q; create %s", s.JUnit, folder)
 	}
-	if info, err := os.Stat(t.JUnit); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("--junit must be a file, got %q", t.JUnit)
+	if info, err := os.Stat(s.JUnit); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("--junit must be a regular file, got %q", s.JUnit)
 	}
-	if !isReplaceable(t.JUnit) {
-		return fmt.Errorf("--junit must be a new file or a readable file in JUnit's format, got %q; remove it or name another file", t.JUnit)
+	if !isReplaceable(s.JUnit) {
+		return fmt.Errorf("--junit must be a new file or a readable file in JUnit's format, got %q; remove it or name another file", s.JUnit)
 	}
 	return nil
 }
@@ -61,18 +61,18 @@ func isReplaceable(path string) bool {
 
 // A Reporter reports one verdict, or the error of a run without a verdict.
 type Reporter struct {
-	targets Targets
+	systems Systems
 	out     io.Writer // standard output, in which GitHub's runner finds workflow commands
 	token   string    // ends the part of the output in which GitHub's runner executes no commands
 	verdict *verdict.Verdict
 	report  string // path of the report
 }
 
-// Begin returns a Reporter. The caller must call Begin before it writes any other output. With Targets.GitHub, GitHub's
+// Begin returns a Reporter. The caller must call Begin before it writes any other output. With Systems.GitHub, GitHub's
 // runner executes no commands in the output of soak from Begin to End, because the output contains text from services.
-func Begin(targets Targets, out io.Writer) *Reporter {
-	r := &Reporter{targets: targets, out: out, token: rand.Text()}
-	if targets.GitHub {
+func Begin(systems Systems, out io.Writer) *Reporter {
+	r := &Reporter{systems: systems, out: out, token: rand.Text()}
+	if systems.GitHub {
 		fmt.Fprintf(out, "::stop-commands::%s\n", r.token)
 	}
 	return r
@@ -97,13 +97,13 @@ func (r *Reporter) End(err error, warn func(string)) error {
 	}
 	check := func(writeErr error) {
 		if writeErr != nil {
-			warn("the report to CI is incomplete, but the exit code is final: " + escapeCommands(writeErr.Error()))
+			warn("cannot complete the report to CI: " + escapeCommands(writeErr.Error()) + "; the exit code is not affected")
 		}
 	}
-	if r.targets.JUnit != "" {
-		check(safefile.Write(r.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) }))
+	if r.systems.JUnit != "" {
+		check(safefile.Write(r.systems.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) }))
 	}
-	if !r.targets.GitHub {
+	if !r.systems.GitHub {
 		return err
 	}
 	text := noVerdict(v)
@@ -150,7 +150,7 @@ func unmetChecks(v *verdict.Verdict) (out []verdict.Check) {
 	}
 	if len(out) == 0 && v.Verdict != verdict.Pass {
 		out = append(out, verdict.Check{
-			ID: verdict.CheckVerdict, Name: "a verdict", Limit: string(verdict.Pass), Actual: string(v.Verdict),
+			ID: verdict.CheckVerdict, Name: "verdict", Limit: string(verdict.Pass), Actual: string(v.Verdict),
 			Severity: verdict.InconclusiveIf(v.Verdict == verdict.Invalid), Reasons: v.Reasons,
 		})
 	}

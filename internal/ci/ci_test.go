@@ -95,10 +95,10 @@ func failOnWarning(t *testing.T) func(string) {
 }
 
 // reportVerdict reports a verdict after a line of other output, and returns all output.
-func reportVerdict(t *testing.T, targets Targets, v *verdict.Verdict, report string) string {
+func reportVerdict(t *testing.T, systems Systems, v *verdict.Verdict, report string) string {
 	t.Helper()
 	var out strings.Builder
-	reporter := Begin(targets, &out)
+	reporter := Begin(systems, &out)
 	fmt.Fprintln(&out, "the report")
 	reporter.SetVerdict(v, report)
 	require.NoError(t, reporter.End(nil, failOnWarning(t)))
@@ -115,7 +115,7 @@ func TestAnnotationsContainTheFindings(t *testing.T) { //nolint:paralleltest // 
 		verdict.Invalid: {"::error title=Soak invalid%3A all runners finished::runner 2 left no shard", "::warning title=Soak::the load generator was saturated"},
 	} {
 		summary, outputs := setGitHubFiles(t)
-		got := runStep(reportVerdict(t, Targets{GitHub: true}, newVerdict(outcome), "results/x/report.html"))
+		got := runStep(reportVerdict(t, Systems{GitHub: true}, newVerdict(outcome), "results/x/report.html"))
 		require.Equal(t, want, got.commands)
 		require.Equal(t, []string{"the report"}, got.text)
 		require.Contains(t, summary(), " "+strings.ToUpper(string(outcome))+": ")
@@ -135,7 +135,7 @@ func TestTextsOfServicesAreNotCommands(t *testing.T) { //nolint:paralleltest // 
 		v.TestID, v.Warnings = evil, []string{evil}
 		v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Why: evil, Reasons: []string{evil}}}
 		var out strings.Builder
-		reporter := Begin(Targets{GitHub: true}, &out)
+		reporter := Begin(Systems{GitHub: true}, &out)
 		fmt.Fprintln(&out, evil)
 		reporter.SetVerdict(v, evil)
 		err := reporter.End(errors.New(evil), failOnWarning(t))
@@ -190,10 +190,10 @@ func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's 
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	cause := fmt.Errorf("nothing answers at\nhttp://127.0.0.1:1: %w", io.ErrUnexpectedEOF)
 	var out strings.Builder
-	err := Begin(Targets{GitHub: true, JUnit: file}, &out).End(cause, failOnWarning(t))
+	err := Begin(Systems{GitHub: true, JUnit: file}, &out).End(cause, failOnWarning(t))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.EqualError(t, err, "nothing answers at; http://127.0.0.1:1: unexpected EOF")
-	require.Equal(t, []string{"::error title=Soak invalid%3A a verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, runStep(out.String()).commands)
+	require.Equal(t, []string{"::error title=Soak invalid%3A verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, runStep(out.String()).commands)
 	require.Contains(t, summary(), "no verdict")
 	require.Contains(t, summary(), "\n    nothing answers at; http://127.0.0.1:1")
 	require.Contains(t, outputs(), "verdict=invalid\n")
@@ -208,22 +208,22 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_OUTPUT", "")
 	folder := t.TempDir()
 	var warnings []string
-	reporter := Begin(Targets{GitHub: true, JUnit: filepath.Join(folder, "missing", "soak.xml")}, io.Discard)
+	reporter := Begin(Systems{GitHub: true, JUnit: filepath.Join(folder, "missing", "soak.xml")}, io.Discard)
 	reporter.SetVerdict(newVerdict(verdict.Pass), "")
 	require.NoError(t, reporter.End(nil, func(text string) { warnings = append(warnings, text) }))
 	require.Len(t, warnings, 2)
 	require.Contains(t, warnings[0], "soak.xml")
 	require.Contains(t, warnings[1], "GITHUB_STEP_SUMMARY is not set")
 
-	require.NoError(t, Targets{JUnit: filepath.Join(folder, "new.xml")}.Check())
-	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "missing", "new.xml")}.Check(), "--junit must be a file in an existing folder, got ")
-	require.ErrorContains(t, Targets{JUnit: folder}.Check(), "must be a file")
+	require.NoError(t, Systems{JUnit: filepath.Join(folder, "new.xml")}.Check())
+	require.ErrorContains(t, Systems{JUnit: filepath.Join(folder, "missing", "new.xml")}.Check(), "--junit must be a file in an existing folder, got ")
+	require.ErrorContains(t, Systems{JUnit: folder}.Check(), "must be a regular file")
 }
 
 func TestNothingIsReportedOutsideOfCI(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	reporter := Begin(Targets{}, &out)
+	reporter := Begin(Systems{}, &out)
 	reporter.SetVerdict(newVerdict(verdict.Fail), "")
 	cause := errors.New("one\ntwo")
 	require.Equal(t, cause, reporter.End(cause, failOnWarning(t)))
@@ -246,7 +246,7 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[verdict.Outcome][3]int{verdict.Pass: {2, 0, 0}, verdict.Fail: {3, 1, 0}, verdict.Invalid: {3, 0, 1}} {
 		file := filepath.Join(t.TempDir(), "soak.xml")
-		reportVerdict(t, Targets{JUnit: file}, newVerdict(outcome), "")
+		reportVerdict(t, Systems{JUnit: file}, newVerdict(outcome), "")
 		s := parse(t, file)
 		require.Equal(t, want, [3]int{s.Tests, s.Failures, s.Errors}, outcome)
 		require.Equal(t, []string{"Soak", "3600.500", "2023-11-14T22:13:20"}, []string{s.Name, s.Time, s.Timestamp})
@@ -270,7 +270,7 @@ func TestJUnitIsValidXML(t *testing.T) {
 	v.TestID, v.Plan.BackendURL = evil, evil
 	v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	reportVerdict(t, Targets{JUnit: file}, v, "")
+	reportVerdict(t, Systems{JUnit: file}, v, "")
 	s := parse(t, file)
 	require.Equal(t, 2, s.Tests)
 	require.Contains(t, s.Cases[0].Failure.Text, "]]></failure><script>&amp;\"'")
@@ -284,7 +284,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	v.Plan.Service, v.Evidence.Kind, v.MessagesChecked = "sse", verdict.ByNothing, &checked
 	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "no limit"}.NotJudged("no rule is defined"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	out := reportVerdict(t, Targets{GitHub: true, JUnit: file}, v, "")
+	out := reportVerdict(t, Systems{GitHub: true, JUnit: file}, v, "")
 	require.Contains(t, runStep(out).commands, "::warning title=Soak pass (connections only)::1200 connections open to the end")
 	require.Contains(t, summary(), "PASS (connections only): messages were not checked")
 	require.Contains(t, outputs(), "verdict=pass\n")
@@ -298,12 +298,12 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "main.go")
-	targets := Targets{JUnit: path}
-	require.NoError(t, targets.Check())
+	systems := Systems{JUnit: path}
+	require.NoError(t, systems.Check())
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	require.NoError(t, targets.Check())
-	require.NoError(t, Begin(targets, io.Discard).End(nil, failOnWarning(t)))
-	require.NoError(t, targets.Check(), "a file in JUnit's format must be replaceable")
+	require.NoError(t, systems.Check())
+	require.NoError(t, Begin(systems, io.Discard).End(nil, failOnWarning(t)))
+	require.NoError(t, systems.Check(), "a file in JUnit's format must be replaceable")
 	require.NoError(t, os.WriteFile(path, []byte("package main"), 0o600))
-	require.EqualError(t, targets.Check(), fmt.Sprintf("--junit must be a new file or a readable file in JUnit's format, got %q; remove it or name another file", path))
+	require.EqualError(t, systems.Check(), fmt.Sprintf("--junit must be a new file or a readable file in JUnit's format, got %q; remove it or name another file", path))
 }

@@ -40,7 +40,7 @@ type Config struct {
 	ClusterURL string // the cluster that the suite compares with the target; "": start one here
 
 	Kubernetes Kubernetes
-	CI         ci.Targets // CI systems that get the verdict
+	CI         ci.Systems // CI systems that get the verdict
 	Terminal   report.TerminalOptions
 
 	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened

@@ -21,7 +21,7 @@ func TestInvalidSettingsAreRejected(t *testing.T) {
 		`--on must be local or k8s, got "moon"`:                                                         func(c *Config) { c.On = "moon" },
 		`AT_ENV must be comma-separated names of variables or all, got "A B"`:                           func(c *Config) { c.AtEnv = "A B" },
 		`--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`:               func(c *Config) { c.At = []string{"60: true"} },
-		"pass them to `soak merge`":                                                                     func(c *Config) { c.Runner, c.CI = "1/2", ci.Targets{GitHub: true} },
+		"pass them to `soak merge`":                                                                     func(c *Config) { c.Runner, c.CI = "1/2", ci.Systems{GitHub: true} },
 		"BACKEND_URL must have one URL on Kubernetes":                                                   func(c *Config) { c.On, c.Plan.BackendURL = "k8s", "http://a,http://b" },
 		"BACKEND_URL is missing: soak starts only its own backend; set BACKEND_URL to the URL of nchan": func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchan", "" },
 		"did you mean nchan?":                                                                           func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" },

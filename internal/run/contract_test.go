@@ -78,7 +78,7 @@ var drivers = map[string]driverOfRig{
 			parts.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
 		parts.Wait()
-		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{})
+		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Systems{})
 		record = r.record(t, results.RunName(1))
 		other := r.record(t, results.RunName(2))
 		assert.Empty(t, other.ResourcesFrom, "only the first machine must query Prometheus")

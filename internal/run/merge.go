@@ -25,8 +25,8 @@ const mergeMemory = 600 << 20
 // writes the reports into the folder of the run, and the verdict in words to stdout. expect is the required number of
 // laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number. Without a
 // verdict, or if expect is results.ExpectAny, any number is valid.
-func Merge(location, out string, expect int, stdout io.Writer, options report.TerminalOptions, targets ci.Targets) (verdict.Outcome, error) {
-	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
+func Merge(location, out string, expect int, stdout io.Writer, options report.TerminalOptions, systems ci.Systems) (verdict.Outcome, error) {
+	return reportToCI(systems, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		d, problems, err := fetchRun(location, out)
 		var usage UsageError
 		switch {

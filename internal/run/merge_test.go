@@ -21,7 +21,7 @@ func TestRunAndMergeReportTheSame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, ends)
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	outcome, err := reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(reporter *ci.Reporter) (verdict.Outcome, error) {
+	outcome, err := reportToCI(ci.Systems{JUnit: file}, &bytes.Buffer{}, func(reporter *ci.Reporter) (verdict.Outcome, error) {
 		s := r.session(r.config)
 		s.ci = reporter
 		return s.run(r.graceful, r.force)
@@ -33,7 +33,7 @@ func TestRunAndMergeReportTheSame(t *testing.T) {
 	assert.Contains(t, readFile(t, page), `href="./t/report.html"`)
 
 	merge := func(out string) error {
-		outcome, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{JUnit: file})
+		outcome, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Systems{JUnit: file})
 		assert.Equal(t, err == nil, outcome == verdict.Pass)
 		return err
 	}
@@ -64,12 +64,12 @@ func TestRunAndMergeReportTheSame(t *testing.T) {
 func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Targets{JUnit: file})
+	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.TerminalOptions{}, ci.Systems{JUnit: file})
 	require.ErrorContains(t, err, "it is not the folder of a run")
 	assert.Contains(t, readFile(t, file), "it is not the folder of a run")
 
 	c := testConfig("http://h")
-	c.CI = ci.Targets{JUnit: file}
+	c.CI = ci.Systems{JUnit: file}
 	c.On = "moon"
 	_, err = Run(t.Context(), c)
 	require.ErrorAs(t, err, &UsageError{})

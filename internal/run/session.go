@@ -85,11 +85,11 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 }
 
 // reportToCI calls judge and reports the verdict or the error to the CI systems. It removes secrets from the error.
-func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
-	if err := targets.Check(); err != nil {
+func reportToCI(systems ci.Systems, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
+	if err := systems.Check(); err != nil {
 		return "", UsageError{err}
 	}
-	t := ci.Begin(targets, stdout)
+	t := ci.Begin(systems, stdout)
 	outcome, err := judge(t)
 	return outcome, t.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
 }

@@ -31,7 +31,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 			suggestion := Nearest(m.name, known)
 			f.reported[suggestion] = true
 			if suggestion != "" {
-				suggestion = ": did you mean " + f.qualifiedName(suggestion) + "?"
+				suggestion = "; did you mean " + f.qualifiedName(suggestion) + "?"
 			}
 			p.mistakes.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, enumerate(known, ", ", " and "))
 			continue

@@ -125,7 +125,7 @@ func TestEachFieldIsChecked(t *testing.T) {
 	}
 	for _, path := range paths {
 		mistakes := change(path, func(in map[string]any, name string) { in[name+"x"] = in[name]; delete(in, name) })
-		require.Contains(t, mistakes.Error(), path+"x is unknown: did you mean "+path+"? (known: ")
+		require.Contains(t, mistakes.Error(), path+"x is unknown; did you mean "+path+"? (known: ")
 		require.NotContains(t, mistakes.Error(), path+" is missing")
 		mistakes = change(path, func(in map[string]any, name string) { in[name] = []any{[]any{}} })
 		require.Contains(t, mistakes.Error(), path, "no mistake names %s, which is a list", path)

@@ -31,7 +31,8 @@ const (
 
 var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum", "padding", "prompt"}
 
-// Values are the values of placeholders. Templates escape each value for its place, so any text is safe.
+// Values are the values of placeholders. Templates escape each value for its place, so any text is safe. Only a Base at
+// the start of a URL is inserted unchanged.
 type Values struct {
 	Base, Topic, ID, Run, Token, Client, Padding, Prompt string
 	N, Seq, SentAt                                       int64
@@ -107,7 +108,7 @@ const (
 	languageJSON
 )
 
-// placeholder matches {name}. It does not match JSON, where a quote or a closing brace follows an opening brace.
+// placeholder matches {name}. It does not match the opening brace of a JSON object, which no letter can follow.
 var placeholder = regexp.MustCompile(`^\{([A-Za-z][A-Za-z0-9_]*)\}`)
 
 var percentEncoded = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
@@ -166,7 +167,7 @@ func (c *compiler) placeholder(name string) {
 	}
 	suggestion := Nearest(name, known)
 	if suggestion != "" {
-		suggestion = ": did you mean {" + suggestion + "}?"
+		suggestion = "; did you mean {" + suggestion + "}?"
 	}
 	c.fail("unknown placeholder {%s}%s (known: {%s})", name, suggestion, strings.Join(known, "}, {"))
 	c.sample = append(c.sample, '1')
@@ -263,7 +264,8 @@ func (e escape) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// removeControl is for strings.Map. It removes control characters, which are invalid in a header, except tabs.
+// removeControl returns -1, with which strings.Map removes the character, for the control characters that are invalid in
+// a header: all except tabs.
 func removeControl(c rune) rune {
 	if c < ' ' && c != '\t' || c == 0x7f {
 		return -1

@@ -19,11 +19,11 @@ const (
 	packedBase  = 64 << 20  // bytes of JSON independent of the size of the file
 	packedTimes = 400       // bytes of JSON per byte of the file; a typical file has 10, the most compressible one 75
 	maxValue    = 8 << 20   // bytes of JSON of one value
-	maxReach    = 96 << 20  // bytes of JSON of a Reach: two bytes for each of MaxPublished messages, in base64
+	maxReach    = 96 << 20  // bytes of a Reach, and of one topic in base64: two bytes for each of MaxPublished messages
 	maxRecord   = 1 << 20   // bytes of JSON of one client: a ledger lists at most 1000 spans and 1000 cuts
 	maxRecords  = 256 << 20 // bytes of all packed records
 	emptyRecord = 16        // bytes of a packed record without content; no packed record exceeds its JSON by more
-	maxFields   = 16 << 20  // bytes of JSON of all values that are not lists
+	maxFields   = 16 << 20  // bytes of JSON outside of the lists that are read element by element
 
 	maxConnections = 1 << 20 // the default maximum number of descriptors of a Linux process
 	maxBuckets     = 1 << 19 // 30 days
@@ -35,7 +35,7 @@ const (
 	maxKinds    = 100
 	maxText     = 4096    // bytes
 	maxNumber   = 1 << 48 // messages, durations in microseconds
-	maxNoops    = 1 << 37 // of a client, so that the sum of all counts of all clients is below 1 << 64
+	maxOfClient = 1 << 37 // of each count of a client, so that the sum over the clients of a shard is below 1 << 64
 	maxLength   = 400 * 24 * time.Hour
 )
 
@@ -165,8 +165,8 @@ func (s *Shard) checkConnections() error {
 		if len(c.ID)+len(c.State)+len(c.Reason) > maxText {
 			return newTooLongError(c.ID + string(c.State) + c.Reason)
 		}
-		isTooWide := s.Plan.Published() && c.Last-min(c.First, c.Last) > maxNoops // other numbers may be ids of any size
-		if isTooWide || c.Max() > maxNoops || !areCounts(c.Streams, c.Attempts) || c.Unlisted < 0 {
+		isTooWide := s.Plan.Published() && c.Last-min(c.First, c.Last) > maxOfClient // other numbers may be ids of any size
+		if isTooWide || c.Max() > maxOfClient || !areCounts(c.Streams, c.Attempts) || c.Unlisted < 0 {
 			return fmt.Errorf("impossible count of the client %s", c.ID)
 		}
 		if s.hasTimeOutsideOfRun(c) {
@@ -208,7 +208,7 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 		return nil
 	}
 	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {
-		return fmt.Errorf("contradictory client %s: %s, but spans of %d", c.ID, format.Plural(c.Streams, "stream", "streams"), uint64(len(c.Spans))+c.UnlistedSpans)
+		return fmt.Errorf("contradictory record of client %s: %s, but %d spans", c.ID, format.Plural(c.Streams, "stream", "streams"), uint64(len(c.Spans))+c.UnlistedSpans)
 	}
 	if s.Service.CountBasis == CountByComparison {
 		return s.checkFeed(c)
@@ -216,22 +216,22 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if !s.Plan.Published() {
 		return nil
 	}
-	numbered := uint64(0) // number of received messages by their numbers
+	numbered := uint64(0) // number of messages that arrived, according to First, Last, Holes and Lost
 	if c.Last > 0 {
 		numbered = c.Last - min(c.First, c.Last) + 1
 	}
 	for _, hole := range c.Holes {
 		if hole[0] <= c.First || hole[1] >= c.Last || hole[0] > hole[1] {
-			return fmt.Errorf("contradictory client %s: a hole from %d to %d in the numbers from %d to %d", c.ID, hole[0], hole[1], c.First, c.Last)
+			return fmt.Errorf("contradictory record of client %s: a hole from %d to %d in the numbers from %d to %d", c.ID, hole[0], hole[1], c.First, c.Last)
 		}
 		numbered -= min(hole[1]-hole[0]+1, numbered)
 	}
 	if numbered -= min(c.Lost, numbered); numbered+c.Unplaced != c.Received+c.Corrupted {
-		return fmt.Errorf("contradictory client %s: %s, but %d by their numbers", c.ID,
-			format.Plural(c.Received+c.Corrupted, "received message", "received messages"), numbered+c.Unplaced)
+		return fmt.Errorf("contradictory record of client %s: %s arrived, but numbers and unplaced messages account for %d", c.ID,
+			format.Plural(c.Received+c.Corrupted, "message", "messages"), numbered+c.Unplaced)
 	}
 	if c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
-		return fmt.Errorf("contradictory client %s: unplaced messages %d, their times %d, corrupted messages %d",
+		return fmt.Errorf("contradictory record of client %s: unplaced messages %d, their times %d, corrupted messages %d",
 			c.ID, c.Unplaced, len(c.UnplacedAt), c.Corrupted)
 	}
 	return nil

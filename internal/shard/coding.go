@@ -10,7 +10,7 @@ import (
 type Coding struct {
 	Name          string `json:"coding"`                   // gzip, deflate, br or zstd
 	Streams       int    `json:"streams"`                  // streams with this coding
-	Messages      uint64 `json:"messages"`                 // messages on these streams
+	Messages      uint64 `json:"messages"`                 // messages on these streams, except disturbed ones
 	Bursts        uint64 `json:"bursts,omitempty"`         // bursts of messages that were due at different times
 	BurstMessages uint64 `json:"burst_messages,omitempty"` // messages in the bursts
 }

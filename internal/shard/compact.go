@@ -80,7 +80,7 @@ func (c *Connections) recordsOf(first, end int) iter.Seq2[int, *Connection] {
 				i += part.count
 				continue
 			}
-			f.in, f.read, f.Runner = part.text.String(), 0, part.runner
+			f.in, f.offset, f.Runner = part.text.String(), 0, part.runner
 			for range part.count {
 				f.unpack()
 				connection := &f.Connection
@@ -128,12 +128,12 @@ type recordFields struct {
 	Connection
 	fields []reflect.Value
 
-	out  []byte // see pack
-	in   string // see unpack
-	read int    // bytes of in
+	out    []byte // see pack
+	in     string // see unpack
+	offset int    // of the next byte of in
 }
 
-// allFields is a pool of recordFields, because reflection is needed only once for each of them.
+// allFields is a pool of recordFields, because each of them must find its fields only once.
 var allFields = sync.Pool{New: func() any {
 	f := &recordFields{}
 	f.find(reflect.ValueOf(&f.Record).Elem())
@@ -165,8 +165,8 @@ func (f *recordFields) pack() {
 // unpack reads the next record from in. Its texts share the memory of the packed text.
 func (f *recordFields) unpack() {
 	f.Record = ledger.Record{}
-	mask := f.in[f.read:][:f.maskSize()]
-	f.read += len(mask)
+	mask := f.in[f.offset:][:f.maskSize()]
+	f.offset += len(mask)
 	for i := range len(mask) {
 		for set := mask[i]; set != 0; set &= set - 1 { // clears the lowest bit
 			f.get(f.fields[8*i+bits.TrailingZeros8(set)])
@@ -183,8 +183,8 @@ func (f *recordFields) putText(s string) {
 
 func (f *recordFields) nextNumber() (n uint64) {
 	for shift := 0; ; shift += 7 {
-		c := f.in[f.read]
-		f.read++
+		c := f.in[f.offset]
+		f.offset++
 		n |= uint64(c&0x7f) << shift
 		if c < 0x80 {
 			return n
@@ -199,8 +199,8 @@ func (f *recordFields) nextInt() int64 {
 
 func (f *recordFields) nextText() (s string) {
 	n := int(f.nextNumber()) // #nosec G115 -- bounds.go has limited the length
-	s = f.in[f.read:][:n]
-	f.read += n
+	s = f.in[f.offset:][:n]
+	f.offset += n
 	return s
 }
 

@@ -36,11 +36,11 @@ func TestReadRejectsContradictions(t *testing.T) {
 	}{
 		"no change":         {func(*Shard, *ledger.Record) {}, ""},
 		"no message":        {func(_ *Shard, r *ledger.Record) { r.Counts, r.First, r.Last, r.Holes = ledger.Counts{}, 0, 0, nil }, ""},
-		"no span":           {func(_ *Shard, r *ledger.Record) { r.Spans = nil }, "1 stream, but spans of 0"},
-		"no hole":           {func(_ *Shard, r *ledger.Record) { r.Holes = nil }, "2 received messages, but 3 by their numbers"},
+		"no span":           {func(_ *Shard, r *ledger.Record) { r.Spans = nil }, "1 stream, but 0 spans"},
+		"no hole":           {func(_ *Shard, r *ledger.Record) { r.Holes = nil }, "2 messages arrived, but numbers and unplaced messages account for 3"},
 		"a hole at the end": {func(_ *Shard, r *ledger.Record) { r.Holes[0] = ledger.Range{2, 3} }, "a hole from 2 to 3 in the numbers from 1 to 3"},
 		"a reversed hole":   {func(_ *Shard, r *ledger.Record) { r.Last, r.Holes[0] = 9, ledger.Range{5, 2} }, "a hole from 5 to 2"},
-		"corrupted messages that were not received": {func(_ *Shard, r *ledger.Record) { r.Unplaced = 1 }, "2 received messages, but 3 by their numbers"},
+		"corrupted messages that were not received": {func(_ *Shard, r *ledger.Record) { r.Unplaced = 1 }, "2 messages arrived, but numbers and unplaced messages account for 3"},
 		"a time without an unplaced message":        {func(_ *Shard, r *ledger.Record) { r.UnplacedAt = []ledger.Instant{time.Second} }, "unplaced messages 0, their times 1"},
 		"published a day earlier":                   {func(s *Shard, _ *ledger.Record) { s.Published.StartedUS -= 86400e6 }, "impossible start of the publisher"},
 	} {

@@ -187,7 +187,7 @@ func (h *hostileService) run(t *testing.T, isDescribed bool, out map[string]stri
 	summary := filepath.Join(t.TempDir(), "summary.md")
 	t.Setenv("GITHUB_STEP_SUMMARY", summary)
 	t.Setenv("GITHUB_OUTPUT", filepath.Join(filepath.Dir(summary), "outputs"))
-	reporter := ci.Begin(ci.Targets{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.NewEscaper(&annotations))
+	reporter := ci.Begin(ci.Systems{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.NewEscaper(&annotations))
 	reporter.SetVerdict(v, d.Path(results.PageFile))
 	_ = reporter.End(errors.New(r.ledgers[0].Record().Reason), func(sentence string) { t.Error(sentence) })
 	out[prefix+"annotations"] = annotations.String()

@@ -218,7 +218,7 @@ func TestUsageErrors(t *testing.T) {
 		"soak run finite":                                                                               {"run", "--service", "openai-chat", "--backend-url", "http://127.0.0.1:1"},
 		"SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,": append([]string{"run"}, publishArgs("nchann")...),
 		`nosuch/mine.js"`: append([]string{"run"}, publishArgs("nosuch/mine.js")...),
-		"connect.url: unknown placeholder {tpoic}: did you mean {topic}?": append([]string{"run"}, publishArgs("testdata/mistaken.js")...),
+		"connect.url: unknown placeholder {tpoic}; did you mean {topic}?": append([]string{"run"}, publishArgs("testdata/mistaken.js")...),
 	} {
 		t.Run(wantText, func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,7 @@ type row struct {
 	Version  string          `json:"version,omitempty"`
 	Settings string          `json:"settings,omitempty"`
 	Start    string          `json:"start"`              // in RFC 3339
-	Verdict  verdict.Outcome `json:"verdict"`            // "": there was no run
+	Verdict  verdict.Outcome `json:"verdict"`            // "": no verdict
 	Findings []string        `json:"findings,omitempty"` // reasons for not passing, or the error of the measurement
 	Tables   []verdict.Table `json:"tables,omitempty"`   // tables of the suite
 
@@ -73,7 +73,8 @@ func (r *row) read(run string) error {
 func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
 
 // window returns the time span in which all streams were open and received messages. It excludes the start, because
-// connecting costs a service more than keeping streams open, and the last seconds, in which the run does not publish.
+// opening a stream costs a service more than keeping it open. It also excludes the last seconds, in which the run does not
+// publish.
 func (r *row) window() (from, to time.Time) {
 	return r.start.Add(min(30*time.Second, r.end.Sub(r.start)/4)), r.end.Add(-3 * time.Second)
 }
@@ -123,7 +124,7 @@ func (b *servicesBench) write(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s, %s, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s.\n\n",
 		format.Plural(l.Connections, "stream", "streams"), format.Plural(l.Topics, "topic", "topics"), l.Rate, l.interval(), l.Seconds, page.Origin(b.RunInfo, b.Date))
-	b.table(w, "verdict, received, lost, repeated, reordered, published → received (ms: p50 / p99 / max), → last subscriber, publish answered (ms: p99)", func(row *row) []string {
+	b.table(w, "verdict, received, missing, duplicate, reordered, published → received (ms: p50 / p99 / max), published → last subscriber (ms: p50 / p99 / max), response to publish (ms: p99)", func(row *row) []string {
 		m, latency, answer := row.Messages, "", ""
 		if row.LatencyMS != nil {
 			latency = formatQuantiles(&row.LatencyMS.Quantiles)
@@ -137,7 +138,7 @@ func (b *servicesBench) write(w io.Writer) error {
 		}
 	})
 	b.writeTables(w)
-	b.table(w, "KB per stream, idle (MB), % of a core, µs per message, CPU s per stream and hour, connect (ms: p99), load generator (% of a core), load average", (*row).costs)
+	b.table(w, "memory per stream (KB), idle memory (MB), CPU (% of a core), CPU per message (µs), CPU per stream and hour (s), connect (ms: p99), load generator CPU (% of a core), load average", (*row).costs)
 	b.table(w, "version, settings, heartbeat, ends streams, resumes", func(row *row) []string {
 		return append([]string{row.Version, row.Settings}, traits[strings.TrimSuffix(row.Service, bareSuffix)]...)
 	})

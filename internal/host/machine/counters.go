@@ -10,7 +10,7 @@ type Effect int
 // The values of Effect.
 const (
 	Informational Effect = iota // none; the report shows the counter, or compares it with another one
-	Silences                    // packets were lost: a runner's faults at that time are inconclusive; a target gets a warning
+	Silences                    // packets were held back or dropped: a runner's faults at that time are inconclusive; a target gets a warning
 	Delays                      // programs could not run: a runner's lateness at that time is inconclusive
 	Refuses                     // the kernel dropped connection attempts; a warning on the machine of the target
 	Warns                       // a warning
@@ -103,7 +103,8 @@ func CounterOf(name string) (Counter, bool) {
 // ByAWS reports whether the counter comes from AWS's driver.
 func (c *Counter) ByAWS() bool { return c.AWSAction != "" }
 
-// hasTimes reports whether a record has the times of the counter's increases. Retransmits are too frequent for times.
+// hasTimes reports whether a record has the times of the counter's increases. Times of
+// retransmissions are not recorded, because they are too frequent.
 func (c *Counter) hasTimes() bool {
 	return c.Effect != Informational && c.Name != Retrans && c.Limit == ""
 }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SuspendedFor returns how long the machine has been suspended since its start: the difference between clocks with and
-// without suspension (clock_gettime(2)). It repeats a slow reading, during which the process may have waited for a CPU,
+// SuspendedFor returns how long the machine has been suspended since its start: the difference between a clock
+// that includes suspended time and one that does not (clock_gettime(2)). It repeats a slow reading, during which the process may have waited for a CPU,
 // so the result is accurate to a quarter of SuspendedResolution. ok is false after ten slow readings or an error.
 func SuspendedFor() (d time.Duration, ok bool) {
 	for range 10 {

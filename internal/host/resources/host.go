@@ -74,7 +74,8 @@ func count(v *float64) uint64 {
 	return uint64(*v)
 }
 
-// ReservedCores has the CPU seconds that all processes used on the cores reserved for service and runners (--pin).
+// ReservedCores has the CPU seconds that all processes used on the cores reserved for the service and for the runners
+// (--pin).
 type ReservedCores struct {
 	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
 	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`

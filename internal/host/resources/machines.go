@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 )
 
-// Names in the scrape configuration: the job of node_exporter, and the metrics that the hosts of infra/terraform write
-// into node_exporter's textfile directory.
+// Names in Prometheus: the job of node_exporter, and the metrics that the hosts of infra/terraform write into
+// node_exporter's textfile directory.
 const (
 	nodes      = `job="node"`
 	hostInfo   = "soak_host_info"                     // label boot_id: identifies the host

@@ -133,7 +133,7 @@ func (l *NginxLog) Add(o NginxLog) {
 // A LogReader counts the entries of nginx's error log for an NginxLog.
 type LogReader struct {
 	counts NginxLog // so far
-	offset int64    // of the first byte that is not read yet
+	offset int64    // of the first byte that has not been read
 }
 
 // Read continues after the last complete line of the previous call, and returns the counts so far. One call reads at

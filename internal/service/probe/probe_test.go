@@ -296,7 +296,7 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing is listening there (connection refused)"},
 		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (no permission to publish); pass credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
 		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: publish has {topic}, but connect does not; add {topic} to connect"},
-		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: unknown placeholder {tpoic}: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
+		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: unknown placeholder {tpoic}; did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: the URL of the stream must begin with http:// or https:// and have a host, got "localhost:8080"`},
 		{Config{URL: "http://a:b@x/"}, "wrong: the URL of the stream must not contain a user, because the URL becomes part of the description; pass --header 'Authorization: Basic …'"},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: a header must have the form 'Name: value', got "X"`},

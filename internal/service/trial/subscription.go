@@ -19,7 +19,7 @@ var errLate = errors.New("timed out")
 type subscription struct {
 	stream   *stream.Stream
 	parts    chan stream.Part
-	ended    error // why the stream ended; valid when parts is closed
+	endError error // reason for the end of the stream; valid when parts is closed
 	received []stream.Part
 	quote    func(stream.Part) string
 }
@@ -35,13 +35,13 @@ func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
 		for {
 			p, err := s.Next()
 			if err != nil {
-				f.ended = err
+				f.endError = err
 				return
 			}
 			select {
 			case f.parts <- p:
 			case <-s.Context().Done():
-				f.ended = context.Canceled
+				f.endError = context.Canceled
 				return
 			}
 		}
@@ -55,16 +55,16 @@ func (f *subscription) close() {
 	}
 }
 
-// await waits for the first part for which matches returns true. It returns errLate after patience, an error that
-// describes the end of the stream, or the error of ctx.
-func (f *subscription) await(ctx context.Context, patience time.Duration, matches func(stream.Part) bool) error {
-	late := time.NewTimer(patience)
+// await waits for the first part for which matches returns true. It returns errLate after timeout, an error with
+// the reason if the stream ends, or the error of ctx.
+func (f *subscription) await(ctx context.Context, timeout time.Duration, matches func(stream.Part) bool) error {
+	late := time.NewTimer(timeout)
 	defer late.Stop()
 	for {
 		select {
 		case p, open := <-f.parts:
 			if !open {
-				return fmt.Errorf("the stream ended %s after the request: %s", format.Duration(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
+				return fmt.Errorf("the stream ended %s after the request: %s", format.Duration(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.endError))
 			}
 			if f.received = append(f.received, p); len(f.received) > maxParts {
 				f.received = f.received[1:]
@@ -112,7 +112,7 @@ func (t *trial) quote(p stream.Part) string {
 	add := func(name string, has bool, value []byte) {
 		switch {
 		case has && len(value) == 0:
-			parts = append(parts, "an empty "+name)
+			parts = append(parts, "empty "+name)
 		case has:
 			parts = append(parts, name+": "+format.Shorten(secret.Hide(string(value), t.SubscribeToken, t.PublishToken), 160))
 		}
@@ -121,5 +121,8 @@ func (t *trial) quote(p stream.Part) string {
 	add("id", p.HasID, p.ID)
 	add("data", p.HasData, p.Data)
 	add("comment", p.HasComment, p.Comment)
+	if len(parts) == 0 {
+		return "no event, id, data or comment"
+	}
 	return strings.Join(parts, ", ")
 }
