@@ -92,7 +92,7 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 	}
 	if planned, unsent := unsentBroadcasts(m); unsent > 0 {
 		checks = append(checks, check(CheckBroadcasts, "broadcasts sent", text(planned), text(planned-unsent), false,
-			sentence("%v of %v broadcasts were not sent before the end of their level", unsent, planned)).AsDoubt())
+			sentence("%v of %v broadcasts %s not sent before the end of their level", unsent, planned, format.Form(unsent, "was", "were"))).AsDoubt())
 	}
 	return checks
 }

@@ -173,7 +173,7 @@ func (s *Streams) publishChecks() (out []Check) {
 	}
 	stalled, stall, signal := s.unsentByGenerator()
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
-		reason := fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were"))
+		reason := fmt.Sprintf("%d of %s %s not sent before the end", unsent, format.Plural(p.Planned, "message", "messages"), format.Form(unsent, "was", "were"))
 		if stalled == unsent {
 			reason += fmt.Sprintf(", because the load generator stalled for up to %s", format.Duration(stall))
 		}

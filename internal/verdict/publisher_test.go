@@ -78,7 +78,7 @@ func TestFaultsOfPublishing(t *testing.T) {
 		{"late because of the bodies of responses", late(3_000_000), Invalid, none,
 			"the publisher waits for the end of each response body, which arrived up to 3 s after the headers (p99 of the headers: 3 ms)"},
 		{"unsent, without a stall", stall(0, 10), Fail, none, "10 of 50 messages were not sent before the end"},
-		{"unsent, with a short stall", stall(400_000, 1), Fail, none, "1 of 41 messages were not sent before the end"},
+		{"unsent, with a short stall", stall(400_000, 1), Fail, none, "1 of 41 messages was not sent before the end"},
 		{"unsent because of a stall", stall(4_100_000, 10), Invalid, none, "10 of 50 messages were not sent before the end, because the load generator stalled for up to 4.1 s"},
 		{"unsent for longer than a stall", stall(3_900_000, 10), Fail, none, "10 of 50 messages were not sent before the end"},
 		{"no times, and any lateness is allowed", untimed(-1), Pass, none, ""},
