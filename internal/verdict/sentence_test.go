@@ -121,6 +121,8 @@ func TestSummary(t *testing.T) {
 			require.Equal(t, c.want, judgeSoak(m, nil, e).Summary())
 		})
 	}
+	unconfirmed := &Verdict{Verdict: Fail, Checks: []Check{{ID: CheckConfirmed}, {ID: CheckConfirmed}}, Counts: Counts{Messages: Messages{Published: &Publication{Sent: 3, Confirmed: 1}}}}
+	require.Equal(t, "FAIL: 2 of 3 published messages not confirmed by the service", unconfirmed.summarize())
 	require.Equal(t, "INVALID: there is no verdict", (&Verdict{Verdict: Invalid, Reasons: []string{"there is no verdict"}}).Summary())
 }
 

@@ -120,7 +120,7 @@ func (v *Verdict) invalidReasons() (out []string) {
 
 func (v *Verdict) failSummary() string {
 	var clauses []string
-	omitted, implied, hasTime := 0, 0, false // implied: unmet checks without a clause
+	omitted, implied, hasTime := 0, 0, false // implied: unmet checks without a clause of their own
 	for i := range v.Checks {
 		c := &v.Checks[i]
 		if c.State() != Broken {
@@ -128,7 +128,7 @@ func (v *Verdict) failSummary() string {
 		}
 		clause, clauseHasTime := v.clause(c)
 		switch {
-		case clause == "":
+		case clause == "" || slices.Contains(clauses, clause):
 			implied++
 		case len(clauses) == maxClauses:
 			omitted++
