@@ -78,7 +78,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 				s.Metrics[0].Tags[fmt.Sprint(i)] = ""
 			}
 		}), "metric \"a\" must have at most 100 tags, got 101"},
-		"a client of a megabyte":                      {connection(ledger.Record{Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}), "a client must have at most 1024 KiB"},
+		"a client of a megabyte":                      {connection(ledger.Record{Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}), "the record of a client must have at most 1024 KiB"},
 		"a runner that replaces one of two years ago": {text(func(s *Shard) { s.Runner.ReplacedStartUS = s.Runner.StartedUS - 2*365*86400e6 }), "impossible start of the replaced runner"},
 		"a runner that replaces a later one":          {text(func(s *Shard) { s.Runner.ReplacedStartUS = s.Runner.StartedUS + 3600e6 }), "impossible start of the replaced runner"},
 		"control streams that ended −1 times":         {text(func(s *Shard) { s.Control = &Control{EndedEarly: -1} }), "impossible count of the control group"},
@@ -156,7 +156,7 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 		"half a million buckets and more": {"series", repeatElement(`{}`, maxBuckets+1), "series must have at most 524288 elements"},
 		"four million findings":           {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
 		"a million ids":                   {"connections", uniqueConnections(), "1048576 connections"},
-		"thirty million disconnects":      {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a client must not have empty elements"},
+		"thirty million disconnects":      {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists in the record of a client must not have empty elements"},
 		"half a million buckets":          {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"undisturbed":{}}`, unix), maxBuckets), "0 connections"},
 		"six thousand histograms":         {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},
 	} {

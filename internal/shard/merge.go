@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Merged has the results of all runners. Counts and histograms are exact, in whatever order shards are added.
+// Merged has the results of all runners. Counts and histograms are exact sums, in whatever order shards are added.
 type Merged struct {
 	Plan         plan.Plan
 	Suite        *Suite       // nil: the scripts declare none
@@ -35,7 +35,8 @@ type Merged struct {
 	Connections  Connections // by runner, in the order of creation
 	// FeedConnections has the records of all clients of the Feeds if Merged has only a part of a run; nil: Connections.
 	FeedConnections *Connections
-	// Problems are sentences about differences between the shards and the plan. A run with a problem cannot pass.
+	// Problems are sentences about unreadable shards, and about differences between the shards or from the plan. A run with
+	// a problem cannot pass.
 	Problems  []string
 	EarlyEnds []string // sentences about the runners that ended early
 

@@ -52,8 +52,8 @@ func (p *Packed) check() error {
 		top = bars()[c.index]
 	}
 	switch {
-	case c.read < len(c.counts):
-		return fmt.Errorf("histogram has unreadable buckets from byte %d on", c.read)
+	case c.offset < len(c.counts):
+		return fmt.Errorf("histogram has unreadable buckets from byte %d on", c.offset)
 	case c.index < 0 && p.Max != 0:
 		return fmt.Errorf("histogram has a maximum of %d µs, but no buckets", p.Max)
 	case p.Max < top.From || p.Max > top.To:
@@ -112,7 +112,7 @@ func addPacked(sum **Packed, other *Packed, buffer *packedBuffer) error {
 
 type bucketReader struct {
 	counts       []byte
-	read         int // bytes
+	offset       int // of the next bucket in counts
 	index, count int64
 	last         int64 // index of the last bucket of a histogram
 }
@@ -123,7 +123,7 @@ func newBucketReader(counts []byte) bucketReader {
 
 // next reads the next bucket. It returns false at the end and at invalid data.
 func (r *bucketReader) next() bool {
-	unread := r.counts[r.read:]
+	unread := r.counts[r.offset:]
 	var distance, count uint64
 	if len(unread) > 1 && unread[0]|unread[1] < 0x80 { // two varints of one byte, as in most buckets
 		distance, count = uint64(unread[0]), uint64(unread[1])
@@ -141,7 +141,7 @@ func (r *bucketReader) next() bool {
 	if distance < 1 || distance > uint64(r.last-r.index) { // #nosec G115 -- index is at most last
 		return false
 	}
-	r.read = len(r.counts) - len(unread)
+	r.offset = len(r.counts) - len(unread)
 	r.index += int64(distance) // #nosec G115 -- below the number of buckets
 	r.count = int64(count)     // #nosec G115 -- check rejects negative counts
 	return true

@@ -26,7 +26,7 @@ type Progress struct {
 	// Stage, Requests and Failed apply to suites that make requests.
 	Stage    string `json:"stage,omitempty"`    // name of the current stage
 	Requests int64  `json:"requests,omitempty"` // number of requests that ended
-	Failed   int64  `json:"failed,omitempty"`   // number of requests without a good response
+	Failed   int64  `json:"failed,omitempty"`   // number of requests that failed
 
 	// Buckets has the buckets of the series that ended since the last line, and the current one.
 	Buckets  []Bucket     `json:"buckets,omitempty"`

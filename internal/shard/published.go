@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// The bounds of one publisher. A message needs two bytes of memory, and 24 during the verdict.
+// The bounds of one publisher. A message usually needs two bytes of memory, and 24 during the verdict.
 const (
 	MaxPublished = 36_000_000 // ten hours of 1000 messages per second
 	MaxTopics    = 10_000

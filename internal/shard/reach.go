@@ -83,7 +83,7 @@ func reachCode(d time.Duration) uint16 {
 	return uint16(shift<<mantissa+int(us>>shift)) + 1 // #nosec G115 -- at most highestMicros, 16 bits
 }
 
-// reachOf returns the longest duration with a code.
+// reachOf returns the longest duration that has the given code.
 func reachOf(code uint16) time.Duration {
 	c := uint64(code - 1)
 	shift := uint64(0)

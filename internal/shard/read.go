@@ -164,7 +164,7 @@ func (in *boundedReader) records(s *Shard) error {
 			return err
 		}
 		if len(text) > maxRecord {
-			return fmt.Errorf("a client must have at most %d KiB", maxRecord>>10)
+			return fmt.Errorf("the record of a client must have at most %d KiB", maxRecord>>10)
 		}
 		*record = ledger.Record{}
 		if err := jsonv2.Unmarshal(text, record, LegacyJSON); err != nil {
@@ -176,7 +176,7 @@ func (in *boundedReader) records(s *Shard) error {
 		before := s.packed.bytes
 		s.packed.add(0, record)
 		if s.packed.bytes-before > len(text)+emptyRecord {
-			return errors.New("lists of a client must not have empty elements")
+			return errors.New("lists in the record of a client must not have empty elements")
 		}
 		if s.packed.bytes > maxRecords {
 			return fmt.Errorf("connections must have at most %d MiB", maxRecords>>20)

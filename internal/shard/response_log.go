@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxLogged is the maximum size of the log of a runner in bytes: about 500,000 responses.
+// maxLogged is the size in bytes at which the log of a runner is full, after about 500,000 responses.
 const maxLogged = 2 << 20
 
 // A ResponseLog lists the responses of a runner in the order of their ends. Reports derive the effect of --at and the

@@ -56,15 +56,14 @@ type Responses struct {
 	Logs     []ResponseLog     `json:"logs,omitempty"` // one for each runner
 }
 
-// A ResponseBucket has the sums of a period of BucketWidth: requests by their start, the rest by the end of the
-// responses.
+// A ResponseBucket has the sums of a period of BucketWidth: requests by their start, and responses by their end.
 type ResponseBucket struct {
 	Unix     int64                          `json:"unix_s"`
 	Started  int64                          `json:"started"`
 	InFlight int64                          `json:"in_flight"` // at the end of the bucket
 	States   map[ledger.ResponseState]int64 `json:"states"`
 	First    *Packed                        `json:"first,omitempty"` // of complete responses
-	Gap      *Packed                        `json:"gap,omitempty"`
+	Gap      *Packed                        `json:"gap,omitempty"`   // of complete responses
 }
 
 // An AbandonedResponse is a response whose client disconnected on purpose.

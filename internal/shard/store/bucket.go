@@ -21,14 +21,15 @@ import (
 // attemptTimeout is the timeout of one attempt: half a megabit per second suffices for a shard of a few megabytes.
 const attemptTimeout = time.Minute
 
-// firstPause and longestPause limit the pauses, which double and are random: a thousand runners may end together.
+// firstPause and longestPause limit the mean pause, which doubles. Each pause is random, because a thousand runners may
+// end together.
 const firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 
 // A bucket is a store on an S3 server, where a PUT is atomic.
 type bucket struct {
 	blob  *blob.Bucket
 	name  string        // s3://BUCKET/PREFIX without parameters, for messages
-	pause time.Duration // pause after the first failure
+	pause time.Duration // mean pause after the first failure
 }
 
 // openBucket opens a bucket with the credentials of the AWS SDK (environment, profile, role). It sends no request.
