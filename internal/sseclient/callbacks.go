@@ -53,8 +53,8 @@ type Callbacks struct {
 	// response may have been reported already.
 	Answered func(s *Stream, at time.Time, r *Response)
 
-	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if the stream will
-	// never be cut.
+	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if that
+	// caller will never cut the stream.
 	Cuttable func(s *Stream) bool
 	// Cut reports that the stream was cut, in which case Closed follows, or that its pause starts. Resumed reports the
 	// end of a pause, unless the stream was stopped meanwhile.

@@ -108,7 +108,7 @@ func (b *Body) Close() error {
 	return nil
 }
 
-// EndOf returns the Close for an error of Body.Read, if Open returned the response.
+// EndOf returns the Close for an error of Body.Read. The response must come from Open.
 func EndOf(err error) Close {
 	f := readFailure(err)
 	return Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: -1, Opened: true}

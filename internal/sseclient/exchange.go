@@ -156,7 +156,7 @@ func (e *exchange) handshake(ctx context.Context, req *request, resp *Response) 
 	if req.Protocol == HTTP2 && strings.HasSuffix(err.Error(), noProtocol) {
 		err = fmt.Errorf("%w: %w", errNoH2OverTLS, err)
 	}
-	return phaseFailure(ctx, ReasonTLS, "TLS handshake"+resp.proxy.ErrorSuffix(), err)
+	return operationFailure(ctx, ReasonTLS, "TLS handshake"+resp.proxy.ErrorSuffix(), err)
 }
 
 // noProtocol is the text of the untyped error of crypto/tls if a server supports no offered protocol (RFC 7301, 3.2).
@@ -167,9 +167,9 @@ func (e *exchange) sendRequest(ctx context.Context, req *request, resp *Response
 	if resp.isReused {
 		location += " on a reused connection"
 	}
-	fail := func(phase string, err error) (*Response, *failure) {
+	fail := func(operation string, err error) (*Response, *failure) {
 		hangUp(resp.conn)
-		cause := phaseFailure(ctx, ReasonError, phase+location, err)
+		cause := operationFailure(ctx, ReasonError, operation+location, err)
 		if resp.isReused && (cause.reason == ReasonTruncated || cause.reason == ReasonReset) {
 			e.client.idleFor(req).NoteEnd()
 		}

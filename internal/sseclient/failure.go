@@ -45,14 +45,14 @@ func proxyFailure(ctx context.Context, err error) *failure {
 	return &failure{reason: ReasonProxy, err: err}
 }
 
-// phaseFailure returns the failure for an error in a phase other than the dial, up to the end of the response header.
-// fallback is the reason if err determines none.
-func phaseFailure(ctx context.Context, fallback Reason, phase string, err error) *failure {
-	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", phase, err)}
+// operationFailure returns the failure for an error of an operation other than the dial, up to the end of the response
+// header. fallback is the reason if err determines none.
+func operationFailure(ctx context.Context, fallback Reason, operation string, err error) *failure {
+	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", operation, err)}
 	switch {
 	case http1.IsTimeout(ctx, err):
 		f.reason = ReasonConnectTimeout
-		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, phase, err)
+		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, operation, err)
 	case errors.Is(err, errHeaderTooLong):
 		f.reason = ReasonTooLong
 	case fallback == ReasonTLS:

@@ -46,7 +46,7 @@ func (e *exchange) tryHTTP2(ctx context.Context, req *request) (*Response, *fail
 			continue
 		}
 		if err != nil {
-			return nil, phaseFailure(ctx, ReasonError, "read the response header"+c.route.ErrorSuffix(), err)
+			return nil, operationFailure(ctx, ReasonError, "read the response header"+c.route.ErrorSuffix(), err)
 		}
 		debug.response(resp)
 		if !e.attach(resp.conn) {
@@ -64,7 +64,7 @@ func (e *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Res
 	if !singleStream {
 		c, err := pool.reserve(ctx, key, e.client.DialPatience)
 		if err != nil {
-			return nil, nil, phaseFailure(ctx, ReasonError, "wait for a connection", err)
+			return nil, nil, operationFailure(ctx, ReasonError, "wait for a connection", err)
 		}
 		if c != nil {
 			return c, nil, nil
@@ -120,11 +120,11 @@ func (e *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Respo
 	}
 	if err != nil {
 		c.hangUp()
-		return nil, nil, phaseFailure(ctx, ReasonError, "start HTTP/2", err)
+		return nil, nil, operationFailure(ctx, ReasonError, "start HTTP/2", err)
 	}
 	if err = c.awaitSettings(ctx); err != nil {
 		c.retire()
-		return nil, nil, phaseFailure(ctx, ReasonError, "start HTTP/2", err)
+		return nil, nil, operationFailure(ctx, ReasonError, "start HTTP/2", err)
 	}
 	return c, nil, nil
 }

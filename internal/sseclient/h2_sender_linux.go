@@ -71,7 +71,7 @@ func (s *sender) push(p []byte) (n int, err error) {
 
 // notifyRoom sets whether the poller reports room in the send buffer. It does nothing before polledConn.start.
 func (s *sender) notifyRoom(room bool) error {
-	if s.awaitsRoom == room || !s.started() {
+	if s.awaitsRoom == room || !s.isConnStarted() {
 		return nil
 	}
 	s.awaitsRoom = room
@@ -82,7 +82,7 @@ func (s *sender) notifyRoom(room bool) error {
 	return s.conn.control(unix.EPOLL_CTL_MOD, events)
 }
 
-func (s *sender) started() bool {
+func (s *sender) isConnStarted() bool {
 	processPoller.mu.Lock()
 	defer processPoller.mu.Unlock()
 	return s.conn.isStarted

@@ -170,8 +170,7 @@ func (st *h2Stream) resume(time.Time) {}
 
 func (st *h2Stream) keep() bool { return false } // the pool keeps the connection
 
-// An h2Pipe is the buffer of a stream without a reader, and the net.Conn of the goroutine that awaits or reads
-// the response.
+// An h2Pipe is the buffer of a stream, and the net.Conn of the goroutine that awaits or reads the response.
 type h2Pipe struct {
 	net.Conn // nil, because only the methods below are called
 	st       *h2Stream

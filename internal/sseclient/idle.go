@@ -65,8 +65,8 @@ const (
 	unlimitedCheckInterval = time.Minute
 )
 
-// An idleSweep checks the streams with an idle timeout. Its timer runs only while there are such streams. A stream that
-// receives bytes every second is checked once per timeout.
+// An idleSweep checks the streams with an idle timeout. Its timer runs only while there are such streams. If all
+// streams receive bytes every second, each is checked about once per timeout.
 type idleSweep struct {
 	mu    sync.Mutex
 	marks []*idleMark

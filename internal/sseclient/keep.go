@@ -34,7 +34,7 @@ type idlePool struct {
 	sites map[siteKey]*idleConns
 }
 
-// idleFor returns the set of idle connections for a request, or nil if the request needs its own connection.
+// idleFor returns the set of idle HTTP/1.1 connections for a request, or nil if the request must not use one.
 func (c *Client) idleFor(r *request) *idleConns {
 	if httpguts.HeaderValuesContainsToken(r.header.Values("Connection"), "close") {
 		return nil // no request may follow (RFC 9112, 9.6)

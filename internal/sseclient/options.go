@@ -91,7 +91,7 @@ type Sharing struct {
 	Protocol             Protocol
 }
 
-// A Resume is the setting that determines how a reconnect sends the last event ID.
+// A Resume is the setting that determines how a request sends the last event ID.
 type Resume struct {
 	Off   bool   // do not send it
 	Query string // name of a query parameter; "": send the header Last-Event-ID

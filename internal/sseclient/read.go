@@ -116,7 +116,7 @@ func (s *Stream) finishStream(err error) {
 	s.parser.Release()
 	if kind != 0 {
 		err = errCut
-		if s.cuttable { // otherwise Drop made the cut
+		if s.cuttable { // otherwise Drop or Vanish made the cut
 			report(s, s.callbacks.Cut, time.Now(), kind)
 		}
 	}

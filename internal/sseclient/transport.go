@@ -47,7 +47,7 @@ func (c blockingConn) hangUp() { hangUp(c.Conn) }
 
 func (c blockingConn) keep() bool { return false }
 
-// A turner is a stream or an HTTP/2 connection that the poller reads with its own buffer and Block.
+// A turner is a stream or an HTTP/2 connection that reads with the buffer and the Block of its caller.
 type turner interface {
 	turn(buf []byte, b *eventstream.Block)
 }

@@ -128,8 +128,8 @@ func New(coding string, src io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Read returns io.EOF if the source ends after the end mark of the coding. Its error wraps io.ErrUnexpectedEOF if the
-// source ends before the mark. Other errors come from the source or report invalid data.
+// Read returns io.EOF if the source is empty, or ends after the end mark of the coding. Its error wraps
+// io.ErrUnexpectedEOF if the source ends before the mark. Other errors come from the source or report invalid data.
 func (r *Reader) Read(p []byte) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
