@@ -221,7 +221,7 @@ func Deployment(ofSingle, ofCluster Side, peaks Comparison) (choice, reason stri
 	case failures.Winner == cluster:
 		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(ofSingle.FailedShare), percentOf(ofCluster.FailedShare))
 	case ofCluster.Evenness < minEvenness:
-		return "neither yet", fmt.Sprintf("the least busy server of the cluster received %s of the requests of the busiest: fix the balancing first", percent(ofCluster.Evenness))
+		return "neither yet", fmt.Sprintf("the least busy server of the cluster received %s of the requests of the busiest; fix the balancing first", percent(ofCluster.Evenness))
 	case peaks.Winner == cluster && ofCluster.Peak > minPeakRatio*ofSingle.Peak:
 		return cluster, fmt.Sprintf("it answers %s more requests per second", peaks.Margin)
 	case peaks.Winner == cluster:

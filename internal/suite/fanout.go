@@ -88,7 +88,7 @@ func checkDeliveries(m *shard.Merged) []verdict.Check {
 		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_duplicated", "repeated a broadcast that the subscriber had already received"),
 		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_unexpected", "did not match any broadcast sent to the subscriber: damaged, or from another sender"),
 		zeroCheck(CheckSendTime, "deliveries without a send time", "fanout_untimed",
-			"lacked a send time, or had one before the request or after the delivery: the clocks of server and runners differ").AsDoubt(),
+			"lacked a send time, or had one before the request or after the delivery; the clocks of server and runners may differ").AsDoubt(),
 	}
 	if planned, unsent := unsentBroadcasts(m); unsent > 0 {
 		checks = append(checks, check(CheckBroadcasts, "broadcasts sent", text(planned), text(planned-unsent), false,

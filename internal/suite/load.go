@@ -142,6 +142,8 @@ func findBreakingPoint(trials []Trial) (b BreakingPoint) {
 // Sentence states the breaking point.
 func (b BreakingPoint) Sentence(unit string) string {
 	switch {
+	case b.Failed == 0 && b.Sustained == 0:
+		return "not found: no load was tried"
 	case b.Failed == 0:
 		return sentence("not reached: %v %s were sustained, the highest load that was tried", b.Sustained, unit)
 	case b.Status == ByGenerator:

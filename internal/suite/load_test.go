@@ -77,7 +77,7 @@ func TestFindBreakingPoint(t *testing.T) {
 		wantText          string
 		next              float64
 	}{
-		{"no load", nil, 0, 0, "", "not reached", 0},
+		{"no load", nil, 0, 0, "", "not found: no load was tried", 0},
 		{"all good", []Level{level(100, nil), level(20, nil)}, 100, 0, "", "not reached: 100 requests/s were sustained", 0},
 		{"good below bad", []Level{level(500, nil), level(1000, setRefused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
 		{"the lowest load is bad", []Level{level(20, setSlow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},

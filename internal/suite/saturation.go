@@ -223,7 +223,7 @@ func (st *StageResult) level(l Limits) Level {
 	}
 	var causes []string
 	if st.Attributed > 0 {
-		causes = append(causes, fmt.Sprintf("%s of them because the load generator waited, or had %s", format.Thousands(st.Attributed), lackedResources))
+		causes = append(causes, fmt.Sprintf("%s attributed to the load generator, which waited, or had %s", format.Plural(st.Attributed, "failure is", "failures are"), lackedResources))
 	}
 	if st.AttributedDropped > 0 {
 		causes = append(causes, fmt.Sprintf("the load generator did not make %s", format.Count(st.AttributedDropped, "request")))

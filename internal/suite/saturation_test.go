@@ -64,8 +64,8 @@ func TestGeneratorFaults(t *testing.T) {
 		wantText string
 	}{
 		"a timeout of 2.1 s and waits of 20 ms":                                     {timeoutRun(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
-		"a timeout of 2.1 s and a wait of 300 ms at that moment":                    {timeoutRun(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them because the load generator waited"},
-		"a connect that timed out":                                                  {timeoutRun(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them because the load generator waited"},
+		"a timeout of 2.1 s and a wait of 300 ms at that moment":                    {timeoutRun(300*time.Millisecond, "net-1050"), ByGenerator, "20 failures are attributed to the load generator, which waited"},
+		"a connect that timed out":                                                  {timeoutRun(300*time.Millisecond, "net-1211"), ByGenerator, "20 failures are attributed to the load generator, which waited"},
 		"a wait of 300 ms at another moment":                                        {timeoutRun(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets at that time":                           {withDroppedPackets(timeoutRun(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
 		"a timeout, and AWS dropped packets before":                                 {withDroppedPackets(timeoutRun(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},

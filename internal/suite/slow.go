@@ -180,8 +180,8 @@ func (s *slowStreams) checkAllSlow() verdict.Check {
 }
 
 // checkAccepted returns the check that the service accepted all messages, or nil for a feed, because the run publishes
-// nothing. If the service accepted none of the broadcasts, it probably has no endpoint for them, so the check is a
-// doubt.
+// nothing. The check is a doubt if no message was published. It is also a doubt if the service accepted none of the
+// broadcasts, because the service then probably has no endpoint for them.
 func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil

@@ -37,7 +37,7 @@ func assessUpload(r *Run) verdict.Assessment {
 	if minRate > 0 {
 		limit = fmt.Sprintf("at least %g", minRate)
 	}
-	t := newTable("Uploads", "seconds: of sequential uploads, the sum of their times; of parallel uploads, the time from the first byte of any to the last byte of any",
+	t := newTable("Uploads", "seconds: of sequential uploads, the sum of their times; of parallel uploads, the time from the start of the first to the end of the last",
 		"stage|uploads|complete|failed|MB|seconds|MB/s")
 	var planned, complete int64
 	var rates, incomplete, slow []string

@@ -28,7 +28,7 @@ func (u measurement) cell() string {
 const (
 	tooShort     = "the stage was over too soon"
 	noSamples    = "the service is not on this machine, or the stage was over too soon"
-	noPrometheus = "no Prometheus scrapes the service's machine (PROMETHEUS_URL)"
+	noPrometheus = "no Prometheus scrapes the service's machine (PROMETHEUS_URL), or the stage was over too soon"
 	noNginx      = "no nginx is known in front of the service on this machine"
 )
 
@@ -167,7 +167,7 @@ func cpuLimit(st *StageResult) measurement {
 func backendCPU(st *StageResult) measurement {
 	m := st.Machine
 	if m.TooShort || m.Usage.MaxCores == 0 || m.Backend == 0 {
-		return unknownValue("the backend does not expose CPU metrics")
+		return unknownValue("the backend does not expose CPU metrics, or " + tooShort)
 	}
 	share := m.Backend / 100 / m.Usage.MaxCores
 	return usageOf(share, "%s of %s busy", percent(share), format.Count(int(m.Usage.MaxCores), "core"))
@@ -198,7 +198,7 @@ func bandwidth(st *StageResult) measurement {
 	case t.Link >= 0:
 		return usageOf(t.Link, "%s of this machine's network cards", percent(t.Link))
 	case t.HasAllowanceExceeded:
-		return usageOf(0, "AWS delayed no packets")
+		return usageOf(0, "AWS neither delayed nor dropped packets")
 	}
 	return unknownValue("neither the network cards nor AWS reports the capacity")
 }
@@ -206,7 +206,7 @@ func bandwidth(st *StageResult) measurement {
 func backendFiles(st *StageResult) measurement {
 	t := st.Machine.Usage
 	if t.MaxFiles == 0 || t.Files == 0 {
-		return unknownValue("the backend does not expose its descriptors")
+		return unknownValue("the backend does not expose its descriptors, or " + tooShort)
 	}
 	return usageOf(t.Files/t.MaxFiles, "%v of %v open", t.Files, t.MaxFiles)
 }
