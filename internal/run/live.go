@@ -63,8 +63,8 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// closeLivePage closes the live page. If the run has a report, the viewers have a short time to load it, which Ctrl-C
-// ends (live.Server.Finish).
+// closeLivePage closes the live page. If the run has a report, it first gives the viewers a short time to load the
+// report (live.Server.Finish). Ctrl-C ends that time.
 func (s *session) closeLivePage(graceful, force context.Context) {
 	if s.page == nil {
 		return

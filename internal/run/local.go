@@ -221,9 +221,9 @@ func (d *local) targetState(ctx context.Context) (failures []verdict.TargetFailu
 	return failures, unreachable
 }
 
-// judge makes the verdict, or ends this machine's part of a run. With --shards, judge also copies the manifest and the
-// evidence of this machine to the location of the shards. It does so only if all shards were copied to the folder of
-// the run. A failure to copy them causes only a warning.
+// judge makes the verdict, or ends this machine's part of a run. With --shards, if all shards were fetched to the folder
+// of the run, judge also copies the manifest and the evidence of this machine to the location of the shards. If that
+// copy fails, judge prints a warning and returns the verdict.
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	if d.runnerNumber > 0 {
 		return d.finishPart(graceful, force)

@@ -287,7 +287,7 @@ func (s *session) document(extra map[string]string) plan.Document {
 //
 // Without summary and thresholds, k6 aggregates no metrics. That saves the memory of one value per request, and CPU
 // time. On Kubernetes, suites with streams keep thresholds, because their progress comes from the aggregated metrics.
-// The suites soak and resume keep both with a script of the user.
+// A soak with a script of the user keeps both.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() || s.Script == "" {

@@ -17,10 +17,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// tryService opens one stream of the first service that this machine uses, before the load, and before the run has a
-// folder. With the noop protocol it opens one stream of each service that this machine uses. For a module, it also
-// tries publishing and the other fields of the description. A run on Kubernetes has no trial, because this machine may
-// be unable to reach the service. Without a URL or streams, and after an attach, there is no trial either.
+// tryService makes a trial before the load, and before the run has a folder. If the description is a module, it tries
+// the description with one stream, or one response that ends by itself, of the first service that this machine uses.
+// With the noop protocol it opens one stream of each service that this machine uses. A run on Kubernetes has no trial,
+// because this machine may be unable to reach the service. There is no trial either without a URL, after an attach, or
+// in a suite that uses neither streams nor a module.
 func (s *session) tryService(ctx context.Context) error {
 	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil

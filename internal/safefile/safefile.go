@@ -16,7 +16,7 @@ import (
 
 // Limits of the files of a run, in bytes.
 const (
-	Document = 64 << 20 // a JSON document: it lists at most 50 findings of each kind
+	Document = 64 << 20 // a JSON or HTML document: it lists at most 50 findings of each kind
 	Verdict  = 8 << 20  // verdict.json or run.json: the largest known file has 60 kB
 	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
 )

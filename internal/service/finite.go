@@ -237,7 +237,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	case place == nil:
 		p.mistakes.add(value.at, "%s.is requires %[1]s.json; add it, such as json: '$.type'", path)
 	case value.kind == kindList || value.kind == kindObject:
-		p.mistakes.add(value.at, "%s.is must be text, a number or true, got %s", path, value.kind)
+		p.mistakes.add(value.at, "%s.is must be text, a number, true or false, got %s", path, value.kind)
 	default:
 		text := fmt.Sprint(value.value) // a string has no quotes; numbers and booleans are as in JSON
 		c.value = &text

@@ -31,8 +31,8 @@ func (m *Merged) groupOf(runner int) *group {
 }
 
 // MergeWithoutPlan merges shards that k6 wrote without `soak run`, so there is no plan.json. Each PREFIX is a group,
-// which must be complete. Groups whose plans differ only in PREFIX and the numbers of clients and runners are one
-// soak. No shard may be added afterward.
+// which must be complete. Groups whose plans differ only in PREFIX and the numbers of clients and runners form
+// one run. No shard may be added afterward.
 func (g *Merger) MergeWithoutPlan() *Merged {
 	m := &g.m
 	m.withoutPlan = true

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxKey is the maximum length in bytes of a viewer's key, which the server stores. The page sends at most 13
-	// bytes.
+	// maxKey is the maximum length of a viewer's key in bytes. It limits the memory, because the server stores the keys.
+	// The page sends about 12 bytes.
 	maxKey = 100
 	// writeTimeout limits one write, so that a suspended browser does not block its handler.
 	writeTimeout = 10 * time.Second

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxListed is the maximum number of findings on the page. The report has all of them.
+// maxListed is the maximum number of findings on the page. The report covers all findings, in groups.
 const maxListed = 100
 
 // A Header is the part of the page that does not change during a run.
@@ -28,7 +28,7 @@ type Header struct {
 	Total    time.Duration // approximate length of the run
 	Machine  resources.Machine
 	// Prometheus is the address of the metrics of the run; "": none. WritesMetrics reports whether the runners write
-	// metrics to that address.
+	// metrics to Prometheus.
 	Prometheus    string
 	WritesMetrics bool
 }
@@ -193,7 +193,7 @@ func (s *state) findingsSection() report.Section {
 	}
 	out.Tables = []report.Table{t}
 	if unlisted := s.omitted + len(s.findings) - len(findings); unlisted > 0 {
-		out.Notes = []string{format.Plural(unlisted, "more finding is", "more findings are") + " not listed here; the report has all."}
+		out.Notes = []string{format.Plural(unlisted, "more finding is", "more findings are") + " not listed here; the report covers all findings."}
 	}
 	return out
 }
@@ -246,7 +246,8 @@ func (r *Runner) counts() report.Row {
 	return row
 }
 
-// LastLate returns the p99 of lateness in the last bucket in which a message arrived. ok is false if none arrived.
+// LastLate returns the p99 of lateness in the last bucket in which a message arrived. ok is false if Late has
+// no such bucket.
 func (r *Runner) LastLate() (late time.Duration, ok bool) {
 	for _, late := range slices.Backward(r.Late) {
 		if late >= 0 {

@@ -94,7 +94,7 @@ func randomHex(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-// URL returns the address of the page, with its token.
+// URL returns the address of the page, with the token if the server has one.
 func (s *Server) URL() string {
 	host, port, _ := net.SplitHostPort(s.listener.Addr().String())
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

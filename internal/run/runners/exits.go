@@ -41,7 +41,7 @@ func (g *Group) Ends() (out []shard.RunnerEnd) {
 	return out
 }
 
-// seeLog formats the name of the runner's log by text; it returns "" if the log is empty.
+// seeLog returns text with the name of the runner's log in place of %s, or "" if the log is missing or empty.
 func (r *runner) seeLog(text string) string {
 	if info, err := os.Stat(r.logPath); err != nil || info.Size() == 0 {
 		return ""
@@ -49,7 +49,8 @@ func (r *runner) seeLog(text string) string {
 	return fmt.Sprintf(text, filepath.Base(r.logPath))
 }
 
-// lastError returns LastError of the file at path. If the log has no error, ok is false and last names the path.
+// lastError returns LastError of the file at path. If the file has no error, ok is false and last names the path. If the
+// file cannot be opened, ok is false and last is the reason.
 func lastError(path string) (last string, ok bool) {
 	f, err := safefile.Open(path, safefile.Table)
 	if err != nil {

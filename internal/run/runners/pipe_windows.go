@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// makePipe returns an error, because no runner runs on Windows.
+// makePipe returns an error, because soak starts no runner on Windows (run.newDriver).
 func makePipe(string) (reader, writer *os.File, err error) {
 	return nil, nil, errors.ErrUnsupported
 }

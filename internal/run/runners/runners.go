@@ -1,4 +1,4 @@
-// Package runners runs the k6 processes of a soak on this machine and reads their reports while they run.
+// Package runners runs the k6 processes of a run on this machine and reads their reports while they run.
 package runners
 
 import (

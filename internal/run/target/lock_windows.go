@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// lock returns an error, because no target runs on Windows (run.newDriver).
+// lock returns an error, because soak starts no target on Windows (run.newDriver).
 func lock(*os.File) error { return errors.ErrUnsupported }
 
 func tryLock(*os.File) error { return errors.ErrUnsupported }

@@ -1,5 +1,5 @@
-// Package target manages the service under test: a remote service, or a backend behind nginx that the package starts on
-// this machine.
+// Package target manages the service under test: a remote service, or backends that the package starts on this machine,
+// usually behind nginx.
 package target
 
 import (

@@ -204,7 +204,7 @@ func roundLifetime(d time.Duration, round func(float64) float64) float64 {
 
 func (f *findings) header() []string {
 	s := f.session
-	out := []string{fmt.Sprintf("Written by `soak probe` on %s, after probing %s for %s with %s.",
+	out := []string{fmt.Sprintf("Written by soak on %s, after probing %s for %s with %s.",
 		s.started.UTC().Format("2006-01-02"), s.requests.base, formatSeconds(time.Since(s.started)), format.Count(len(s.tracks), "stream"))}
 	if s.requests.uses("{topic}") {
 		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerpt(s.Topic))))

@@ -212,8 +212,8 @@ func countsUp(all []series, read reader) bool {
 	return true
 }
 
-// findContent returns the place with the most different texts within each response, or "". A text counts four times if
-// the name of its place is typical of content.
+// findContent returns the place with the largest number of distinct texts, or "". Equal texts of different responses
+// count as distinct. A text counts four times if the name of its place is typical of content.
 func (f *finiteResponses) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string

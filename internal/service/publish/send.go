@@ -87,8 +87,8 @@ func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Publis
 	return o
 }
 
-// reasonOf returns the reason for a failure. closed is the reason if a read returned EOF.
-func (p *Publisher) reasonOf(err error, closed string) string {
+// reasonOf returns the reason for a failure. eofReason is the reason if a read returned EOF.
+func (p *Publisher) reasonOf(err error, eofReason string) string {
 	var late net.Error
 	var proxied *proxy.Error
 	isProxy := errors.As(err, &proxied)
@@ -101,7 +101,7 @@ func (p *Publisher) reasonOf(err error, closed string) string {
 	case errors.As(err, &late) && late.Timeout():
 		return fmt.Sprintf("no response within %s", p.c.Timeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return closed
+		return eofReason
 	}
 	return err.Error()
 }

@@ -188,8 +188,8 @@ func mismatch(field, format string, args ...any) error {
 	return &Mismatch{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// openPublishing opens a stream. A service may delay the headers until the first event. So, after a tenth of the
-// patience without headers, openPublishing publishes the message, unless the description has connect.then.
+// openPublishing opens a stream. A service may delay the headers until the first event. So, after a tenth of Patience
+// without headers, openPublishing publishes the message, unless the description has connect.then.
 func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
 	published := make(chan error, 1)
 	late := time.AfterFunc(t.Patience/10, func() {
