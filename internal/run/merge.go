@@ -108,11 +108,11 @@ func WriteRunList(d results.Dir, out string) (page string) {
 
 // resolveLink returns the absolute path, with links such as results/latest resolved if they exist.
 func resolveLink(path string) string {
-	if resolved, err := filepath.Abs(path); err == nil {
-		path = resolved
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
 	}
-	if to, err := filepath.EvalSymlinks(path); err == nil {
-		path = to
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
 	}
 	return path
 }

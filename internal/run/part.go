@@ -34,12 +34,12 @@ func (s *session) finishPart(graceful, force context.Context) (verdict.Outcome, 
 		return "", err
 	}
 	outcome := s.reportPart(last)
-	from := s.location
+	location := s.location
 	if s.Shards == "" {
-		from = s.dir.Relative()
+		location = s.dir.Relative()
 	}
 	fmt.Fprintf(s.Stdout, "shard   %s\nno verdict yet; when all parts have finished, judge them with `soak merge %s`\n",
-		shards.At(name), report.Shell(from))
+		shards.At(name), report.Shell(location))
 	return outcome, nil
 }
 

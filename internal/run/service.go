@@ -140,8 +140,8 @@ func (s *session) loadScript(ctx context.Context) (runners.Requirements, error) 
 
 func (s *session) load(ctx context.Context, d plan.Document, env map[string]string) (runners.Requirements, error) {
 	needs, err := runners.Inspect(ctx, s.k6, s.script, d, env)
-	var rejected runners.SettingsError
-	if errors.As(err, &rejected) {
+	var settingsErr runners.SettingsError
+	if errors.As(err, &settingsErr) {
 		err = UsageError{err}
 	}
 	return needs, err

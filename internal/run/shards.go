@@ -135,11 +135,11 @@ func (s *session) shardsLocation(d results.Dir) string {
 func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	from, err := s.driver.openShards(ctx, s.location)
+	source, err := s.driver.openShards(ctx, s.location)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
+	return errors.Join(s.dir.FetchShards(ctx, source), source.Close())
 }
 
 // deliver copies the manifest and the evidence of this machine to the location of the shards, unless the shards are in

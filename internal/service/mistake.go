@@ -62,7 +62,7 @@ func Nearest(name string, names []string) string {
 
 // distance returns the edit distance of two strings, in which a swap of two adjacent characters is one edit.
 func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	secondLast, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
@@ -76,10 +76,10 @@ func distance(a, b string) int {
 			}
 			row[j+1] = min(change, row[j]+1, last[j+1]+1)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
+				row[j+1] = min(row[j+1], secondLast[j-1]+1)
 			}
 		}
-		before, last = last, row
+		secondLast, last = last, row
 	}
 	return last[len(b)]
 }

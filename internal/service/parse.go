@@ -243,7 +243,7 @@ func (p *parser) end(root *fields) {
 	}
 	e := &p.service.End
 	by := f.need(p, "by", "'client', 'request', 'server' or 'event'")
-	before := len(p.mistakes)
+	mistakeCount := len(p.mistakes)
 	e.By = Ending(p.choice(by, "end.by", "client", "request", "server", "event"))
 	if e.By == ByEvent {
 		if p.service.Finite == nil { // message: 'unchecked'
@@ -252,12 +252,12 @@ func (p *parser) end(root *fields) {
 		p.parseFinite(f)
 	} else {
 		for _, name := range []string{"done", "failed", "incomplete", "stated"} {
-			if f.valueNode(name) != nil && by != nil && len(p.mistakes) == before {
+			if f.valueNode(name) != nil && by != nil && len(p.mistakes) == mistakeCount {
 				p.mistakes.add(f.position(name), "end.%s requires end.by: 'event'; remove it", name)
 			}
 		}
 	}
-	valid := by != nil && len(p.mistakes) == before // without a valid end.by, the fields that depend on it are not checked
+	valid := by != nil && len(p.mistakes) == mistakeCount // without a valid end.by, the fields that depend on it are not checked
 	if e.By == ByRequest {
 		e.Request = &Request{}
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})

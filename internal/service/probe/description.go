@@ -118,8 +118,8 @@ func (f *findings) connectNotes() (out []string) {
 			break
 		}
 	}
-	if to := f.origin(); to != "" {
-		f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which received none of the headers. Use that origin in the URL, or run soak with --follow-redirects.", to))
+	if origin := f.origin(); origin != "" {
+		f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which received none of the headers. Use that origin in the URL, or run soak with --follow-redirects.", origin))
 	}
 	if f.finite != nil {
 		return out

@@ -142,21 +142,21 @@ func (f *findings) findHeartbeat() heartbeat {
 		return out
 	}
 	b := found[0]
-	after, evidence := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))
+	delays, evidence := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))
 	if b.perStream == 1 {
 		evidence = "after " + evidence
 	} else {
 		evidence += " apart"
 	}
 	if ratio(b.silences) < ratio(b.intervals) && slices.Max(b.silences) >= shortestInterval {
-		after, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
+		delays, evidence = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
 	out.match, out.matches = b.match, b.matches
 	// If the service has one timer for all streams, the heartbeat arrives at one time, but after different intervals.
-	if b.perStream == 1 && spread(after) > spread(b.arrivals)+shortestInterval {
+	if b.perStream == 1 && spread(delays) > spread(b.arrivals)+shortestInterval {
 		f.missing = append(f.missing, "heartbeat.every: all streams received the same single heartbeat, so the interval is unknown. Probe for longer (--seconds).")
 	} else {
-		out.match.add("every", max(roundInterval(typicalInterval(after)), 0.001)) // the minimum of heartbeat.every
+		out.match.add("every", max(roundInterval(typicalInterval(delays)), 0.001)) // the minimum of heartbeat.every
 	}
 	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, evidence, formatSeconds(silence))}
 	for _, o := range found[1:] {

@@ -195,8 +195,8 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 	if f.session.publishes("{run}") {
 		all := append(slices.Clone(options), f.session.templateSources("run")...)
 		parent := m.seq[:strings.LastIndexAny(m.seq, ".[")+1] // a quoted message may have the same marker
-		near := slices.DeleteFunc(slices.Clone(all), func(option string) bool { return !strings.HasPrefix(option, parent) })
-		all = append(near, all...)
+		siblings := slices.DeleteFunc(slices.Clone(all), func(option string) bool { return !strings.HasPrefix(option, parent) })
+		all = append(siblings, all...)
 		i := slices.IndexFunc(all, func(option string) bool {
 			message := object{{name: "run", value: option}, {name: "every", value: 1}}
 			return allDelivered(compile(anyURL, message), f.session.marker, arrivals)
@@ -210,8 +210,8 @@ func (f *findings) findPublished(m *message, arrivals []*unit) {
 		f.missing = append(f.missing, "message.run: the published message has no {run}, so a run would count the messages of other publishers. Add {run} to --publish-body.")
 	}
 	f.findTime(m, arrivals, func(u *unit, at int64) bool {
-		in := f.publishedIn(u)
-		return len(in) > 0 && in[len(in)-1].sentAt == at
+		candidates := f.publishedIn(u)
+		return len(candidates) > 0 && candidates[len(candidates)-1].sentAt == at
 	})
 	f.findSum(m, arrivals, options)
 }
@@ -245,7 +245,7 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 		if !ok || !published || u.at.Before(p.at) {
 			return false
 		}
-		if in := f.publishedIn(u); f.session.publishes("{sentAt}") && (len(in) == 0 || in[len(in)-1].seq != v) {
+		if candidates := f.publishedIn(u); f.session.publishes("{sentAt}") && (len(candidates) == 0 || candidates[len(candidates)-1].seq != v) {
 			return false
 		}
 		numbers[v] = true

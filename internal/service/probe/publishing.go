@@ -64,8 +64,8 @@ func (s *session) send(ctx context.Context, n int) error {
 
 func refusalError(r stream.Request, answer stream.Answer) error {
 	text := fmt.Sprintf("%s answered %s", r, http1.StatusText(answer.Status))
-	if to := answer.Header.Get("Location"); to != "" {
-		text += fmt.Sprintf(", to %s, which is not followed; use that URL", format.Shorten(secret.Hide(to, r.Secret()), 200))
+	if location := answer.Header.Get("Location"); location != "" {
+		text += fmt.Sprintf(", to %s, which is not followed; use that URL", format.Shorten(secret.Hide(location, r.Secret()), 200))
 		if answer.Status == http.StatusFound { // many frameworks answer a form with 302 instead of 303
 			text += ", or write a description with publish.ok: [302] if the service accepted the message"
 		}

@@ -48,28 +48,28 @@ func (s *tokenHider) hide(value string) (string, error) {
 	if strings.Contains(value, "{token}") {
 		return value, nil
 	}
-	before := ""
+	scheme := ""
 	if parts := authScheme.FindStringSubmatch(value); parts != nil {
-		before, value = parts[1], parts[2]
+		scheme, value = parts[1], parts[2]
 	}
 	if s.secret != "" && s.secret != value {
 		return "", errors.New("two different secrets cannot both become {token}; use the same secret in all headers and URLs of connect and the second request, and one secret in publish")
 	}
 	s.secret, s.token = value, value
-	return before + "{token}", nil
+	return scheme + "{token}", nil
 }
 
 // readRequests reads the requests of the user, and validates them as a description.
 func readRequests(c *Config) (*requests, error) {
 	out := &requests{name: cmp.Or(c.Name, "probed")}
-	to, err := url.Parse(c.URL)
+	u, err := url.Parse(c.URL)
 	switch {
-	case err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("the URL of the stream must begin with http:// or https:// and have a host, got %q", c.URL)
-	case to.User != nil:
+	case u.User != nil:
 		return nil, errors.New("the URL of the stream must not contain a user, because the URL becomes part of the description; pass --header 'Authorization: Basic …'")
 	}
-	out.base = to.Scheme + "://" + to.Host
+	out.base = u.Scheme + "://" + u.Host
 	subscriber, publisher := &tokenHider{token: c.SubscribeToken}, &tokenHider{token: c.PublishToken}
 	connect := c.Connect
 	connect.URL = c.URL
@@ -146,13 +146,13 @@ func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, e
 	}
 	start := "{base}"
 	if !hasBase || rest != "" && !strings.ContainsRune("/?", rune(rest[0])) {
-		to, err := url.Parse(raw)
-		if err != nil || to.Host == "" {
+		u, err := url.Parse(raw)
+		if err != nil || u.Host == "" {
 			return "", fmt.Errorf("the URL of a request must begin with {base}, http:// or https://, got %q", raw)
 		}
-		start = to.Scheme + "://" + to.Host
-		if rest = strings.TrimPrefix(raw, start); to.User != nil || rest == raw {
-			return "", fmt.Errorf("the URL of a request must begin with http:// or https:// and have no user, got %q", to.Redacted())
+		start = u.Scheme + "://" + u.Host
+		if rest = strings.TrimPrefix(raw, start); u.User != nil || rest == raw {
+			return "", fmt.Errorf("the URL of a request must begin with http:// or https:// and have no user, got %q", u.Redacted())
 		}
 	}
 	path, query, hasQuery := strings.Cut(rest, "?")

@@ -223,19 +223,19 @@ func (s *session) templateSources(name string) (out []string) {
 	for _, text := range append(verbatimText.FindAllString(s.Publish.Body, -1), strings.Split(query, "&")...) {
 		start, fullText, hasValue := 0, "", false
 		for _, at := range placeholder.FindAllStringSubmatchIndex(text, -1) {
-			before, found := text[start:at[0]], text[at[2]:at[3]]
-			value := valuePatterns[found]
-			if found == name {
+			prefix, kind := text[start:at[0]], text[at[2]:at[3]]
+			value := valuePatterns[kind]
+			if kind == name {
 				value, hasValue = "("+value+")", true
-				trimmed := strings.TrimSpace(before)
+				trimmed := strings.TrimSpace(prefix)
 				// The name of a form field may precede the word.
-				for _, near := range slices.Compact([]string{trimmed, lastWord.FindString(trimmed)}) {
-					if wordStart.MatchString(near) {
-						out = append(out, `data:\b`+regexp.QuoteMeta(near)+value)
+				for _, word := range slices.Compact([]string{trimmed, lastWord.FindString(trimmed)}) {
+					if wordStart.MatchString(word) {
+						out = append(out, `data:\b`+regexp.QuoteMeta(word)+value)
 					}
 				}
 			}
-			fullText += regexp.QuoteMeta(before) + value
+			fullText += regexp.QuoteMeta(prefix) + value
 			start = at[1]
 		}
 		if hasValue {

@@ -179,9 +179,9 @@ func (c *Config) checkURL(topic, run string) error {
 
 // withoutURL removes the URL, which may contain a token, from an error of url.Parse.
 func withoutURL(err error) error {
-	var bad *url.Error
-	if errors.As(err, &bad) {
-		return bad.Err
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		return urlErr.Err
 	}
 	return err
 }

@@ -89,16 +89,16 @@ func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Publis
 
 // reasonOf returns the reason for a failure. eofReason is the reason if a read returned EOF.
 func (p *Publisher) reasonOf(err error, eofReason string) string {
-	var late net.Error
-	var proxied *proxy.Error
-	isProxy := errors.As(err, &proxied)
+	var netErr net.Error
+	var proxyErr *proxy.Error
+	isProxy := errors.As(err, &proxyErr)
 	switch {
 	case p.ctx.Err() != nil:
 		return "the publisher was stopped"
-	case errors.As(err, &late) && late.Timeout() && isProxy:
-		return fmt.Sprintf("no response from the proxy %s within %s", proxied.Proxy, p.c.Timeout)
+	case errors.As(err, &netErr) && netErr.Timeout() && isProxy:
+		return fmt.Sprintf("no response from the proxy %s within %s", proxyErr.Proxy, p.c.Timeout)
 	case isProxy:
-	case errors.As(err, &late) && late.Timeout():
+	case errors.As(err, &netErr) && netErr.Timeout():
 		return fmt.Sprintf("no response within %s", p.c.Timeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return eofReason

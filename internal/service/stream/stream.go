@@ -89,8 +89,8 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 // withRemedy adds a remedy to a connection error, if one is known. It replaces the error of a refused connection,
 // unless a proxy refused it.
 func withRemedy(err error) error {
-	var proxied *proxy.Error
-	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {
+	var proxyErr *proxy.Error
+	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxyErr) {
 		return errors.New("nothing is listening there (connection refused)")
 	}
 	return proxy.WithRemedy(err)
