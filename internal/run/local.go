@@ -34,8 +34,8 @@ const (
 	unplannedInterval    = 15 * time.Second
 )
 
-// check returns an error for limits of this machine that would break the run, and adds warnings for other limits. It
-// records the proxies of the runners.
+// check loads the script, and records the limits of this machine and the proxies of the runners. It returns an error for
+// limits that would break the run, and adds warnings for other limits.
 func (d *local) check(ctx context.Context) error {
 	if err := d.findScript(); err != nil {
 		return err

@@ -177,7 +177,8 @@ func (s *session) finish(graceful, force context.Context) (verdict.Outcome, erro
 	return s.driver.judge(graceful, force)
 }
 
-// prepareDriver prepares the driver. After an error it discards the folder of the run, unless other parts may use it.
+// prepareDriver prepares the driver. After an error it calls Discard for the folder of the run, unless other parts may
+// use the folder.
 func (s *session) prepareDriver(ctx context.Context) error {
 	err := s.withProgressReports("preparing the target", func() error { return s.driver.prepare(ctx) })
 	if err != nil && s.runnerNumber == 0 {

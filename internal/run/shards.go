@@ -53,7 +53,7 @@ func storageContext(graceful, force context.Context, limit time.Duration) (conte
 
 // claim checks before the load that this machine can read shards at their location. If write is set, it also writes the
 // manifest there, and reads it back. Without --continue, shards of an earlier run are an error, because a merge would
-// mix them with the new ones.
+// mix them with the new ones. With --runner, only a shard of the same runner is an error.
 func (s *session) claim(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()

@@ -28,7 +28,7 @@ const (
 	maxConnections = 1 << 20 // the default maximum number of descriptors of a Linux process
 	maxBuckets     = 1 << 19 // 30 days
 	maxSeconds     = 1 << 20 // 12 days
-	maxMetrics     = 6144    // a runner keeps 5000, and one more for each k6 metric; a histogram costs 26 KB
+	maxMetrics     = 6144    // a runner keeps 5000, and one more for each k6 metric; a histogram costs 27 KB
 	maxChecks      = 1 << 10
 
 	maxFindings = 1 << 22 // findings and outages of all clients

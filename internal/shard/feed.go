@@ -185,7 +185,7 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 type Feed struct {
 	Topic string // "": the only topic
 	Logs  []*feed.Log
-	// LogOf maps the index of each runner to the index of its log in Logs.
+	// LogOf maps the index of each runner in Merged.Runners to the index of its log in Logs.
 	LogOf map[int]int
 }
 

@@ -24,7 +24,7 @@ type Histogram struct {
 	max int64 // longest duration in microseconds, exact
 }
 
-// NewHistogram returns an empty histogram of about 26 KB.
+// NewHistogram returns an empty histogram of about 27 KB.
 func NewHistogram() *Histogram {
 	return &Histogram{h: hdrhistogram.New(lowestMicros, highestMicros, digits)}
 }

@@ -17,7 +17,7 @@ type folder struct {
 }
 
 const (
-	folderPattern = "soak-*" // short: the path of a unix socket is limited to 107 bytes
+	folderPattern = "soak-*" // short: the path of a unix socket is limited to 107 bytes on Linux, and to 103 on macOS
 	lockName      = "soak.lock"
 )
 
