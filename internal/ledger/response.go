@@ -71,7 +71,7 @@ type Response struct {
 	sum, length    uint64 // checksum and length of the text since the last statement
 	sinceStatement uint64 // number of chunks since the last statement
 	stated         bool   // a statement was compared
-	statedFaults   Totals // minimum number of chunks by which the response differs from the statements
+	statedFaults   Totals // minimum number of chunks by which the response differs from the statements; StateChunks adds duplicates to wire
 	splitCharacter bool   // a chunk contains half a character, so the text cannot be compared
 	tokens         uint64 // stated number of tokens plus 1, or 0 if none was stated
 }
@@ -299,7 +299,7 @@ type sequence struct {
 	started                         bool
 }
 
-// maxDistance is the maximum distance of a number from the next expected one.
+// maxDistance is the maximum by which a number may exceed the lowest number that has not arrived.
 const maxDistance = 1_000_000
 
 // add adds a number. It returns false if the number cannot be part of the sequence.

@@ -19,7 +19,7 @@ const (
 type Order struct {
 	ID        string        // marker of the request; part of each chunk's checksum
 	Chunks    int           // number of chunks
-	Size      int           // bytes of text per chunk, padded with whole words
+	Size      int           // bytes up to which the text of a chunk is padded with whole words
 	Delay     time.Duration // time between two chunks
 	TTFT      time.Duration // time before the first chunk
 	Fault     Fault
@@ -84,7 +84,7 @@ func parseNumber(text string, minimum, maximum int) (int, error) {
 func parseDelay(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > MaxWait {
-		return 0, fmt.Errorf("value must be a duration up to %v, such as 10ms", MaxWait)
+		return 0, fmt.Errorf("value must be a duration from 0 to %v, such as 10ms", MaxWait)
 	}
 	return d, nil
 }

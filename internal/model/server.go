@@ -33,7 +33,7 @@ type Config struct {
 	Seed       uint64        // seed for the selection of the requests that have a fault from Shares
 	Keep       int           // maximum number of requests in the ledger
 	RetryAfter time.Duration // value of the header Retry-After with status 429, rounded up to seconds
-	DrainWait  time.Duration // time for open answers to end when the server stops
+	DrainWait  time.Duration // maximum time for open answers to end when the server stops
 	Log        *slog.Logger
 }
 
@@ -71,8 +71,8 @@ func New(config Config) *Server {
 // ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// Serve handles requests on a listener until ctx ends. Open answers then have DrainWait to end. Answers with
-// the fault Stall or Linger end at once.
+// Serve handles requests on a listener until ctx ends. Open answers then have DrainWait to end. An answer that only
+// keeps its connection open, because of the fault Stall or Linger, ends at once.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

@@ -142,7 +142,7 @@ func (p *Plan) checkCuts() error {
 		return fmt.Errorf("SECONDS must leave time for cuts after the first message of each stream and before its last, got %v at %v cuts per second; raise SECONDS or CUTS_PER_SECOND, or shorten PAUSE",
 			to-from, p.CutsPerSecond)
 	case p.CutsPerSecond*p.cutOutage() > float64(p.Connections):
-		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g with CONNECTIONS %d, because a disconnect takes about %.3g s, got %v; lower CUTS_PER_SECOND, or raise CONNECTIONS",
+		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g with CONNECTIONS %d, because a client can be disconnected again only after about %.3g s, got %v; lower CUTS_PER_SECOND, or raise CONNECTIONS",
 			float64(p.Connections)/p.cutOutage(), p.Connections, p.cutOutage(), p.CutsPerSecond)
 	}
 	return nil

@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 		{"a fraction of a second", func(p *Plan) { p.NoopInterval, p.Seconds = .25, 6 }, ""},
 		{"no connections", func(p *Plan) { p.Connections = 0 }, "CONNECTIONS must be from 1 to 10000000, got 0"},
 		{"a negative number of connections", func(p *Plan) { p.Connections = -7 }, "got -7"},
-		{"too short", func(p *Plan) { p.Seconds = 5 }, "SECONDS must be over 5, because streams end 5 s before the end, and at most a year, got 5"},
+		{"too short", func(p *Plan) { p.Seconds = 5 }, "SECONDS must be over 5 and at most a year, because streams end 5 s before the end, got 5"},
 		{"no interval", func(p *Plan) { p.NoopInterval = 0 }, "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
 		{"an interval that is not a number", func(p *Plan) { p.NoopInterval = math.NaN() }, "NOOP_INTERVAL must be at least 0.001 seconds, got NaN"},
 		{"an infinite interval", func(p *Plan) { p.NoopInterval = math.Inf(1) }, "SECONDS must be at least +Inf"},

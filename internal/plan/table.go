@@ -40,7 +40,7 @@ func (p *Plan) Settings() []Setting {
 	return []Setting{
 		{Name: "CONNECTIONS", Value: &p.Connections, Default: DefaultConnections, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
 			Help: "number of streams", Script: "connections", ScriptHelp: "streams over all runners, 0: iterations × `connectionsPerVU` of the options", Scope: Parts},
-		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Rule: fmt.Sprintf("over %d, because streams end %[1]d s before the end, and at most a year", DisconnectLead),
+		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Rule: fmt.Sprintf("over %d and at most a year, because streams end %[1]d s before the end", DisconnectLead),
 			Help: fmt.Sprintf("length of the run in seconds; streams end %d s earlier", DisconnectLead), Script: "seconds"},
 		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: shortestInterval, Rule: "at least 0.001 seconds",
 			Help: "seconds between two noops of one stream", Script: "noopInterval"},

@@ -187,7 +187,7 @@ func checkVariable(config *httpproxy.Config, destination *url.URL) error {
 }
 
 // Transport makes t use the proxies that c chooses, and returns a RoundTripper that uses t. Errors of the RoundTripper
-// name the proxy. A refusal by the proxy is an error, not a response.
+// name the proxy. A refused CONNECT is an error. So is the status 407 for a request that the proxy forwards.
 func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 	t.Proxy = func(r *http.Request) (*url.URL, error) {
 		p, err := c.For(r.URL)

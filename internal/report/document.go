@@ -26,7 +26,7 @@ type Provenance struct {
 	Version  string            `json:"version"`           // version of soak
 	Commit   string            `json:"commit,omitempty"`  // commit of that version
 	Go       string            `json:"go,omitempty"`      // version of Go
-	OneClock bool              `json:"one_clock"`         // target and runners are on one host
+	OneClock bool              `json:"one_clock"`         // soak started the target, so target and runners are on one host
 	Nginx    string            `json:"nginx,omitempty"`   // version of nginx
 	Cores    string            `json:"cores,omitempty"`   // cores reserved for the service and the runners, or why none are
 	Proxies  []string          `json:"proxies,omitempty"` // proxies that the runners used, without credentials

@@ -14,7 +14,7 @@ const (
 	textWidth      = 80 // maximum length of a line in characters
 	nameWidth      = 12 // minimum width of the names of facts
 	minColumnWidth = 14 // minimum width of a text column that was narrowed
-	maxCellWidth   = 38 // maximum width of a cell in a table that is wider than textWidth
+	maxCellWidth   = 38 // maximum width of a column in a table that is divided into several tables
 )
 
 // Text writes a page in at most 80 columns, except for longer words.
@@ -74,7 +74,7 @@ func (t *TextWriter) list(sentences []string) {
 	}
 }
 
-// section writes a section without its charts. It omits a section that has nothing else.
+// section writes a section without its charts and downloads. It omits a section that has nothing else.
 func (t *TextWriter) section(s *Section) {
 	if len(s.Lead)+len(s.Tables)+len(s.Notes) == 0 {
 		return

@@ -19,7 +19,7 @@ type RunRecord struct {
 	Problems     []string                `json:"problems,omitempty"` // why the run is incomplete
 	RunnerEnds   []shard.RunnerEnd       `json:"runner_ends,omitempty"`
 	Failures     []verdict.TargetFailure `json:"failures,omitempty"`    // of the target
-	Unreachable  []string                `json:"unreachable,omitempty"` // parts of the target that did not answer at the end
+	Unreachable  []string                `json:"unreachable,omitempty"` // sentences about addresses of the target that did not respond at the end
 	Warnings     []string                `json:"warnings,omitempty"`
 	Actions      []verdict.ActionResult  `json:"actions,omitempty"` // of --at, in their order
 }

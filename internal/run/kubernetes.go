@@ -234,8 +234,8 @@ func (d *kubernetes) report(news string) {
 
 const checkpointPoll = 10 * time.Second
 
-// checkpoints reads the progress of an HTTP suite from the checkpoints in the bucket. Runners of such a suite aggregate
-// no metrics for k6's REST API. The progress is for display; no verdict depends on it.
+// checkpoints reads the progress of an HTTP suite or of the suite finite from the checkpoints in the bucket. Runners of
+// such a suite aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
 type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)

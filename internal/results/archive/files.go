@@ -61,7 +61,7 @@ func (m *maker) addFiles(folder string) error {
 		return fmt.Errorf("read the results in %s: %w", folder, err)
 	}
 	if hasPage && stale {
-		m.omit("%s has data of files in which secrets were redacted; run `soak report` to write it again", page)
+		m.omit("%s has data of files in which secrets were redacted; run `soak report` on the opened archive to write the page", page)
 		return nil
 	}
 	if hasPage {

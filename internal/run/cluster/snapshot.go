@@ -37,7 +37,7 @@ type Part struct {
 	Pod    *corev1.Pod
 	Last   *corev1.Pod // last known state of a pod that no longer exists; nil: unknown
 	Paused *bool       // whether k6 waits to be started; nil: unknown
-	Events []string    // warnings about the Job, then about the pod, each oldest first; only of parts with a problem
+	Events []string    // warnings and Killing events about the Job, then about the pod, each oldest first; only of parts with a problem
 	Log    string      // last error or last line of the output; only of parts with a problem whose container has ended
 }
 
