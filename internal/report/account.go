@@ -99,12 +99,19 @@ func (s *pageBuilder) account() Section {
 	if s.v.NoData {
 		return out
 	}
-	out.ID, out.Title, out.Short = "account", s.nouns(true)+" and findings", s.nouns(true)
+	out.ID, out.Title, out.Short = "account", s.accountTitle(), s.nouns(true)
 	s.messageBasis(&out)
 	if t, ok := s.findings(); ok {
 		out.Tables = append(out.Tables, t)
 	}
 	return out
+}
+
+func (s *pageBuilder) accountTitle() string {
+	if !s.v.Service.CountsMessages() {
+		return "Events received"
+	}
+	return s.nouns(true) + " and findings"
 }
 
 func (s *pageBuilder) findings() (t Table, ok bool) {

@@ -123,7 +123,7 @@ func (s *pageBuilder) ends() Section {
 	out.addGroups(outages, "Outages", "outcome", "outage", planned)
 	out.addGroups(faults, s.nouns(true)+" with faults", "fault", "lateness", clamp.Int(s.v.Messages.Expected))
 	if len(faults) > 0 {
-		out.Notes = append(out.Notes, "The table “"+s.nouns(true)+" with faults” counts only the first findings of each client. The section “"+s.nouns(true)+" and findings” counts all.")
+		out.Notes = append(out.Notes, "The table “"+s.nouns(true)+" with faults” counts only the first findings of each client. The section “"+s.accountTitle()+"” counts all.")
 	}
 	return out
 }

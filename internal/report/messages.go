@@ -49,7 +49,7 @@ func (s *pageBuilder) kindText(k ledger.Kind) string {
 // messageBasis adds the counts of other events, and notes on how messages were counted.
 func (s *pageBuilder) messageBasis(out *Section) {
 	if !s.v.Service.CountsMessages() {
-		out.Title, out.Short = "Events received", ""
+		out.Short = "" // the title
 	}
 	if events := otherEvents(s.v.Messages); len(events) > 0 {
 		t := Table{Columns: Columns("other events", "#count")}

@@ -81,6 +81,12 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, "−239", row(t, doc, "arithmetic", "difference from the product")[1])
 	require.Equal(t, "47 bytes (noop 239 with id, timestamp and chunk framing) × received", row(t, doc, "arithmetic", "events on the wire")[0], "the size must equal the value in docs/accounting.md")
 	require.Zero(t, doc.Find("#comparison").Length(), "a run without an earlier run must have no comparison")
+
+	require.Contains(t, doc.Find("#ends").Text(), "The section “Noops and findings” counts all.")
+	r.Verdict.Service.CountBasis = shard.CountNothing
+	_, doc = render(t, r)
+	require.Equal(t, "Events received", doc.Find("#account h2").Text())
+	require.Contains(t, doc.Find("#ends").Text(), "The section “Events received” counts all.")
 }
 
 func TestGrowingMemoryIsReported(t *testing.T) {
