@@ -191,7 +191,7 @@ func (g *streamGauge) isGauge() bool {
 	return g.hasSamples && !g.isCounter && g.unit >= minUnit && g.drift < g.slack() && !g.hasRisen() && !g.isStale()
 }
 
-// maxGap is the maximum time without a reading before the limit.
+// maxGap is the maximum time from the last reading to the limit.
 const maxGap = 10 * time.Second
 
 func (g *streamGauge) isStale() bool {
@@ -224,7 +224,7 @@ func (g *streamGauge) checkGauge() verdict.Check {
 	case g.isCounter:
 		reason = counterReason(g.name, "the streams that are open")
 	case g.isStale():
-		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", g.name, g.limit-g.lastReading().elapsed)
+		reason = sentence("the gauge %s was last read %v before NOTICE_SECONDS had passed, so its last value is unknown", g.name, g.limit-g.lastReading().elapsed)
 	case g.hasRisen():
 		reason = sentence("the gauge %s was %v when the clients vanished, and rose afterward: other clients use the service, or the gauge is read too seldom; "+
 			"set STEADY_SECONDS above the scrape interval of Prometheus", g.name, g.before)

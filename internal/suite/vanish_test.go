@@ -180,7 +180,7 @@ func TestVanishFindsFaults(t *testing.T) {
 			for i := 41; i < 80; i++ {
 				r.Samples[i].Gauge = nil
 			}
-		}, verdict.Invalid, "the gauge clients was last read 29 s before the end"},
+		}, verdict.Invalid, "the gauge clients was last read 29 s before NOTICE_SECONDS had passed"},
 		{"the gauge falls because other streams are disconnected", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"no gauge, and another stream is disconnected", func(r *Run) {
 			r.set("GAUGE", "clients")

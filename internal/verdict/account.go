@@ -27,7 +27,7 @@ const arrivalSpread = 100 * time.Millisecond
 //   - a stream was open from the margin before the message was published until the margin after it was confirmed;
 //   - the message was published between two streams, and the second one resumed the first;
 //   - the service keeps the order, and messages before and after this one arrived on one stream or on streams that
-//     resumed one another.
+//     each resumed the previous one.
 //
 // An expected message that did not arrive is lost.
 func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection {
@@ -45,7 +45,7 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 // time from which its position in the feed was known (see feed.Correction); nil: all positions are known.
 func (s *Streams) compareMessages(i int, r *shard.Connection, messages []shard.Message, topic *Topic, certainFrom []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certainFrom)
-	if t := s.comparedTopics[topic.Name]; t != nil && t.aligned.HasRepeatedContent() {
+	if t := s.comparedTopics[topic.Name]; t != nil && t.alignment.HasRepeatedContent() {
 		a.ordered = false // messages with equal content are interchangeable, so the first and the last number of a span are uncertain
 	}
 	lost := s.attributeToCuts(i, &a, a.lostNumbers())

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// AgreementChecks returns the checks that compare the clients' counts with the server's ledger and with the script's
-// checks.
+// AgreementChecks returns the check that the clients' counts agree with the server's ledger, if there is one, and the
+// check that all checks of the script passed.
 func (s *Streams) AgreementChecks() (out []Check) {
 	if s.server != nil {
 		unexplained := s.unexplained.sentences()

@@ -27,8 +27,8 @@ const (
 	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay. A
 	// conclusive control group, if there was one, was late too.
 	SignalSteal Signal = "steal"
-	// SignalGenerator means that a suite measured a delay of the load generator that may explain the unmet check. It also
-	// means that the generator had no port, descriptor or IPv6 address for a connection.
+	// SignalGenerator means one of two things: a suite measured a delay of the load generator that may explain the unmet
+	// check, or the generator had no port, descriptor or IPv6 address for a connection.
 	SignalGenerator Signal = "generator"
 )
 
@@ -106,8 +106,8 @@ func (e explanations) attribute(c Check) Check {
 	return c.AsDoubt()
 }
 
-// attribute returns the check as inconclusive if the control group explains its faults. Without a control group, the
-// stalls of the runners may explain late messages and overdue streams. kinds are the kinds of findings of a check that
+// attribute returns the check as inconclusive if the control group explains its faults. Without a conclusive control
+// group, the stalls of the runners may explain late messages and overdue streams. kinds are the kinds of findings of a check that
 // depends on the interval.
 func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	e := explanations{}

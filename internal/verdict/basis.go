@@ -179,11 +179,15 @@ func (s *Streams) UndetectableLossCheck() Check {
 	if e.Kind != ByNothing {
 		actual += ", according to the " + sourceName(e.Kind)
 	}
+	reason := fmt.Sprintf("up to %s could be %s (MAX_HIDDEN allows %s)", format.Count(e.Undetectable, noun),
+		format.Form(e.Undetectable, "an undetectable loss", "undetectable losses"), limit)
+	if len(e.Why) > 0 { // empty if, for example, only dropped clients have undetectable losses
+		reason += ": " + firstText(e.Why, "")
+	}
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && count <= uint64(maximum), Why: "undetected losses would make a pass wrong",
-		Reasons: []string{fmt.Sprintf("up to %s could be %s (MAX_HIDDEN allows %s): %s", format.Count(e.Undetectable, noun),
-			format.Form(e.Undetectable, "an undetectable loss", "undetectable losses"), limit, firstText(e.Why, ""))},
+		Reasons: []string{reason},
 	}.AsDoubt()
 	if !pass {
 		c.Reasons = s.lastOutages.doubts(s.m.Plan.Connections, s.Messages.Expected)

@@ -52,16 +52,16 @@ func (c *Counts) CompressionText() string {
 func (c *Counts) RedirectText() string {
 	const maxOrigins = 3
 	var origins []string
-	others := 0 // streams to origins that the text does not name
+	unnamedStreams := 0 // streams to origins that the text does not name
 	for _, r := range c.Redirects {
 		if r.Origin == "" || len(origins) == maxOrigins {
-			others += r.Streams
+			unnamedStreams += r.Streams
 			continue
 		}
 		origins = append(origins, fmt.Sprintf("%s to %s", format.Count(r.Streams, "stream"), r.Origin))
 	}
-	if others > 0 {
-		origins = append(origins, format.Count(others, "stream")+" to other origins")
+	if unnamedStreams > 0 {
+		origins = append(origins, format.Count(unnamedStreams, "stream")+" to other origins")
 	}
 	if len(origins) == 0 {
 		return ""

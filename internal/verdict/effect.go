@@ -40,7 +40,7 @@ type Effect struct {
 	Peak    int            `json:"connects_per_second_peak"`
 	Refused map[string]int `json:"refused_attempts,omitempty"` // refused attempts of lost streams, by reason
 	Missed  uint64         `json:"missed"`
-	// Resumed is the number of messages of outages that arrived after the reconnect; nil if it is not known.
+	// Resumed is the number of messages sent during outages that arrived after the reconnect; nil if it is not known.
 	Resumed *uint64 `json:"resumed,omitempty"`
 	// NotResumed counts confirmed messages that were published around an outage and did not arrive, but were not
 	// expected because the client could not resume.
@@ -331,7 +331,7 @@ func countSentWithin(messages []shard.Message, f ledger.Finding, from, until flo
 	return n
 }
 
-// countResumed returns how many messages that were published and confirmed during an outage arrived after it.
+// countResumed returns how many of the confirmed messages that were published during an outage arrived.
 func (s *Streams) countResumed(l loss) (n uint64) {
 	_, messages, ok := s.m.Topic(l.c)
 	if !ok || !l.reconnected {

@@ -225,7 +225,7 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 		want          Outcome
 		actual        string
 	}{
-		{"no client is lost", 1000, 0, 0, 60, Pass, "none was lost"},
+		{"no client is lost", 1000, 0, 0, 60, Pass, "no stream was lost"},
 		{"all within the limit", 1000, 1000, 59, 60, Pass, "within 59 s; all within 59 s"},
 		{"all at the limit", 50, 50, 60, 60, Pass, "within 60 s; all within 60 s"},
 		{"one in a thousand may take longer", 1000, 1, 61, 60, Pass, "within 0 ms; all within 61 s"},

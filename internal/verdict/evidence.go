@@ -62,7 +62,7 @@ type Layout struct {
 	// plan has the load, and the results are the counts of clients and messages.
 	Declared bool
 	Page     []string // the names of the sections of report.html in their order (see sections in internal/report)
-	// Disturbed has true at n if the script acts on stream n, from 0, and thus causes its faults; nil: on no stream.
+	// Disturbed[n] reports whether the script acts on stream n, from 0, and thus causes its faults; nil: on no stream.
 	Disturbed []bool
 }
 

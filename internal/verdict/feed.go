@@ -16,7 +16,7 @@ import (
 // A comparedTopic is a topic whose streams are compared with each other, because its messages carry no numbers.
 type comparedTopic struct {
 	*shard.Feed
-	aligned             *feed.Feed
+	alignment           *feed.Feed
 	topic               *Topic
 	clients             int
 	uncertainClients    []string // clients for which it is unknown which messages they received
@@ -53,15 +53,15 @@ func (s *Streams) alignFeeds() {
 // align numbers the messages of a topic, and adds the topic to the run.
 func (s *Streams) align(f *shard.Feed, records feed.Records) {
 	t := &comparedTopic{Feed: f, runner: -1, topic: &Topic{Name: f.Topic}}
-	t.aligned = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)
-	t.hasSingleRecipients = t.aligned.HasSingleRecipients(records)
+	t.alignment = feed.Align(f.Logs, s.m.Service.AnyOrder, s.m.Service.Repeats, records)
+	t.hasSingleRecipients = t.alignment.HasSingleRecipients(records)
 	for range records {
 		t.clients++
 	}
-	for n := range t.aligned.Messages {
+	for n := range t.alignment.Messages {
 		if t.isExpected(n) {
 			t.topic.confirmedNumbers = append(t.topic.confirmedNumbers, clamp.Uint64(n)+1)
-		} else if count := uint64(t.aligned.Messages[n].Count); 2*count > clamp.Uint64(t.clients) && !t.hasSingleRecipients {
+		} else if count := uint64(t.alignment.Messages[n].Count); 2*count > clamp.Uint64(t.clients) && !t.hasSingleRecipients {
 			// Most streams began with this message, so the other clients may have lost it.
 			s.Messages.NotExpected += max(count, clamp.Uint64(t.clients)) - count
 		}
@@ -78,7 +78,7 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 
 // isExpected reports whether every connected client was expected to receive the message with the given index.
 func (t *comparedTopic) isExpected(index int) bool {
-	return t.aligned.Messages[index].Live && !t.hasSingleRecipients
+	return t.alignment.Messages[index].Live && !t.hasSingleRecipients
 }
 
 // messagesFor returns the messages of the topic, with times on the clock of the runner with the given index. The
@@ -87,10 +87,10 @@ func (t *comparedTopic) messagesFor(runner *shard.Runner, index int) []shard.Mes
 	if t.runner == index {
 		return t.messages
 	}
-	t.runner, t.messages = index, make([]shard.Message, len(t.aligned.Messages))
-	lag := t.aligned.Lag(t.LogOf[index]) // the delay of the runner, or the difference of the clocks
+	t.runner, t.messages = index, make([]shard.Message, len(t.alignment.Messages))
+	lag := t.alignment.Lag(t.LogOf[index]) // the delay of the runner, or the difference of the clocks
 	for n := range t.messages {
-		at, doubt := t.aligned.ArrivedAt(n, t.LogOf[index]), t.aligned.Messages[n].Doubt
+		at, doubt := t.alignment.ArrivedAt(n, t.LogOf[index]), t.alignment.Messages[n].Doubt
 		t.messages[n] = shard.Message{
 			SentUS: runner.At(at - max(lag, 0)).UnixMicro(), AnsweredUS: runner.At(at + doubt - min(lag, 0)).UnixMicro(), State: shard.Open,
 		}
@@ -115,8 +115,8 @@ func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 	if t == nil {
 		return r
 	}
-	t.aligned.JoinTime = s.streamMarginOf(r)
-	corrected := t.aligned.Correct(t.LogOf[r.Runner], &r.Record)
+	t.alignment.JoinTime = s.streamMarginOf(r)
+	corrected := t.alignment.Correct(t.LogOf[r.Runner], &r.Record)
 	if corrected.Uncertain {
 		t.uncertainClients = append(t.uncertainClients, r.ID)
 	}
@@ -140,7 +140,7 @@ func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 // streamMarginOf returns the stream margin of a client (see streamMargin). If contents repeat, the longest stall of
 // a runner extends the margin: after a stall, the first message of a stream remains unknown for longer.
 func (s *Streams) streamMarginOf(r *shard.Connection) time.Duration {
-	if t := s.comparedTopicOf(r); t != nil && t.aligned.HasRepeatedContent() {
+	if t := s.comparedTopicOf(r); t != nil && t.alignment.HasRepeatedContent() {
 		return streamMargin + useOf(s.m).Stall
 	}
 	return streamMargin
@@ -161,15 +161,15 @@ const maxDiverged = 10
 // recipients states how many clients of a topic received a message: "3 of 4 clients".
 func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	t := s.comparedTopicOf(r)
-	if t == nil || number == 0 || number > clamp.Uint64(len(t.aligned.Messages)) {
+	if t == nil || number == 0 || number > clamp.Uint64(len(t.alignment.Messages)) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %s", t.aligned.Messages[number-1].Count, format.Count(t.clients, "client"))
+	return fmt.Sprintf("%d of %s", t.alignment.Messages[number-1].Count, format.Count(t.clients, "client"))
 }
 
 // monotonyReason returns a sentence if the topic has too few different contents to compare its clients; otherwise "".
 func (t *comparedTopic) monotonyReason() string {
-	contents, interval := t.aligned.Monotonous()
+	contents, interval := t.alignment.Monotonous()
 	if contents == 0 {
 		return ""
 	}
@@ -198,9 +198,9 @@ func (s *Streams) comparabilityCheck() Check {
 			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached only one client each: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
 		case compared.monotonyReason() != "":
 			c.Reasons = append(c.Reasons, compared.monotonyReason())
-		case compared.aligned.SharedCopies > 0 && compared.aligned.Repeats && compared.aligned.HasRepeatedContent():
+		case compared.alignment.SharedCopies > 0 && compared.alignment.Repeats && compared.alignment.HasRepeatedContent():
 			c.Reasons = append(c.Reasons, fmt.Sprintf("content repeats, and some clients%s received %s that others did not, which may be copies or losses: set message.same to a part that differs between messages",
-				topic, format.Plural(int64(compared.aligned.SharedCopies), "message", "messages")))
+				topic, format.Plural(int64(compared.alignment.SharedCopies), "message", "messages")))
 		case len(compared.uncertainClients) > 0:
 			c.Reasons = append(c.Reasons, compared.uncertainReason())
 		case t.Streams < 2:

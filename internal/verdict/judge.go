@@ -35,8 +35,8 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	}
 	v.Resources = resourcesOf(m, e.Samples)
 	v.copyRunners(m)
-	for _, further := range e.Rounds[1:] {
-		for _, r := range further.Runners {
+	for _, round := range e.Rounds[1:] {
+		for _, r := range round.Runners {
 			v.EndedUnix = max(v.EndedUnix, float64(r.EndedUS)/1e6)
 		}
 	}

@@ -61,6 +61,9 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 			disconnect(m, c.clients, c.change)
 			v := requireOutcome(t, c.want, judgeSoak(m, nil, Evidence{}))
 			require.Contains(t, v.Reasons[0], c.reason)
+			for _, warning := range v.Warnings {
+				require.NotRegexp(t, ": $", warning)
+			}
 		})
 	}
 }

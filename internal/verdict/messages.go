@@ -13,7 +13,7 @@ import (
 // Messages holds the counts of all messages.
 type Messages struct {
 	ledger.Totals
-	// Floor is clients × floor(open time / interval), for comparison (docs/accounting.md); 0 if messages have no
+	// Floor is clients × floor(planned open time / interval), for comparison (docs/accounting.md); 0 if messages have no
 	// interval.
 	Floor      uint64 `json:"floor,omitempty"`
 	Repeated   uint64 `json:"repeated,omitempty"`   // duplicates, if the description allows them

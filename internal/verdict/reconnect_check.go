@@ -31,7 +31,7 @@ func (s *Streams) reconnectCheck() Check {
 	}
 	slices.Sort(outages)
 	c := Check{
-		ID: CheckReconnected, Name: fmt.Sprintf("%g %% of clients reconnected", 100*minReconnectedShare), Limit: "any time", Actual: "none was lost", Pass: true,
+		ID: CheckReconnected, Name: fmt.Sprintf("%g %% of clients reconnected", 100*minReconnectedShare), Limit: "any time", Actual: "no stream was lost", Pass: true,
 		Why: "clients stay disconnected after a deploy",
 	}
 	if s.Connections.Opened == 0 {

@@ -74,7 +74,7 @@ func (s *stage) sendAll(requests []*burstRequest) {
 			}
 			r.start, r.deadline = time.Now(), start.Add(s.timeout)
 			err := r.lane.send(&r.exchange)
-			r.released, r.sent = start, time.Now()
+			r.releasedAt, r.sentAt = start, time.Now()
 			if isJoint {
 				jointSends.Done()
 				jointSends.Wait()

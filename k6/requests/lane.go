@@ -84,17 +84,17 @@ func (l *lane) hangUp() {
 }
 
 type exchange struct {
-	op        *operation
-	start     time.Time // the duration counts from here
-	deadline  time.Time
-	firstByte time.Time // of the response; zero if no byte arrived
-	end       time.Time
-	code      string        // "" if k6 interrupted the stage: the exchange is not counted
-	server    string        // X-Server
-	inFlight  string        // X-In-Flight
-	laneWait  time.Duration // time until a lane was free
-	released  time.Time     // when all requests of a burst were started; zero in other load models and after a failed dial
-	sent      time.Time     // end of send, only in a burst
+	op         *operation
+	start      time.Time // the duration counts from here
+	deadline   time.Time
+	firstByte  time.Time // of the response; zero if no byte arrived
+	end        time.Time
+	code       string        // "" if k6 interrupted the stage: the exchange is not counted
+	server     string        // X-Server
+	inFlight   string        // X-In-Flight
+	laneWait   time.Duration // time until a lane was free
+	releasedAt time.Time     // when all requests of a burst were started; zero in other load models and after a failed dial
+	sentAt     time.Time     // end of send, only in a burst
 }
 
 // do makes a request. Its duration counts from start.

@@ -39,21 +39,21 @@ type module struct {
 
 // requestMetrics holds the metrics of the module. requests.d.ts documents them for users.
 type requestMetrics struct {
-	duration, first, waited, connected, late, unrequested, sentAfter, inFlight *metrics.Metric
+	duration, firstByte, wait, durationWithoutWait, delay, unrequestedBytes, sentAfter, inFlight *metrics.Metric
 }
 
 func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	r, rt := vu.InitEnv().Registry, vu.Runtime()
 	m := &module{vu: vu, metrics: &requestMetrics{
-		duration:  r.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time),
-		first:     r.MustNewMetric(shard.FirstByte, metrics.Trend, metrics.Time),
-		waited:    r.MustNewMetric(shard.ConnectionWait, metrics.Trend, metrics.Time),
-		connected: r.MustNewMetric(shard.DurationWithoutWait, metrics.Trend, metrics.Time),
-		late:      r.MustNewMetric(shard.ResponseDelay, metrics.Trend, metrics.Time),
-		sentAfter: r.MustNewMetric("sent_after", metrics.Trend, metrics.Time),
-		inFlight:  r.MustNewMetric("server_in_flight", metrics.Trend),
+		duration:            r.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time),
+		firstByte:           r.MustNewMetric(shard.FirstByte, metrics.Trend, metrics.Time),
+		wait:                r.MustNewMetric(shard.ConnectionWait, metrics.Trend, metrics.Time),
+		durationWithoutWait: r.MustNewMetric(shard.DurationWithoutWait, metrics.Trend, metrics.Time),
+		delay:               r.MustNewMetric(shard.ResponseDelay, metrics.Trend, metrics.Time),
+		sentAfter:           r.MustNewMetric("sent_after", metrics.Trend, metrics.Time),
+		inFlight:            r.MustNewMetric("server_in_flight", metrics.Trend),
 
-		unrequested: r.MustNewMetric(shard.UnrequestedBytes, metrics.Counter),
+		unrequestedBytes: r.MustNewMetric(shard.UnrequestedBytes, metrics.Counter),
 	}}
 	m.exports = modules.Exports{Named: map[string]any{
 		"closed": rt.ToValue(m.call("closed", (*stage).closed)),

@@ -52,16 +52,16 @@ func (s *stage) note(x *exchange) {
 	tags := s.tagsOf(x)
 	s.add(s.m.metrics.duration, tags, x.end, metrics.D(x.end.Sub(x.start)))
 	if !x.firstByte.IsZero() {
-		s.add(s.m.metrics.first, s.codeTags(x.code), x.end, metrics.D(x.firstByte.Sub(x.start)))
+		s.add(s.m.metrics.firstByte, s.codeTags(x.code), x.end, metrics.D(x.firstByte.Sub(x.start)))
 	}
 	if x.laneWait > 0 {
-		s.add(s.m.metrics.waited, s.tags.Tags, x.end, metrics.D(x.laneWait))
-		s.add(s.m.metrics.connected, s.codeTags(x.code), x.end, metrics.D(x.end.Sub(x.start)-x.laneWait))
+		s.add(s.m.metrics.wait, s.tags.Tags, x.end, metrics.D(x.laneWait))
+		s.add(s.m.metrics.durationWithoutWait, s.codeTags(x.code), x.end, metrics.D(x.end.Sub(x.start)-x.laneWait))
 	}
 	if end, fixed := s.end(); fixed && x.code == shard.CodeOK && x.end.After(end) {
-		s.add(s.m.metrics.late, tags, x.end, metrics.D(x.end.Sub(end)))
+		s.add(s.m.metrics.delay, tags, x.end, metrics.D(x.end.Sub(end)))
 	}
-	if !x.released.IsZero() {
+	if !x.releasedAt.IsZero() {
 		s.noteBurst(x)
 	}
 	if len(s.batch) >= batchSize {
@@ -71,7 +71,7 @@ func (s *stage) note(x *exchange) {
 
 // noteBurst adds the samples that only an exchange of a burst has. The caller holds mu.
 func (s *stage) noteBurst(x *exchange) {
-	s.add(s.m.metrics.sentAfter, s.tags.Tags, x.sent, metrics.D(x.sent.Sub(x.released)))
+	s.add(s.m.metrics.sentAfter, s.tags.Tags, x.sentAt, metrics.D(x.sentAt.Sub(x.releasedAt)))
 	if n, err := strconv.ParseInt(x.inFlight, 10, 64); err == nil && n > 0 {
 		s.add(s.m.metrics.inFlight, s.tags.Tags, x.end, float64(n))
 	}
@@ -134,7 +134,7 @@ func (s *stage) logFailure(x *exchange, format string, args ...any) {
 func (s *stage) noteUnrequested(op *operation, received []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(s.m.metrics.unrequested, s.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
+	s.add(s.m.metrics.unrequestedBytes, s.tags.Tags.With(shard.TagEndpoint, op.name), time.Now(), 1)
 	if !s.loggedCodes[shard.UnrequestedBytes] {
 		s.loggedCodes[shard.UnrequestedBytes] = true
 		s.state.Logger.Warnf("%s: the server sent unrequested bytes, starting with %q (further cases of this stage are not logged)", op.name, received)

@@ -268,8 +268,8 @@ const statusNotSent = -1
 
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
 
-// isEndAccepted reports whether the service accepted the request for the end of a stream, or there was no stream to
-// end. The stream of a client that reconnects may have ended just before the request.
+// isEndAccepted reports whether the service accepted the request for the end of a stream, or no request was sent
+// (see statusNotSent). The stream of a client that reconnects may have ended just before the request.
 func (e *ender) isEndAccepted(s *holdStream, state ledger.State) bool {
 	notFound := s.status == http.StatusNotFound || s.status == http.StatusGone
 	return s.status == statusNotSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed

@@ -18,14 +18,14 @@ type finiteOptions struct {
 	Seed        uint64   `js:"seed"`
 	MaxInFlight int64    `js:"maxInFlight"` // maximum number of concurrent responses of the open model
 
-	FirstTimeout float64 `js:"firstTimeout"` // s with only heartbeats before the first content
-	IdleTimeout  float64 `js:"idleTimeout"`  // s with only heartbeats after the first content
-	Linger       float64 `js:"linger"`       // s from the terminal event to the end of the response
-	Drain        float64 `js:"drain"`        // s for the responses that are open at the end
+	FirstTimeout float64 `js:"firstTimeout"` // maximum seconds with only heartbeats before the first content
+	IdleTimeout  float64 `js:"idleTimeout"`  // maximum seconds with only heartbeats after the first content
+	Linger       float64 `js:"linger"`       // maximum seconds from the terminal event to the end of the response
+	Drain        float64 `js:"drain"`        // maximum seconds for the responses that are open at the end
 
-	MaxFirst float64 `js:"maxFirst"` // ms; 0: no limit
-	MaxGap   float64 `js:"maxGap"`   // ms; 0: no limit
-	MaxTotal float64 `js:"maxTotal"` // s; 0: no limit
+	MaxFirst float64 `js:"maxFirst"` // ms to the first content; 0: no limit
+	MaxGap   float64 `js:"maxGap"`   // ms between two chunks; 0: no limit
+	MaxTotal float64 `js:"maxTotal"` // total seconds; 0: no limit
 
 	Abandon      float64 `js:"abandon"`      // share of the requests, 0 to 1
 	AbandonAfter uint32  `js:"abandonAfter"` // chunks

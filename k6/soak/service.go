@@ -120,7 +120,7 @@ func (r *recorder) setService(s *service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hasService && r.service.Hash() != s.Hash() {
-		return errors.New("soak.service was called with two different descriptions; remove computed values that change from the description")
+		return errors.New("soak.service was called with two different descriptions; use only constant values in the description")
 	}
 	if !r.hasService {
 		r.service, r.hasService = s, true

@@ -77,8 +77,9 @@ func (o *soakOutput) endIfSuspended() {
 	os.Exit(int(exitcodes.ExternalAbort))
 }
 
-// awaitNetwork waits until the target accepts a connection, because a laptop that wakes up has no network yet. It stops
-// waiting after limit, and at the end of the run. The next process reports a target that stays unreachable.
+// awaitNetwork waits until the target, or the proxy to it, accepts a connection, because a laptop that wakes up has no
+// network yet. It stops waiting after limit, and at the end of the run. The next process reports a target that stays
+// unreachable.
 func (o *soakOutput) awaitNetwork(limit time.Duration) {
 	planned := o.recorder.planCopy()
 	target, err := url.Parse(planned.BackendOf(o.runner.Index))
