@@ -17,7 +17,7 @@ func newSite(t *testing.T, statuses map[string]string) site {
 	t.Helper()
 	c, err := connect(context.Background(), "eu-central-1")
 	require.NoError(t, err)
-	return site{settings: settings{Name: "sse-soak", Region: "eu-central-1"}, output: outputs{Statuses: statuses}, aws: c}
+	return site{deployment: new(deployment), settings: settings{Name: "sse-soak", Region: "eu-central-1"}, output: outputs{Statuses: statuses}, aws: c}
 }
 
 func TestAwaitHosts(t *testing.T) {

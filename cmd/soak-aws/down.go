@@ -26,8 +26,8 @@ type downOptions struct {
 }
 
 // checkpointAge returns the maximum age of the last checkpoint of a run in progress: twice the interval between
-// checkpoints, but at least 3 minutes. The interval is a thousandth of the run's age (shard.CheckpointInterval). No run
-// is older than its hosts; the bucket has no file with the start of a run.
+// checkpoints, but at least 3 minutes. The interval is a thousandth of the run's age, but at least 30 s
+// (shard.CheckpointInterval). No run is older than its hosts; the bucket has no file with the start of a run.
 func checkpointAge(hosts []host) time.Duration {
 	age := 3 * time.Minute
 	for _, h := range hosts {
@@ -65,7 +65,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	for _, key := range archives {
 		fmt.Printf("  bin/soak open '%s'\n", s.location(key))
 	}
-	fmt.Println("  make aws-down ALL=1    # deletes the bucket with its archives")
+	fmt.Printf("  %s ALL=1    # deletes the bucket with its archives\n", d.target("aws-down"))
 	return nil
 }
 
@@ -108,8 +108,8 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	}
 	for _, run := range runs {
 		if age := time.Since(latest[run]); age < checkpointAge(hosts) && !options.hasVerdict(run) {
-			return nil, fmt.Errorf("the soak %s may be running: its last checkpoint is %v old; follow it with bin/soak-aws attach %[1]s",
-				run, age.Round(time.Second))
+			return nil, fmt.Errorf("the soak %s may be running: its last checkpoint is %v old; follow it with %s",
+				run, age.Round(time.Second), s.soakAWS("attach "+run))
 		}
 		archives = append(archives, "archives/"+run+".tar.gz")
 	}
@@ -166,8 +166,8 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("resources in %s that have the tag Run=%s and still cost money: %d\n  %s\n"+
-			"  continue:  make aws-down, or delete them in the AWS console",
-			s.settings.Region, s.settings.Name, len(costly), strings.Join(costly, "\n  "))
+			"  continue:  %s, or delete them in the AWS console",
+			s.settings.Region, s.settings.Name, len(costly), strings.Join(costly, "\n  "), s.target("aws-down"))
 	case err != nil:
 		return fmt.Errorf("terraform destroy succeeded, but the result could not be verified: %w", err)
 	}

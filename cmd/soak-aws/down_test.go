@@ -54,6 +54,7 @@ func TestDownKeepsArchives(t *testing.T) {
 	m := newDeploymentWithRun(t, f)
 	addSessions(t, startStack(t).Listener.Addr().String())
 	f.tagResponses = [][]string{{"arn:aws:s3:::sse-soak-123"}}
+	m.name = "sse-soak"
 	output, err := m.down(t, downOptions{})
 	require.NoError(t, err)
 	requests := lines(t, m.calls)
@@ -63,7 +64,7 @@ func TestDownKeepsArchives(t *testing.T) {
 		lines(t, m.destroyed))
 	for _, part := range []string{
 		"no host, disk or other bucket in eu-central-1 has the tag Run=sse-soak anymore", "kept: the bucket sse-soak-123", "Each archive is deleted 30 days after",
-		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
+		"bin/soak open 's3://sse-soak-123/archives/run-1.tar.gz?region=eu-central-1'", "make aws-down NAME=sse-soak ALL=1",
 	} {
 		assert.Contains(t, output, part)
 	}

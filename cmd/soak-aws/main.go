@@ -35,7 +35,8 @@ func run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := (&deployment{}).commands()
+	d := new(deployment)
+	root := d.commands()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var exit exitError
@@ -45,7 +46,8 @@ func run(args []string) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case ctx.Err() != nil:
-		err = errors.New("stopped, but resources that exist still cost money; run `make aws-up` to complete the deployment, or `make aws-down` to remove it")
+		err = errors.New("stopped, but resources that exist still cost money; run `" + d.target("aws-up") +
+			"` to complete the deployment, or `" + d.target("aws-down") + "` to remove it")
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)
 	return 2
@@ -59,7 +61,7 @@ func (d *deployment) commands() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "create and destroy without confirmation [AUTO_APPROVE=1]")
-	flags.StringVar(&d.name, "name", "", "name of the deployment; each name has its own state (default: the name in the settings)")
+	flags.StringVar(&d.name, "name", "", "name of the deployment, which selects its state (default: name in the settings)")
 	flags.StringVar(&d.program, "soak", "bin/soak", "path of the soak program")
 	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"),
 		"file with prices, in place of internal/host/sizing/prices.json [PRICES]")
@@ -100,7 +102,7 @@ func (d *deployment) commands() *cobra.Command {
 	c.Flags().IntVar(&minutes, "minutes", 60, "minutes by which the end is postponed")
 
 	options := downOptions{lag: 3 * time.Minute}
-	c = addPlain("down", "Archive the runs, destroy all but the archives, and check that no other resource with the deployment's tag remains",
+	c = addPlain("down", "Archive the runs, destroy all but the archives, and check that no other host, disk or bucket of the deployment remains",
 		func(ctx context.Context) error { return d.down(ctx, options) })
 	c.Flags().StringVar(&options.results, "results", "results", "folder of results")
 	c.Flags().BoolVar(&options.withoutArchive, "no-archive", false, "do not archive the runs, but keep existing archives in the bucket")

@@ -118,8 +118,8 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	latest, _ := os.Readlink(filepath.Join(f.out, "latest"))
 	run := filepath.Base(cmp.Or(latest, "TESTID"))
 	fmt.Fprintf(os.Stderr, "\nThe hosts terminate themselves at %s. Next: %s\n"+
-		"To continue an interrupted soak: bin/soak-aws attach %s\n"+
-		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), run, s.location("shards", run))
+		"To continue an interrupted soak: %s\n"+
+		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), s.soakAWS("attach "+run), s.location("shards", run))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())
@@ -137,13 +137,13 @@ func (s site) location(elements ...string) string {
 // environment expire, before the verdict of a soak of that length.
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
-		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from an address in laptop_cidrs, or set runner_node_count and run `make aws-up` again",
-			s.output.PublicURL)
+		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from an address in laptop_cidrs, or set runner_node_count and run `%s` again",
+			s.output.PublicURL, s.target("aws-up"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.output.Statuses)) {
 		if state, _ := setup(s.values[name], s.output.Statuses[name]); state != setupReady {
-			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; complete the setup with `make aws-up`",
-				s.output.Statuses[name], name, state)
+			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; complete the setup with `%s`",
+				s.output.Statuses[name], name, state, s.target("aws-up"))
 		}
 	}
 	if end, err = s.end(ctx, length); err != nil {
@@ -210,11 +210,11 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	remaining := time.Until(end)
 	switch shortfall := length + soakOverhead - remaining; {
 	case remaining <= 0:
-		return end, errors.New("the hosts have terminated; run `make aws-up` for new ones")
+		return end, fmt.Errorf("the hosts have terminated; run `%s` for new ones", s.target("aws-up"))
 	case shortfall > 0:
 		return end, fmt.Errorf("the hosts end at %s, in %v, but the run takes %v, plus up to %v before and after it; "+
-			"extend them with `bin/soak-aws extend --minutes %d`, or lower SECONDS",
-			clock(end), remaining.Round(time.Second), length, soakOverhead, int(math.Ceil(shortfall.Minutes())))
+			"extend them with `%s`, or lower SECONDS",
+			clock(end), remaining.Round(time.Second), length, soakOverhead, s.soakAWS(fmt.Sprintf("extend --minutes %d", int(math.Ceil(shortfall.Minutes())))))
 	}
 	return end, nil
 }
@@ -252,7 +252,7 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 // in between therefore leaves the end unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
-		return refuse("--minutes must be positive, got %d; to end the hosts, run `make aws-down`", minutes)
+		return refuse("--minutes must be positive, got %d; to end the hosts, run `%s`", minutes, d.target("aws-down"))
 	}
 	s, err := d.appliedSite(ctx)
 	if err != nil {

@@ -61,6 +61,14 @@ func (d *deployment) target(name string) string {
 	return "make " + name
 }
 
+// soakAWS returns a soak-aws command for this deployment.
+func (d *deployment) soakAWS(command string) string {
+	if d.name != "" {
+		return "bin/soak-aws --name " + d.name + " " + command
+	}
+	return "bin/soak-aws " + command
+}
+
 // set passes a variable to terraform. terraform.tfvars and the environment of the user override it.
 func (d *deployment) set(name, value string) { d.env = append(d.env, "TF_VAR_"+name+"="+value) }
 
@@ -152,7 +160,7 @@ func (d *deployment) addressesInState(ctx context.Context, filter ...string) str
 	return strings.TrimSpace(string(list))
 }
 
-var errNoOutputs = errors.New("there is no deployment; run `make aws-up`")
+var errNoOutputs = errors.New("there is no deployment")
 
 // outputs returns the output "deployment" from the state of terraform, or errNoOutputs.
 func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
@@ -166,7 +174,7 @@ func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 	case err != nil:
 		return out, fmt.Errorf("terraform output: %w", err)
 	case !exists:
-		return out, errNoOutputs
+		return out, fmt.Errorf("%w; run `%s`", errNoOutputs, d.target("aws-up"))
 	}
 	return out, json.Unmarshal(output.Value, &out)
 }

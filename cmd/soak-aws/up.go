@@ -73,9 +73,9 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 		return fmt.Errorf("%w (hosts that exist cost money until they terminate themselves)\n  continue:  %s%s\n  clean up:  %s",
 			err, d.target("aws-up"), requested.variables(), d.target("aws-down"))
 	}
-	fmt.Printf("\nstack    %s (for the runners; for laptops in laptop_cidrs: %s)\ngrafana  bin/soak-aws open\n"+
-		"next     make aws-soak, then make aws-down. Each host terminates itself %d minutes after its start.\n",
-		s.output.BackendURL, s.output.PublicURL, s.settings.TTLMinutes)
+	fmt.Printf("\nstack    %s (for the runners; for laptops in laptop_cidrs: %s)\ngrafana  %s\n"+
+		"next     %s, then %s. Each host terminates itself %d minutes after its start.\n",
+		s.output.BackendURL, s.output.PublicURL, d.soakAWS("open"), d.target("aws-soak"), d.target("aws-down"), s.settings.TTLMinutes)
 	return nil
 }
 
