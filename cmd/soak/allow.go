@@ -14,7 +14,7 @@ import (
 )
 
 // allowActions returns an error if soak.yaml sets --at or --at-env, unless the user allows the commands with
-// --allow-actions or at a prompt. A file passed with --config needs no permission.
+// --allow-actions or at a prompt. A file passed with --config needs no permission, and --at-env without --at needs none.
 func allowActions(cmd *cobra.Command, commands []string) error {
 	fromFile := false
 	for _, name := range []string{"at", "at-env"} {
@@ -24,7 +24,7 @@ func allowActions(cmd *cobra.Command, commands []string) error {
 		}
 	}
 	allowed, err := cmd.Flags().GetBool(plan.AllowActions)
-	if err != nil || allowed || !fromFile || cmd.Flags().Changed("config") {
+	if err != nil || allowed || !fromFile || len(commands) == 0 || cmd.Flags().Changed("config") {
 		return err
 	}
 	out := cmd.ErrOrStderr()

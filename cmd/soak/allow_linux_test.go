@@ -39,8 +39,12 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.Contains(t, output, "Run them? [y/N] ")
 	}
+	require.NoError(t, os.WriteFile("soak.yaml", []byte("at-env: all\n"), 0o600))
+	output, err := run(nil, "run")
+	require.ErrorContains(t, err, `--on must be local or k8s, got "moon"`)
+	require.Empty(t, output, "without commands there is nothing to allow")
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("allow-actions: true\n"), 0o600))
-	_, err := run(nil, "run")
+	_, err = run(nil, "run")
 	require.ErrorContains(t, err, "allow-actions must be a command-line flag, because a file cannot allow its own commands; remove it from the file")
 	require.NoFileExists(t, "ran")
 }
