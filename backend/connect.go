@@ -169,7 +169,8 @@ type lastEventID struct {
 const maxEventNumber = 1<<62 - 1
 
 // parseLastEventID parses the Last-Event-ID header. A missing or empty header (the client has no id yet) starts a new
-// numbering, and 0 requests all events from number 1. Any other value must consist of decimal digits.
+// numbering, and 0 requests all events from number 1. Any other value must be a decimal number of at
+// most maxEventNumber.
 func parseLastEventID(values []string) (lastEventID, error) {
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return lastEventID{}, nil

@@ -75,8 +75,8 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	return true
 }
 
-// endNumbering ends the numbering of an id without a stream. The ledger keeps the rows of the latest LEDGER_KEEP such
-// ids.
+// endNumbering ends the numbering of an id without a stream. The ledger keeps the rows of the latest LEDGER_KEEP ids
+// whose numbering has ended.
 func (h *hub) endNumbering(d *device) {
 	if d.resumable {
 		d.resumable = false

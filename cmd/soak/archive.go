@@ -48,7 +48,7 @@ func archiveCommand() *cobra.Command {
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, which contains TESTID"}})
-	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus server that has the data of the run (default: PROMETHEUS_URL)")
+	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus server with the run's data (default: PROMETHEUS_URL)")
 	cmd.Flags().StringVar(&skipReason, "without-prometheus", "", "omit the Prometheus data, and state this reason in the archive")
 	return cmd
 }

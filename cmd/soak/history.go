@@ -35,7 +35,7 @@ func historyCommand() *cobra.Command {
 			}
 			switch {
 			case len(args) != 0 && len(args) != 2:
-				return usageError{Err: errors.New("name two runs, by their folders or test ids, to compare them; or none to list all")}
+				return usageError{Err: errors.New("name two runs by their folders or test ids to compare them, or none to list all")}
 			case len(args) == 2 && (prune || open):
 				return usageError{Err: errors.New("--prune and --open cannot be combined with run arguments")}
 			case limit < 1:

@@ -25,7 +25,7 @@ import (
 // exitUsage is the exit code for wrong usage (EX_USAGE in sysexits.h).
 const exitUsage = 64
 
-// A usageError is an error in the usage of a command. Its text contains the remedy.
+// A usageError is an error in the usage of a command. Its text states the rule or the remedy.
 type usageError = run.UsageError
 
 func main() {

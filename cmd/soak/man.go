@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand is for packagers of soak. cobra reads the date of the pages from the variable SOURCE_DATE_EPOCH.
+// manCommand returns a command for packagers of soak. cobra reads the date of the pages from the variable SOURCE_DATE_EPOCH.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",

@@ -82,7 +82,7 @@ func probeCommand() *cobra.Command {
 	f := cmd.Flags()
 	secondsFlag(f, &seconds, 60, "length of the probe in seconds, at least 20 (default with --idle: 900)")
 	f.BoolVar(&idle, "idle", false, "keep silent streams open, and report when they are disconnected")
-	f.StringVar(&c.Name, "name", "", "name of the service (default: the file name in --out, or probed)")
+	f.StringVar(&c.Name, "name", "", "name of the service (default: the file name in --out, or \"probed\")")
 	f.StringVar(&c.Topic, "topic", "", topicHelp)
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
 	serviceFlags(f, &c)

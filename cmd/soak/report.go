@@ -18,7 +18,8 @@ func reportCommand() *cobra.Command {
 		Use:   "report DIR",
 		Short: "Judge a run again from its files, and write its reports again",
 		Long: "report judges the run in DIR again from its files, and replaces verdict.json, report.html, report.txt,\n" +
-			"report.md and the tables (.csv). The verdict does not affect the exit code.",
+			"report.md and the tables (.csv). The verdict does not affect the exit code. Without --baseline, the reports compare the run\n" +
+			"with the last earlier run of the same plan, in a folder next to DIR, that passed without a regression.",
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := results.Dir(args[0])
@@ -34,7 +35,7 @@ func reportCommand() *cobra.Command {
 			return openPage(d.Path(results.PageFile), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the last earlier run next to DIR that passed without a regression)")
+	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the last passed run)")
 	cmd.Flags().BoolVar(&open, "open", false, "open report.html in the browser")
 	return cmd
 }

@@ -160,7 +160,7 @@ func sessionFlags(f *pflag.FlagSet, c *run.Config) {
 }
 
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
-	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from this machine (default: the host of BACKEND_URL)")
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST[:PORT] of the service as seen from here (default: host of BACKEND_URL)")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: kubeconfig context (default: the current one)")
 	k.StartTimeout = 10 * time.Minute
 	f.Var((*durationFlag)(&k.StartTimeout), "start-timeout", "k8s: timeout for the initializer, the runners and the starter")

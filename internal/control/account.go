@@ -61,7 +61,8 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	return out, true
 }
 
-// parseEvent returns the number of an event and the delay of the reference. ok is false for any other format.
+// parseEvent returns the number of an event and the delay of the reference. ok is false for any other
+// format, or a delay above maxReferenceDelay.
 func parseEvent(id, data []byte) (number uint64, delay time.Duration, ok bool) {
 	number, err := strconv.ParseUint(string(id), 10, 63)
 	text, hasMark := bytes.CutPrefix(data, []byte(mark))

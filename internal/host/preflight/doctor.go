@@ -23,7 +23,7 @@ type State string
 // The values of State.
 const (
 	OK      State = "ok"
-	Absent  State = "absent"  // an unknown value, or the lack of a program that a run does not need
+	Absent  State = "absent"  // an unknown value, or a program that a run does not need and that is missing or fails
 	Warning State = "warning" // a run can start, but the machine may affect its results
 	Broken  State = "broken"  // a run cannot start
 )
@@ -88,7 +88,7 @@ type Program struct {
 	Find        func() (string, error) // replaces the search on the PATH
 	Version     []string               // arguments with which the program prints its version, or connects to its service
 	Consequence string                 // effect on the user if the program is missing or fails
-	Needed      bool                   // every run needs the program
+	Needed      bool                   // the planned run needs the program
 	Remedy      string                 // how to install the program
 	Start       string                 // remedy if the program fails; "": Remedy
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Maximum memory in bytes, rounded up from measurements (docs/results).
+// Maximum memory in bytes, and one minimum, rounded up from measurements (docs/results).
 const (
 	perVU      = 400 << 10 // of a virtual user while it ends its stream by a DELETE request
 	perNginx   = 12 << 10  // of both sides of a proxied stream in nginx

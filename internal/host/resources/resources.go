@@ -78,7 +78,7 @@ var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// servedMetric counts the plain requests that a backend has served. A check compares it with the count of the runners.
+// servedMetric counts the plain requests that a backend has received. A check compares it with the count of the runners.
 // The metric is not read from Prometheus, whose last scrape may precede the last request.
 const servedMetric = "backend_service_requests_total"
 
