@@ -241,12 +241,20 @@ func (v *Verdict) comparisonSummary() string {
 	for _, t := range v.Messages.Topics {
 		clients, messages = clients+t.Streams, messages+t.Messages
 	}
+	reconnecting := v.Connections.Reconnecting
+	clients = max(clients-reconnecting, 0)
 	text := fmt.Sprintf("%s received the same %s", format.Count(clients, "client"), format.Count(messages, v.Service.Noun()))
 	if n := len(v.Messages.Topics); n > 1 {
 		text = fmt.Sprintf("%s of %s received the same %s of each topic, %s in all", format.Count(clients, "client"), format.Count(n, "topic"), v.Service.Noun()+"s", format.Thousands(messages))
 	}
+	if reconnecting > 0 {
+		text += fmt.Sprintf(", %s reconnecting", format.Thousands(reconnecting))
+	}
 	if n := v.Messages.NotExpected; n > 0 {
 		text += "; " + notExpectedText(n)
+	}
+	if n := v.Evidence.Undetectable; n > 0 {
+		text += fmt.Sprintf("; up to %s could not have been detected", format.Count(n, "loss"))
 	}
 	return text + "; the loss of a message that reached no client cannot be detected"
 }

@@ -249,6 +249,16 @@ func TestOutcomeOfComparedClients(t *testing.T) {
 				return stream == newStream && message >= 10 && time.Duration(message)*time.Second-transit < reopenedAt
 			})
 		}, Pass, 0, ""},
+		"a client is disconnected at the end": {func(s *sharedRun) {
+			s.plan.Reconnect, s.plan.MaxOutageS, s.cfg.Resumes, s.cfg.MaxOutage = true, 30, true, 30*time.Second
+			s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+				if stream == 3 && message == 15 {
+					l.IDReceived()
+					l.Closed(at-100*time.Millisecond, "server", true, true)
+				}
+			}
+			s.setContent(func(stream, message int) bool { return stream == 3 && message >= 15 })
+		}, Pass, 0, "PASS: 3 clients received the same 19 messages, 1 reconnecting; up to 6 losses could not have been detected;"},
 		"one client per topic": {func(s *sharedRun) { s.topics = []string{"a", "b", "c", "d"} }, Invalid, 0, "a comparison needs at least 2 clients, got 1 of topic a: set CONNECTIONS"},
 	} {
 		s := newSharedRun()
