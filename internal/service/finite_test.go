@@ -67,6 +67,7 @@ func TestReadChunk(t *testing.T) {
 		{"a2a", "error", `{"error":{"code":-32603,"message":"x"},"id":"1","jsonrpc":"2.0"}`, Chunk{Failed: true}},
 		{"mcp", "message", `{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"x"}]}}`, Chunk{Done: true, Content: true, IsStated: true}},
 		{"mcp", "message", `{"jsonrpc":"2.0","id":"1","result":{"content":[],"isError":true}}`, Chunk{Failed: true}},
+		{"mcp", "", ``, Chunk{Heartbeat: true}},
 		{"graphql-sse", "next", `{"data":{"greetings":"Hi"}}`, Chunk{Content: true, IsStated: true}},
 		{"graphql-sse", "next", `{"errors":[{"message":"x"}],"data":null}`, Chunk{Failed: true}},
 		{"graphql-sse", "complete", ``, Chunk{Done: true}},

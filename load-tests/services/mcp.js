@@ -25,7 +25,7 @@ export default {
   body: (n, i, _session, prompt) => (i === 0
     ? rpc(n, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'sse-soak', version: '1' } })
     : rpc(n, 'tools/call', { name: __ENV.TOOL || 'echo', arguments: { message: prompt }, _meta: { progressToken: n } })),
-  heartbeat: { comment: true },
+  heartbeat: { data: '' }, // since 2025-11-25 a stream may begin with an event that has only an id
   message: { per: 'request', content: ['json:$.params', 'json:$.result'] }, // notifications, and the result
   end: {
     by: 'event',
