@@ -92,7 +92,8 @@ func (d *kubernetes) readModule() error {
 }
 
 // chooseBackend sets the URL of the target: the URL in the plan, or the URL of a new backend of the overlay. A new
-// backend disconnects the streams of any other run, so chooseBackend returns an error if another run uses the backend.
+// backend disconnects the streams of the backend that it replaces. If another run uses that one, chooseBackend returns
+// an error.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if d.Plan.BackendURL == "" {
 		p := d.Plan

@@ -39,7 +39,8 @@ func (s *session) saveLedger(ctx context.Context) {
 
 var errNoLedger = errors.New("the response has no ledger, or there was no response")
 
-// cancelTimeout is the time after the run within which the model must detect that clients have disconnected.
+// cancelTimeout is how long soak waits, after the runners have ended, for the model to detect that clients have
+// disconnected.
 const cancelTimeout = 5 * time.Second
 
 // saveModelLedger stores the ledger of the numbered model if the run abandons requests. The model is the target or, if

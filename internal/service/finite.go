@@ -17,7 +17,7 @@ type FiniteResponse struct {
 // A chunkTotal describes the totals that the service states for a response (end.stated).
 type chunkTotal struct {
 	event, subject *string   // names of the event with the totals and of the events that they count; nil means any event
-	text, chunks   extractor // the whole text, and the number of chunks
+	text, chunks   extractor // the text of the chunks since the last total, and their number
 	tokens         extractor // the number of tokens, which is at least the number of chunks
 }
 
@@ -252,7 +252,7 @@ func (p *parser) contents(n *node) (out []extractor) {
 	return out
 }
 
-// StatesTextOrChunks reports whether the service states the whole text of a response, or the number of its chunks.
+// StatesTextOrChunks reports whether the totals that the service states include the text or the number of chunks.
 func (f *FiniteResponse) StatesTextOrChunks() bool {
 	return f.total.text.source != fromNowhere || f.total.chunks.source != fromNowhere
 }

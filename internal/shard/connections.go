@@ -12,7 +12,8 @@ import (
 )
 
 // CheckConnections returns problems for planned clients without a record or with more than one, and for clients that
-// are not planned. Merge does not call it if the scripts declare their streams, because such a suite may end early.
+// are not planned. Merger.Merged does not call it if the scripts declare their streams, because such a suite may end
+// early.
 func (m *Merged) CheckConnections() (problems []string) {
 	switch {
 	case len(m.groups) == 1 && m.groups[0].hasTwoRuns:

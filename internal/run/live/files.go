@@ -92,7 +92,7 @@ func (f *Files) fill(s *state) {
 	}
 }
 
-// runnersOf returns the state of each runner in its shard. disturbed may be nil; see verdict.Layout.
+// runnersOf returns the state of each runner according to its shard. disturbed may be nil; see verdict.Layout.
 func runnersOf(m *shard.Merged, disturbed []bool) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {

@@ -22,7 +22,7 @@ const maxListed = 100
 // A Header is the part of the page that does not change during a run.
 type Header struct {
 	Plan     plan.Plan
-	Title    string // "soak 20261122-140000"
+	Title    string // such as "soak 20261122-140000"
 	Service  shard.Service
 	Declared bool          // the script declares the load: see verdict.Layout
 	Total    time.Duration // approximate length of the run

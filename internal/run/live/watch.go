@@ -38,7 +38,7 @@ type Runner struct {
 	Patience   time.Duration // time without a report after which the runner counts as silent; 0: silentAfter
 	Ended      bool
 	Process    shard.ProcessUsage // of the last bucket with a reading of the process
-	// Late is the p99 of lateness in the last buckets, oldest first; negative if nothing was received.
+	// Late has the p99 of lateness in each of the last buckets, oldest first; negative if nothing was received in it.
 	Late []time.Duration
 
 	lateUnix int64 // time of the bucket of the last element of Late

@@ -254,7 +254,8 @@ func (f *findings) areNumbers(arrivals []*unit, read reader, publications map[in
 }
 
 // findTime finds the place of the published time, or of another time near the time of arrival, and adds it to m.
-// published reports whether a time was published. It is nil if the probe published no messages.
+// published reports whether a time is the published time of the latest message in a unit. It is nil if the probe
+// published no messages.
 func (f *findings) findTime(m *message, arrivals []*unit, published func(*unit, int64) bool) {
 	const maxDistance = time.Minute
 	best, coarse := "", ""
