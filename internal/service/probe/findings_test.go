@@ -239,11 +239,11 @@ func TestRepeatedContentIsShared(t *testing.T) {
 		"few changes": {func(n int) uint64 { return uint64(n / 10) }, 0},           // #nosec G115 -- small
 		"two values":  {func(n int) uint64 { return uint64(n % 2) }, 0},            // #nosec G115 -- small
 	} {
-		var list []sighting
+		var list []arrival
 		for n := range 40 {
-			list = append(list, sighting{c.content(n), started.Add(time.Duration(n) * time.Second)})
+			list = append(list, arrival{c.content(n), started.Add(time.Duration(n) * time.Second)})
 		}
-		require.Equal(t, c.want, countCommon([][]sighting{list, list}, started.Add(-1), started.Add(time.Hour)), name)
+		require.Equal(t, c.want, countCommon([][]arrival{list, list}, started.Add(-1), started.Add(time.Hour)), name)
 	}
 }
 

@@ -104,10 +104,10 @@ func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 
 func (i *idleProbe) watchSilence(ctx context.Context) error {
 	i.started = time.Now()
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	streamCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer i.closeAll()
-	if err := i.start(ctx, life); err != nil {
+	if err := i.start(ctx, streamCtx); err != nil {
 		return err
 	}
 	for n, t := range i.tracks {

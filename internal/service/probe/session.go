@@ -70,7 +70,7 @@ func (s *session) values(n int) service.Values {
 // request fails.
 func (s *session) observe(ctx context.Context) error {
 	s.started = time.Now()
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the streams outlive ctx
+	streamCtx, end := context.WithCancel(context.WithoutCancel(ctx)) // the streams outlive ctx
 	defer end()
 	defer s.closeAll()
 	limit, stop := context.WithDeadline(ctx, s.started.Add(s.Length))
@@ -78,10 +78,10 @@ func (s *session) observe(ctx context.Context) error {
 	if err := s.publish(limit, 1); err != nil { // without a subscriber the status may differ
 		return err
 	}
-	if err := s.start(limit, life); err != nil {
+	if err := s.start(limit, streamCtx); err != nil {
 		return err
 	}
-	opening := s.openCompressed(life)
+	opening := s.openCompressed(streamCtx)
 	defer func() {
 		end() // cancels pending requests
 		opening.Wait()
@@ -96,8 +96,8 @@ func (s *session) observe(ctx context.Context) error {
 		}
 	}
 	s.Progress("disconnecting one stream, to test resuming")
-	s.disconnectOne(limit, life)
-	s.watch(limit, life)
+	s.disconnectOne(limit, streamCtx)
+	s.watch(limit, streamCtx)
 	if ctx.Err() != nil {
 		s.notes = append(s.notes, fmt.Sprintf("The probe was stopped after %s.", formatSeconds(time.Since(s.started))))
 	}
@@ -115,10 +115,10 @@ func (s *session) closeAll() {
 
 // start opens the plain streams, and sends their second requests. It returns an error if the first stream cannot be
 // opened or a second request fails.
-func (s *session) start(ctx, life context.Context) error {
+func (s *session) start(ctx, streamCtx context.Context) error {
 	s.Progress(fmt.Sprintf("opening %s of %s", format.Count(s.Streams, "stream"), s.requests.base))
 	for i := range s.Streams {
-		t := s.dial(life, &track{role: plain})
+		t := s.dial(streamCtx, &track{role: plain})
 		if i == 0 {
 			if err := s.checkFirst(t); err != nil {
 				return err
@@ -129,15 +129,15 @@ func (s *session) start(ctx, life context.Context) error {
 	return s.openSecond(ctx)
 }
 
-func (s *session) dial(life context.Context, t *track) *track {
+func (s *session) dial(streamCtx context.Context, t *track) *track {
 	t.n, t.keepsLast = s.streams, s.silent
 	s.streams++
 	s.tracks = append(s.tracks, t)
-	s.request(life, t)
+	s.request(streamCtx, t)
 	return t
 }
 
-func (s *session) request(life context.Context, t *track) {
+func (s *session) request(streamCtx context.Context, t *track) {
 	v := s.values(t.n)
 	r := stream.Fill(&s.service.Connect, &v)
 	if r.AcceptEncoding = t.encoding; t.encoding != "" {
@@ -145,7 +145,7 @@ func (s *session) request(life context.Context, t *track) {
 	}
 	r.LastEventID, r.NoKeepAlive = t.sentID, s.silent
 	t.requestedAt, t.done = time.Now(), make(chan struct{})
-	pending, cancel := context.WithCancel(life)
+	pending, cancel := context.WithCancel(streamCtx)
 	stop := context.AfterFunc(s.ctx, cancel) // a stopped probe does not wait for headers
 	open, err := s.client(min(requestTimeout, s.Length/2)).Open(pending, r)
 	stop()
@@ -166,7 +166,7 @@ func (s *session) request(life context.Context, t *track) {
 		return
 	}
 	t.open = open
-	go t.read([]string{s.requests.subscribeToken, s.requests.publishToken}, s.secondRequest(life, t))
+	go t.read([]string{s.requests.subscribeToken, s.requests.publishToken}, s.secondRequest(streamCtx, t))
 }
 
 func (s *session) checkFirst(t *track) error {
@@ -196,14 +196,14 @@ func (s *session) checkFirst(t *track) error {
 var encodings = []string{"gzip", "br", "zstd"}
 
 // openCompressed opens a stream for each compression. It does not wait for the responses, which a proxy may delay.
-func (s *session) openCompressed(life context.Context) *sync.WaitGroup {
+func (s *session) openCompressed(streamCtx context.Context) *sync.WaitGroup {
 	s.Progress("opening a stream with each of " + strings.Join(encodings, ", "))
 	var opening sync.WaitGroup
 	for _, encoding := range encodings {
 		t := &track{role: compressed, encoding: encoding, n: s.streams}
 		s.streams++
 		s.tracks = append(s.tracks, t)
-		opening.Go(func() { s.request(life, t) })
+		opening.Go(func() { s.request(streamCtx, t) })
 	}
 	return &opening
 }
@@ -220,7 +220,7 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 // disconnectOne closes a stream, waits for messages, and opens two or three streams. The first of them resumes with the
 // last event ID of the closed stream. The second has no event ID. If the closed stream had an event ID, the third has
 // an unknown ID.
-func (s *session) disconnectOne(ctx, life context.Context) {
+func (s *session) disconnectOne(ctx, streamCtx context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()
 	s.disconnectedAt = time.Now()
@@ -238,10 +238,10 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	s.reopenedAt = time.Now()
 	reconnected := &track{role: resumed, n: s.disconnected.n, sentID: s.disconnectedID}
 	s.tracks = append(s.tracks, reconnected)
-	s.request(life, reconnected)
-	s.dial(life, &track{role: fresh})
+	s.request(streamCtx, reconnected)
+	s.dial(streamCtx, &track{role: fresh})
 	if s.disconnectedID != "" {
-		s.dial(life, &track{role: unknown, sentID: unusedID(s.disconnectedID)})
+		s.dial(streamCtx, &track{role: unknown, sentID: unusedID(s.disconnectedID)})
 	}
 	_ = s.publish(ctx, 2)
 }
@@ -262,7 +262,7 @@ const maxReopened = 6
 
 // watch waits for heartbeats until the end of the probe. It replaces streams that the service ends, to measure more
 // lifetimes.
-func (s *session) watch(ctx, life context.Context) {
+func (s *session) watch(ctx, streamCtx context.Context) {
 	reported := time.Now()
 	replaced := map[*track]bool{}
 	for ctx.Err() == nil {
@@ -270,7 +270,7 @@ func (s *session) watch(ctx, life context.Context) {
 		for _, t := range s.tracks {
 			if t.role == plain && t != s.disconnected && !replaced[t] && t.endedByService() && len(replaced) < maxReopened && ctx.Err() == nil {
 				replaced[t] = true
-				s.dial(life, &track{role: plain})
+				s.dial(streamCtx, &track{role: plain})
 			}
 		}
 		if time.Since(reported) >= 3*time.Second {

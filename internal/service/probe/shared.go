@@ -103,7 +103,7 @@ func (f *findings) sharedSources() []string {
 	return out
 }
 
-type sighting struct {
+type arrival struct {
 	fingerprint uint64
 	at          time.Time
 }
@@ -115,13 +115,13 @@ func (f *findings) countShared(source, name string) int {
 	if s == nil {
 		return 0
 	}
-	var all [][]sighting
+	var all [][]arrival
 	var from, to time.Time
 	for _, messages := range f.messages(plain) {
 		if messages.track == f.session.disconnected || len(messages.units) == 0 {
 			continue
 		}
-		var list []sighting
+		var list []arrival
 		for _, u := range messages.units {
 			if name != "" && u.EventName() != name {
 				continue
@@ -130,7 +130,7 @@ func (f *findings) countShared(source, name string) int {
 			if reading.Kind != service.Delivery || reading.Err != nil {
 				return 0
 			}
-			list = append(list, sighting{reading.Fingerprint, u.at})
+			list = append(list, arrival{reading.Fingerprint, u.at})
 		}
 		all = append(all, list)
 		if head := messages.track.headersAt.Add(f.session.Pace); from.IsZero() || head.After(from) {
@@ -146,7 +146,7 @@ func (f *findings) countShared(source, name string) int {
 // countCommon returns the number of messages between two times that all streams received in the same order. It returns
 // 0 if the streams differ or there is only one. It also returns 0 if the messages cannot identify a loss: fewer than
 // minShared are different, or over two thirds equal the previous one.
-func countCommon(all [][]sighting, from, to time.Time) int {
+func countCommon(all [][]arrival, from, to time.Time) int {
 	if len(all) < 2 {
 		return 0
 	}

@@ -21,6 +21,7 @@ const (
 	unknown                // opened with an event ID that no event has
 )
 
+// A track records one stream of the probe: its request, and the parts that arrived.
 type track struct {
 	role     role
 	n        int    // value of {n}
