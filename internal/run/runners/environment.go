@@ -39,7 +39,8 @@ func IgnoredVariables() string {
 
 var fixedVariables = []string{"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}
 
-// noConfiguration prevents k6 from reading a configuration file of the user, which could set vus and stages.
+// noConfiguration prevents k6 from reading a configuration file of the user, which could set vus and stages. On macOS it
+// has no effect, because k6 searches ~/Library/Application Support there.
 const noConfiguration = "XDG_CONFIG_HOME=/nonexistent"
 
 func inheritedEnvironment() []string {
