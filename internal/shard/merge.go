@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Merged has the results of all runners. Counts and histograms are exact sums, in whatever order shards are added.
+// Merged has the results of all runners. Counts, and all histograms except Latency, are exact sums, in whatever order
+// shards are added.
 type Merged struct {
 	Plan         plan.Plan
 	Suite        *Suite       // nil: the scripts declare none

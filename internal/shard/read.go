@@ -138,7 +138,7 @@ func (in *boundedReader) elements(name string, limit int, read func() error) err
 	}
 	defer func(start int64, isNested bool) {
 		if in.inList = isNested; !isNested {
-			in.listed += in.json.InputOffset() - start
+			in.listBytes += in.json.InputOffset() - start
 		}
 	}(in.json.InputOffset(), in.inList)
 	in.inList = true
@@ -241,14 +241,14 @@ func (c *byteCounter) Read(p []byte) (int, error) {
 
 // A boundedReader reads the unpacked text of a shard within limits.
 type boundedReader struct {
-	source  io.Reader    // unpacks the file
-	packed  *byteCounter // reads the file
-	json    *jsontext.Decoder
-	n       int64 // number of unpacked bytes
-	longest int64 // maximum bytes of a value
-	inList  bool  // a list is read by elements
-	listed  int64 // number of bytes of the lists so far
-	failure error // the first error of readerOf
+	source    io.Reader    // unpacks the file
+	packed    *byteCounter // reads the file
+	json      *jsontext.Decoder
+	n         int64 // number of unpacked bytes
+	longest   int64 // maximum bytes of a value
+	inList    bool  // a list is read by elements
+	listBytes int64 // number of bytes of the lists so far
+	failure   error // the first error of readerOf
 }
 
 // LegacyJSON makes version 2 of encoding/json encode and decode like version 1. Version 2 decodes at twice the speed,
@@ -264,7 +264,7 @@ func (in *boundedReader) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("the unpacked shard exceeds %d MiB", in.n>>20)
 	case in.n-in.json.InputOffset() > in.longest:
 		return 0, fmt.Errorf("a value must have at most %d MiB", in.longest>>20)
-	case !in.inList && in.n-in.listed > maxFields:
+	case !in.inList && in.n-in.listBytes > maxFields:
 		return 0, fmt.Errorf("fields other than lists must have at most %d MiB", maxFields>>20)
 	}
 	n, err := in.source.Read(p)

@@ -111,7 +111,7 @@ type Close struct {
 	Status int
 	// Retry is the time until the next attempt, or negative if no attempt follows. A Stop cancels the attempt.
 	Retry time.Duration
-	// ReconnectionTime is the value of the latest valid retry field; 0: none.
+	// ReconnectionTime is the value of the latest valid retry field, or 0 without such a field.
 	ReconnectionTime time.Duration
 	// Opened reports whether the attempt had opened a stream.
 	Opened bool

@@ -234,8 +234,8 @@ func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 	if c.polled == nil {
 		_ = c.net.SetReadDeadline(time.Now().Add(finalReadTimeout))
 	}
-	if read := c.readFrames(buf, b); read != errNotReady && read != io.EOF {
-		err = read // more specific than the error of the write
+	if readErr := c.readFrames(buf, b); readErr != errNotReady && readErr != io.EOF {
+		err = readErr // more specific than the error of the write
 	}
 	c.fail(err, buf, b)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // maxDials limits the concurrent dials of the process that need a permit. Ten thousand dials would overflow the accept
-// queue of the server and time out. A dial uses about 20 KB. It usually counts until the response header arrives, which takes two
-// round trips without TLS. With a round-trip time of 100 ms, the limit then allows 1250 dials per second.
+// queue of the server and time out. A dial uses about 20 KB. It usually counts until the response header arrives, which
+// takes two round trips without TLS. With a round-trip time of 100 ms, the limit then allows 1250 dials per second.
 const maxDials = 250
 
 // maxHandshakes limits the concurrent TLS handshakes of these dials. A handshake uses 60 KB. A higher limit would not

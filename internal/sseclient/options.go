@@ -12,7 +12,7 @@ import (
 type Options struct {
 	ConnectTimeout  time.Duration // until the response header is complete; 0: none
 	IdleTimeout     time.Duration // without a byte from the server; 0: none
-	FollowUpTimeout time.Duration // limit of the wait for FollowUp, and again of the second request; 0: none
+	FollowUpTimeout time.Duration // limit of the wait until FollowUp returns true, and separately of the second request; 0: none
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
 	ExactDelay      bool          // reconnect without backoff, jitter or Retry-After

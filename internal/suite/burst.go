@@ -22,7 +22,7 @@ var burst = Suite{
 func assessBurst(r *Run) verdict.Assessment {
 	all := r.stages()
 	bursts := filterKind(all, kindLoad)
-	healthChecks := map[string]StageResult{} // by the name of the preceding burst
+	healthChecks := map[string]StageResult{} // by the name of the preceding stage
 	for _, st := range filterKind(all, kindHealth) {
 		healthChecks[st.Target] = st
 	}

@@ -63,8 +63,7 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	return out
 }
 
-// clockTolerance is the maximum time by which a drop in a ledger may precede the script's sample of it. The script
-// rounds its clock.
+// clockTolerance is the maximum time by which a drop in a ledger may precede its sample, which is taken after the drop.
 const clockTolerance = 100_000 // µs
 
 // readLedgers counts the streams that the script dropped between from and to, with their refused attempts. It also

@@ -273,8 +273,8 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 // skipComment reads a comment line over the limit as an empty comment. Any other line over the limit is an error.
 func (p *Parser) skipComment(unread []byte, n int, isComplete bool) (line []byte, ok bool, err error) {
 	if !p.skipsComment {
-		const enough = len(byteOrderMark + ":")
-		start := slices.Concat(p.line[:min(len(p.line), enough)], unread[:min(n, enough)])
+		const prefixSize = len(byteOrderMark + ":")
+		start := slices.Concat(p.line[:min(len(p.line), prefixSize)], unread[:min(n, prefixSize)])
 		if !bytes.HasPrefix(p.withoutBOM(start), []byte{':'}) {
 			return nil, false, fmt.Errorf("%w of %d bytes (one line)", ErrTooLong, p.limit)
 		}
