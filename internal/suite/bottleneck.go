@@ -120,8 +120,12 @@ func (b *Bottleneck) String() string {
 	}
 	first := full[0]
 	text := sentence("%s: full from %v/s on, %s at %s", first.Name, first.FullFrom, first.bad.text, b.Bad.Title)
-	if b.Good != nil {
+	switch {
+	case b.Good == nil:
+	case first.good.isKnown:
 		text += fmt.Sprintf(", %s at %s, which was good", first.good.text, b.Good.Title)
+	default:
+		text += fmt.Sprintf("; at %s, which was good, the use is %s", b.Good.Title, first.good.text)
 	}
 	return text +
 		b.list("; full from the same load on: ", func(u ResourceUse) bool { return u.FullFrom == first.FullFrom && u.Name != first.Name }) +

@@ -190,6 +190,9 @@ func TestFirstFullResource(t *testing.T) {
 	stages[1] = stageAt(200, nil)
 	b = findBottleneck(stages, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
 	require.InDelta(t, 300, b.Full()[0].FullFrom, 0, "the resource was not full at 200/s, so it must not count as full from 100/s on")
+	setTooShort := func(st *StageResult) { st.Machine.TooShort = true }
+	b = findBottleneck([]StageResult{stageAt(300, setTooShort), stages[3]}, BreakingPoint{Sustained: 300, Failed: 400, Status: Bad})
+	require.Contains(t, b.String(), "of a core) at 400/s; at 300/s, which was good, the use is not known: the stage was over too soon")
 	b = findBottleneck(stages[3:], BreakingPoint{Failed: 400, Status: Bad})
 	require.NotContains(t, b.String(), "which was good")
 	require.Equal(t, "–", b.tables()[0].Rows[0][1])
