@@ -47,7 +47,7 @@ func (s *slots) resume(at Instant, n, covered int64) {
 }
 
 // advance moves the anchor to the slot of an arrival, and returns the number of slots that passed. It returns 0 for an
-// arrival before the next slot.
+// arrival that is closer to the anchor than to the next slot.
 func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	since := at - s.anchor
 	s.consecutive = since >= interval/2 && since < interval*3/2

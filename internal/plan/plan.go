@@ -71,7 +71,7 @@ type Plan struct {
 	TopicNames  []string `json:"topic_names,omitempty"`  // topics that exist on the service; empty: generated names
 	PublishRate float64  `json:"publish_rate,omitempty"` // messages per second over all topics
 	MessageKB   int      `json:"message_kb,omitempty"`   // size of the padding in each published message
-	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // lifetime of a token, passed to token(); 0: not passed
+	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // lifetime of a token in seconds, passed to token(); 0: not passed
 	Marker      string   `json:"marker,omitempty"`       // start of the value of {run}, which identifies the messages of this run; see MarkerOf
 
 	// Settings of a run that disconnects or pauses its own streams; not in the JSON of other runs. See Cut.

@@ -9,11 +9,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// headroomMinSeconds is the minimum duration of the hold, in seconds, for an extrapolation.
+// headroomMinSeconds is the minimum duration of the hold phase, in seconds, for an extrapolation.
 const headroomMinSeconds = 60
 
 // headroom returns CPU and memory per stream, and how many streams would fill a core. The section is empty if the hold
-// was too short, if no stream opened, or without samples of memory.
+// phase was too short, if no stream opened, or without samples of memory.
 func (s *pageBuilder) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.holdRange(s.series)
@@ -60,8 +60,8 @@ func (s *pageBuilder) headroom() Section {
 	return out
 }
 
-// rise returns the mean memory of the hold minus the memory of the first sample. Without a lower sample at the start of
-// the run, it returns the mean itself.
+// rise returns the mean memory of the hold phase minus the memory of the first sample. Without a lower sample at the
+// start of the run, it returns the mean itself.
 func rise(values []float64, holdStart int, mean float64) float64 {
 	if first := numbersOf(values, 0, min(holdStart, 2)); len(first) > 0 && first[0] < mean {
 		return mean - first[0]

@@ -12,7 +12,7 @@ const (
 	// leakMeans is the number of means to which a memory series is reduced before its slope is computed. Neighboring
 	// samples are similar, and would make the confidence interval too narrow.
 	leakMeans = 60
-	// leakWarmUp is the share of the hold that is excluded at its start, while heaps still grow.
+	// leakWarmUp is the share of the hold phase that is excluded at its start, while heaps still grow.
 	leakWarmUp = 0.1
 	// leakMinSeconds is the shortest period from which the growth of memory per hour is estimated.
 	leakMinSeconds = 300
@@ -20,8 +20,8 @@ const (
 	leakShare, leakMiB = 0.02, 1
 )
 
-// leaks returns the slope of memory during the hold. The section is empty if the hold is too short, or if no slope is
-// known.
+// leaks returns the slope of memory during the hold phase. The section is empty if the hold phase is too short, or if
+// no slope is known.
 func (s *pageBuilder) leaks() Section {
 	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
 	from, to := s.phases.holdRange(s.series)

@@ -227,7 +227,7 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 		return format.Unix(m.Runners[c.Runner].At(at))
 	}
 	for _, c := range v.Records() {
-		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement runner opens its streams during the hold
+		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement runner opens its streams during the hold phase
 			p.open = max(p.open, seconds(c, c.OpenedAt))
 		}
 		if c.State == ledger.Completed {
@@ -246,7 +246,7 @@ func (p phases) bands() []Band {
 	}
 }
 
-// holdRange returns the range of points inside the hold, without its edges.
+// holdRange returns the range of points inside the hold phase, without its edges.
 func (p phases) holdRange(s *series) (from, to int) {
 	if s.n == 0 {
 		return 0, 0

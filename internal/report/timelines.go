@@ -135,8 +135,8 @@ func (s *pageBuilder) backendStreams() []float64 {
 	return out
 }
 
-// planned returns the planned number of open streams from the start of the run until the planned end of the hold, and 0
-// after it.
+// planned returns the planned number of open streams from the start of the run until the planned end of the hold phase,
+// and 0 after it.
 func (s *pageBuilder) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()

@@ -28,7 +28,7 @@ import (
 type Config struct {
 	Suite    suite.Suite
 	Plan     plan.Plan         // Run fills in missing settings, such as TestID, Prefix, ConnectionsPerVU and RunID
-	Settings map[string]string // settings of a suite whose script declares the plan, by name
+	Settings map[string]string // settings of the suite's script that the user set, by name
 	Script   string            // path of a k6 script that replaces the suite's
 
 	plan.Local
