@@ -32,7 +32,7 @@ type Banner struct {
 	Tone     Tone
 	Sentence string   // the result with the numbers that determine it
 	Name     string   // name of the run
-	About    []string // target, date, duration
+	About    []string // start, duration, target, load
 	Findings []string
 	Tiles    []Tile
 }

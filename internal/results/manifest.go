@@ -114,7 +114,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	indexes := map[int]bool{}
 	for _, r := range runners {
 		if r.Replaced || r.RunID == "" || p.RunID != "" || indexes[r.Index] {
-			continue // k6 alone writes no manifest
+			continue // a runner without a run id is k6 alone, which writes no manifest
 		}
 		indexes[r.Index] = true
 		m, exists, err := d.manifest(r.Index)

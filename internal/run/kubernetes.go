@@ -243,7 +243,7 @@ type checkpoints struct {
 	lastUnix map[int]int64 // time of the last reported shard.ResponseBucket, by runner
 }
 
-// follow reads the checkpoints until ctx ends. Reading uses at most 1/pauseFactor of a core.
+// follow reads the checkpoints until ctx ends. It reads for less than 1/pauseFactor of the time.
 func (c *checkpoints) follow(ctx context.Context) {
 	var source store.Store
 	interval := c.poll

@@ -197,7 +197,7 @@ func (r *rendering) setEnvironment(pod string, l Launch) {
 		entry, ok := e.(map[string]any)
 		name, _ := entry["name"].(string)
 		_, replaced := values[name]
-		// A variable here would override the secret.
+		// A variable for remote write would override the secret.
 		return ok && (replaced || l.RemoteWrite && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(l.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
 	})
 	for _, name := range slices.Sorted(maps.Keys(values)) {
