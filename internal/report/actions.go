@@ -17,7 +17,7 @@ func actions(v *verdict.Verdict) Section {
 	}
 	switch {
 	case len(out.Tables) > 0 && v.Responses != nil:
-		out.Notes = []string{"Times are relative to the start of the action. A response is attributed to the latest action that started before the response ended. The attribution ends when the next action starts, when the run ends, or when the command has ended and no response was faulty for a minute. A response is late if it takes more than twice as long as the longest response in the minute before the action."}
+		out.Notes = []string{"Times are relative to the start of the action. A response is attributed to the latest action that started before the response ended. The attribution ends when the next action starts, when the run ends, or when the command has ended and no response was faulty for a minute. A complete response is late if it takes more than twice as long as the longest complete response of the minute before the action."}
 	case len(out.Tables) > 0:
 		out.Notes = []string{"Times are relative to the start of the action. A lost stream is attributed to the latest action. The attribution ends when the next action starts, when the run ends, or when the command has ended, all streams have reconnected and none was lost for a minute. Resumed messages were sent while the client was disconnected and arrived afterwards."}
 	}
