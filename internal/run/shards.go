@@ -142,8 +142,8 @@ func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	return errors.Join(s.dir.FetchShards(ctx, source), source.Close())
 }
 
-// deliver copies the manifest and the evidence of this machine to the location of the shards, unless the shards are in
-// the run's folder.
+// deliver copies the manifest and the evidence of this machine (results.Evidence) to the location of the shards, unless
+// the shards are in the run's folder.
 func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {
 		return nil

@@ -29,7 +29,7 @@ type Config struct {
 	Script  string
 	Token   string
 	Index   int               // index of the only runner to start; 0: all runners of the plan
-	Dir     string            // folder for logs, results/TESTID
+	Dir     string            // folder for logs, such as results/TESTID
 	Shards  string            // location of the shards, see package store; "": Dir/shards
 	CPUs    process.CPUList   // CPUs of the runners; empty: all
 	Env     map[string]string // further variables
