@@ -74,7 +74,7 @@ type account struct {
 	margin       time.Duration   // see streamMargin
 	spans        []span          // times in which messages were expected
 	tolerance    time.Duration   // see arrivalSpread; 0: the publisher recorded when messages were sent
-	clocksDiffer bool            // the clocks may differ by over a quarter of the time that a stream was open
+	isMarginLong bool            // margin exceeds streamMargin by over a quarter of the time that a stream was open
 	startedUS    int64           // start of the runner
 	lastEnd      int64           // end of the last listed stream, less the margin
 	delay        time.Duration   // delay of the last message that arrived; 0: unknown
@@ -137,7 +137,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		a.spans[len(a.spans)-1].addNumbers(&stream)
 		a.lastEnd = current.to
 		if extension := margin - streamMargin; to-stream.From > 2*streamMargin && 4*extension > to-stream.From {
-			a.clocksDiffer = true
+			a.isMarginLong = true
 		}
 	}
 	a.delay = a.lastDelay(runner)
@@ -334,7 +334,7 @@ func (s *Streams) deliveryChecks() []Check {
 // undecidedFrom returns the time from which it is unknown whether missing messages were expected; math.MaxInt64: never.
 func (a *account) undecidedFrom() int64 {
 	switch {
-	case a.clocksDiffer:
+	case a.isMarginLong:
 		return 0
 	case a.r.UnlistedSpans > 0 || a.disconnected:
 		return a.lastEnd + 1

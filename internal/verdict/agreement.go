@@ -185,9 +185,9 @@ type differences struct {
 	first [differenceKinds]string
 }
 
-func (d *differences) add(added difference) {
-	if d.count[added.kind]++; d.count[added.kind] == 1 {
-		d.first[added.kind] = added.text
+func (d *differences) add(mismatch difference) {
+	if d.count[mismatch.kind]++; d.count[mismatch.kind] == 1 {
+		d.first[mismatch.kind] = mismatch.text
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 	// SignalStall means that there was no conclusive control group, and that a runner woke up late at some time during
 	// the run. Its delay was over half of LATE_MS, or at least the delay that causes the fault.
 	SignalStall Signal = "stall"
-	// SignalPackets means that AWS dropped packets of the runner's machine in the second half of the silence or delay.
+	// SignalPackets means that AWS dropped or held back packets of the runner's machine in the second half of the silence or
+	// delay.
 	SignalPackets Signal = "dropped-packets"
 	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay. A
 	// conclusive control group, if there was one, was late too.
@@ -107,8 +108,8 @@ func (e explanations) attribute(c Check) Check {
 }
 
 // attribute returns the check as inconclusive if the control group explains its faults. Without a conclusive control
-// group, the stalls of the runners may explain late messages and overdue streams. kinds are the kinds of findings of a check that
-// depends on the interval.
+// group, the stalls of the runners may explain late messages and overdue streams. kinds are the kinds of findings of a
+// check that depends on the interval.
 func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	e := explanations{}
 	switch c.faults.kind {

@@ -60,7 +60,7 @@ func (s *Streams) checkedMessageCheck() Check {
 	return c.AsDoubt()
 }
 
-// checkedCount returns the number of messages whose loss would have been detected. If only the numbers of the messages
+// checkedCount returns the number of messages whose loss would have been reported. If only the numbers of the messages
 // are known, the loss of the first message of a client is not detectable.
 func (s *Streams) checkedCount() uint64 {
 	if !s.m.Service.CountsMessages() || s.Messages.Received == 0 {

@@ -82,8 +82,8 @@ func (s *Streams) checksTopicNumbers() bool {
 	return s.m.Service.PerTopic && s.Messages.Published == nil
 }
 
-// addNumberCoverage adds the clients if messages are checked by the numbers of their topic. It omits the same clients as
-// addCoverage. The messages of a topic are those from the lowest to the highest number that any client received.
+// addNumberCoverage adds the clients if messages are checked by the numbers of their topic. It omits the same clients
+// as addCoverage. The messages of a topic are those from the lowest to the highest number that any client received.
 func (s *Streams) addNumberCoverage() {
 	if !s.checksTopicNumbers() {
 		return

@@ -182,6 +182,6 @@ func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 	require.Equal(t, 6, a.checkedMessages(numbers))
 	a.disconnected = true
 	require.Equal(t, 6, a.checkedMessages(numbers))
-	a.clocksDiffer = true
+	a.isMarginLong = true
 	require.Equal(t, 10, a.checkedMessages(numbers), "messages whose loss would be reported as undetectable must count as checked")
 }

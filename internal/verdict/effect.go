@@ -69,8 +69,8 @@ func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 		var record *shard.Connection // a copy; nil: no loss so far
 		add := func(o *ledger.Outage, from, to ledger.Instant, reconnected bool) {
 			if record == nil {
-				copied := *c
-				record = &copied
+				clone := *c
+				record = &clone
 			}
 			all = append(all, loss{o, client, record, format.Unix(r.At(from)), format.Unix(r.At(to)), reconnected})
 		}

@@ -116,15 +116,15 @@ func (s *Streams) compareClients(i int, r *shard.Connection) *shard.Connection {
 		return r
 	}
 	t.alignment.JoinTime = s.streamMarginOf(r)
-	corrected := t.alignment.Correct(t.LogOf[r.Runner], &r.Record)
-	if corrected.Uncertain {
+	correction := t.alignment.Correct(t.LogOf[r.Runner], &r.Record)
+	if correction.Uncertain {
 		t.uncertainClients = append(t.uncertainClients, r.ID)
 	}
-	if corrected.Record != &r.Record {
+	if correction.Record != &r.Record {
 		r = s.mutableConnection(i, r)
-		r.Record = *corrected.Record
+		r.Record = *correction.Record
 	}
-	r = s.compareMessages(i, r, t.messagesFor(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.CertainFrom)
+	r = s.compareMessages(i, r, t.messagesFor(&s.m.Runners[r.Runner], r.Runner), t.topic, correction.CertainFrom)
 	if t.topic.Streams == 1 || r.Arrived() < t.topic.MinReceived {
 		t.topic.MinReceived = r.Arrived()
 	}
@@ -191,18 +191,18 @@ func (s *Streams) comparabilityCheck() Check {
 	}
 	firstUnmet := "" // the counts of the first topic that does not meet the check
 	for _, t := range s.Messages.Topics {
-		topic, compared := t.subject(), s.comparedTopics[t.Name]
+		topic, comparison := t.subject(), s.comparedTopics[t.Name]
 		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), topic)
 		switch {
-		case compared.hasSingleRecipients:
+		case comparison.hasSingleRecipients:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached only one client each: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
-		case compared.monotonyReason() != "":
-			c.Reasons = append(c.Reasons, compared.monotonyReason())
-		case compared.alignment.SharedCopies > 0 && compared.alignment.Repeats && compared.alignment.HasRepeatedContent():
+		case comparison.monotonyReason() != "":
+			c.Reasons = append(c.Reasons, comparison.monotonyReason())
+		case comparison.alignment.SharedCopies > 0 && comparison.alignment.Repeats && comparison.alignment.HasRepeatedContent():
 			c.Reasons = append(c.Reasons, fmt.Sprintf("content repeats, and some clients%s received %s that others did not, which may be copies or losses: set message.same to a part that differs between messages",
-				topic, format.Plural(int64(compared.alignment.SharedCopies), "message", "messages")))
-		case len(compared.uncertainClients) > 0:
-			c.Reasons = append(c.Reasons, compared.uncertainReason())
+				topic, format.Plural(int64(comparison.alignment.SharedCopies), "message", "messages")))
+		case len(comparison.uncertainClients) > 0:
+			c.Reasons = append(c.Reasons, comparison.uncertainReason())
 		case t.Streams < 2:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("a comparison needs at least 2 clients, got %d%s: set CONNECTIONS to at least 2 for each topic", t.Streams, topic))
 		case t.Messages < clamp.Uint64(t.Streams):

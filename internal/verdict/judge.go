@@ -141,11 +141,11 @@ func (v *Verdict) copyRunners(m *shard.Merged) {
 		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall >= 1 { // a runner killed early has data of its start only
 			v.Resources.RunnerCPUAverage += 100 * r.CPUSeconds / wall
 		}
-		started, ended := float64(r.StartedUS)/1e6, float64(r.EndedUS)/1e6
-		if i == 0 || started < v.StartedUnix {
-			v.StartedUnix = started
+		startedUnix, endedUnix := float64(r.StartedUS)/1e6, float64(r.EndedUS)/1e6
+		if i == 0 || startedUnix < v.StartedUnix {
+			v.StartedUnix = startedUnix
 		}
-		v.EndedUnix = max(v.EndedUnix, ended)
+		v.EndedUnix = max(v.EndedUnix, endedUnix)
 	}
 	v.ScriptChecks = m.Checks
 }

@@ -17,8 +17,8 @@ const maxLastOutageShare = .1
 type lastOutages struct {
 	clients      int    // clients, except those disconnected as planned and not refused since
 	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second
-	total        int    // all clients, including those disconnected as planned
-	undetectable uint64 // undetectable losses of all clients
+	total        int    // all of these clients, including those disconnected as planned
+	undetectable uint64 // undetectable losses of all of these clients
 	longest      ledger.Outage
 }
 

@@ -28,7 +28,8 @@ type Messages struct {
 	NotExpected uint64 `json:"not_expected,omitempty"`
 	// ClientsWithLoss counts the clients that missed messages.
 	ClientsWithLoss int `json:"clients_with_loss,omitempty"`
-	// Checked counts the confirmed messages whose loss would have been detected, once for each client of their topic.
+	// Checked counts the confirmed messages whose loss would have been reported, as missed or as undetectable. A message
+	// counts once for each client of its topic.
 	Checked uint64 `json:"checked,omitempty"`
 
 	Published *Publication `json:"published,omitempty"`

@@ -116,8 +116,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 func (s *Streams) Records() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
-			if corrected := s.corrections[i]; corrected != nil {
-				c = corrected
+			if correction := s.corrections[i]; correction != nil {
+				c = correction
 			}
 			if !yield(i, c) {
 				return
@@ -145,8 +145,8 @@ func (s *Streams) addFinding(i int, r *shard.Connection, f ledger.Finding) *shar
 func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connection {
 	c := s.corrections[i]
 	if c == nil {
-		copied := *r
-		c = &copied
+		clone := *r
+		c = &clone
 		s.corrections[i] = c
 	}
 	return c

@@ -59,8 +59,8 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 		c.fail(causeInterrupted, ctx.Err())
 		return c
 	}
-	limited, cancel := context.WithTimeout(ctx, r.timeout)
-	c.establish(limited, state)
+	timeoutCtx, cancel := context.WithTimeout(ctx, r.timeout)
+	c.establish(timeoutCtx, state)
 	cancel()
 	if c.OK && r.hold {
 		context.AfterFunc(ctx, c.Close) // no connection outlives its iteration
@@ -82,15 +82,15 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	}
 	c.wire = &sseclient.Conn{Conn: raw, Received: new(int64), Sent: new(int64)}
 	c.conn, c.openCount = c.wire, c.m.root.openCount.Add(1)
-	connected := time.Now()
-	c.TCPMs = metrics.D(connected.Sub(start))
+	connectedAt := time.Now()
+	c.TCPMs = metrics.D(connectedAt.Sub(start))
 	secure := tls.Client(c.wire, c.tlsConfig(state))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.fail(tlsCause(ctx, err, causeTLSTimeout, causeTLSReset, causeTLS), err)
 		return
 	}
 	c.conn = secure
-	c.TLSMs, c.handshake = metrics.D(time.Since(connected)), trafficOf(c.wire)
+	c.TLSMs, c.handshake = metrics.D(time.Since(connectedAt)), trafficOf(c.wire)
 	s := secure.ConnectionState()
 	c.Version, c.Cipher, c.Group = tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite), s.CurveID.String()
 	if s.DidResume {

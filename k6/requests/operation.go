@@ -277,8 +277,8 @@ func (w *want) matches(body []byte) bool {
 	if !reflect.DeepEqual(value, w.json) {
 		return false
 	}
-	copied := bytes.Clone(body)
-	w.lastMatch.Store(&copied)
+	clone := bytes.Clone(body)
+	w.lastMatch.Store(&clone)
 	return true
 }
 

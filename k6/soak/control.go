@@ -82,7 +82,8 @@ func newControlGroup(environment map[string]string, limit time.Duration) (*contr
 	return g, nil
 }
 
-// isRemote reports whether the reference server is on another machine. It returns true for every host name but localhost.
+// isRemote reports whether the reference server is on another machine. It returns true for every host name but
+// localhost.
 func isRemote(rawURL string) bool {
 	u, err := url.Parse(rawURL)
 	if err != nil {

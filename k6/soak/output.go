@@ -79,16 +79,16 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	planned, base, document := r.planCopy(), source.Base(), source.Document()
+	runPlan, base, document := r.planCopy(), source.Base(), source.Document()
 	r.telemetry.setActions(document.Actions)
 	r.sharesClock.Store(document.OneClock)
 	o := &soakOutput{
-		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(shard.BucketWidth), machine: machine.New(planned.LateLimit()),
+		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(shard.BucketWidth), machine: machine.New(runPlan.LateLimit()),
 		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // "" on an error; only displayed
 	o.runner = shard.Runner{
-		TestID: cmp.Or(base.TestID, p.Environment["TESTID"], planned.TestID), RunID: base.RunID, Process: shard.NewID(), Index: index, Segment: "0:1",
+		TestID: cmp.Or(base.TestID, p.Environment["TESTID"], runPlan.TestID), RunID: base.RunID, Process: shard.NewID(), Index: index, Segment: "0:1",
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running, ReplacedStartUS: document.FirstStartUS,
 	}

@@ -70,9 +70,9 @@ func (h *holding) slow(p *phase) {
 	sleep(h.ctx, milli(p.After))
 	for _, i := range slow {
 		s := h.streams[i]
-		switch closed := time.Unix(0, s.phase.closedAt.Load()); {
-		case s.isOver() && closed.Before(resumedAt):
-			count(slowClosed, metrics.D(closed.Sub(start)))
+		switch closedAt := time.Unix(0, s.phase.closedAt.Load()); {
+		case s.isOver() && closedAt.Before(resumedAt):
+			count(slowClosed, metrics.D(closedAt.Sub(start)))
 		case s.isOver():
 			count(slowClosedLater, 1)
 		case h.broadcaster != nil && h.receivedCount(i) >= sent: // for published messages, the verdict decides

@@ -86,12 +86,12 @@ func (w *waits) begin(now time.Time) {
 func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	added := wait{from: w.from, to: now, longest: max(lateness, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
+	probe := wait{from: w.from, to: now, longest: max(lateness, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
 	if len(w.list) == maxWaits {
 		w.mergeOlderHalf()
 	}
-	w.list = append(w.list, added)
-	w.longest, w.from = max(w.longest, added.longest, added.thread), now
+	w.list = append(w.list, probe)
+	w.longest, w.from = max(w.longest, probe.longest, probe.thread), now
 }
 
 func (w *waits) mergeOlderHalf() {

@@ -57,9 +57,9 @@ func (o *soakOutput) mayReplaceCheckpoint() bool {
 
 // isReplaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.
 func (o *soakOutput) isReplaceable() bool {
-	planned := o.recorder.planCopy()
-	return o.environment[plan.DocumentVariable] != "" && !planned.HasCuts() && o.recorder.declaredSuite() == nil &&
-		!o.explicitName && !(planned.Published() && o.runner.Index == 1)
+	runPlan := o.recorder.planCopy()
+	return o.environment[plan.DocumentVariable] != "" && !runPlan.HasCuts() && o.recorder.declaredSuite() == nil &&
+		!o.explicitName && !(runPlan.Published() && o.runner.Index == 1)
 }
 
 // endIfSuspended ends the runner after a suspension of its machine. As after a kill, the runner writes no final shard.
@@ -81,8 +81,8 @@ func (o *soakOutput) endIfSuspended() {
 // network yet. It stops waiting after limit, and at the end of the run. The next process reports a target that stays
 // unreachable.
 func (o *soakOutput) awaitNetwork(limit time.Duration) {
-	planned := o.recorder.planCopy()
-	target, err := url.Parse(planned.BackendOf(o.runner.Index))
+	runPlan := o.recorder.planCopy()
+	target, err := url.Parse(runPlan.BackendOf(o.runner.Index))
 	if err != nil || target.Host == "" {
 		return
 	}
