@@ -141,8 +141,8 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 			neededVCPUs += s.settings.Hosts[t.Type] * t.Cores
 		}
 	}
-	for _, h := range hosts { // hosts of this deployment are already counted in neededVCPUs
-		if isStandard(h.Type) && !slices.Contains(slices.Collect(maps.Values(s.output.Instances)), h.ID) {
+	for _, h := range hosts { // hosts of this deployment are already counted in neededVCPUs; AWS counts no stopped host
+		if h.State != "stopped" && isStandard(h.Type) && !slices.Contains(slices.Collect(maps.Values(s.output.Instances)), h.ID) {
 			usedVCPUs += h.Cores * h.Threads
 		}
 	}

@@ -86,7 +86,7 @@ func TestCheckOfNewDeployment(t *testing.T) {
 
 func TestCheckRefusesDeployment(t *testing.T) {
 	f := startAWS(t)
-	f.dryRun, f.deniedAction, f.key, f.otherTypes = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge"}
+	f.dryRun, f.deniedAction, f.key, f.otherTypes = "UnauthorizedOperation", "iam:CreateRole", "alias/sessions", []string{"m5.large", "p3.2xlarge", "stopped m5.large"}
 	t.Setenv("AWS_SESSION_TOKEN", "token")
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	settings := strings.Replace(defaults, `"subnet_id":null`, `"subnet_id":"subnet-1"`, 1)

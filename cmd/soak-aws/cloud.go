@@ -68,12 +68,12 @@ func (c *cloud) call(ctx context.Context, result any, args ...string) error {
 
 // A host is an instance that is not terminated.
 type host struct {
-	ID, Type, Run, Owner string // Owner is "unknown" without the tag
-	Launch               time.Time
-	Cores, Threads       int // Threads is the number of threads per core
+	ID, Type, State, Run, Owner string // Owner is "unknown" without the tag
+	Launch                      time.Time
+	Cores, Threads              int // Threads is the number of threads per core
 }
 
-const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,Launch:LaunchTime,Cores:CpuOptions.CoreCount," +
+const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,State:State.Name,Launch:LaunchTime,Cores:CpuOptions.CoreCount," +
 	"Threads:CpuOptions.ThreadsPerCore,Run:Tags[?Key=='Run']|[0].Value,Owner:Tags[?Key=='Owner']|[0].Value}"
 
 func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err error) {

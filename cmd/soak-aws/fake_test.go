@@ -105,9 +105,11 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 		fmt.Fprint(w, `<R/>`)
 	case action == "DescribeInstances":
 		item := func(id, kind, tags string) {
-			fmt.Fprintf(w, `<item><instancesSet><item><instanceId>%s</instanceId><instanceType>%s</instanceType><launchTime>%s</launchTime>`+
+			kind, isStopped := strings.CutPrefix(kind, "stopped ")
+			state := map[bool]string{false: "running", true: "stopped"}[isStopped]
+			fmt.Fprintf(w, `<item><instancesSet><item><instanceId>%s</instanceId><instanceType>%s</instanceType><launchTime>%s</launchTime><instanceState><name>%s</name></instanceState>`+
 				`<cpuOptions><coreCount>1</coreCount><threadsPerCore>2</threadsPerCore></cpuOptions><tagSet>%s</tagSet></item></instancesSet></item>`,
-				id, kind, f.launched.UTC().Format("2006-01-02T15:04:05.000Z"), tags)
+				id, kind, f.launched.UTC().Format("2006-01-02T15:04:05.000Z"), state, tags)
 		}
 		fmt.Fprint(w, `<R><reservationSet>`)
 		for _, id := range f.hosts {
